@@ -1,0 +1,38 @@
+# Everything a newcomer needs: `make demo` and `make test`, on a machine with Python >= 3.11 and make.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test lint bench clean
+help:
+	@echo "make demo   the main job end to end     make test   lint and the whole test suite"
+	@echo "make bench  speed, as ratios in one run  make lint   ruff, mypy, import-linter"
+
+# uv when it is on the PATH, else venv and pip.
+$(VENV)/.ready: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "deniable needs Python 3.11 or later; $(PYTHON) is $$($(PYTHON) --version). Try: make PYTHON=python3.12"; exit 1; }
+	@if command -v uv >/dev/null 2>&1; then \
+	  uv venv --quiet --allow-existing --python "$(PYTHON)" $(VENV) && uv pip install --quiet --python $(BIN)/python -e '.[dev]'; \
+	else \
+	  $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'; \
+	fi
+	@touch $@
+
+demo: $(VENV)/.ready
+	@$(BIN)/python examples/demo.py
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+test: lint
+	$(BIN)/python -m pytest -n 2
+
+bench: $(VENV)/.ready
+	$(BIN)/python benchmarks/client.py
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo

@@ -1,0 +1,16 @@
+"""The `deniable` command. Heavy imports stay inside commands, so that --help is quick."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command; without the `cli` extra say how to get it."""
+    try:
+        from deniable.cli.app import app
+    except ModuleNotFoundError as error:
+        if error.name not in ("click", "rich"):
+            raise
+        sys.exit("the command needs the cli extra: pip install 'deniable[cli]'")
+    app()

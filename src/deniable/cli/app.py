@@ -1,0 +1,34 @@
+"""The command's root: its subcommands, its exit codes, and no traceback for a user's mistake.
+
+Exit codes: 0 done; 1 the input has mistakes; 2 the command was called wrongly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+import deniable
+from deniable.cli.check import check
+from deniable.errors import DeniableError
+
+
+class App(click.Group):
+    """A group whose commands report our errors, and the system's, as one message."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (DeniableError, OSError) as error:
+            click.echo(f"error: {error}", err=True)
+            ctx.exit(1)
+
+
+@click.group(cls=App, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(deniable.__version__, prog_name="deniable")
+def app() -> None:
+    """Learn what a crowd says without learning what anyone said."""
+
+
+app.add_command(check)

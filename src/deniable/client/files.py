@@ -1,0 +1,73 @@
+"""Files that only their owner can read, replaced whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+PRIVATE = 0o600
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename in this folder outlive a power cut, where the system can."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write and sync a new file with mode 0600; anything of that name is gone first."""
+    with suppress(FileNotFoundError):
+        path.unlink()
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def replace_private(path: Path, data: bytes) -> None:
+    """Put `data` in place of the file at once: a reader sees the old bytes or the new ones.
+
+    Run under `locked`: the temporary name is fixed, so that a killed process leaves one at most.
+    """
+    temporary = path.with_name(path.name + ".tmp")
+    write_private(temporary, data)
+    os.replace(temporary, path)
+    sync_folder(path.parent)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock beside this file, across processes; the system frees it if we are killed."""
+    lock = path.with_name(path.name + ".lock")
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, PRIVATE)
+    try:
+        _wait_for_lock(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+if os.name == "posix":
+    import fcntl
+
+    def _wait_for_lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+else:  # pragma: no cover - Windows
+    import msvcrt
+    import time
+
+    def _wait_for_lock(descriptor: int) -> None:
+        while True:
+            with suppress(OSError):
+                msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
+                return
+            time.sleep(0.05)

@@ -1,0 +1,84 @@
+"""What can go wrong, as one small tree.
+
+    DeniableError
+    ├── InputError            a parameter or an argument that cannot be (also a ValueError)
+    ├── SurveyError           a survey file with mistakes; `.mistakes` lists every one
+    ├── SecretError           the client's secret cannot be read, or others can read it
+    ├── LedgerError           the ledger cannot be trusted: nothing is sent
+    ├── BudgetExceeded        the answer would spend more than the survey's budget
+    ├── SurveyExpired         the survey's last day has passed
+    └── WireError             bytes that are not a report of this survey (also a ValueError)
+        ├── UnknownFormat     not ours, or of a later version of the format
+        ├── UnknownSurvey     the digest names a survey that is not at hand
+        ├── WrongLength       too few bytes
+        ├── TrailingBytes     bytes after the end
+        ├── FieldOutOfRange   a cohort, position or level that the survey does not have
+        └── PaddingBits       a bit set beyond the last bit of a slot
+
+A message gives what was expected, what was found, and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class DeniableError(Exception):
+    """Every error that this library raises on purpose."""
+
+
+class InputError(DeniableError, ValueError):
+    """A parameter or an argument that cannot be."""
+
+
+class SurveyError(DeniableError):
+    """A survey file with mistakes: `.mistakes` lists every one, in the order of the file."""
+
+    def __init__(self, mistakes: Sequence[str]) -> None:
+        self.mistakes = tuple(mistakes)
+        count = "1 mistake" if len(self.mistakes) == 1 else f"{len(self.mistakes)} mistakes"
+        super().__init__("\n".join([f"the survey has {count}:", *self.mistakes]))
+
+
+class SecretError(DeniableError):
+    """The client's secret cannot be read, or others can read it."""
+
+
+class LedgerError(DeniableError):
+    """The ledger cannot be trusted, so nothing may be sent."""
+
+
+class BudgetExceeded(DeniableError):
+    """The answer would spend more than the survey's budget; nothing was spent or sent."""
+
+
+class SurveyExpired(DeniableError):
+    """The survey's last day has passed."""
+
+
+class WireError(DeniableError, ValueError):
+    """Bytes that are not a report of this survey."""
+
+
+class UnknownFormat(WireError):
+    """Not our format, or a version of it that this release does not read."""
+
+
+class UnknownSurvey(WireError):
+    """The digest names a survey that is not at hand."""
+
+
+class WrongLength(WireError):
+    """Too few bytes."""
+
+
+class TrailingBytes(WireError):
+    """Bytes after the end."""
+
+
+class FieldOutOfRange(WireError):
+    """A cohort, position or level that the survey does not have."""
+
+
+class PaddingBits(WireError):
+    """A bit set beyond the last bit of a slot."""

@@ -1,0 +1,179 @@
+"""google/rappor's schemes: its Python, C++ and Java clients' hashing and permanent noise.
+
+Facts from that project's sources, last changed in 2017. What the server must share with the client
+is the hashing; the noise is the client's own affair, and follows theirs so far as their published
+test vectors pin it. Their clients have no domain separation, so two questions, or two positions of
+one string, with equal Bloom bits would share permanent noise; inside a survey ours therefore key it
+with a secret of the question's and slot's own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from deniable.errors import InputError
+from deniable.mechanisms import prf
+from deniable.mechanisms.noise import ONE, Noise
+from deniable.mechanisms.schemes import DENIABLE_1
+
+if TYPE_CHECKING:
+    from deniable.mechanisms.base import Mechanism
+
+BYTE = ONE >> 8
+HALF_STEP = ONE >> 8  # φ = f/2 in steps of 1/256, since f moves in steps of 1/128
+
+
+def md5(cohort: int, value: bytes) -> bytes:
+    """What all three clients hash: the cohort as 4 bytes, big-endian, then the value."""
+    return hashlib.md5(cohort.to_bytes(4, "big") + value, usedforsecurity=False).digest()
+
+
+def prr_masks(stream: bytes, width: int, flip: int) -> tuple[int, int]:
+    """(uniform, mask) from one pseudorandom byte a bit: its low bit, and whether the rest is < 128·f."""
+    limit = flip // HALF_STEP
+    uniform = mask = 0
+    for i, byte in enumerate(stream[:width]):
+        uniform |= (byte & 1) << i
+        mask |= ((byte >> 1) < limit) << i
+    return uniform, mask
+
+
+def threshold_mask(draws: bytes, step: int, width: int, limit: int) -> int:
+    """Bit i set where the i-th big-endian draw of `step` bytes is below the threshold `limit`/2³²."""
+    scaled = limit >> (32 - 8 * step)
+    mask = 0
+    for i in range(width):
+        mask |= (int.from_bytes(draws[i * step : (i + 1) * step], "big") < scaled) << i
+    return mask
+
+
+def hmac_drbg(entropy: bytes, personalisation: bytes, size: int) -> bytes:
+    """The first bytes of HMAC_DRBG with SHA-256 (NIST SP 800-90A), no reseeding."""
+    key, state = bytes(32), b"\x01" * 32
+    seed = entropy + personalisation
+    for tag in (b"\x00", b"\x01"):
+        key = prf.prf(key, state + tag + seed)
+        state = prf.prf(key, state)
+    out = b""
+    while len(out) < size:
+        state = prf.prf(key, state)
+        out += state
+    return out[:size]
+
+
+class _Rappor:
+    """What the Python and C++ clients share; subclasses say where bytes come from."""
+
+    name = ""
+    draw_bytes = 4  # bytes of one uniform draw of the instantaneous response
+    max_width = 32
+
+    def check(self, width: int, hashes: int, cohorts: int, noise: Noise) -> None:
+        if width > self.max_width:
+            raise InputError(f"scheme {self.name} has at most {self.max_width} bits, got {width}")
+        if noise.flip % HALF_STEP:
+            raise InputError(f"scheme {self.name} needs f in steps of 1/128, got {2 * noise.flip / ONE}")
+        step = 1 << (32 - 8 * self.draw_bytes)
+        for letter, limit in (("p", noise.p), ("q", noise.q)):
+            if limit % step:
+                nearest = round(limit / step) * step / ONE
+                raise InputError(
+                    f"scheme {self.name} draws one byte a bit: {letter} must be a multiple of "
+                    f"1/256, got {limit / ONE:.6f}; the nearest is {nearest}"
+                )
+        if hashes > self._hashes(width):
+            raise InputError(
+                f"scheme {self.name} has at most {self._hashes(width)} hashes at {width} bits, "
+                f"got {hashes}"
+            )
+
+    def _hashes(self, width: int) -> int:
+        return 16
+
+    def positions(
+        self, value: bytes, cohort: int, width: int, hashes: int, header: bytes  # noqa: ARG002
+    ) -> tuple[int, ...]:
+        return tuple(byte % width for byte in md5(cohort, value)[:hashes])
+
+    def stream(self, bits: int, width: int, name: bytes, secret: bytes) -> bytes:  # noqa: ARG002
+        """One pseudorandom byte for each bit; `name` is the encoder's."""
+        return prf.prf(secret, bits.to_bytes(4, "big"))
+
+    def permanent(self, bits: int, mechanism: Mechanism, cohort: int, secret: bytes) -> int:  # noqa: ARG002
+        parts = mechanism.domain.parts
+        if any(parts):
+            secret = prf.prf(secret, prf.fields(b"deniable-1/" + self.name.encode(), *parts))
+        stream = self.stream(bits, mechanism.width, parts[1], secret)
+        uniform, mask = prr_masks(stream, mechanism.width, mechanism.noise.flip)
+        return (bits & ~mask) | (uniform & mask)
+
+    def rand_size(self, width: int, noise: Noise) -> int:  # noqa: ARG002
+        return 2 * width * self.draw_bytes
+
+    def instant(self, bits: int, width: int, noise: Noise, rand: bytes) -> int:
+        half = width * self.draw_bytes
+        p_mask = threshold_mask(rand[:half], self.draw_bytes, width, noise.p)
+        q_mask = threshold_mask(rand[half:], self.draw_bytes, width, noise.q)
+        return (p_mask & ~bits) | (q_mask & bits)
+
+
+class RapporPython(_Rappor):
+    """Their Python client: MD5, one HMAC-SHA-256 of the Bloom value, at most 32 bits."""
+
+    name = "rappor-python"
+
+
+class RapporCpp(_Rappor):
+    """Their C++ client: as the Python one, with the encoder's name in the message; above 32 bits
+    HMAC_DRBG, and above 256 bits several hash bytes, little-endian."""
+
+    name = "rappor-cpp"
+    draw_bytes = 1
+    max_width = 65536
+
+    def _bytes_a_hash(self, width: int) -> int:
+        return max(1, ((width - 1).bit_length() + 7) // 8)
+
+    def _hashes(self, width: int) -> int:
+        return 16 // self._bytes_a_hash(width)
+
+    def positions(
+        self, value: bytes, cohort: int, width: int, hashes: int, header: bytes  # noqa: ARG002
+    ) -> tuple[int, ...]:
+        step, hashed = self._bytes_a_hash(width), md5(cohort, value)
+        return tuple(
+            int.from_bytes(hashed[j * step : (j + 1) * step], "little") % width
+            for j in range(hashes)
+        )
+
+    def stream(self, bits: int, width: int, name: bytes, secret: bytes) -> bytes:
+        if width <= 32:
+            return prf.prf(secret, b"\x01" + name + bits.to_bytes(4, "big"))
+        return hmac_drbg(secret, b"\x01" + name + bits.to_bytes((width + 7) // 8, "big"), width)
+
+
+class RapporJava:
+    """Their Java client's hashing, two MD5 bytes a hash, big-endian; our noise."""
+
+    name = "rappor-java"
+    permanent = staticmethod(DENIABLE_1.permanent)
+    rand_size = staticmethod(DENIABLE_1.rand_size)
+    instant = staticmethod(DENIABLE_1.instant)
+
+    def check(self, width: int, hashes: int, cohorts: int, noise: Noise) -> None:  # noqa: ARG002
+        if width > 4096 or hashes > 8:
+            raise InputError(
+                f"scheme {self.name} has at most 4096 bits and 8 hashes, got {width} and {hashes}"
+            )
+
+    def positions(
+        self, value: bytes, cohort: int, width: int, hashes: int, header: bytes  # noqa: ARG002
+    ) -> tuple[int, ...]:
+        hashed = md5(cohort, value)
+        return tuple(
+            int.from_bytes(hashed[2 * j : 2 * j + 2], "big") % width for j in range(hashes)
+        )
+
+
+SCHEMES = (RapporPython(), RapporCpp(), RapporJava())

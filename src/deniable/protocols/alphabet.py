@@ -1,0 +1,78 @@
+"""Strings as rows of symbols of one length, so that a report never tells how long a value is.
+
+A symbol is one byte: the character's place in the alphabet, OTHER for a character outside it, PAD
+after the end. A string that holds spaces is never confused with one that was padded. The alphabet
+of bytes takes the string's UTF-8 as it is; 0xFF, which UTF-8 never contains, pads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from deniable.errors import InputError
+
+PAD = 0xFF
+OTHER = 0xFE
+MAX_CHARACTERS = 0xFE
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+def utf8(text: str) -> bytes:
+    """The text's UTF-8; a lone surrogate becomes U+FFFD, as in a browser's TextEncoder."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        wide = text.encode("utf-16-le", "surrogatepass")
+        return wide.decode("utf-16-le", "replace").encode()
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    """The characters that a dictionary's strings are made of; None means bytes.
+
+    >>> Alphabet("abc").symbols("cab?", 6)
+    b'\\x02\\x00\\x01\\xfe\\xff\\xff'
+    """
+
+    characters: str | None
+
+    def __post_init__(self) -> None:
+        if self.characters is None:
+            return
+        if not 1 <= len(self.characters) <= MAX_CHARACTERS:
+            raise InputError(
+                f"expected an alphabet of 1 to {MAX_CHARACTERS} characters, got "
+                f'{len(self.characters)}; for any Unicode at all use "bytes"'
+            )
+        if len(set(self.characters)) != len(self.characters):
+            raise InputError("expected an alphabet of characters that differ")
+        if any(0xD800 <= ord(c) <= 0xDFFF for c in self.characters):
+            raise InputError("expected an alphabet without surrogates")
+
+    @cached_property
+    def codes(self) -> dict[str, int]:
+        return {c: i for i, c in enumerate(self.characters or "")}
+
+    @cached_property
+    def content(self) -> bytes:
+        """Every symbol that can stand in a string, OTHER and PAD excepted."""
+        return bytes(range(PAD)) if self.characters is None else bytes(range(len(self.characters)))
+
+    def symbols(self, text: str, length: int) -> bytes:
+        """Cut or padded to `length` symbols."""
+        raw = utf8(text)
+        if self.characters is None:
+            cut = raw[:length]
+        else:
+            codes = self.codes
+            cut = bytes(codes.get(c, OTHER) for c in raw.decode()[:length])
+        return cut.ljust(length, bytes([PAD]))
+
+    def text(self, symbols: bytes) -> str:
+        """Back to a string: up to the first PAD, OTHER as U+FFFD."""
+        content = symbols.split(bytes([PAD]), 1)[0]
+        if self.characters is None:
+            return content.decode(errors="replace")
+        characters = self.characters
+        return "".join(REPLACEMENT if s == OTHER else characters[s] for s in content)

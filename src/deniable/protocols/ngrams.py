@@ -1,0 +1,142 @@
+"""The paper's protocol for unknown dictionaries: the full string and r of its n-grams.
+
+Each client reports its full string, cut or padded to M symbols, and the n-grams at r distinct
+positions, positions in the clear. The r+1 reports compose by addition. Positions are multiples of n
+with M divisible by n (the paper prints "divisible by g₁ and g₂"), or, overlapping, any of 0…M−n.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from typing import Any, Self
+
+from deniable.errors import InputError
+from deniable.mechanisms import Mechanism, prf
+from deniable.privacy import PrivacyLoss, total
+from deniable.protocols.alphabet import Alphabet
+from deniable.protocols.base import ClearField, Draw, Protocol, Slot, clear_message, located
+
+MAX_POSITIONS = 256
+
+
+@dataclass(frozen=True)
+class NGrams(Protocol):
+    """`full` reports the whole string; `parts[i]` the gram at the i-th smallest drawn position."""
+
+    alphabet: Alphabet
+    max_length: int
+    gram: int
+    full: Mechanism
+    parts: tuple[Mechanism, ...]
+    overlap: bool = False
+    survey: str = ""
+    question: str = ""
+
+    name = "ngrams"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.gram <= self.max_length:
+            raise InputError(
+                f"expected n-grams of 1 to {self.max_length} symbols (max_length), got {self.gram}"
+            )
+        if not self.overlap and self.max_length % self.gram:
+            nearest = -(-self.max_length // self.gram) * self.gram
+            raise InputError(
+                f"expected max_length divisible by the n-gram's length {self.gram}, got "
+                f"{self.max_length}; use {nearest}, or overlapping n-grams"
+            )
+        if len(self.parts) < 2:
+            raise InputError(f"expected 2 or more n-grams a report, got {len(self.parts)}")
+        if len(self.parts) > self.positions:
+            raise InputError(
+                f"expected at most {self.positions} n-grams a report, one for each position, "
+                f"got {len(self.parts)}"
+            )
+        if self.positions > MAX_POSITIONS:
+            raise InputError(f"expected at most {MAX_POSITIONS} positions, got {self.positions}")
+
+    @property
+    def positions(self) -> int:
+        """How many places a gram can be taken from."""
+        if self.overlap:
+            return self.max_length - self.gram + 1
+        return self.max_length // self.gram
+
+    def start(self, position: int) -> int:
+        """The first symbol of the gram at this position."""
+        return position if self.overlap else position * self.gram
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        return (self.full, *self.parts)
+
+    def within(self, survey: str, question: str) -> Self:
+        return replace(self, survey=survey, question=question)
+
+    @property
+    def clear(self) -> tuple[ClearField, ...]:
+        return tuple(
+            ClearField(f"position {i + 1}", self.positions) for i in range(len(self.parts))
+        )
+
+    @property
+    def draws(self) -> tuple[tuple[Draw, float], ...]:
+        share = 1 / math.comb(self.positions, len(self.parts))
+        return tuple((draw, share) for draw in combinations(range(self.positions), len(self.parts)))
+
+    def draw(self, secret: bytes, survey: str, question: str) -> Draw:
+        """Distinct positions in increasing order, each set of them equally likely."""
+        chosen, size = [], len(self.parts)
+        rank = prf.draw(
+            secret, clear_message(survey, question, "positions"), math.comb(self.positions, size)
+        )
+        for position in range(self.positions):
+            # Sets whose smallest remaining member is this position come first.
+            with_it = math.comb(self.positions - position - 1, size - len(chosen) - 1)
+            if rank < with_it:
+                chosen.append(position)
+                if len(chosen) == size:
+                    break
+            else:
+                rank -= with_it
+        return tuple(chosen)
+
+    @cached_property
+    def _full_slot(self) -> Slot:
+        return located(self.full, self.survey, self.question, "full")
+
+    @cached_property
+    def _gram_slots(self) -> tuple[tuple[Slot, ...], ...]:
+        """[part][position]."""
+        return tuple(
+            tuple(
+                located(part, self.survey, self.question, f"gram:{position}")
+                for position in range(self.positions)
+            )
+            for part in self.parts
+        )
+
+    def slots(self, draw: Draw) -> tuple[Slot, ...]:
+        grams = self._gram_slots
+        return (self._full_slot, *(grams[i][position] for i, position in enumerate(draw)))
+
+    def tokens(self, value: str | None, draw: Draw) -> tuple[bytes | None, ...]:
+        if value is None:
+            return (None,) * (len(draw) + 1)
+        row = self.alphabet.symbols(value, self.max_length)
+        starts = [self.start(position) for position in draw]
+        return (row, *(row[start : start + self.gram] for start in starts))
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        return total([m.loss for m in self.mechanisms])
+
+    def canonical(self) -> dict[str, Any]:
+        return {
+            "name": self.name, "alphabet": self.alphabet.characters,
+            "max_length": self.max_length, "gram": self.gram, "overlap": self.overlap,
+            "full": self.full.canonical(), "parts": [m.canonical() for m in self.parts],
+        }  # fmt: skip

@@ -1,0 +1,111 @@
+"""Prefixes: each client reports one prefix of its string with all of ε.
+
+The length of the prefix, its *level*, is drawn once from the client's secret, is sent in the clear,
+and never changes. The server extends surviving prefixes level by level; the padding symbol ends a
+string. One report at full ε, where n-grams split it in r+1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, Self
+
+from deniable.errors import InputError
+from deniable.mechanisms import Mechanism, prf
+from deniable.mechanisms.noise import ONE
+from deniable.privacy import PrivacyLoss
+from deniable.protocols.alphabet import Alphabet
+from deniable.protocols.base import ClearField, Draw, Protocol, Slot, clear_message, located
+
+MAX_LEVELS = 256
+
+
+@dataclass(frozen=True)
+class Level:
+    """A prefix length and the share of clients, of 2³², that report it. Two levels may have one
+    length (a second look at the whole string): their slots differ, so their hashes do."""
+
+    length: int
+    weight: int
+
+
+@dataclass(frozen=True)
+class Prefixes(Protocol):
+    """`mechanism` reports the prefix of the drawn level."""
+
+    alphabet: Alphabet
+    max_length: int
+    levels: tuple[Level, ...]
+    mechanism: Mechanism
+    survey: str = ""
+    question: str = ""
+
+    name = "prefixes"
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.levels) <= MAX_LEVELS:
+            raise InputError(f"expected 1 to {MAX_LEVELS} levels, got {len(self.levels)}")
+        lengths = [level.length for level in self.levels]
+        if any(not 1 <= length <= self.max_length for length in lengths):
+            raise InputError(f"expected levels from 1 to max_length {self.max_length}, got {lengths}")
+        if lengths != sorted(lengths) or lengths[-1] != self.max_length:
+            raise InputError(
+                f"expected levels in increasing order up to max_length {self.max_length}, "
+                f"got {lengths}"
+            )
+        weights = [level.weight for level in self.levels]
+        if any(weight < 1 for weight in weights) or sum(weights) != ONE:
+            raise InputError(f"expected shares above 0 that sum to 2^32, got {weights}")
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        return (self.mechanism,)
+
+    def within(self, survey: str, question: str) -> Self:
+        return replace(self, survey=survey, question=question)
+
+    @property
+    def clear(self) -> tuple[ClearField, ...]:
+        return (ClearField("level", len(self.levels)),)
+
+    @property
+    def draws(self) -> tuple[tuple[Draw, float], ...]:
+        return tuple(((i,), level.weight / ONE) for i, level in enumerate(self.levels))
+
+    @cached_property
+    def _cumulated(self) -> tuple[int, ...]:
+        return tuple(accumulate(level.weight for level in self.levels))
+
+    def draw(self, secret: bytes, survey: str, question: str) -> Draw:
+        uniform = prf.draw(secret, clear_message(survey, question, "level"), ONE)
+        return (next(i for i, top in enumerate(self._cumulated) if uniform < top),)
+
+    @cached_property
+    def _slots(self) -> tuple[tuple[Slot, ...], ...]:
+        return tuple(
+            (located(self.mechanism, self.survey, self.question, f"level:{i}:{level.length}"),)
+            for i, level in enumerate(self.levels)
+        )
+
+    def slots(self, draw: Draw) -> tuple[Slot, ...]:
+        return self._slots[draw[0]]
+
+    def tokens(self, value: str | None, draw: Draw) -> tuple[bytes | None, ...]:
+        if value is None:
+            return (None,)
+        length = self.levels[draw[0]].length
+        return (self.alphabet.symbols(value, self.max_length)[:length],)
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        return self.mechanism.loss
+
+    def canonical(self) -> dict[str, Any]:
+        return {
+            "name": self.name, "alphabet": self.alphabet.characters,
+            "max_length": self.max_length,
+            "levels": [[level.length, level.weight] for level in self.levels],
+            "mechanism": self.mechanism.canonical(),
+        }  # fmt: skip

@@ -1,0 +1,51 @@
+"""One report of the whole value: for choices, booleans, and strings whose dictionary is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from deniable.mechanisms import Mechanism
+from deniable.privacy import PrivacyLoss
+from deniable.protocols.alphabet import utf8
+from deniable.protocols.base import ClearField, Draw, Protocol, Slot, located
+
+
+@dataclass(frozen=True)
+class Single(Protocol):
+    """All of ε on the whole value; nothing but the cohort in the clear."""
+
+    mechanism: Mechanism
+
+    name = "single"
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        return (self.mechanism,)
+
+    def within(self, survey: str, question: str) -> Self:
+        return type(self)(located(self.mechanism, survey, question, "full").mechanism)
+
+    @property
+    def clear(self) -> tuple[ClearField, ...]:
+        return ()
+
+    @property
+    def draws(self) -> tuple[tuple[Draw, float], ...]:
+        return (((), 1.0),)
+
+    def draw(self, secret: bytes, survey: str, question: str) -> Draw:  # noqa: ARG002
+        return ()
+
+    def slots(self, draw: Draw) -> tuple[Slot, ...]:  # noqa: ARG002
+        return (Slot("full", self.mechanism),)
+
+    def tokens(self, value: Any, draw: Draw) -> tuple[Any, ...]:  # noqa: ARG002
+        return (utf8(value),) if self.mechanism.kind == "bloom" and value is not None else (value,)
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        return self.mechanism.loss
+
+    def canonical(self) -> dict[str, Any]:
+        return {"name": self.name, "mechanism": self.mechanism.canonical()}

@@ -1,0 +1,15 @@
+"""The contract between those who ask and those who answer, and the bytes that travel."""
+
+from deniable.survey.report import Answer, Report, from_batch, from_bytes, to_batch, to_bytes
+from deniable.survey.survey import Question, Survey
+
+__all__ = [
+    "Answer",
+    "Question",
+    "Report",
+    "Survey",
+    "from_batch",
+    "from_bytes",
+    "to_batch",
+    "to_bytes",
+]

@@ -1,0 +1,103 @@
+"""The rule that fills in what an author left out, from ε.
+
+| collect    | kind           | rule |
+| ---------- | -------------- | ---- |
+| once       | boolean        | f = 0, q = e^ε/(1+e^ε), p = 1−q |
+| once       | choice, string | f = 0, h = 1, q = ½, p = 1/(1+e^ε): optimised unary encoding |
+| repeatedly | any            | p = ¼, q = ¾; f from ε for ever: 2h·ln((1−f/2)/(f/2)), one bit: half that |
+
+A string has 128 bits, one hash and 64 cohorts. With p or q given, only the other is filled in; with
+both given, ε is a promise that is checked. Where ε is filled in, the integers are the largest
+whose loss, rounded up, is not above it. One hash and q = ½ have much less noise than the paper's
+two hashes and p = ¼ at the same ε.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from deniable.errors import InputError
+from deniable.mechanisms import Mechanism, Noise, calibrate
+from deniable.mechanisms.noise import ONE
+from deniable.privacy import NANO, largest, nanonats_down
+
+BITS, HASHES, COHORTS = 128, 1, 64
+
+Build = Callable[[Noise], Mechanism]
+
+
+def fill(
+    build: Build,
+    collect: str,
+    *,
+    epsilon: float | None,
+    p: float | None = None,
+    q: float | None = None,
+    f: float | None = None,
+) -> Mechanism:
+    """The mechanism with p, q and f as given and the rest from ε; never above ε."""
+    if epsilon is not None:
+        # Budgets are kept in whole billionths of a nat; shares that were rounded up could not all
+        # be paid from the ε that they are shares of.
+        epsilon = math.nextafter(nanonats_down(epsilon) / NANO, 0.0)
+    if collect == "once":
+        mechanism = _once(build, epsilon, p, q, f or 0.0)
+        spent = mechanism.loss.once
+    else:
+        mechanism = _repeatedly(build, epsilon, p, q, f)
+        spent = mechanism.loss.forever
+    if epsilon is not None and spent > epsilon:
+        raise InputError(
+            f"these p, q and f spend ε = {spent:.6f} {'once' if collect == 'once' else 'for ever'}, "
+            f"above the {epsilon} that epsilon promises; leave one out to have it filled in"
+        )
+    return mechanism
+
+
+def _once(
+    build: Build, epsilon: float | None, p: float | None, q: float | None, f: float
+) -> Mechanism:
+    if p is not None and q is not None:
+        return build(Noise.of(p=p, q=q, f=f))
+    if epsilon is None:
+        raise InputError("expected epsilon, or both p and q")
+    if p is not None:
+        return calibrate(build(Noise.of(p=p, q=1.0 if f else 1 - 2**-32, f=f)), epsilon, vary="q")
+    start = build(Noise.of(p=2**-32, q=0.5 if q is None else q, f=f))
+    if q is None and start.kind == "boolean":
+        return _symmetric(build, epsilon, f)
+    return calibrate(start, epsilon, vary="p")
+
+
+def _symmetric(build: Build, epsilon: float, f: float) -> Mechanism:
+    """p = 1 − q, the best a single bit can do."""
+    flip = Noise.of(p=0.25, q=0.75, f=f).flip
+
+    def at(step: int) -> Mechanism:
+        return build(Noise(flip, ONE // 2 - step, ONE // 2 + step))
+
+    step = largest(1, ONE // 2 - 1, lambda s: at(s).loss.once <= epsilon)
+    if step is None:
+        raise InputError(f"no p and q spend as little as ε = {epsilon}: ask for more")
+    return at(step)
+
+
+def _repeatedly(
+    build: Build, epsilon: float | None, p: float | None, q: float | None, f: float | None
+) -> Mechanism:
+    p, q = (0.25 if p is None else p), (0.75 if q is None else q)
+    if f is not None:
+        return build(Noise.of(p=p, q=q, f=f))
+    if epsilon is None:
+        raise InputError("expected epsilon, or f, for repeated collection")
+    return calibrate(build(Noise.of(p=p, q=q, f=0.5)), epsilon, vary="f", forever=True)
+
+
+def weights(shares: list[float]) -> list[int]:
+    """Shares as integers that sum to 2³² exactly; what rounding leaves goes to the last."""
+    whole = sum(map(Fraction, shares))
+    parts = [int(Fraction(share) * ONE / whole) for share in shares]
+    parts[-1] += ONE - sum(parts)
+    return parts
