@@ -46,10 +46,14 @@ def _one_way(
     return Audit(bound, in_first, in_second, runs)
 
 
-def _telling_set(first: Counter[Hashable], second: Counter[Hashable], runs: int, alpha: float) -> set[Hashable]:
+def _telling_set(
+    first: Counter[Hashable], second: Counter[Hashable], runs: int, alpha: float
+) -> set[Hashable]:
     """Outputs in order of how much they speak for the first value, up to where the proof is best."""
     ordered = sorted(
-        first.keys() | second.keys(), key=lambda x: (first[x] + 0.5) / (second[x] + 0.5), reverse=True
+        first.keys() | second.keys(),
+        key=lambda x: (first[x] + 0.5) / (second[x] + 0.5),
+        reverse=True,
     )
     best, best_bound, a, b = 0, -1.0, 0, 0
     for size, output in enumerate(ordered, 1):

@@ -42,9 +42,7 @@ class PrivacyLoss:
             )
 
     def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
-        return PrivacyLoss(
-            add_up(self.once, other.once), add_up(self.forever, other.forever)
-        )
+        return PrivacyLoss(add_up(self.once, other.once), add_up(self.forever, other.forever))
 
 
 NO_LOSS = PrivacyLoss(0.0, 0.0)

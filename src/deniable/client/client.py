@@ -100,9 +100,7 @@ class Client:
     def _charges(self, filters: list[list[int]]) -> list[Charge]:
         charges = []
         for question, slots, bits in zip(self.survey.questions, self._slots, filters, strict=True):
-            for slot, slot_bits, (once, forever) in zip(
-                slots, bits, question.charges, strict=True
-            ):
+            for slot, slot_bits, (once, forever) in zip(slots, bits, question.charges, strict=True):
                 mechanism = slot.mechanism
                 noise = f"{question.name}/{slot.name}"
                 if mechanism.noise.flip:

@@ -43,9 +43,7 @@ def levels(if_zero: int, if_one: int) -> int:
     return DIGITS - min((t & -t).bit_length() - 1 for t in fractional)
 
 
-def randomise(
-    bits: int, width: int, if_zero: int, if_one: int, word: Callable[[int], int]
-) -> int:
+def randomise(bits: int, width: int, if_zero: int, if_one: int, word: Callable[[int], int]) -> int:
     """Each of `width` lanes answers 1 with probability if_one/2³² if its bit is set, else if_zero/2³².
 
     `word(l)` gives digit l, most significant first, of every lane's uniform number, lane i in bit i.
@@ -85,7 +83,9 @@ class Noise:
 
     def __post_init__(self) -> None:
         for name, value, top in (
-            ("flip", self.flip, ONE // 2 - 1), ("p", self.p, ONE), ("q", self.q, ONE)
+            ("flip", self.flip, ONE // 2 - 1),
+            ("p", self.p, ONE),
+            ("q", self.q, ONE),
         ):
             if not isinstance(value, int) or not 0 <= value <= top:
                 raise InputError(f"expected an integer {name} from 0 to {top}, got {value!r}")
@@ -140,10 +140,14 @@ class Noise:
         """
         keep, flip = Fraction(ONE - self.flip, ONE), Fraction(self.flip, ONE)
         p, q = Fraction(self.p, ONE), Fraction(self.q, ONE)
-        if_set = [keep * q**reports + flip * p**reports,
-                  keep * (1 - q) ** reports + flip * (1 - p) ** reports]
-        if_clear = [flip * q**reports + keep * p**reports,
-                    flip * (1 - q) ** reports + keep * (1 - p) ** reports]
+        if_set = [
+            keep * q**reports + flip * p**reports,
+            keep * (1 - q) ** reports + flip * (1 - p) ** reports,
+        ]
+        if_clear = [
+            flip * q**reports + keep * p**reports,
+            flip * (1 - q) ** reports + keep * (1 - p) ** reports,
+        ]
         return upper_log(
             [(worst_ratio(if_set, if_clear), ups), (worst_ratio(if_clear, if_set), downs)]
         )

@@ -73,7 +73,9 @@ class _Rappor:
         if width > self.max_width:
             raise InputError(f"scheme {self.name} has at most {self.max_width} bits, got {width}")
         if noise.flip % HALF_STEP:
-            raise InputError(f"scheme {self.name} needs f in steps of 1/128, got {2 * noise.flip / ONE}")
+            raise InputError(
+                f"scheme {self.name} needs f in steps of 1/128, got {2 * noise.flip / ONE}"
+            )
         step = 1 << (32 - 8 * self.draw_bytes)
         for letter, limit in (("p", noise.p), ("q", noise.q)):
             if limit % step:
@@ -92,7 +94,12 @@ class _Rappor:
         return 16
 
     def positions(
-        self, value: bytes, cohort: int, width: int, hashes: int, header: bytes  # noqa: ARG002
+        self,
+        value: bytes,
+        cohort: int,
+        width: int,
+        hashes: int,
+        header: bytes,  # noqa: ARG002
     ) -> tuple[int, ...]:
         return tuple(byte % width for byte in md5(cohort, value)[:hashes])
 
@@ -139,7 +146,12 @@ class RapporCpp(_Rappor):
         return 16 // self._bytes_a_hash(width)
 
     def positions(
-        self, value: bytes, cohort: int, width: int, hashes: int, header: bytes  # noqa: ARG002
+        self,
+        value: bytes,
+        cohort: int,
+        width: int,
+        hashes: int,
+        header: bytes,  # noqa: ARG002
     ) -> tuple[int, ...]:
         step, hashed = self._bytes_a_hash(width), md5(cohort, value)
         return tuple(
@@ -168,7 +180,12 @@ class RapporJava:
             )
 
     def positions(
-        self, value: bytes, cohort: int, width: int, hashes: int, header: bytes  # noqa: ARG002
+        self,
+        value: bytes,
+        cohort: int,
+        width: int,
+        hashes: int,
+        header: bytes,  # noqa: ARG002
     ) -> tuple[int, ...]:
         hashed = md5(cohort, value)
         return tuple(

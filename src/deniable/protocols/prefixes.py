@@ -49,7 +49,9 @@ class Prefixes(Protocol):
             raise InputError(f"expected 1 to {MAX_LEVELS} levels, got {len(self.levels)}")
         lengths = [level.length for level in self.levels]
         if any(not 1 <= length <= self.max_length for length in lengths):
-            raise InputError(f"expected levels from 1 to max_length {self.max_length}, got {lengths}")
+            raise InputError(
+                f"expected levels from 1 to max_length {self.max_length}, got {lengths}"
+            )
         if lengths != sorted(lengths) or lengths[-1] != self.max_length:
             raise InputError(
                 f"expected levels in increasing order up to max_length {self.max_length}, "

@@ -186,7 +186,7 @@ def _every_second(length: int) -> list[int]:
 
 
 def _alphabet(ranges: str) -> Alphabet:
-    """"a-z0-9._-": ranges written with a hyphen between two characters; "bytes" for any Unicode."""
+    """ "a-z0-9._-": ranges written with a hyphen between two characters; "bytes" for any Unicode."""
     if ranges == "bytes":
         return Alphabet(None)
     characters, at = "", 0

@@ -97,8 +97,10 @@ class Table:
     ) -> float | None:  # fmt: skip
         def valid(x: float) -> bool:
             finite = abs(x) < float("inf")
-            return finite and (low is None or high is None or low <= x <= high) and (
-                above is None or x > above
+            return (
+                finite
+                and (low is None or high is None or low <= x <= high)
+                and (above is None or x > above)
             )
 
         expected = f"a number above {above}" if low is None else f"a number from {low} to {high}"
