@@ -1,7 +1,7 @@
 """An empirical lower bound on ε: run the real thing many times and try to tell two values apart.
 
-If a mechanism is ε-private, then for every set of outputs P(set | first) ≤ e^ε·P(set | second). Half
-of the runs choose the set, by the likelihood ratio of what was seen; the other half test it, with
+If a mechanism is ε-private, then P(set | first) ≤ e^ε·P(set | second) for every set of outputs.
+of the runs choose the set, by the likelihood ratio of what was seen; the other half test it with
 exact binomial (Clopper–Pearson) limits, so the bound is honest: it exceeds the true ε in at most a
 share α of audits. A bound above the ε that is claimed is proof of a leak; a low one proves nothing.
 """
@@ -49,7 +49,7 @@ def _one_way(
 def _telling_set(
     first: Counter[Hashable], second: Counter[Hashable], runs: int, alpha: float
 ) -> set[Hashable]:
-    """Outputs in order of how much they speak for the first value, up to where the proof is best."""
+    """Outputs in order of how much they speak for the first value, up to the best proof."""
     ordered = sorted(
         first.keys() | second.keys(),
         key=lambda x: (first[x] + 0.5) / (second[x] + 0.5),

@@ -43,7 +43,7 @@ def full_share(question: Question) -> float:
 def detectable(
     question: Question, clients: float, *, candidates: int = CANDIDATES, alpha: float = ALPHA
 ) -> float:
-    """The smallest frequency of a value on the analyst's list that stands out, above 1 if none does.
+    """The smallest frequency of a listed value that stands out; above 1 if none does.
 
     A choice is tested against all its options, whatever `candidates` says.
     """

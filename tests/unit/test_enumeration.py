@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from deniable.client import Client
 from deniable.mechanisms import base, noise, schemes
 from deniable.mechanisms.base import Mechanism
 from deniable.survey import Answer, Survey, from_bytes

@@ -105,7 +105,8 @@ class Ledger:
 def _spend(book: Book, survey: str, budget: int, charges: Sequence[Charge]) -> None:
     page = book.setdefault(survey, {})
     before = _cost(page)
-    extra, new = 0, {}
+    extra = 0
+    new: dict[str, _Entry] = {}
     for charge in charges:
         old = new.get(charge.noise) or page.get(charge.noise) or _Entry(0, charge.forever)
         entry = _Entry(old.charged + charge.once, _larger(old.limit, charge.forever))

@@ -39,7 +39,7 @@ class Choice(Mechanism):
     def index(self) -> dict[str, int]:
         return {option: i for i, option in enumerate(self.options)}
 
-    def filter(self, value: str | None, cohort: int) -> int:  # noqa: ARG002
+    def filter(self, value: str | None, cohort: int) -> int:
         i = None if value is None else self.index.get(value)
         return 0 if i is None else 1 << i
 
@@ -64,7 +64,7 @@ class Boolean(Mechanism):
     def width(self) -> int:
         return 1
 
-    def filter(self, value: bool | None, cohort: int) -> int:  # noqa: ARG002
+    def filter(self, value: bool | None, cohort: int) -> int:
         return 1 if value else 0
 
     @property

@@ -44,9 +44,10 @@ def levels(if_zero: int, if_one: int) -> int:
 
 
 def randomise(bits: int, width: int, if_zero: int, if_one: int, word: Callable[[int], int]) -> int:
-    """Each of `width` lanes answers 1 with probability if_one/2³² if its bit is set, else if_zero/2³².
+    """Each of `width` lanes answers 1 with probability if_one/2³² if its bit is set, else if_zero.
 
-    `word(l)` gives digit l, most significant first, of every lane's uniform number, lane i in bit i.
+    `word(l)` gives digit l, most significant first, of every lane's uniform number, lane i in bit
+    i.
     The time taken depends on the random words alone: they are uniform whatever the bits are.
     """
     lanes = (1 << width) - 1
@@ -127,7 +128,7 @@ class Noise:
         return levels(self.p, self.q)
 
     def loss(self, ups: int, downs: int) -> PrivacyLoss:
-        """ε between two values, `ups` bits set for the first only and `downs` for the second only."""
+        """ε between two values, `ups` bits set by the first only and `downs` by the second."""
         # A bit of the PRR reveals at most ln((1−φ)/φ) however often it is reported.
         permanent = Fraction(ONE - self.flip, self.flip) if self.flip else Fraction(0)
         return PrivacyLoss(self.loss_after(1, ups, downs), upper_log([(permanent, ups + downs)]))

@@ -30,7 +30,7 @@ def md5(cohort: int, value: bytes) -> bytes:
 
 
 def prr_masks(stream: bytes, width: int, flip: int) -> tuple[int, int]:
-    """(uniform, mask) from one pseudorandom byte a bit: its low bit, and whether the rest is < 128·f."""
+    """(uniform, mask) from one byte a bit: its low bit, and whether the rest is below 128·f."""
     limit = flip // HALF_STEP
     uniform = mask = 0
     for i, byte in enumerate(stream[:width]):
@@ -40,7 +40,7 @@ def prr_masks(stream: bytes, width: int, flip: int) -> tuple[int, int]:
 
 
 def threshold_mask(draws: bytes, step: int, width: int, limit: int) -> int:
-    """Bit i set where the i-th big-endian draw of `step` bytes is below the threshold `limit`/2³²."""
+    """Bit i set where the i-th big-endian draw of `step` bytes is below `limit`/2³²."""
     scaled = limit >> (32 - 8 * step)
     mask = 0
     for i in range(width):
@@ -99,15 +99,15 @@ class _Rappor:
         cohort: int,
         width: int,
         hashes: int,
-        header: bytes,  # noqa: ARG002
+        header: bytes,
     ) -> tuple[int, ...]:
         return tuple(byte % width for byte in md5(cohort, value)[:hashes])
 
-    def stream(self, bits: int, width: int, name: bytes, secret: bytes) -> bytes:  # noqa: ARG002
+    def stream(self, bits: int, width: int, name: bytes, secret: bytes) -> bytes:
         """One pseudorandom byte for each bit; `name` is the encoder's."""
         return prf.prf(secret, bits.to_bytes(4, "big"))
 
-    def permanent(self, bits: int, mechanism: Mechanism, cohort: int, secret: bytes) -> int:  # noqa: ARG002
+    def permanent(self, bits: int, mechanism: Mechanism, cohort: int, secret: bytes) -> int:
         parts = mechanism.domain.parts
         if any(parts):
             secret = prf.prf(secret, prf.fields(b"deniable-1/" + self.name.encode(), *parts))
@@ -115,7 +115,7 @@ class _Rappor:
         uniform, mask = prr_masks(stream, mechanism.width, mechanism.noise.flip)
         return (bits & ~mask) | (uniform & mask)
 
-    def rand_size(self, width: int, noise: Noise) -> int:  # noqa: ARG002
+    def rand_size(self, width: int, noise: Noise) -> int:
         return 2 * width * self.draw_bytes
 
     def instant(self, bits: int, width: int, noise: Noise, rand: bytes) -> int:
@@ -151,7 +151,7 @@ class RapporCpp(_Rappor):
         cohort: int,
         width: int,
         hashes: int,
-        header: bytes,  # noqa: ARG002
+        header: bytes,
     ) -> tuple[int, ...]:
         step, hashed = self._bytes_a_hash(width), md5(cohort, value)
         return tuple(
@@ -173,7 +173,7 @@ class RapporJava:
     rand_size = staticmethod(DENIABLE_1.rand_size)
     instant = staticmethod(DENIABLE_1.instant)
 
-    def check(self, width: int, hashes: int, cohorts: int, noise: Noise) -> None:  # noqa: ARG002
+    def check(self, width: int, hashes: int, cohorts: int, noise: Noise) -> None:
         if width > 4096 or hashes > 8:
             raise InputError(
                 f"scheme {self.name} has at most 4096 bits and 8 hashes, got {width} and {hashes}"
@@ -185,7 +185,7 @@ class RapporJava:
         cohort: int,
         width: int,
         hashes: int,
-        header: bytes,  # noqa: ARG002
+        header: bytes,
     ) -> tuple[int, ...]:
         hashed = md5(cohort, value)
         return tuple(

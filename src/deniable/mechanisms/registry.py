@@ -38,8 +38,8 @@ def from_canonical(data: Mapping[str, Any]) -> Mechanism:
 def calibrate(mechanism: M, epsilon: float, *, vary: Letter = "q", forever: bool = False) -> M:
     """The same mechanism with one of p, q or f moved to spend as much of ε as integers allow.
 
-    p or q moves along its own side of the other; f moves up from 0. `forever` says which ε is meant;
-    for `forever` only f can be moved. Never above ε:
+    p or q moves along its own side of the other. `forever` says which ε is meant; that one depends
+    on f alone. Never above ε:
 
     >>> bloom = Bloom(noise=Noise.of(p=0.25, q=0.75), bits=128, hashes=2, cohorts=64)
     >>> third = calibrate(bloom, 1.4648)

@@ -89,7 +89,8 @@ class NGrams(Protocol):
 
     def draw(self, secret: bytes, survey: str, question: str) -> Draw:
         """Distinct positions in increasing order, each set of them equally likely."""
-        chosen, size = [], len(self.parts)
+        chosen: list[int] = []
+        size = len(self.parts)
         rank = prf.draw(
             secret, clear_message(survey, question, "positions"), math.comb(self.positions, size)
         )

@@ -34,13 +34,13 @@ class Single(Protocol):
     def draws(self) -> tuple[tuple[Draw, float], ...]:
         return (((), 1.0),)
 
-    def draw(self, secret: bytes, survey: str, question: str) -> Draw:  # noqa: ARG002
+    def draw(self, secret: bytes, survey: str, question: str) -> Draw:
         return ()
 
-    def slots(self, draw: Draw) -> tuple[Slot, ...]:  # noqa: ARG002
+    def slots(self, draw: Draw) -> tuple[Slot, ...]:
         return (Slot("full", self.mechanism),)
 
-    def tokens(self, value: Any, draw: Draw) -> tuple[Any, ...]:  # noqa: ARG002
+    def tokens(self, value: Any, draw: Draw) -> tuple[Any, ...]:
         return (utf8(value),) if self.mechanism.kind == "bloom" and value is not None else (value,)
 
     @property

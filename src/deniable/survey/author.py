@@ -95,7 +95,7 @@ def _question(table: Table, survey: str, collect: str) -> Question | None:
     before = len(table.mistakes)
     if not NAME.fullmatch(name):
         table.mistake("", f"a question's name of {NAME_RULE}", name)
-    kind = table.choice("kind", ("string", "choice", "boolean"))
+    kind: Any = table.choice("kind", ("string", "choice", "boolean"))
     description = table.text("description", "what is asked", default="")
     noise = {letter: table.number(letter, 0, 1, default=None) for letter in ("p", "q", "f")}
     epsilon = table.number("epsilon", above=0, default=None)
@@ -129,7 +129,7 @@ def _question(table: Table, survey: str, collect: str) -> Question | None:
         return None
     whole = protocol
     return table.attempt(
-        "", lambda: Question(name, kind or "string", description or "", whole.within(survey, name))
+        "", lambda: Question(name, kind, description or "", whole.within(survey, name))
     )
 
 
@@ -186,7 +186,7 @@ def _every_second(length: int) -> list[int]:
 
 
 def _alphabet(ranges: str) -> Alphabet:
-    """ "a-z0-9._-": ranges written with a hyphen between two characters; "bytes" for any Unicode."""
+    """Characters, and ranges such as a-z written with a hyphen; "bytes" is any text at all."""
     if ranges == "bytes":
         return Alphabet(None)
     characters, at = "", 0

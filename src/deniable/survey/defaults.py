@@ -4,7 +4,7 @@
 | ---------- | -------------- | ---- |
 | once       | boolean        | f = 0, q = e^ε/(1+e^ε), p = 1−q |
 | once       | choice, string | f = 0, h = 1, q = ½, p = 1/(1+e^ε): optimised unary encoding |
-| repeatedly | any            | p = ¼, q = ¾; f from ε for ever: 2h·ln((1−f/2)/(f/2)), one bit: half that |
+| repeatedly | any            | p = ¼, q = ¾, and f from ε = 2h·ln((1−f/2)/(f/2)), one bit: half |
 
 A string has 128 bits, one hash and 64 cohorts. With p or q given, only the other is filled in; with
 both given, ε is a promise that is checked. Where ε is filled in, the integers are the largest
@@ -49,9 +49,10 @@ def fill(
         mechanism = _repeatedly(build, epsilon, p, q, f)
         spent = mechanism.loss.forever
     if epsilon is not None and spent > epsilon:
+        word = "once" if collect == "once" else "for ever"
         raise InputError(
-            f"these p, q and f spend ε = {spent:.6f} {'once' if collect == 'once' else 'for ever'}, "
-            f"above the {epsilon} that epsilon promises; leave one out to have it filled in"
+            f"these p, q and f spend ε = {spent:.6f} {word}, above the {epsilon:.6f} that epsilon "
+            "promises; leave one out to have it filled in"
         )
     return mechanism
 

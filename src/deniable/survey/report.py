@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from deniable.errors import (
     FieldOutOfRange,
@@ -129,9 +130,10 @@ def _parse_answer(data: bytes, question: Question) -> Answer:
     for value, field in zip(clear, fields, strict=True):
         if value >= field.bound:
             raise FieldOutOfRange(
-                f"question {question.name!r}: expected {field.name} below {field.bound}, got {value}"
+                f"question {question.name!r}: expected {field.name} below {field.bound}, "
+                f"got {value}"
             )
-    if any(a >= b for a, b in zip(clear, clear[1:], strict=False)):
+    if any(a >= b for a, b in pairwise(clear)):
         raise FieldOutOfRange(
             f"question {question.name!r}: expected positions in increasing order, got {clear}"
         )

@@ -62,7 +62,7 @@ class Question:
 
     @cached_property
     def charges(self) -> tuple[tuple[int, int | None], ...]:
-        """(once, for ever) of each part of a report in billionths of a nat, rounded up; None: no end."""
+        """(once, for ever) of each slot in billionths of a nat, rounded up; None is no limit."""
         losses = [m.loss for m in self.protocol.mechanisms]
         return tuple((nanonats_up(x.once) or 0, nanonats_up(x.forever)) for x in losses)
 
