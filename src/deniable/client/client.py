@@ -64,7 +64,7 @@ class Client:
     @classmethod
     def open(cls, survey: Survey, folder: str | Path) -> Client:
         """A client whose secret and ledger live in this folder, made on first use."""
-        folder = Path(folder)
+        folder = Path(folder).expanduser()
         secret = load_or_create_secret(folder / "secret")
         return cls(survey, secret=secret, ledger=Ledger(folder / "ledger.json"))
 

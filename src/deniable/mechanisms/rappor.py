@@ -119,10 +119,18 @@ class _Rappor:
         return 2 * width * self.draw_bytes
 
     def instant(self, bits: int, width: int, noise: Noise, rand: bytes) -> int:
-        half = width * self.draw_bytes
-        p_mask = threshold_mask(rand[:half], self.draw_bytes, width, noise.p)
-        q_mask = threshold_mask(rand[half:], self.draw_bytes, width, noise.q)
-        return (p_mask & ~bits) | (q_mask & bits)
+        # Draws for p, then for q, 32 bits at a time from the most significant end.
+        result, at, top = 0, 0, width
+        while top > 0:
+            low = max(0, top - 32)
+            size = (top - low) * self.draw_bytes
+            masks = [
+                threshold_mask(rand[at + i * size :][:size], self.draw_bytes, top - low, limit)
+                for i, limit in enumerate((noise.p, noise.q))
+            ]
+            result |= ((masks[0] << low) & ~bits) | ((masks[1] << low) & bits)
+            at, top = at + 2 * size, low
+        return result
 
 
 class RapporPython(_Rappor):

@@ -120,7 +120,7 @@ class Survey:
                 f"expected a survey's name of a-z, 0-9, _ and -, a letter first, at most 64; "
                 f"got {self.name!r}"
             )
-        if not isinstance(self.version, int) or not 1 <= self.version < 2**31:
+        if type(self.version) is not int or not 1 <= self.version < 2**31:
             raise InputError(f"expected a version of 1 or more, got {self.version!r}")
         if not self.questions:
             raise InputError("expected at least one question, got none")

@@ -1,0 +1,81 @@
+"""The command as a person types it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from deniable.cli.app import app
+from deniable.planning import detectable, noise_sd
+from deniable.survey import Survey
+from tests.vectors import make
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(app, args)
+
+
+ONCE = str(make.HERE / "survey-once.toml")
+REPEATEDLY = str(make.HERE / "survey-repeatedly.toml")
+
+
+def test_check_prints_what_is_promised() -> None:
+    got = run("check", ONCE)
+    assert got.exit_code == 0
+    for expected in ("15.6833", "no limit", "2,880 groups", "75 bytes alone, 55 in a batch",
+                     "Smallest detectable frequency", "about 347"):  # fmt: skip
+        assert expected in got.output, got.output
+
+
+def test_check_in_plain_words() -> None:
+    assert "times surer" in run("check", REPEATEDLY).output
+
+
+def test_check_publishes(tmp_path: Path) -> None:
+    published = tmp_path / "s.json"
+    assert run("check", ONCE, "-o", str(published)).exit_code == 0
+    assert Survey.load(published) == Survey.load(ONCE)
+    assert run("check", str(published)).exit_code == 0
+
+
+def test_check_as_json() -> None:
+    found = json.loads(run("check", ONCE, "--json").output)
+    assert found["digest"] == Survey.load(ONCE).digest.hex()
+    assert found["forever"] is None
+    assert found["questions"][0]["detectable"]["1000000"] == pytest.approx(
+        detectable(Survey.load(ONCE).questions[0], 10**6)
+    )
+
+
+def test_mistakes_are_printed_without_a_traceback(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.toml"
+    bad.write_text(Path(ONCE).read_text().replace("max_length", "maxlength"))
+    got = run("check", str(bad))
+    assert got.exit_code == 1
+    assert 'did you mean "max_length"' in got.output
+    assert "Traceback" not in got.output
+
+
+@pytest.mark.parametrize("args", [["check"], ["check", "/none"], ["chekc"], ["check", "--nope"]])
+def test_wrong_calls_exit_with_2(args: list[str]) -> None:
+    assert run(*args).exit_code == 2
+
+
+def test_binary_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_bytes(b"\xff\xfe\x00")
+    got = run("check", str(tmp_path / "x.toml"))
+    assert got.exit_code == 1
+    assert "not UTF-8" in got.output
+
+
+def test_help_has_an_example() -> None:
+    assert "Example: deniable check" in run("check", "--help").output
+
+
+def test_noise_is_the_documented_formula() -> None:
+    """σ = sqrt(p*(1−p*)/h)/(q*−p*)/√N: at p = .25, q = .75, h = 2, N = 10⁶ it is 0.000612."""
+    mechanism = Survey.load(ONCE).questions[0].protocol.mechanisms[0]
+    assert noise_sd(mechanism, 10**6) == pytest.approx((0.25 * 0.75 / 2) ** 0.5 / 0.5 / 1000)

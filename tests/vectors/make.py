@@ -1,0 +1,197 @@
+"""Writes the vectors: python -m tests.vectors.make
+
+Every client, in any language, must reproduce them from docs/wire.md. They pin scheme deniable-1: a
+test fails when this release would write others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from deniable.client import Client
+from deniable.mechanisms import Bloom, Domain, Noise, randomise
+from deniable.mechanisms.noise import levels
+from deniable.survey import Survey, to_batch
+
+HERE = Path(__file__).parent
+SECRETS = [bytes(range(32)), bytes(32), hashlib.sha256(b"vector").digest()]
+VALUES: list[str | None] = [
+    None, "", "a", "abc", "example.com", "Ünïcødé ☃ 🐈", "\ud800lone", "a" * 300, "aaaa", " pad ",
+]  # fmt: skip
+
+
+def stretch(label: str, size: int) -> bytes:
+    """Bytes that anyone can make again; the vectors carry them in full all the same."""
+    out, n = b"", 0
+    while len(out) < size:
+        out += hashlib.sha256(f"{label}/{n}".encode()).digest()
+        n += 1
+    return out[:size]
+
+
+def hashing() -> list[dict[str, Any]]:
+    rows = []
+    for bits, hashes, cohorts in ((128, 2, 64), (20, 3, 8), (65536, 1, 1), (2, 1, 2)):
+        domain = Domain("survey", "question", "full")
+        noise = Noise.of(p=0.25, q=0.75)
+        bloom = Bloom(noise=noise, domain=domain, bits=bits, hashes=hashes, cohorts=cohorts)
+        for value in ("", "abc", "Ünïcødé ☃"):
+            for cohort in sorted({0, 1 % cohorts, cohorts - 1}):
+                rows.append(
+                    {
+                        "survey": "survey", "question": "question", "slot": "full",
+                        "bits": bits, "hashes": hashes, "cohort": cohort,
+                        "token": value.encode().hex(), "header": bloom.header.hex(),
+                        "positions": list(bloom.positions(value.encode(), cohort)),
+                    }
+                )  # fmt: skip
+    return rows
+
+
+def permanent() -> list[dict[str, Any]]:
+    rows = []
+    for bits, f in ((128, 0.5), (20, 0.3), (8, 0.75), (300, 0.123)):
+        domain = Domain("survey", "question", "gram:3")
+        bloom = Bloom(noise=Noise.of(p=0.25, q=0.75, f=f), domain=domain, bits=bits, cohorts=4)
+        for secret in SECRETS:
+            true = bloom.filter(b"abc", 3)
+            rows.append(
+                {
+                    "survey": "survey", "question": "question", "slot": "gram:3",
+                    "kind": "bloom", "bits": bits, "flip": bloom.noise.flip, "cohort": 3,
+                    "secret": secret.hex(), "filter": true.to_bytes(bloom.size, "little").hex(),
+                    "message": bloom.permanent_message(true, 3).hex(),
+                    "permanent": bloom.permanent(true, 3, secret)
+                    .to_bytes(bloom.size, "little").hex(),
+                }
+            )  # fmt: skip
+    return rows
+
+
+def instantaneous() -> list[dict[str, Any]]:
+    rows = []
+    thresholds = ((2**30, 3 * 2**30), (3 * 2**30, 2**31), (52428800, 2**31), (1, 2**32 - 1),
+                  (0, 2**32), (2**32, 2**31), (123456789, 3987654321))  # fmt: skip
+    for width in (1, 8, 20, 64, 129):
+        for if_zero, if_one in thresholds:
+            size, count = (width + 7) // 8, levels(if_zero, if_one)
+            rand = stretch(f"irr/{width}/{if_zero}/{if_one}", size * count)
+            bits = int.from_bytes(stretch(f"bits/{width}", size), "little") & ((1 << width) - 1)
+            words = [rand[i * size : (i + 1) * size] for i in range(count)]
+            out = randomise(
+                bits, width, if_zero, if_one, lambda n, w=words: int.from_bytes(w[n], "little")
+            )
+            rows.append(
+                {
+                    "width": width, "if_zero": if_zero, "if_one": if_one,
+                    "bits": bits.to_bytes(size, "little").hex(), "rand": rand.hex(),
+                    "output": out.to_bytes(size, "little").hex(),
+                }
+            )  # fmt: skip
+    return rows
+
+
+def surveys() -> list[Survey]:
+    return [Survey.load(path) for path in sorted(HERE.glob("survey-*.toml"))]
+
+
+def published() -> list[dict[str, Any]]:
+    return [
+        {"name": s.name, "canonical": s.canonical.decode(), "sha256": s.sha256.hex()}
+        for s in surveys()
+    ]
+
+
+def slots() -> list[dict[str, Any]]:
+    rows = []
+    for survey in surveys():
+        for secret in SECRETS:
+            cohort, draws = survey.draw(secret)
+            for question, draw in zip(survey.questions, draws, strict=True):
+                if question.kind != "string":
+                    continue
+                for value in VALUES:
+                    tokens = question.protocol.tokens(value, draw)
+                    rows.append(
+                        {
+                            "survey": survey.name, "secret": secret.hex(),
+                            "question": question.name, "value": value,
+                            "cohort": cohort, "clear": list(draw),
+                            "slots": [s.name for s in question.protocol.slots(draw)],
+                            "tokens": [None if t is None else t.hex() for t in tokens],
+                        }
+                    )  # fmt: skip
+    return rows
+
+
+def answers(survey: Survey, value: str | None, number: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for question in survey.questions:
+        options = getattr(question.protocol.mechanisms[0], "options", None)
+        if question.kind == "string":
+            found[question.name] = value
+        elif question.kind == "choice":
+            found[question.name] = [*options, None, "none of these"][number % (len(options) + 2)]
+        else:
+            found[question.name] = (True, False, None)[number % 3]
+    return found
+
+
+def reports() -> list[dict[str, Any]]:
+    rows = []
+    for survey in surveys():
+        for secret in SECRETS:
+            for number, value in enumerate(VALUES):
+                used: list[bytes] = []
+
+                def entropy(size: int, label: str = f"report/{number}", used: Any = used) -> bytes:
+                    used.append(stretch(label, size))
+                    return used[-1]
+
+                client = Client(survey, secret=secret, entropy=entropy)
+                values = answers(survey, value, number)
+                report = bytes(client.answer(values))
+                rows.append(
+                    {
+                        "survey": survey.name, "digest": survey.digest.hex(),
+                        "secret": secret.hex(), "values": values,
+                        "rand": b"".join(used).hex(), "report": report.hex(),
+                    }
+                )  # fmt: skip
+    return rows
+
+
+def batches() -> list[dict[str, Any]]:
+    rows = []
+    for survey in surveys():
+        made = []
+        for secret in SECRETS:
+            client = Client(survey, secret=secret, entropy=lambda n: stretch("batch", n))
+            made.append(client.answer(answers(survey, "example.com", 0)))
+        rows.append(
+            {
+                "survey": survey.name,
+                "reports": [bytes(r).hex() for r in made],
+                "batch": to_batch(made).hex(),
+            }
+        )
+    return rows
+
+
+FILES = {
+    "surveys.json": published,
+    "hashing.json": hashing, "permanent.json": permanent, "instantaneous.json": instantaneous,
+    "slots.json": slots, "reports.json": reports, "batches.json": batches,
+}  # fmt: skip
+
+
+def text(rows: list[dict[str, Any]]) -> str:
+    return "[\n" + ",\n".join(json.dumps(row, sort_keys=True) for row in rows) + "\n]\n"
+
+
+if __name__ == "__main__":
+    for name, make in FILES.items():
+        (HERE / name).write_text(text(make()))
