@@ -1,4 +1,4 @@
-"""make demo: real clients answer a small survey; see what leaves each device, and what is learnt."""
+"""make demo: real clients answer a small survey; what leaves each device, and what is learnt."""
 
 from __future__ import annotations
 
