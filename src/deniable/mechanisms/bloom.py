@@ -24,7 +24,7 @@ class Bloom(Mechanism):
     >>> from deniable.mechanisms.noise import Noise
     >>> bloom = Bloom(noise=Noise.of(p=0.25, q=0.75), bits=128, hashes=2, cohorts=64)
     >>> round(bloom.loss.once, 4)  # h·ln(q(1−p)/(p(1−q))): the paper's 4.39
-    4.3945
+    4.3944
     """
 
     bits: int
