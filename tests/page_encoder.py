@@ -52,7 +52,7 @@ def split(protocol, value, draw):
         level = next(i for i, total in enumerate(sums) if x < total)
         cut = protocol["levels"][level][0]
         return [level], [(f"level:{level}:{cut}", protocol["mechanism"], row[:cut])]
-    n, parts = protocol["gram"], protocol["parts"]
+    n, parts = protocol["gram"], protocol["grams"]
     starts = range(0, length - n + 1, 1 if protocol["overlap"] else n)
     x = draw("positions", comb(len(starts), len(parts)))
     chosen = next(islice(combinations(range(len(starts)), len(parts)), x, None))

@@ -31,7 +31,7 @@ SURVEYS = make.surveys()
 
 
 def ngrams(**changes: Any) -> NGrams:
-    given = {"alphabet": LETTERS, "max_length": 6, "gram": 2, "full": BLOOM, "parts": (BLOOM,) * 2}
+    given = {"alphabet": LETTERS, "max_length": 6, "gram": 2, "full": BLOOM, "grams": (BLOOM,) * 2}
     return NGrams(**(given | changes)).within("s", "q")
 
 
@@ -78,7 +78,7 @@ def test_draws_are_uniform_and_stay() -> None:
 
 @given(st.binary(min_size=32, max_size=32), st.integers(2, 5))
 def test_positions_are_distinct_and_increasing(secret: bytes, r: int) -> None:
-    protocol = ngrams(max_length=12, parts=(BLOOM,) * r)
+    protocol = ngrams(max_length=12, grams=(BLOOM,) * r)
     draw = protocol.draw(secret, "s", "q")
     assert len(draw) == r
     assert list(draw) == sorted(set(draw))
@@ -88,7 +88,7 @@ def test_positions_are_distinct_and_increasing(secret: bytes, r: int) -> None:
 def test_every_combination_can_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     from deniable.mechanisms import prf
 
-    protocol = ngrams(max_length=10, parts=(BLOOM,) * 3)
+    protocol = ngrams(max_length=10, grams=(BLOOM,) * 3)
     ranks = iter(range(10))
     monkeypatch.setattr(prf, "draw", lambda *_: next(ranks))
     got = [protocol.draw(b"", "s", "q") for _ in range(10)]
@@ -144,8 +144,8 @@ def test_odd_characters() -> None:
     [
         (ngrams, {"max_length": 7}, "use 8"),
         (ngrams, {"gram": 9}, "1 to 6"),
-        (ngrams, {"parts": (BLOOM,)}, "2 or more"),
-        (ngrams, {"parts": (BLOOM,) * 4}, "at most 3"),
+        (ngrams, {"grams": (BLOOM,)}, "2 or more"),
+        (ngrams, {"grams": (BLOOM,) * 4}, "at most 3"),
         (prefixes, {"levels": ()}, "1 to 256 levels"),
         (prefixes, {"levels": (Level(4, ONE // 2), Level(2, ONE // 2))}, "increasing"),
         (prefixes, {"levels": (Level(2, ONE),)}, "up to max_length 4"),

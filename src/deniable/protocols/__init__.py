@@ -1,7 +1,7 @@
 """What is asked of each client about one value: which parts, in which slots, at which ε."""
 
 from deniable.protocols.alphabet import Alphabet
-from deniable.protocols.base import ClearField, Protocol, Slot
+from deniable.protocols.base import ClearField, Part, Protocol, Slot
 from deniable.protocols.ngrams import NGrams
 from deniable.protocols.prefixes import Prefixes
 from deniable.protocols.registry import from_canonical
@@ -11,6 +11,7 @@ __all__ = [
     "Alphabet",
     "ClearField",
     "NGrams",
+    "Part",
     "Prefixes",
     "Protocol",
     "Single",

@@ -27,6 +27,22 @@ class Slot:
 
 
 @dataclass(frozen=True)
+class Part:
+    """One column of a report: the slots it can be of, and the clear byte that says which.
+
+    All slots of a part have the same width and noise.
+    """
+
+    slots: tuple[Slot, ...]
+    chosen_by: int | None = None
+    """Index of the clear byte that chooses among the slots; None where there is only one."""
+
+    def choice(self, draw: Draw) -> int:
+        """Which of the slots a client with this draw reports."""
+        return 0 if self.chosen_by is None else draw[self.chosen_by]
+
+
+@dataclass(frozen=True)
 class ClearField:
     """One byte sent in the clear: its name and the number of values it can take."""
 
@@ -39,14 +55,16 @@ class Protocol(ABC):
 
     name: ClassVar[str]
 
-    @property
-    @abstractmethod
-    def mechanisms(self) -> tuple[Mechanism, ...]:
-        """One mechanism for each part of a report, in the order of the bytes."""
+    # --- what a protocol supplies --------------------------------------------------------------
 
     @abstractmethod
     def within(self, survey: str, question: str) -> Self:
         """The same protocol with its own noise and hashing for this question of this survey."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[Part, ...]:
+        """The columns of a report, in the order of the bytes."""
 
     @property
     @abstractmethod
@@ -63,12 +81,8 @@ class Protocol(ABC):
         """This client's clear bytes, for ever. Run by the client."""
 
     @abstractmethod
-    def slots(self, draw: Draw) -> tuple[Slot, ...]:
-        """The slots that a client with this draw reports, aligned with `mechanisms`."""
-
-    @abstractmethod
-    def tokens(self, value: Any, draw: Draw) -> tuple[Any, ...]:
-        """The parts of the value for those slots; None throughout for no answer."""
+    def token(self, value: Any, part: int, slot: int) -> Any:
+        """What this slot of this part reports of a value that is not None."""
 
     @abstractmethod
     def canonical(self) -> dict[str, Any]:
@@ -78,6 +92,23 @@ class Protocol(ABC):
     @abstractmethod
     def loss(self) -> PrivacyLoss:
         """ε of one report of this question, and of any number about one value."""
+
+    # --- what follows ----------------------------------------------------------------------------
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """One mechanism for each part: width, noise and loss are the same in all of its slots."""
+        return tuple(part.slots[0].mechanism for part in self.parts)
+
+    def slots(self, draw: Draw) -> tuple[Slot, ...]:
+        """The slots that a client with this draw reports, one for each part."""
+        return tuple(part.slots[part.choice(draw)] for part in self.parts)
+
+    def tokens(self, value: Any, draw: Draw) -> tuple[Any, ...]:
+        """The parts of the value for those slots; None throughout for no answer."""
+        if value is None:
+            return (None,) * len(self.parts)
+        return tuple(self.token(value, i, p.choice(draw)) for i, p in enumerate(self.parts))
 
     @property
     def cohorts(self) -> int:

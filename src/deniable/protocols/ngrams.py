@@ -17,20 +17,20 @@ from deniable.errors import InputError
 from deniable.mechanisms import Mechanism, prf
 from deniable.privacy import PrivacyLoss, total
 from deniable.protocols.alphabet import Alphabet
-from deniable.protocols.base import ClearField, Draw, Protocol, Slot, clear_message, located
+from deniable.protocols.base import ClearField, Draw, Part, Protocol, Slot, clear_message, located
 
 MAX_POSITIONS = 256
 
 
 @dataclass(frozen=True)
 class NGrams(Protocol):
-    """`full` reports the whole string; `parts[i]` the gram at the i-th smallest drawn position."""
+    """`full` reports the whole string; `grams[i]` the gram at the i-th smallest drawn position."""
 
     alphabet: Alphabet
     max_length: int
     gram: int
     full: Mechanism
-    parts: tuple[Mechanism, ...]
+    grams: tuple[Mechanism, ...]
     overlap: bool = False
     survey: str = ""
     question: str = ""
@@ -48,12 +48,12 @@ class NGrams(Protocol):
                 f"expected max_length divisible by the n-gram's length {self.gram}, got "
                 f"{self.max_length}; use {nearest}, or overlapping n-grams"
             )
-        if len(self.parts) < 2:
-            raise InputError(f"expected 2 or more n-grams a report, got {len(self.parts)}")
-        if len(self.parts) > self.positions:
+        if len(self.grams) < 2:
+            raise InputError(f"expected 2 or more n-grams a report, got {len(self.grams)}")
+        if len(self.grams) > self.positions:
             raise InputError(
                 f"expected at most {self.positions} n-grams a report, one for each position, "
-                f"got {len(self.parts)}"
+                f"got {len(self.grams)}"
             )
         if self.positions > MAX_POSITIONS:
             raise InputError(f"expected at most {MAX_POSITIONS} positions, got {self.positions}")
@@ -69,28 +69,24 @@ class NGrams(Protocol):
         """The first symbol of the gram at this position."""
         return position if self.overlap else position * self.gram
 
-    @property
-    def mechanisms(self) -> tuple[Mechanism, ...]:
-        return (self.full, *self.parts)
-
     def within(self, survey: str, question: str) -> Self:
         return replace(self, survey=survey, question=question)
 
     @property
     def clear(self) -> tuple[ClearField, ...]:
         return tuple(
-            ClearField(f"position {i + 1}", self.positions) for i in range(len(self.parts))
+            ClearField(f"position {i + 1}", self.positions) for i in range(len(self.grams))
         )
 
     @property
     def draws(self) -> tuple[tuple[Draw, float], ...]:
-        share = 1 / math.comb(self.positions, len(self.parts))
-        return tuple((draw, share) for draw in combinations(range(self.positions), len(self.parts)))
+        share = 1 / math.comb(self.positions, len(self.grams))
+        return tuple((draw, share) for draw in combinations(range(self.positions), len(self.grams)))
 
     def draw(self, secret: bytes, survey: str, question: str) -> Draw:
         """Distinct positions in increasing order, each set of them equally likely."""
         chosen: list[int] = []
-        size = len(self.parts)
+        size = len(self.grams)
         rank = prf.draw(
             secret, clear_message(survey, question, "positions"), math.comb(self.positions, size)
         )
@@ -106,38 +102,31 @@ class NGrams(Protocol):
         return tuple(chosen)
 
     @cached_property
-    def _full_slot(self) -> Slot:
-        return located(self.full, self.survey, self.question, "full")
+    def parts(self) -> tuple[Part, ...]:
+        def slot(mechanism: Mechanism, name: str) -> Slot:
+            return located(mechanism, self.survey, self.question, name)
 
-    @cached_property
-    def _gram_slots(self) -> tuple[tuple[Slot, ...], ...]:
-        """[part][position]."""
-        return tuple(
-            tuple(
-                located(part, self.survey, self.question, f"gram:{position}")
-                for position in range(self.positions)
-            )
-            for part in self.parts
+        places = range(self.positions)
+        return (
+            Part((slot(self.full, "full"),)),
+            *(
+                Part(tuple(slot(mechanism, f"gram:{g}") for g in places), chosen_by=i)
+                for i, mechanism in enumerate(self.grams)
+            ),
         )
 
-    def slots(self, draw: Draw) -> tuple[Slot, ...]:
-        grams = self._gram_slots
-        return (self._full_slot, *(grams[i][position] for i, position in enumerate(draw)))
-
-    def tokens(self, value: str | None, draw: Draw) -> tuple[bytes | None, ...]:
-        if value is None:
-            return (None,) * (len(draw) + 1)
+    def token(self, value: str, part: int, slot: int) -> bytes:
         row = self.alphabet.symbols(value, self.max_length)
-        starts = [self.start(position) for position in draw]
-        return (row, *(row[start : start + self.gram] for start in starts))
+        start = self.start(slot)
+        return row if part == 0 else row[start : start + self.gram]
 
     @property
     def loss(self) -> PrivacyLoss:
-        return total([m.loss for m in self.mechanisms])
+        return total([m.loss for m in (self.full, *self.grams)])
 
     def canonical(self) -> dict[str, Any]:
         return {
             "name": self.name, "alphabet": self.alphabet.characters,
             "max_length": self.max_length, "gram": self.gram, "overlap": self.overlap,
-            "full": self.full.canonical(), "parts": [m.canonical() for m in self.parts],
+            "full": self.full.canonical(), "grams": [m.canonical() for m in self.grams],
         }  # fmt: skip

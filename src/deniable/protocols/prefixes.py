@@ -17,7 +17,7 @@ from deniable.mechanisms import Mechanism, prf
 from deniable.mechanisms.noise import ONE
 from deniable.privacy import PrivacyLoss
 from deniable.protocols.alphabet import Alphabet
-from deniable.protocols.base import ClearField, Draw, Protocol, Slot, clear_message, located
+from deniable.protocols.base import ClearField, Draw, Part, Protocol, clear_message, located
 
 MAX_LEVELS = 256
 
@@ -61,10 +61,6 @@ class Prefixes(Protocol):
         if any(weight < 1 for weight in weights) or sum(weights) != ONE:
             raise InputError(f"expected shares above 0 that sum to 2^32, got {weights}")
 
-    @property
-    def mechanisms(self) -> tuple[Mechanism, ...]:
-        return (self.mechanism,)
-
     def within(self, survey: str, question: str) -> Self:
         return replace(self, survey=survey, question=question)
 
@@ -85,20 +81,16 @@ class Prefixes(Protocol):
         return (next(i for i, top in enumerate(self._cumulated) if uniform < top),)
 
     @cached_property
-    def _slots(self) -> tuple[tuple[Slot, ...], ...]:
-        return tuple(
-            (located(self.mechanism, self.survey, self.question, f"level:{i}:{level.length}"),)
+    def parts(self) -> tuple[Part, ...]:
+        slots = tuple(
+            located(self.mechanism, self.survey, self.question, f"level:{i}:{level.length}")
             for i, level in enumerate(self.levels)
         )
+        return (Part(slots, chosen_by=0),)
 
-    def slots(self, draw: Draw) -> tuple[Slot, ...]:
-        return self._slots[draw[0]]
-
-    def tokens(self, value: str | None, draw: Draw) -> tuple[bytes | None, ...]:
-        if value is None:
-            return (None,)
-        length = self.levels[draw[0]].length
-        return (self.alphabet.symbols(value, self.max_length)[:length],)
+    def token(self, value: str, part: int, slot: int) -> bytes:
+        row = self.alphabet.symbols(value, self.max_length)
+        return row[: self.levels[slot].length]
 
     @property
     def loss(self) -> PrivacyLoss:

@@ -25,7 +25,7 @@ def from_canonical(data: Mapping[str, Any]) -> Protocol:
             rest["alphabet"] = Alphabet(rest["alphabet"])
         if name == "ngrams":
             rest["full"] = mechanisms.from_canonical(rest["full"])
-            rest["parts"] = tuple(mechanisms.from_canonical(m) for m in rest["parts"])
+            rest["grams"] = tuple(mechanisms.from_canonical(m) for m in rest["grams"])
             return NGrams(**rest)
         if name == "prefixes":
             rest["mechanism"] = mechanisms.from_canonical(rest["mechanism"])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 from deniable.mechanisms import Mechanism
 from deniable.privacy import PrivacyLoss
 from deniable.protocols.alphabet import utf8
-from deniable.protocols.base import ClearField, Draw, Protocol, Slot, located
+from deniable.protocols.base import ClearField, Draw, Part, Protocol, Slot, located
 
 
 @dataclass(frozen=True)
@@ -18,10 +19,6 @@ class Single(Protocol):
     mechanism: Mechanism
 
     name = "single"
-
-    @property
-    def mechanisms(self) -> tuple[Mechanism, ...]:
-        return (self.mechanism,)
 
     def within(self, survey: str, question: str) -> Self:
         return type(self)(located(self.mechanism, survey, question, "full").mechanism)
@@ -37,11 +34,12 @@ class Single(Protocol):
     def draw(self, secret: bytes, survey: str, question: str) -> Draw:
         return ()
 
-    def slots(self, draw: Draw) -> tuple[Slot, ...]:
-        return (Slot("full", self.mechanism),)
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        return (Part((Slot("full", self.mechanism),)),)
 
-    def tokens(self, value: Any, draw: Draw) -> tuple[Any, ...]:
-        return (utf8(value),) if self.mechanism.kind == "bloom" and value is not None else (value,)
+    def token(self, value: Any, part: int, slot: int) -> Any:
+        return utf8(value) if self.mechanism.kind == "bloom" else value
 
     @property
     def loss(self) -> PrivacyLoss:

@@ -174,8 +174,8 @@ def _dictionary(
             levels = tuple(map(Level, lengths, defaults.weights(shares)))
             return Prefixes(alphabet, length, levels, mechanism(epsilon))
         each = [None] * len(shares) if epsilon is None else split(epsilon, shares)
-        full, *parts = map(mechanism, each)
-        return NGrams(alphabet, length, gram or 2, full, tuple(parts), bool(overlap))
+        full, *each_gram = map(mechanism, each)
+        return NGrams(alphabet, length, gram or 2, full, tuple(each_gram), bool(overlap))
 
     return table.attempt("", build)
 
