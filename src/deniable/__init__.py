@@ -1,10 +1,27 @@
 """deniable: learn what a crowd says without learning what anyone said.
 
-Importing this for a client pulls in nothing outside the standard library.
+Importing this for a client pulls in nothing outside the standard library; the verbs of an analyst
+are imported when they are first used.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from deniable.client import Client
 from deniable.survey import Report, Survey
 
+if TYPE_CHECKING:
+    from deniable.columns import ReportBatch
+    from deniable.simulation import simulate
+
 __version__ = "0.1.0"
-__all__ = ["Client", "Report", "Survey", "__version__"]
+__all__ = ["Client", "Report", "ReportBatch", "Survey", "__version__", "simulate"]
+
+_LATER = {"ReportBatch": "deniable.columns", "simulate": "deniable.simulation"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'deniable' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_LATER[name]), name)

@@ -11,6 +11,7 @@ import click
 
 import deniable
 from deniable.cli.check import check
+from deniable.cli.simulate import simulate
 from deniable.errors import DeniableError
 
 
@@ -23,6 +24,12 @@ class App(click.Group):
         except (DeniableError, OSError) as error:
             click.echo(f"error: {error}", err=True)
             ctx.exit(1)
+        except ModuleNotFoundError as error:
+            click.echo(
+                f"error: this command needs {error.name}: pip install 'deniable[analysis]'",
+                err=True,
+            )
+            ctx.exit(1)
 
 
 @click.group(cls=App, context_settings={"help_option_names": ["-h", "--help"]})
@@ -31,4 +38,5 @@ def app() -> None:
     """Learn what a crowd says without learning what anyone said."""
 
 
-app.add_command(check)
+for command in (check, simulate):
+    app.add_command(command)

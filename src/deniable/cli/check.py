@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
 
 import click
+
+from deniable.cli.output import say
 
 CLIENTS = (10**4, 10**5, 10**6, 10**7, 10**8)
 
@@ -29,7 +30,7 @@ def check(file: Path, output: Path | None, as_json: bool) -> None:
         survey.publish(output)
         findings["published"] = str(output)
     if as_json:
-        click.echo(json.dumps(findings, indent=2))
+        say(findings, "", as_json)
     else:
         _show(findings)
 

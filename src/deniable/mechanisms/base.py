@@ -95,16 +95,20 @@ class Mechanism(ABC):
         """The same mechanism with its own noise and hashing for this domain."""
         return replace(self, domain=domain)
 
-    def permanent_message(self, bits: int, cohort: int) -> bytes:
-        """What the PRR's noise is derived from: equal messages share it, all others do not.
+    @cached_property
+    def permanent_prefix(self) -> bytes:
+        """What every PRR message of this slot begins with.
 
         φ is part of it: one stream cut at two thresholds would show which side a bit came from.
         """
-        return prf.fields(
-            b"deniable-1/prr", *self.domain.parts, self.kind.encode(),
-            self.noise.flip.to_bytes(4, "big"), cohort.to_bytes(4, "big"),
-            bits.to_bytes(self.size, "little"),
-        )  # fmt: skip
+        flip = self.noise.flip.to_bytes(4, "big")
+        return prf.fields(b"deniable-1/prr", *self.domain.parts, self.kind.encode(), flip)
+
+    def permanent_message(self, bits: int, cohort: int) -> bytes:
+        """What the PRR's noise is derived from: equal messages share it, all others do not."""
+        return self.permanent_prefix + prf.fields(
+            cohort.to_bytes(4, "big"), bits.to_bytes(self.size, "little")
+        )
 
     def permanent(self, bits: int, cohort: int, secret: bytes) -> int:
         """B′: the same for ever for the same bits, cohort, domain and secret."""

@@ -9,6 +9,7 @@ client would reveal every slot in turn and pay for all of them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -73,8 +74,13 @@ class Protocol(ABC):
 
     @property
     @abstractmethod
-    def draws(self) -> tuple[tuple[Draw, float], ...]:
+    def draws(self) -> Iterator[tuple[Draw, float]]:
         """Every draw a client can make, with its probability: the strata of an analysis."""
+
+    @property
+    @abstractmethod
+    def groups(self) -> tuple[int, float]:
+        """How many draws there are, and the smallest one's probability."""
 
     @abstractmethod
     def draw(self, secret: bytes, survey: str, question: str) -> Draw:

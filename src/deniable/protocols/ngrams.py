@@ -8,6 +8,7 @@ with M divisible by n (the paper prints "divisible by g₁ and g₂"), or, overl
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -79,9 +80,15 @@ class NGrams(Protocol):
         )
 
     @property
-    def draws(self) -> tuple[tuple[Draw, float], ...]:
-        share = 1 / math.comb(self.positions, len(self.grams))
-        return tuple((draw, share) for draw in combinations(range(self.positions), len(self.grams)))
+    def draws(self) -> Iterator[tuple[Draw, float]]:
+        _, share = self.groups
+        for draw in combinations(range(self.positions), len(self.grams)):
+            yield draw, share
+
+    @property
+    def groups(self) -> tuple[int, float]:
+        count = math.comb(self.positions, len(self.grams))
+        return count, 1 / count
 
     def draw(self, secret: bytes, survey: str, question: str) -> Draw:
         """Distinct positions in increasing order, each set of them equally likely."""

@@ -7,6 +7,7 @@ string. One report at full ε, where n-grams split it in r+1.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -69,16 +70,22 @@ class Prefixes(Protocol):
         return (ClearField("level", len(self.levels)),)
 
     @property
-    def draws(self) -> tuple[tuple[Draw, float], ...]:
-        return tuple(((i,), level.weight / ONE) for i, level in enumerate(self.levels))
+    def draws(self) -> Iterator[tuple[Draw, float]]:
+        for i, level in enumerate(self.levels):
+            yield (i,), level.weight / ONE
+
+    @property
+    def groups(self) -> tuple[int, float]:
+        return len(self.levels), min(level.weight for level in self.levels) / ONE
 
     @cached_property
-    def _cumulated(self) -> tuple[int, ...]:
+    def cumulated(self) -> tuple[int, ...]:
+        """The weights up to and including each level: the last is 2³²."""
         return tuple(accumulate(level.weight for level in self.levels))
 
     def draw(self, secret: bytes, survey: str, question: str) -> Draw:
         uniform = prf.draw(secret, clear_message(survey, question, "level"), ONE)
-        return (next(i for i, top in enumerate(self._cumulated) if uniform < top),)
+        return (next(i for i, top in enumerate(self.cumulated) if uniform < top),)
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:

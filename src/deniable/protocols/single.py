@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -28,8 +29,12 @@ class Single(Protocol):
         return ()
 
     @property
-    def draws(self) -> tuple[tuple[Draw, float], ...]:
-        return (((), 1.0),)
+    def draws(self) -> Iterator[tuple[Draw, float]]:
+        yield (), 1.0
+
+    @property
+    def groups(self) -> tuple[int, float]:
+        return 1, 1.0
 
     def draw(self, secret: bytes, survey: str, question: str) -> Draw:
         return ()

@@ -30,6 +30,7 @@ VERSION = 1
 REPORT, BATCH = 1, 2
 HEADER_SIZE = len(MAGIC) + 2 + DIGEST_SIZE
 COUNT_SIZE = 4
+BATCH_HEADER_SIZE = HEADER_SIZE + COUNT_SIZE
 
 Surveys = Survey | Mapping[bytes, Survey]
 
@@ -85,16 +86,29 @@ def from_bytes(data: bytes, survey: Surveys) -> Report:
 
 def from_batch(data: bytes, survey: Surveys) -> list[Report]:
     """Parse a batch, strictly: one bad report refuses the whole."""
+    bodies, found = batch_bodies(data, survey)
+    starts = range(0, len(bodies), found.body_size)
+    return [parse_body(bytes(bodies[i : i + found.body_size]), found) for i in starts]
+
+
+def batch_bodies(data: bytes | memoryview, survey: Surveys) -> tuple[memoryview, Survey]:
+    """The bodies of a whole batch, not looked into yet, and the survey that they answer."""
+    size, found = batch_size(data, survey)
+    _check_length(data, size, found)
+    return memoryview(data)[BATCH_HEADER_SIZE:], found
+
+
+def batch_size(data: bytes | memoryview, survey: Surveys) -> tuple[int, Survey]:
+    """How many bytes the batch that begins so has in all, and the survey that it answers."""
     found = _known(data, survey, BATCH)
-    start = HEADER_SIZE + COUNT_SIZE
-    if len(data) < start:
-        raise WrongLength(f"expected a batch of at least {start} bytes, got {len(data)}")
-    count = int.from_bytes(data[HEADER_SIZE:start], "little")
+    if len(data) < BATCH_HEADER_SIZE:
+        raise WrongLength(
+            f"expected a batch of at least {BATCH_HEADER_SIZE} bytes, got {len(data)}"
+        )
+    count = int.from_bytes(data[HEADER_SIZE:BATCH_HEADER_SIZE], "little")
     if count == 0:
         raise WrongLength("expected a batch of at least one report, got a count of 0")
-    _check_length(data, start + count * found.body_size, found)
-    ends = range(start, len(data), found.body_size)
-    return [parse_body(data[i : i + found.body_size], found) for i in ends]
+    return BATCH_HEADER_SIZE + count * found.body_size, found
 
 
 def header(survey: Survey, form: int) -> bytes:
@@ -151,12 +165,12 @@ def _parse_answer(data: bytes, question: Question) -> Answer:
     return Answer(clear, tuple(slots))
 
 
-def _known(data: bytes, surveys: Surveys, form: int) -> Survey:
+def _known(data: bytes | memoryview, surveys: Surveys, form: int) -> Survey:
     """The survey that the header names, after checking the header."""
     if len(data) < HEADER_SIZE:
         raise WrongLength(f"expected at least the {HEADER_SIZE} bytes of a header, got {len(data)}")
     if data[:2] != MAGIC:
-        raise UnknownFormat(f"expected bytes that begin with {MAGIC!r}, got {data[:2]!r}")
+        raise UnknownFormat(f"expected bytes that begin with {MAGIC!r}, got {bytes(data[:2])!r}")
     if data[2] != VERSION:
         raise UnknownFormat(f"expected format version {VERSION}, got {data[2]}: update this reader")
     if data[3] != form:
@@ -171,7 +185,7 @@ def _known(data: bytes, surveys: Surveys, form: int) -> Survey:
     return surveys[digest]
 
 
-def _check_length(data: bytes, expected: int, survey: Survey) -> None:
+def _check_length(data: bytes | memoryview, expected: int, survey: Survey) -> None:
     what = f"survey {survey.name!r} v{survey.version} needs {expected} bytes, got {len(data)}"
     if len(data) < expected:
         raise WrongLength(what)

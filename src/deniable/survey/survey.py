@@ -183,7 +183,7 @@ class Survey:
         """How many groups the clear fields divide clients into."""
         count = self.cohorts
         for question in self.questions:
-            count *= len(question.protocol.draws)
+            count *= question.protocol.groups[0]
         return count
 
     @cached_property
@@ -191,7 +191,7 @@ class Survey:
         """The smallest group's expected share of clients."""
         share = 1 / self.cohorts
         for question in self.questions:
-            share *= min(probability for _, probability in question.protocol.draws)
+            share *= question.protocol.groups[1]
         return share
 
     # --- bytes ------------------------------------------------------------------------------

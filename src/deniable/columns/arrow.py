@@ -1,0 +1,99 @@
+"""Columns as Arrow record batches: fixed-size binary, the published survey in the metadata.
+
+A column is named after its question: `page.0`, `page.1`, … its parts, `page.level` a clear byte.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from deniable.columns.batch import ReportBatch, from_arrays, widths
+from deniable.errors import InputError
+from deniable.survey import Survey
+
+SURVEY_KEY = b"deniable.survey"
+
+
+def schema_of(survey: Survey) -> pa.Schema:
+    """The Arrow schema of this survey's reports; it carries the survey."""
+    fields = [pa.field("cohort", pa.uint16(), nullable=False)]
+    for question, _, parts in widths(survey):
+        for clear in question.protocol.clear:
+            fields.append(pa.field(f"{question.name}.{clear.name}", pa.uint8(), nullable=False))
+        for i, size in enumerate(parts):
+            fields.append(pa.field(f"{question.name}.{i}", pa.binary(size), nullable=False))
+    return pa.schema(fields, metadata={SURVEY_KEY: survey.canonical})
+
+
+def survey_of(schema: pa.Schema) -> Survey:
+    """The survey that the schema carries."""
+    metadata = schema.metadata or {}
+    if SURVEY_KEY not in metadata:
+        raise InputError(
+            f"expected Arrow metadata {SURVEY_KEY.decode()!r} with the published survey: "
+            "this table was not written by deniable"
+        )
+    survey = Survey.from_json(metadata[SURVEY_KEY])
+    wanted = schema_of(survey)
+    if not schema.equals(wanted):
+        raise InputError(f"expected columns {wanted.names}, got {schema.names} or other types")
+    return survey
+
+
+def to_arrow(batch: ReportBatch) -> pa.RecordBatch:
+    """The same memory as Arrow, copied only where clear bytes are interleaved."""
+    arrays: list[pa.Array] = [pa.array(batch.cohort)]
+    for clear, parts in zip(batch.clear, batch.bits, strict=True):
+        arrays += [pa.array(np.ascontiguousarray(clear[:, i])) for i in range(clear.shape[1])]
+        for bits in parts:
+            buffer = pa.py_buffer(np.ascontiguousarray(bits))
+            kind = pa.binary(bits.shape[1])
+            arrays.append(pa.FixedSizeBinaryArray.from_buffers(kind, len(bits), [None, buffer]))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema_of(batch.survey))
+
+
+def from_arrow(data: pa.RecordBatch | pa.Table) -> ReportBatch:
+    """Arrow as columns; one record batch is not copied."""
+    survey = survey_of(data.schema)
+    if isinstance(data, pa.Table):
+        batches = [from_arrow(b) for b in data.to_batches()]
+        return ReportBatch.concat(batches) if batches else empty(survey)
+    columns = iter(data.columns)
+    arrays: list[NDArray[Any]] = [_numbers(next(columns))]
+    for _, fields, parts in widths(survey):
+        clear = [_numbers(next(columns)) for _ in range(fields)]
+        arrays.append(np.stack(clear, axis=1) if clear else np.empty((data.num_rows, 0), np.uint8))
+        arrays += [_rows(next(columns), size) for size in parts]
+    return from_arrays(survey, arrays)
+
+
+def empty(survey: Survey) -> ReportBatch:
+    """No reports of this survey."""
+    arrays: list[NDArray[Any]] = [np.empty(0, np.uint16)]
+    for _, fields, parts in widths(survey):
+        arrays += [np.empty((0, size), np.uint8) for size in (fields, *parts)]
+    return from_arrays(survey, arrays)
+
+
+def _numbers(column: pa.Array) -> NDArray[Any]:
+    _no_nulls(column)
+    numbers: NDArray[Any] = column.to_numpy(zero_copy_only=True)
+    return numbers
+
+
+def _rows(column: pa.Array, size: int) -> NDArray[np.uint8]:
+    _no_nulls(column)
+    buffer = column.buffers()[1]
+    if buffer is None:
+        return np.empty((0, size), np.uint8)
+    flat = np.frombuffer(buffer, np.uint8, len(column) * size, column.offset * size)
+    return flat.reshape(-1, size)
+
+
+def _no_nulls(column: pa.Array) -> None:
+    if column.null_count:
+        raise InputError(f"expected no nulls, got {column.null_count}: a report has every column")

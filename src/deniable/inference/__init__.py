@@ -1,0 +1,5 @@
+"""What the reports say: pure functions of arrays."""
+
+from deniable.inference.counts import BitCounts, count_bits
+
+__all__ = ["BitCounts", "count_bits"]

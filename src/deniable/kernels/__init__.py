@@ -1,0 +1,1 @@
+"""Compiled inner loops: pure functions of arrays, run without the interpreter lock."""

@@ -1,0 +1,119 @@
+"""How often each bit is set, per stratum: all that a marginal decode reads from the reports.
+
+A stratum is whatever splits the reports (a cohort, a position and a cohort, ...). Reports need no
+sorting: each stratum has one-byte counters, eight to a word. Word (w >> i) & 0x0101...01 holds
+bits i, 8 + i, ..., 56 + i of w, one per byte, so eight shifts, masks and additions count 64 bits,
+and one vector instruction does each. Bytes are emptied into 64-bit counts before the 256th report.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.errors import InputError
+from deniable.kernels.chunks import over_threads, spans, thread_count
+from deniable.kernels.compiled import compiled, inlined, read_only
+from deniable.kernels.words import as_words, check_packed
+
+BLOCK_ROWS = 1 << 14
+FULL_BYTE = 255
+EVERY_BYTE = np.uint64(0x0101010101010101)
+
+
+@inlined
+def _empty(counters: NDArray[np.uint64], stratum: int, words: int, ones: NDArray[np.int64]) -> None:
+    """Add a stratum's byte counters to its 64-bit counts, and clear them."""
+    for word in range(words):
+        for shift in range(8):
+            at = (stratum * words + word) * 8 + shift
+            packed = counters[at]
+            counters[at] = 0
+            for byte in range(8):
+                bit = 64 * word + 8 * byte + shift
+                if bit < ones.shape[1]:
+                    count = (packed >> np.uint64(8 * byte)) & np.uint64(255)
+                    ones[stratum, bit] += np.int64(count)
+
+
+@compiled
+def _add(
+    reports: NDArray[np.uint64],
+    stratum: NDArray[np.int32],
+    bytewise: NDArray[np.uint64],
+    totals: NDArray[np.int64],
+    ones: NDArray[np.int64],
+) -> None:
+    rows, words = reports.shape
+    # An 8 that the compiler cannot see: a loop of known length is unrolled, not vectorised.
+    eight = bytewise.shape[1]
+    counters = bytewise.reshape(-1)
+    flat = reports.reshape(-1)
+    for row in range(rows):
+        s = int(stratum[row])
+        for word in range(words):
+            value = flat[np.uint64(row * words + word)]
+            # Unsigned positions: numba would test signed ones for counting from the end.
+            at = np.uint64((s * words + word) * 8)
+            for shift in range(eight):
+                counters[at + np.uint64(shift)] += (value >> np.uint64(shift)) & EVERY_BYTE
+        totals[s] += 1
+        if totals[s] % FULL_BYTE == 0:
+            _empty(counters, s, words, ones)
+
+
+@compiled
+def _finish(bytewise: NDArray[np.uint64], words: int, ones: NDArray[np.int64]) -> None:
+    counters = bytewise.reshape(-1)
+    for s in range(ones.shape[0]):
+        _empty(counters, s, words, ones)
+
+
+def count_ones(
+    bits: NDArray[np.uint8],
+    k: int,
+    stratum: NDArray[np.integer],
+    strata: int,
+    *,
+    threads: int | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Count set bits per stratum and position.
+
+    bits : u8[N, B], packed reports of width k (their padding bits are not counted)
+    stratum : integers[N] in 0..strata - 1
+    Returns (ones int64[strata, k], totals int64[strata]): set bits, and reports.
+
+    >>> reports = np.array([[0b011], [0b110], [0b100]], dtype=np.uint8)
+    >>> ones, totals = count_ones(reports, 3, np.array([0, 0, 1]), 2)
+    >>> ones.tolist(), totals.tolist()
+    ([[1, 2, 1], [0, 0, 1]], [2, 1])
+    """
+    bits = check_packed(bits, k)
+    if strata < 1 or stratum.shape != (len(bits),):
+        raise InputError(
+            f"expected one stratum per report ({len(bits)}) and at least 1 stratum, "
+            f"got {list(stratum.shape)} and {strata}"
+        )
+    if len(stratum) and not (stratum.min() >= 0 and stratum.max() < strata):
+        row = int(np.flatnonzero((stratum < 0) | (stratum >= strata))[0])
+        raise InputError(f"expected strata in 0..{strata - 1}, got {stratum[row]} in report {row}")
+    workers = thread_count(threads)
+    if strata * k > bits.size:
+        workers = 1  # a second table of counts would cost more than the counting
+
+    def work(start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        words = (k + 63) // 64
+        ones = np.zeros((strata, k), dtype=np.int64)
+        totals = np.zeros(strata, dtype=np.int64)
+        bytewise = np.zeros((strata * words, 8), dtype=np.uint64)
+        # Blocks bound the copy that rows of odd width need.
+        for first in range(start, stop, BLOCK_ROWS):
+            part = slice(first, min(first + BLOCK_ROWS, stop))
+            chosen = read_only(stratum[part], np.int32)
+            _add(as_words(bits[part]), chosen, bytewise, totals, ones)
+        _finish(bytewise, words, ones)
+        return ones, totals
+
+    ones, totals = work(0, 0)
+    for part_ones, part_totals in over_threads(work, spans(len(bits), workers), workers):
+        ones += part_ones
+        totals += part_totals
+    return ones, totals

@@ -1,0 +1,181 @@
+"""Bits that come out 1 with one probability where they were 1 and another where they were 0.
+
+Both randomised responses of RAPPOR are this one step: the permanent one with
+(if_zero, if_one) = (phi, 2^32 - phi), phi the threshold of f/2, the instantaneous one with (P, Q).
+Probabilities are integers T in 0..2^32 that mean T / 2^32.
+
+A lane is 1 iff a uniform 32-bit U is below its threshold T. U is compared digit by digit, most
+significant first, and each digit settles half of the lanes, so few random words are needed: two
+per 64 bits for p = 1/4, q = 3/4, about a dozen for any others. Blocks of 64 words go through the
+digits together, which the compiler turns into vector instructions, and stop when all are settled.
+
+`sample_block` takes its random words from bytes given by the caller (`randomise_rows` in
+`noisy_rows`, which any client can replay) or from a generator (`noise_rows`, for simulations only:
+xoshiro256++ is no source of privacy). Everything else is the same code.
+"""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.errors import InputError
+from deniable.kernels.compiled import compiled, inlined
+from deniable.kernels.words import load_word
+
+CERTAIN = 1 << 32  # the threshold of probability 1
+CHUNK_BYTES = 1 << 16  # of packed rows per random seed: part of what a seed reproduces
+
+# One flat array holds a block, so that the compiler knows its parts do not overlap: BLOCK words
+# each of bits, lanes still undecided, result, random words, and 4 * BLOCK of generator states.
+BLOCK = 64
+UNDECIDED, RESULT, RANDOM, STATE = BLOCK, 2 * BLOCK, 3 * BLOCK, 4 * BLOCK
+WORK = 8 * BLOCK
+
+Thresholds: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
+State: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
+
+
+def random_levels(if_zero: int, if_one: int, whole: int = CERTAIN) -> int:
+    """Return L, the most random words per 64 bits that the two thresholds, of `whole`, can need.
+
+    >>> random_levels(1 << 30, 3 << 30), random_levels(0, CERTAIN), random_levels(1, CERTAIN)
+    (2, 0, 32)
+    """
+    for name, threshold in (("if_zero", if_zero), ("if_one", if_one)):
+        if not 0 <= threshold <= whole:
+            power = whole.bit_length() - 1
+            raise InputError(f"expected threshold {name} in 0..2^{power}, got {threshold}")
+    uncertain = [threshold for threshold in (if_zero, if_one) if 0 < threshold < whole]
+    digits = whole.bit_length()
+    return max((digits - (t & -t).bit_length() for t in uncertain), default=0)
+
+
+def thresholds(if_zero: int, if_one: int, whole: int = CERTAIN) -> Thresholds:
+    """Return two thresholds, of `whole` = 2^32 or 2^64, as `sample_block` takes them.
+
+    Each as 64 binary digits after the point, and whether it is 1: (zero, one, sure_zero, sure_one).
+    """
+    factor = (1 << 64) // whole
+    zero, one = (np.uint64(t * factor % (1 << 64)) for t in (if_zero, if_one))
+    return zero, one, np.uint64(if_zero == whole), np.uint64(if_one == whole)
+
+
+def chunk_rows(width: int) -> int:
+    """Return how many rows of `width` bytes share one set of generators."""
+    return max(1, CHUNK_BYTES // width)
+
+
+def chunk_seeds(rows: int, width: int, rng: np.random.Generator) -> NDArray[np.uint64]:
+    """Draw 256-bit states for the BLOCK generators of every chunk: u64[chunks, 4 BLOCK]."""
+    chunks = -(-rows // chunk_rows(width))
+    return rng.integers(0, 1 << 64, size=(chunks, 4 * BLOCK), dtype=np.uint64)
+
+
+@inlined
+def next_word(state: State) -> tuple[np.uint64, State]:
+    """Advance xoshiro256++ (Blackman and Vigna, 2019) by one 64-bit word."""
+    s0, s1, s2, s3 = state
+    total = s0 + s3
+    word = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
+    shifted = s1 << np.uint64(17)
+    s2 ^= s0
+    s3 ^= s1
+    s1 ^= s2
+    s0 ^= s3
+    s2 ^= shifted
+    s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+    return word, (s0, s1, s2, s3)
+
+
+@inlined
+def _draw(work: NDArray[np.uint64]) -> None:
+    """Fill the block's random words from its generators, one each."""
+    for i in range(BLOCK):
+        at = np.uint64(STATE + i)
+        word, state = next_word(
+            (
+                work[at],
+                work[at + np.uint64(BLOCK)],
+                work[at + np.uint64(2 * BLOCK)],
+                work[at + np.uint64(3 * BLOCK)],
+            )
+        )
+        work[np.uint64(RANDOM + i)] = word
+        work[at] = state[0]
+        work[at + np.uint64(BLOCK)] = state[1]
+        work[at + np.uint64(2 * BLOCK)] = state[2]
+        work[at + np.uint64(3 * BLOCK)] = state[3]
+
+
+@inlined
+def _begin(work: NDArray[np.uint64], count: int, limits: Thresholds) -> None:
+    """Settle what probabilities 0 and 1 settle at once: neither may keep a block drawing."""
+    nothing = np.uint64(0)
+    zero, one, sure_zero, sure_one = limits
+    open_zero = nothing - np.uint64(zero != nothing)
+    open_one = nothing - np.uint64(one != nothing)
+    sure_zero, sure_one = nothing - sure_zero, nothing - sure_one
+    for i in range(BLOCK):
+        ones = work[np.uint64(i)]
+        used = nothing - np.uint64(i < count)
+        work[np.uint64(UNDECIDED + i)] = ((ones & open_one) | (~ones & open_zero)) & used
+        work[np.uint64(RESULT + i)] = (ones & sure_one) | (~ones & sure_zero)
+
+
+@inlined
+def _settle(work: NDArray[np.uint64], digit_zero: np.uint64, digit_one: np.uint64) -> np.uint64:
+    """Compare one digit of U with the thresholds' in all lanes; non-zero if some are still open."""
+    left = np.uint64(0)
+    when_one, when_zero = np.uint64(0) - digit_one, np.uint64(0) - digit_zero
+    for i in range(BLOCK):
+        ones, undecided = work[np.uint64(i)], work[np.uint64(UNDECIDED + i)]
+        u = work[np.uint64(RANDOM + i)]
+        target = (ones & when_one) | (~ones & when_zero)
+        work[np.uint64(RESULT + i)] |= undecided & target & ~u
+        undecided &= ~(u ^ target)
+        work[np.uint64(UNDECIDED + i)] = undecided
+        left |= undecided
+    return left
+
+
+@compiled
+def sample_block(
+    work: NDArray[np.uint64],
+    count: int,
+    limits: Thresholds,
+    levels: int,
+    rand: NDArray[np.uint8],
+    first: int,
+    words: int,
+    width: int,
+) -> None:
+    """Replace the block's `count` words of bits by randomised ones; UNDECIDED tells what is open.
+
+    limits, levels : of `thresholds` and `random_levels`
+    rand : u8[any], the caller's random bytes of rows of `words` words and `width` bytes, `levels`
+        levels each; the block starts at word `first` of these rows. If empty, the generators draw.
+    """
+    _begin(work, count, limits)
+    left = np.uint64(0)
+    for i in range(BLOCK):
+        left |= work[np.uint64(UNDECIDED + i)]
+    level = 0
+    while left and level < levels:
+        if rand.shape[0]:
+            row, word = first // words, first % words
+            for i in range(count):
+                at = (row * levels + level) * width
+                work[np.uint64(RANDOM + i)] = load_word(rand, at + 8 * word, at + width)
+                word += 1
+                if word == words:
+                    row, word = row + 1, 0
+        else:
+            _draw(work)
+        digit = np.uint64(63 - level)
+        left = _settle(
+            work, (limits[0] >> digit) & np.uint64(1), (limits[1] >> digit) & np.uint64(1)
+        )
+        level += 1
+    for i in range(BLOCK):
+        work[np.uint64(i)] = work[np.uint64(RESULT + i)]

@@ -1,0 +1,255 @@
+"""SHA-256 (FIPS 180-4) of many messages at once, one message per vector lane.
+
+Sixteen messages go through the compression side by side, on vectors of sixteen words that the
+compiler fits to whatever width the machine has. The rounds are handed to the compiler directly:
+written as a loop over lanes they run no faster and take three times as long to compile.
+Blocks and states lie in one array, `work`: word t of lane i's block is work[16 t + i], word t of
+its state work[256 + 16 t + i].
+"""
+
+import functools
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from deniable.errors import InputError
+from deniable.kernels.chunks import over_threads, spans, thread_count
+from deniable.kernels.compiled import compiled, inlined, read_only
+
+LANES = 16
+STATE = 16 * LANES  # where the state starts in `work`
+WORK = 24 * LANES
+VECTOR = ir.VectorType(ir.IntType(32), LANES)
+CHUNK_ROWS = 1 << 14
+# What stays of a word, and the bit that ends the message, by bytes of message left: < 0, 0..4.
+KEPT = np.array([0, 0, 0xFF000000, 0xFFFF0000, 0xFFFFFF00, 0xFFFFFFFF], dtype=np.uint32)
+ENDED = np.array([0, 0x80000000, 0x00800000, 0x00008000, 0x00000080, 0], dtype=np.uint32)
+
+
+def _fractional_roots(root: int, count: int) -> NDArray[np.uint32]:
+    """First 32 bits of the fractional parts of the square or cube roots of the first primes."""
+    primes = [n for n in range(2, 312) if all(n % d for d in range(2, n))][:count]
+    words = []
+    for prime in primes:
+        scaled, low, high = prime << (32 * root), 0, 1 << 40
+        while high - low > 1:  # the integer root of prime * 2^(32 root), by bisection
+            middle = (low + high) // 2
+            low, high = (middle, high) if middle**root <= scaled else (low, middle)
+        words.append(low & 0xFFFFFFFF)
+    return np.array(words, dtype=np.uint32)
+
+
+START = _fractional_roots(2, 8)
+ROUND = _fractional_roots(3, 64)
+
+
+class Lanes:
+    """Writes SHA-256's steps on vectors of sixteen 32-bit words, for the compiler."""
+
+    def __init__(self, builder: Any) -> None:
+        self.builder = builder
+
+    def constant(self, word: int) -> Any:
+        return ir.Constant(VECTOR, [word] * LANES)
+
+    def add(self, *terms: Any) -> Any:
+        return functools.reduce(self.builder.add, terms)
+
+    def xor(self, *terms: Any) -> Any:
+        return functools.reduce(self.builder.xor, terms)
+
+    def right(self, x: Any, by: int) -> Any:
+        return self.builder.lshr(x, self.constant(by))
+
+    def rotate(self, x: Any, by: int) -> Any:
+        return self.builder.or_(self.right(x, by), self.builder.shl(x, self.constant(32 - by)))
+
+    def round(self, s: list[Any], word: Any, constant: int) -> list[Any]:
+        """Return the eight state words after one round."""
+        a, b, c, d, e, f, g, h = s
+        mixed_e = self.xor(self.rotate(e, 6), self.rotate(e, 11), self.rotate(e, 25))
+        choice = self.xor(g, self.builder.and_(e, self.xor(f, g)))
+        first = self.add(h, mixed_e, choice, self.constant(constant), word)
+        mixed_a = self.xor(self.rotate(a, 2), self.rotate(a, 13), self.rotate(a, 22))
+        majority = self.xor(self.builder.and_(a, self.xor(b, c)), self.builder.and_(b, c))
+        return [self.add(first, mixed_a, majority), a, b, c, self.add(d, first), e, f, g]
+
+    def expand(self, w: list[Any]) -> Any:
+        """Return the schedule's next word from its last sixteen."""
+        low = self.xor(self.rotate(w[1], 7), self.rotate(w[1], 18), self.right(w[1], 3))
+        high = self.xor(self.rotate(w[14], 17), self.rotate(w[14], 19), self.right(w[14], 10))
+        return self.add(w[0], low, w[9], high)
+
+
+def _emit_compression(module: Any) -> Any:
+    """Return the function that compresses sixteen blocks, emitted into `module` if not yet there.
+
+    A function of its own, never inlined: callers would each compile its 64 rounds once more.
+    """
+    name = "deniable_sha256_compress_16"
+    if name in module.globals:
+        return module.globals[name]
+    pointer = ir.IntType(32).as_pointer()
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [pointer]), name)
+    function.linkage = "linkonce_odr"
+    function.attributes.add("noinline")
+    builder = ir.IRBuilder(function.append_basic_block())
+    base = builder.bitcast(function.args[0], VECTOR.as_pointer())
+    rows = [builder.gep(base, [ir.Constant(ir.IntType(64), row)]) for row in range(24)]
+    # Aligned to words only: numpy promises no more.
+    values = [builder.load(row, align=4) for row in rows]
+    lanes, w, begun = Lanes(builder), values[:16], values[16:]
+    s = begun
+    for t in range(64):
+        s = lanes.round(s, w[0], int(ROUND[t]))
+        w = [*w[1:], lanes.expand(w)] if t < 48 else w[1:]
+    for row, before, after in zip(rows[16:], begun, s, strict=True):
+        builder.store(lanes.add(before, after), row, align=4)
+    builder.ret_void()
+    return function
+
+
+@intrinsic
+def _compress(_typing: Any, work: Any) -> Any:
+    """Call the compression on the array `work`."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        pointer = builder.bitcast(array.data, ir.IntType(32).as_pointer())
+        builder.call(_emit_compression(builder.module), [pointer])
+        return context.get_dummy_value()
+
+    return types.void(work), emit
+
+
+@inlined
+def compress(work: NDArray[np.uint32]) -> None:
+    """Compress the block of each lane of `work`, u32[384], into its state."""
+    _compress(work)  # type: ignore[call-arg]  # numba passes the typing context itself
+
+
+@inlined
+def block_count(length: int) -> int:
+    """Return the 64-byte blocks of a message of `length` bytes and its ending."""
+    return (length + 72) // 64
+
+
+@inlined
+def _big_endian(data: NDArray[np.uint8], place: int) -> np.uint64:
+    word = np.uint64(0)
+    for byte in range(4):
+        word |= np.uint64(data[np.uint64(place + byte)]) << np.uint64(24 - 8 * byte)
+    return word
+
+
+@inlined
+def fill_block(
+    work: NDArray[np.uint32],
+    lane: int,
+    block: int,
+    lead: NDArray[np.uint32],
+    data: NDArray[np.uint8],
+    start: int,
+    length: int,
+    before: int,
+) -> None:
+    """Write block number `block` of the padded message lead ‖ data[start : start + length].
+
+    `lead` is whole words; `data` has at least 4 bytes; `before` counts the bytes already hashed, a
+    multiple of 64.
+    """
+    lead_words = min(max(lead.shape[0] - 16 * block, 0), 16)
+    for t in range(lead_words):
+        work[LANES * t + lane] = lead[16 * block + t]
+    for t in range(lead_words, 16):
+        # Without branches, since lengths are random: read four bytes, from a little before where
+        # the data would end too soon, then keep those of the message and set its ending.
+        at = 4 * (16 * block + t - lead.shape[0])
+        place = min(start + at, data.shape[0] - 4)
+        past = np.uint64(8 * min(start + at - place, 4))
+        left = min(max(length - at, -1), 4) + 1
+        word = np.uint32(_big_endian(data, place) << past)
+        work[LANES * t + lane] = (word & KEPT[left]) | ENDED[left]
+    if block == block_count(4 * lead.shape[0] + length) - 1:
+        work[LANES * 15 + lane] = np.uint32(8 * (before + 4 * lead.shape[0] + length))
+
+
+@compiled
+def _hash(
+    lead: NDArray[np.uint32],
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    out: NDArray[np.uint32],
+) -> None:
+    rows = starts.shape[0]
+    work = np.empty(WORK, dtype=np.uint32)
+    for group in range(0, rows, LANES):
+        longest = 0
+        for row in range(group, min(group + LANES, rows)):
+            longest = max(longest, lengths[row])
+        for i in range(STATE, WORK):
+            work[i] = START[(i - STATE) // LANES]
+        for block in range(block_count(4 * lead.shape[0] + longest)):
+            for lane in range(LANES):
+                row = min(group + lane, rows - 1)
+                fill_block(work, lane, block, lead, data, starts[row], lengths[row], 0)
+            compress(work)
+            for lane in range(min(LANES, rows - group)):
+                row = group + lane
+                # Shorter messages of the group end here; their lanes go on, and are ignored.
+                if block == block_count(4 * lead.shape[0] + lengths[row]) - 1:
+                    for t in range(8):
+                        out[row, t] = work[STATE + LANES * t + lane]
+
+
+def sha256_rows(
+    header: bytes,
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    *,
+    threads: int | None = None,
+) -> NDArray[np.uint8]:
+    """Hash header ‖ data[start : start + length] for every row: u8[N, 32].
+
+    header : bytes, a multiple of 4 of them
+    data : u8[any], flat; starts, lengths : int64[N], one message each
+
+    >>> text = np.frombuffer(b"abcde", dtype=np.uint8)
+    >>> digest = sha256_rows(b"", text, np.array([0]), np.array([3]))
+    >>> digest.tobytes().hex()[:16]
+    'ba7816bf8f01cfea'
+    """
+    if len(header) % 4:
+        raise InputError(f"expected a header of whole 4-byte words, got {len(header)} bytes")
+    if starts.shape != lengths.shape or starts.ndim != 1:
+        raise InputError(
+            f"expected as many starts as lengths, got {list(starts.shape)}, {list(lengths.shape)}"
+        )
+    if len(starts) and (
+        starts.min() < 0 or lengths.min() < 0 or (starts + lengths).max() > data.size
+    ):
+        raise InputError(f"expected messages inside the {data.size} bytes of data, got one outside")
+    if len(lengths) and lengths.max() + len(header) >= 1 << 28:
+        raise InputError("expected messages under 2^28 bytes, got a longer one")
+    lead = read_only(np.frombuffer(header, dtype=">u4"), np.uint32)
+    flat = read_only(data, np.uint8).reshape(-1)
+    if flat.size < 4:
+        flat = read_only(np.concatenate([flat, np.zeros(4, dtype=np.uint8)]), np.uint8)
+    starts = read_only(starts, np.int64)
+    lengths = read_only(lengths, np.int64)
+    out = np.empty((len(starts), 8), dtype=np.uint32)
+    workers = thread_count(threads)
+
+    def work(start: int, stop: int) -> None:
+        part = out[start:stop]
+        _hash(lead, flat, starts[start:stop], lengths[start:stop], part)
+        part.byteswap(inplace=True)
+
+    over_threads(work, spans(len(starts), -(-len(starts) // CHUNK_ROWS)), workers)
+    return out.view(np.uint8)

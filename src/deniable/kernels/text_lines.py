@@ -1,0 +1,107 @@
+"""One line of a google/rappor reports file, read slowly: what the fast parser refuses, explained.
+
+A line is `client,cohort,bits,...`: a client id without commas, a cohort from 0, then one string of
+0s and 1s per column, most significant bit first. Lines end with \\n or \\r\\n.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deniable.errors import InputError
+
+LARGEST_COHORT = 65535
+SHOWN = 40  # characters of a wrong field that a message repeats
+
+
+@dataclass(frozen=True)
+class LineForm:
+    """What every line must look like: bit columns by name and width, and how many cohorts exist."""
+
+    widths: tuple[int, ...]
+    names: tuple[str, ...]
+    cohorts: int = LARGEST_COHORT + 1
+
+    def __post_init__(self) -> None:
+        if not self.widths or min(self.widths) < 1 or len(self.names) != len(self.widths):
+            raise InputError(
+                f"expected at least one bit column, each of 1 bit or more and with a name, "
+                f"got widths {self.widths} and names {self.names}"
+            )
+        if not 1 <= self.cohorts <= LARGEST_COHORT + 1:
+            raise InputError(f"expected 1 to {LARGEST_COHORT + 1} cohorts, got {self.cohorts}")
+
+
+def split_line(line: bytes) -> list[bytes]:
+    """Return a line's fields, its end removed."""
+    return line.removesuffix(b"\n").removesuffix(b"\r").split(b",")
+
+
+def header_names(line: bytes) -> tuple[str, ...] | None:
+    """Return the bit columns' names if `line` is a header (it starts `client,cohort,`), else None.
+
+    >>> header_names(b"client,cohort,bloom,prr,irr\\r\\n")
+    ('bloom', 'prr', 'irr')
+    """
+    fields = [field.strip().strip(b'"').lower() for field in split_line(line)]
+    if fields[:2] != [b"client", b"cohort"]:
+        return None
+    return tuple(
+        field.strip().strip(b'"').decode("utf-8", "replace") for field in split_line(line)[2:]
+    )
+
+
+def check_line(line: bytes, number: int, form: LineForm) -> None:
+    """Raise InputError with line number, expected and got, unless the line has the given form."""
+    fields = split_line(line)
+    if fields == [b""]:
+        raise InputError(f"line {number}: expected a report, got an empty line")
+    if len(fields) != 2 + len(form.widths):
+        raise InputError(
+            f"line {number}: expected {2 + len(form.widths)} fields "
+            f"(client,cohort,{','.join(form.names)}), got {len(fields)}"
+        )
+    if not fields[0]:
+        raise InputError(f"line {number}: expected a client id, got an empty field")
+    cohort = fields[1]
+    digits = cohort.isdigit() and len(cohort) <= len(str(LARGEST_COHORT))
+    if not digits or int(cohort) >= form.cohorts:
+        raise InputError(
+            f"line {number}: expected a cohort in 0..{form.cohorts - 1}, got {_show(cohort)}"
+        )
+    for name, width, field in zip(form.names, form.widths, fields[2:], strict=True):
+        _check_bits(field, width, f"line {number}, column {name!r}")
+
+
+def _check_bits(field: bytes, width: int, where: str) -> None:
+    if len(field) != width:
+        raise InputError(f"{where}: expected {width} bits, got {len(field)} characters")
+    for at, character in enumerate(field):
+        if character not in b"01":
+            raise InputError(
+                f"{where}: expected 0 or 1, got {_show(bytes([character]))} at character {at + 1}"
+            )
+
+
+def _show(field: bytes) -> str:
+    text = field.decode("utf-8", "replace")
+    return repr(text if len(text) <= SHOWN else text[:SHOWN] + "...")
+
+
+def form_of(
+    line: bytes, names: Sequence[str] | None, widths: Sequence[int] | None, cohorts: int | None
+) -> LineForm:
+    """Return the form of a file: widths as given, or as its first line of data has them."""
+    fields = split_line(line)[2:]
+    found = tuple(widths) if widths is not None else tuple(len(field) for field in fields)
+    if not found:
+        raise InputError(
+            f"expected client,cohort and at least one column of bits, got {_show(line.strip())}"
+        )
+    if names is not None and len(names) != len(found):
+        raise InputError(
+            f"line 1: expected {len(found)} bit columns, "
+            f"got a header with {len(names)}: {', '.join(names)}"
+        )
+    if names is None:
+        names = [str(2 + column) for column in range(1, len(found) + 1)]
+    return LineForm(found, tuple(names), LARGEST_COHORT + 1 if cohorts is None else cohorts)

@@ -1,0 +1,82 @@
+"""Packed bits as 64-bit words.
+
+Bit i of a report is byte i // 8, bit i % 8, least significant first; a report of width k takes
+B = ceil(k / 8) bytes, and its padding bits are 0. Word w holds bits 64w to 64w + 63.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.errors import InputError
+from deniable.kernels.compiled import inlined, read_only
+
+WIDEST = 65536
+
+
+def byte_width(k: int) -> int:
+    """Return B, the bytes of a k-bit report.
+
+    >>> byte_width(12)
+    2
+    """
+    if not 1 <= k <= WIDEST:
+        raise InputError(f"expected a width of 1 to {WIDEST} bits, got {k}")
+    return (k + 7) // 8
+
+
+def check_packed(bits: NDArray[np.uint8], k: int, name: str = "bits") -> NDArray[np.uint8]:
+    """Return `bits` as read-only contiguous u8[N, B], or raise if that does not fit width k."""
+    width = byte_width(k)
+    if bits.dtype != np.uint8 or bits.ndim != 2 or bits.shape[1] != width:
+        raise InputError(
+            f"expected {name} as uint8[N, {width}] for {k} bits, "
+            f"got {bits.dtype}{list(bits.shape)}: pack with numpy.packbits(bitorder='little')"
+        )
+    return read_only(bits, np.uint8)
+
+
+def as_words(bits: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Return rows as words, u64[N, ceil(B / 8)]: a view where possible, else a padded copy."""
+    rows, width = bits.shape
+    words = (width + 7) // 8
+    if width % 8 == 0 and bits.ctypes.data % 8 == 0 and bits.flags.c_contiguous:
+        return bits.view("<u8")
+    padded = np.zeros((rows, 8 * words), dtype=np.uint8)
+    padded[:, :width] = bits
+    return read_only(padded.view("<u8"), np.uint64)
+
+
+@inlined
+def load_word(data: NDArray[np.uint8], start: int, stop: int) -> np.uint64:
+    """Read bytes [start, start + 8) of flat data as a little-endian word, none from `stop` on.
+
+    Flat data and a position, not a row of a matrix: numba counts references to every row it slices.
+    """
+    word = np.uint64(0)
+    if stop - start >= 8:
+        for byte in range(8):
+            word |= np.uint64(data[np.uint64(start + byte)]) << np.uint64(8 * byte)
+    else:
+        for byte in range(stop - start):
+            word |= np.uint64(data[np.uint64(start + byte)]) << np.uint64(8 * byte)
+    return word
+
+
+@inlined
+def store_word(data: NDArray[np.uint8], start: int, stop: int, word: np.uint64) -> None:
+    """Write a word to bytes [start, start + 8) of flat data, none from `stop` on."""
+    if stop - start >= 8:
+        for byte in range(8):
+            data[np.uint64(start + byte)] = np.uint8(word >> np.uint64(8 * byte))
+    else:
+        for byte in range(stop - start):
+            data[np.uint64(start + byte)] = np.uint8(word >> np.uint64(8 * byte))
+
+
+@inlined
+def lane_mask(k: int, word: int) -> np.uint64:
+    """Return the bits of word number `word` that belong to a report of width k."""
+    left = k - 64 * word
+    if left >= 64:
+        return np.uint64(0xFFFFFFFFFFFFFFFF)
+    return (np.uint64(1) << np.uint64(left)) - np.uint64(1)

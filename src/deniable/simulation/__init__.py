@@ -1,0 +1,42 @@
+"""Crowds that do not exist: populations, and their reports in bulk."""
+
+from deniable.simulation.coded import Coded
+from deniable.simulation.crowd import Crowd, simulate, simulate_days, simulate_stream
+from deniable.simulation.populations import (
+    JointPopulation,
+    Population,
+    contingency,
+    correlated,
+    exponential,
+    from_csv,
+    from_spec,
+    geometric,
+    power,
+    random_strings,
+    step,
+    table_from_csv,
+    uniform,
+    zipf,
+)
+
+__all__ = [
+    "Coded",
+    "Crowd",
+    "JointPopulation",
+    "Population",
+    "contingency",
+    "correlated",
+    "exponential",
+    "from_csv",
+    "from_spec",
+    "geometric",
+    "power",
+    "random_strings",
+    "simulate",
+    "simulate_days",
+    "simulate_stream",
+    "step",
+    "table_from_csv",
+    "uniform",
+    "zipf",
+]

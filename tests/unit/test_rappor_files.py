@@ -1,0 +1,216 @@
+"""google/rappor's files: read as their tools write them, written as their tools read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deniable.errors import InputError
+from deniable.formats import rappor
+from deniable.formats.rappor import Graph, Params, Reports, Variable
+from deniable.spreadsheet import escape, read_rows, unescape, write_rows
+
+PARAMS = Params(16, 2, 4, 0.25, 0.75, 0.0)
+
+
+def test_params(tmp_path: Path) -> None:
+    path = tmp_path / "params.csv"
+    rappor.write_params(path, Params(128, 2, 64, 0.25, 0.75, 0.0))
+    assert path.read_bytes() == b"k,h,m,p,q,f\r\n128,2,64,0.25,0.75,0.0\r\n"
+    assert rappor.read_params(path) == Params(128, 2, 64, 0.25, 0.75, 0.0)
+    path.write_text("k,h,m,p,q,f\n16,2,4,.5,.75,0\n")
+    assert rappor.read_params(path).noise.q == 3 * 2**30
+    for bad in ("", "k,h,m,p,q,f\n", "k,h\n1,2\n", "k,h,m,p,q,f\na,2,4,.5,.75,0\n"):
+        path.write_text(bad)
+        with pytest.raises(InputError, match="params.csv"):
+            rappor.read_params(path)
+
+
+def test_counts(tmp_path: Path) -> None:
+    path = tmp_path / "counts.csv"
+    ones = np.arange(64).reshape(4, 16)
+    total = np.array([100, 90, 80, 0]) + ones.max(axis=1)
+    rappor.write_counts(path, ones, total)
+    assert path.read_bytes().startswith(b"115,0,1,2,3")
+    assert path.read_bytes().count(b"\r\n") == 4
+    got = rappor.read_counts(path, PARAMS)
+    assert (got[0] == ones).all()
+    assert (got[1] == total).all()
+    rappor.write_counts(path, ones, total - 100)
+    with pytest.raises(InputError, match="line 1: a bit was set more often"):
+        rappor.read_counts(path, PARAMS)
+    path.write_text("1,2\n")
+    with pytest.raises(InputError, match="expected 4 rows of 17 columns"):
+        rappor.read_counts(path, PARAMS)
+
+
+def test_map(tmp_path: Path) -> None:
+    path = tmp_path / "map.csv"
+    made = rappor.hash_map(["apple", "banana", "carrot"], PARAMS)
+    rappor.write_map(path, made, PARAMS)
+    assert path.read_bytes() == (
+        b"apple,5,1,26,26,38,34,63,62\r\n"
+        b"banana,12,14,28,24,37,34,62,49\r\n"
+        b"carrot,4,12,25,21,48,38,61,54\r\n"
+    )
+    got = rappor.read_map(path, PARAMS)
+    assert got.strings == made.strings
+    assert (got.positions == made.positions).all()
+    assert got.positions[0, 0].tolist() == [4, 0]
+    for bad, says in (
+        ("apple,5,1\n", "line 1: expected a string and 8"),
+        ("a,5,1,26,26,38,34,63,65\n", "line 1: expected cohort c's numbers"),
+        ("a,5,1,26,26,38,34,63,x\n", "whole numbers"),
+    ):
+        path.write_text(bad)
+        with pytest.raises(InputError, match=says):
+            rappor.read_map(path, PARAMS)
+
+
+REPORTS = (
+    b"client,cohort,bloom,prr,irr\r\n"
+    b"c1,0,0010000001000000,1110000011101000,1111101111101101\r\n"
+    b"c2,3,0000000000000001,0000000000000000,1000000000000000\r\n"
+)
+
+
+def test_reports(tmp_path: Path) -> None:
+    path = tmp_path / "reports.csv"
+    path.write_bytes(REPORTS)
+    got = rappor.read_reports(path)
+    assert got.clients.tolist() == [b"c1", b"c2"]
+    assert got.cohort.tolist() == [0, 3]
+    irr, width = got.columns["irr"]
+    assert width == 16
+    # Their vector: Bloom 8256, IRR 64493; character 0 is bit 15.
+    assert irr[0].tobytes() == (64493).to_bytes(2, "little")
+    assert got.columns["bloom"][0][0].tobytes() == (8256).to_bytes(2, "little")
+    assert irr[1].tobytes() == (1 << 15).to_bytes(2, "little")
+    rappor.write_reports(tmp_path / "again.csv", got)
+    assert (tmp_path / "again.csv").read_bytes() == REPORTS
+    only = rappor.read_reports(path, columns=["irr"])
+    assert list(only.columns) == ["irr"]
+
+
+def test_association_reports(tmp_path: Path) -> None:
+    path = tmp_path / "assoc.csv"
+    path.write_bytes(b"client,cohort,domain,https\n1,5,0110,1\n2,6,1000,0\n")
+    got = rappor.read_reports(path)
+    assert got.columns["domain"][0].tolist() == [[6], [8]]
+    assert got.columns["https"] == (pytest.approx(np.array([[1], [0]])), 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "is empty"),
+        (b"client,cohort,irr\n1,0,01\n2,0,0x\n", "line 3"),
+        (b"client,cohort,irr\n1,9,01\n", "line 2"),
+        (b"client,cohort,irr\n1,0,01\n2,0,011\n", "line 3"),
+        (b"client,cohort,irr\n1,0\n", "line"),
+    ],
+)
+def test_bad_reports_are_named_by_line(data: bytes, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=says):
+        rappor.read_reports(path, cohorts=4)
+
+
+def test_missing_column_is_named(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_bytes(REPORTS)
+    with pytest.raises(InputError, match=r"expected columns \['x'\]"):
+        rappor.read_reports(tmp_path / "r.csv", columns=["x"])
+
+
+@given(st.integers(1, 70), st.integers(1, 30), st.integers(0, 2**32))
+def test_reports_of_any_width_come_back(width: int, n: int, seed: int) -> None:
+    import tempfile
+
+    rng = np.random.default_rng(seed)
+    bits = np.packbits(rng.integers(0, 2, (n, width), np.uint8), axis=1, bitorder="little")
+    reports = Reports(
+        np.array([b"c%d" % i for i in range(n)]), rng.integers(0, 99, n).astype(np.uint16),
+        {"irr": (bits, width)},
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "r.csv"
+        rappor.write_reports(path, reports)
+        got = rappor.read_reports(path)
+        text = path.read_text().split("\r\n")[1].split(",")[2]
+    assert (got.columns["irr"][0] == bits).all()
+    assert (got.cohort == reports.cohort).all()
+    value = int.from_bytes(bits[0].tobytes(), "little")
+    assert text == f"{value:0{width}b}", "most significant first"
+
+
+def test_true_values_schema_results_metrics(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    rappor.write_true_values(path, ["1", "2"], [0, 5], ["a,b", "c"])
+    assert path.read_bytes() == b'client,cohort,value\r\n1,0,"a,b"\r\n2,5,c\r\n'
+    clients, cohort, values = rappor.read_true_values(path)
+    assert (clients, cohort.tolist(), values) == (("1", "2"), [0, 5], ("a,b", "c"))
+    schema = (Variable("m", "domain", "string", "p1"), Variable("m", "https", "boolean", "p2"))
+    rappor.write_schema(path, schema)
+    assert rappor.read_schema(path) == schema
+    row: dict[str, Any] = dict.fromkeys(rappor.RESULTS, 0.5) | {"string": "v1"}
+    rappor.write_results(path, [row])
+    assert path.read_bytes().startswith(b"string,estimate,std_error,proportion,prop_std_error,")
+    assert rappor.read_results(path) == [row]
+    rappor.write_metrics(tmp_path / "m.json", dict.fromkeys(rappor.METRICS, 1.0))
+    for bad, reader in (
+        ("a,b\n", rappor.read_true_values), ("a,b\n", rappor.read_schema),
+        ("", rappor.read_schema), ("x\n", rappor.read_results),
+        (",".join(rappor.RESULTS) + "\nv,1,2\n", rappor.read_results),
+        ("metric,var,var_type,params\na,b\n", rappor.read_schema),
+    ):  # fmt: skip
+        path.write_text(bad)
+        with pytest.raises(InputError):
+            reader(path)
+
+
+def test_graph(tmp_path: Path) -> None:
+    path = tmp_path / "graph.txt"
+    path.write_bytes(b"num_partitions 3\r\nngram_size 2\r\nedge 0.ab 1.cd\r\nedge 1.. 2.  \r\n")
+    graph = rappor.read_graph(path)
+    assert graph == Graph(3, 2, (((0, "ab"), (1, "cd")), ((1, ". "), (2, "  "))))
+    rappor.write_graph(path, graph)
+    assert rappor.read_graph(path) == graph
+    for bad in ("edge 0.ab 1.cd\n", "num_partitions 3\n", "num_partitions 3\nngram_size 2\nfoo\n",
+                "num_partitions 3\nngram_size 2\nedge 0.ab 3.cd\n",
+                "num_partitions 3\nngram_size 2\nedge 0.ab 0.cd\n",
+                "num_partitions x\n"):  # fmt: skip
+        path.write_text(bad)
+        with pytest.raises(InputError):
+            rappor.read_graph(path)
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=12))
+def test_no_cell_is_a_formula_and_all_come_back(text: str) -> None:
+    cell = escape(text)
+    assert unescape(cell) == text
+    assert not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
+
+
+def test_csv_files_of_ours(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    rows: list[list[str | float]] = [
+        ["value", "n"],
+        ["=cmd|' /C calc'!A0", -1.5],
+        ["'@x", 2],
+        ["it's", 3],
+    ]
+    write_rows(path, rows)
+    text = path.read_text()
+    assert "'=cmd" in text
+    assert ",-1.5" in text, "a number of ours is not text"
+    got = [row for _, row in read_rows(path)]
+    assert got == [[c if isinstance(c, str) else str(c) for c in row] for row in rows]
+    path.write_bytes(b"a,\xff\n")
+    with pytest.raises(InputError, match="line 1"):
+        list(read_rows(path))

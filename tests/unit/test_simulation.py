@@ -1,0 +1,434 @@
+"""Simulation: the scalar client's own reports, bit for bit, and populations as they are named."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+import deniable
+from deniable.cli.app import app
+from deniable.client import Client
+from deniable.columns import read
+from deniable.errors import InputError
+from deniable.kernels.noisy_rows import randomise_rows
+from deniable.mechanisms import Mechanism
+from deniable.simulation import (
+    Coded,
+    Crowd,
+    Population,
+    contingency,
+    correlated,
+    exponential,
+    from_csv,
+    from_spec,
+    geometric,
+    power,
+    random_strings,
+    simulate,
+    simulate_days,
+    simulate_stream,
+    step,
+    table_from_csv,
+    uniform,
+    zipf,
+)
+from deniable.simulation.crowd import fresh_report
+from deniable.survey import Survey
+from tests.vectors import make
+
+SURVEYS = {s.name: s for s in make.surveys()}
+WORDS = ["", "a", "abc", "example.com", "Ünïcødé ☃", "\ud800", "a" * 300, None]
+
+
+def secrets_of(n: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    raw = b"".join(hashlib.sha256(b"secret %d" % i).digest() for i in range(n))
+    return np.frombuffer(raw, np.uint8).reshape(n, 32)
+
+
+RAPPOR = """
+name = "compatible"
+version = 1
+owner = "tests"
+description = "their hashing"
+expires = 2999-12-31
+collect = "repeatedly"
+budget = 1000
+[questions.a]
+kind = "string"
+scheme = "rappor-python"
+bits = 32
+hashes = 2
+cohorts = 4
+p = 0.25
+q = 0.75
+f = 0.5
+[questions.b]
+kind = "string"
+scheme = "rappor-java"
+bits = 64
+hashes = 2
+cohorts = 4
+p = 0.25
+q = 0.75
+f = 0.5
+"""
+
+
+@pytest.mark.parametrize(
+    "survey", [*SURVEYS.values(), Survey.from_toml(RAPPOR)], ids=lambda s: s.name
+)
+def test_equals_the_real_client_on_the_same_secrets_and_random_words(survey: Survey) -> None:
+    n = 64
+    secrets = secrets_of(n)
+    answers = [make.answers(survey, WORDS[i % len(WORDS)], i) for i in range(n)]
+    coded = {q.name: Coded.of([a[q.name] for a in answers]) for q in survey.questions}
+    crowd = Crowd(survey, {name: c.levels for name, c in coded.items()})
+    permanent = crowd.permanent(
+        {name: c.codes for name, c in coded.items()},
+        rng=np.random.default_rng(0), secrets=secrets,
+    )  # fmt: skip
+
+    def words(size: int, client: int) -> bytes:
+        return make.stretch(f"client {client}", size)
+
+    def fresh(bits: Any, m: Mechanism) -> Any:
+        if m.scheme.name == "rappor-python":
+            size = m.size  # another layout of random bytes: one row at a time
+            rows = [
+                m.scheme.instant(
+                    int.from_bytes(row.tobytes(), "little"), m.width, m.noise,
+                    words(used[i] + m.rand_size, i)[used[i] :],
+                ).to_bytes(size, "little")
+                for i, row in enumerate(bits)
+            ]  # fmt: skip
+            out = np.frombuffer(b"".join(rows), np.uint8).reshape(n, size)
+        else:
+            rand = [words(used[i] + m.rand_size, i)[used[i] :] for i in range(n)]
+            rows_of = np.frombuffer(b"".join(rand), np.uint8).reshape(n, m.rand_size)
+            out = randomise_rows(bits, m.width, m.noise.p, m.noise.q, rows_of)
+        for i in range(n):
+            used[i] += m.rand_size
+        return out
+
+    used = [0] * n
+    simulated = list(fresh_report(permanent, fresh).reports())
+    for i in range(n):
+        client = Client(
+            survey, secret=secrets[i].tobytes(), entropy=lambda size, i=i: words(size, i)
+        )
+        assert client.answer(answers[i]) == simulated[i], answers[i]
+
+
+STRING = Survey.from_toml(
+    """
+name = "stats"
+version = 1
+owner = "tests"
+description = "tests"
+expires = 2999-12-31
+collect = "repeatedly"
+[questions.word]
+kind = "string"
+bits = 40
+hashes = 2
+cohorts = 3
+p = 0.2
+q = 0.7
+f = 0.4
+"""
+)
+
+
+def deviations(batch: Any, value: bytes) -> float:
+    """Largest standardised difference of set and clear bits from q* and p*, by cohort and bit."""
+    column = batch.column("word")
+    worst = 0.0
+    for cohort in range(3):
+        rows = np.unpackbits(column.bits[column.cohort == cohort], axis=1, bitorder="little")
+        true = column.mechanism.filter(value, cohort)
+        for bit in range(40):
+            noise = column.mechanism.noise
+            p = float(noise.q_star if true >> bit & 1 else noise.p_star)
+            sd = (p * (1 - p) / len(rows)) ** 0.5
+            worst = max(worst, abs(rows[:, bit].mean() - p) / sd)
+    return worst
+
+
+def test_bits_come_out_at_p_star_and_q_star() -> None:
+    """120 bits, 5.5 standard deviations: false alarm below 1e-5. The wrong value must be caught."""
+    batch = simulate(STRING, ["w"] * 60_000, rng=np.random.default_rng(5))
+    assert deviations(batch, b"w") < 5.5
+    assert deviations(batch, b"x") > 20
+
+
+def test_permanent_noise_is_kept_over_days() -> None:
+    rng = np.random.default_rng(6)
+    days = list(simulate_days(STRING, ["w"] * 30_000, 2, rng=rng))
+    assert (days[0].cohort == days[1].cohort).all()
+    bits = [np.unpackbits(d.column("word").bits, axis=1, bitorder="little") for d in days]
+    assert (bits[0] != bits[1]).any()
+    clear = np.array(
+        [
+            b
+            for b in range(40)
+            if not any(
+                STRING.questions[0].protocol.mechanisms[0].filter(b"w", c) >> b & 1
+                for c in range(3)
+            )
+        ]
+    )
+    both = (bits[0][:, clear] & bits[1][:, clear]).mean()
+    phi, p, q = 0.2, 0.2, 0.7
+    kept, independent = phi * q**2 + (1 - phi) * p**2, (phi * q + (1 - phi) * p) ** 2
+    sd = (kept / bits[0][:, clear].size) ** 0.5
+    assert abs(both - kept) < 5 * sd
+    assert abs(both - independent) > 20 * sd, "the broken twin that draws it anew is told apart"
+
+
+def test_clear_fields_are_uniform_without_secrets() -> None:
+    survey = SURVEYS["vectors"]
+    batch = simulate(survey, {"grams": ["a"] * 50_000}, rng=np.random.default_rng(7))
+    pairs, counts = np.unique(batch.clear[1], axis=0, return_counts=True)
+    assert len(pairs) == 10
+    assert abs(counts / 5000 - 1).max() < 0.07  # 5 sd
+    levels = np.bincount(batch.clear[2][:, 0]) / 50_000
+    assert levels == pytest.approx([1 / 7, 2 / 7, 3 / 7, 1 / 7], abs=0.011)
+    assert (np.bincount(batch.cohort) > 0).all()
+
+
+def test_seeds_repeat_and_threads_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    def once() -> Any:
+        return simulate(STRING, ["w"] * 20_000, rng=np.random.default_rng(9))
+
+    first = once()
+    assert once() == first
+    monkeypatch.setattr("deniable.kernels.chunks.thread_count", lambda threads: 1)
+    monkeypatch.setattr("deniable.kernels.encode.thread_count", lambda threads: 1)
+    assert once() == first
+    assert simulate(STRING, ["w"] * 20_000, rng=np.random.default_rng(10)) != first
+
+
+def test_questions_left_out_are_not_answered() -> None:
+    survey = SURVEYS["urls"]
+    batch = simulate(survey, {"ads": [True] * 5000}, rng=np.random.default_rng(1))
+    rate = np.unpackbits(batch.column("url").bits, axis=1).mean()
+    assert rate == pytest.approx(0.25, abs=0.005)
+
+
+def test_stream_equals_its_parts_in_bounded_pieces() -> None:
+    rng = np.random.default_rng(2)
+    population = Population(("a", "b"), uniform(2))
+    batches = list(
+        simulate_stream(
+            STRING, lambda n, rng: {"word": population.draw(n, rng)}, 1000, rng=rng, rows=300
+        )
+    )
+    assert [len(b) for b in batches] == [300, 300, 300, 100]
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"word": ["a"], "wrod": ["b"]}, "no question 'wrod'"),
+        ({"word": [1]}, "expects str or None, got int"),
+        ({}, "got none"),
+    ],
+)
+def test_wrong_answers_are_refused(values: Any, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        simulate(STRING, values, rng=np.random.default_rng(0))
+
+
+def test_more_wrong_answers() -> None:
+    two = SURVEYS["urls"]
+    rng = np.random.default_rng(0)
+    with pytest.raises(InputError, match="by question"):
+        simulate(two, ["a"], rng=rng)
+    with pytest.raises(InputError, match="one answer a client"):
+        simulate(two, {"url": ["a"], "ads": [True, False]}, rng=rng)
+    with pytest.raises(InputError, match="codes from -1 to 0"):
+        Coded(("a",), np.array([1], np.int32))
+
+
+@given(st.lists(st.sampled_from(["a", "b", None, "c"]), max_size=50))
+def test_coding_comes_back(values: list[str | None]) -> None:
+    for given_as in (values, tuple(values), np.array(values, object)):
+        coded = Coded.of(given_as)
+        assert [None if c < 0 else coded.levels[c] for c in coded.codes] == values
+
+
+def test_frames_are_columns_too() -> None:
+    import pyarrow as pa
+
+    assert Coded.of(pa.array(["a", None, "a"])).codes.tolist() == [0, -1, 0]
+    assert Coded.of(np.array([True, False])).levels == (True, False)
+    assert Coded.of([float("nan"), "x"]).codes.tolist() == [-1, 0]
+
+
+# --- populations ------------------------------------------------------------------------------
+
+
+def test_shapes() -> None:
+    assert zipf(3) == pytest.approx(np.array([6, 3, 2]) / 11)
+    # The paper's Table I: margins 19.0, 15.6, 12.7, 10.2, 8.4 per cent.
+    assert 100 * power()[:5] == pytest.approx([19.0, 15.6, 12.7, 10.2, 8.4], abs=0.15)
+    assert geometric(3, 0.5) == pytest.approx(np.array([4, 2, 1]) / 7)
+    assert step().sum() == pytest.approx(1)
+    assert step()[[0, 4, 8]] == pytest.approx([0.12, 0.06, 0.28 / 92])
+    assert exponential(2, 1.0)[0] == pytest.approx(1 / (1 + np.exp(-1)))
+    assert power(floor=0.001).min() == pytest.approx(0.001 / 1.1)
+
+
+def test_draws_follow_the_weights() -> None:
+    population = Population(tuple("abcd"), zipf(4))
+    counts = np.bincount(population.draw(100_000, np.random.default_rng(3)).codes) / 1e5
+    assert counts == pytest.approx(zipf(4), abs=0.008)
+    assert population.share("a") == pytest.approx(12 / 25)
+    assert population.share("z") == 0
+
+
+@given(st.floats(0, 1), st.integers(2, 6), st.integers(2, 6))
+def test_correlated_tables_keep_their_margins(strength: float, m: int, n: int) -> None:
+    x, y, z = zipf(m), geometric(n), uniform(2)
+    table = correlated(x, y, strength=strength)
+    assert table.sum(1) == pytest.approx(x)
+    assert table.sum(0) == pytest.approx(y)
+    triple = correlated(x, y, z, strength=strength)
+    assert triple.sum((1, 2)) == pytest.approx(x)
+    assert triple.sum((0, 1)) == pytest.approx(z)
+
+
+def test_joint_populations() -> None:
+    joint = contingency([[3, 1], [0, 4]], x=["a", "b"], y=[True, False])
+    drawn = joint.draw(80_000, np.random.default_rng(4))
+    cells = np.bincount(drawn["x"].codes * 2 + drawn["y"].codes, minlength=4) / 80_000
+    assert cells == pytest.approx([3 / 8, 1 / 8, 0, 4 / 8], abs=0.01)
+    assert joint.margin("y").weights == pytest.approx([3 / 8, 5 / 8])
+
+
+def test_random_strings_differ() -> None:
+    found = random_strings(676, 2, np.random.default_rng(1))
+    assert len(set(found)) == 676
+    with pytest.raises(InputError, match="at most 676"):
+        random_strings(677, 2, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda: Population(("a",), np.array([-1.0])),
+        lambda: Population((), np.array([])),
+        lambda: Population(("a",), np.array([1.0, 2.0])),
+        lambda: contingency([[1, 2]], x=["a"], y=["b"]),
+        lambda: contingency([[0, 0]], x=["a"], y=["b", "c"]),
+        lambda: correlated(uniform(2), strength=0.5),
+        lambda: step(8),
+        lambda: from_spec("zpif:n=3", np.random.default_rng(0)),
+        lambda: from_spec("zipf:n", np.random.default_rng(0)),
+        lambda: from_spec("zipf:m=3", np.random.default_rng(0)),
+    ],
+)
+def test_impossible_populations_are_refused(bad: Any) -> None:
+    with pytest.raises(InputError):
+        bad()
+
+
+def test_populations_from_files(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text('value,weight\r\na,3\r\n"b, c",1\r\n\'=x,1\r\n')
+    population = from_csv(path)
+    assert population.values == ("a", "b, c", "=x")
+    assert population.weights == pytest.approx([0.6, 0.2, 0.2])
+    path.write_text("value,weight\na,x\n")
+    with pytest.raises(InputError, match="line 2: expected a number"):
+        from_csv(path)
+    path.write_text("value;weight\na;1\n")
+    with pytest.raises(InputError, match="header value,weight"):
+        from_csv(path)
+    path.write_text(",yes,no\na,1,2\nb,3,4\n")
+    table = table_from_csv(path, "x", "y")
+    assert table.values == {"x": ("a", "b"), "y": ("yes", "no")}
+    assert table.table == pytest.approx(np.array([[1, 2], [3, 4]]) / 10)
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+
+def run(*args: str) -> Any:
+    return CliRunner().invoke(app, ["simulate", *args])
+
+
+def test_command_with_values(tmp_path: Path) -> None:
+    values = tmp_path / "v.csv"
+    values.write_text("browser,ads,url\nFirefox,yes,example.com\n,0,\nSafari,,x\n")
+    out = tmp_path / "r.parquet"
+    got = run(str(make.HERE / "survey-once.toml"), "--values", str(values), "-o", str(out))
+    assert got.exit_code == 0, got.output
+    assert "3 reports" in got.output
+    assert len(read(out)) == 3
+
+
+def test_command_with_populations(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text(",yes,no\nFirefox,3,1\nSafari,1,5\n")
+    args = [
+        str(make.HERE / "survey-once.toml"), "--population", "url=zipf:n=20,length=8",
+        "--table", f"browser,ads={table}", "--clients", "1000", "--seed", "1",
+    ]  # fmt: skip
+    files = [tmp_path / "a.arrow", tmp_path / "b.arrow"]
+    for file in files:
+        assert run(*args, "-o", str(file), "--json").exit_code == 0
+    assert read(files[0]) == read(files[1]), "a seed repeats exactly"
+    assert len(read(files[0])) == 1000
+
+
+@pytest.mark.parametrize(
+    ("args", "says", "code"),
+    [
+        ([], "give either --values", 2),
+        (["--population", "zipf"], "say which question", 2),
+        (["--population", "url=zipf"], "needs --clients", 2),
+        (["--population", "url=zipff", "--clients", "5"], "expected a .csv file or a shape", 1),
+        (["--table", "a,b", "--clients", "5"], "expected --table", 2),
+        (["--population", "none=zipf", "--clients", "5"], "no question 'none'", 1),
+    ],
+)
+def test_command_called_wrongly(args: list[str], says: str, code: int, tmp_path: Path) -> None:
+    out = tmp_path / "r.parquet"
+    got = run(str(make.HERE / "survey-once.toml"), *args, "-o", str(out))
+    assert got.exit_code == code, got.output
+    assert says in got.output
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is empty"),
+        ("nope\nx\n", "no question 'nope'"),
+        ("ads\nmaybe\n", "line 2: expected yes, no"),
+        ("ads,url\nyes\n", "line 2: expected 2 cells"),
+    ],
+)
+def test_command_with_bad_values(text: str, says: str, tmp_path: Path) -> None:
+    values = tmp_path / "v.csv"
+    values.write_text(text)
+    out = tmp_path / "r.dn"
+    got = run(str(make.HERE / "survey-once.toml"), "--values", str(values), "-o", str(out))
+    assert got.exit_code == 1
+    assert says in got.output
+    assert not out.exists()
+
+
+def test_top_level_names() -> None:
+    assert deniable.simulate is simulate
+    assert set(deniable.__all__) <= set(dir(deniable)) | {"simulate", "ReportBatch"}
+    with pytest.raises(AttributeError, match="no attribute 'nope'"):
+        deniable.nope  # noqa: B018
