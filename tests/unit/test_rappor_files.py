@@ -27,7 +27,7 @@ def test_params(tmp_path: Path) -> None:
     assert rappor.read_params(path).noise.q == 3 * 2**30
     for bad in ("", "k,h,m,p,q,f\n", "k,h\n1,2\n", "k,h,m,p,q,f\na,2,4,.5,.75,0\n"):
         path.write_text(bad)
-        with pytest.raises(InputError, match="params.csv"):
+        with pytest.raises(InputError, match=r"params\.csv"):
             rappor.read_params(path)
 
 
@@ -41,7 +41,7 @@ def test_counts(tmp_path: Path) -> None:
     got = rappor.read_counts(path, PARAMS)
     assert (got[0] == ones).all()
     assert (got[1] == total).all()
-    rappor.write_counts(path, ones, total - 100)
+    rappor.write_counts(path, ones, total - 101)
     with pytest.raises(InputError, match="line 1: a bit was set more often"):
         rappor.read_counts(path, PARAMS)
     path.write_text("1,2\n")
@@ -112,7 +112,7 @@ def test_association_reports(tmp_path: Path) -> None:
         (b"client,cohort,irr\n1,0,01\n2,0,0x\n", "line 3"),
         (b"client,cohort,irr\n1,9,01\n", "line 2"),
         (b"client,cohort,irr\n1,0,01\n2,0,011\n", "line 3"),
-        (b"client,cohort,irr\n1,0\n", "line"),
+        (b"client,cohort,irr\n1,0\n", "at least one column of bits, got '1,0'"),
     ],
 )
 def test_bad_reports_are_named_by_line(data: bytes, says: str, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_reports_of_any_width_come_back(width: int, n: int, seed: int) -> None:
         path = Path(folder) / "r.csv"
         rappor.write_reports(path, reports)
         got = rappor.read_reports(path)
-        text = path.read_text().split("\r\n")[1].split(",")[2]
+        text = path.read_bytes().split(b"\r\n")[1].split(b",")[2].decode()
     assert (got.columns["irr"][0] == bits).all()
     assert (got.cohort == reports.cohort).all()
     value = int.from_bytes(bits[0].tobytes(), "little")
