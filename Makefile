@@ -33,6 +33,7 @@ test: lint
 
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/client.py
+	$(BIN)/python benchmarks/crowds.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+
+import numpy as np
 
 from deniable.cli.check import describe, in_words
 from deniable.client import Client, new_secret
-from deniable.survey import Survey, from_batch, to_batch
+from deniable.columns import from_wire, to_wire
+from deniable.inference import BitCounts, count_bits
+from deniable.simulation import Population, contingency, simulate, zipf
+from deniable.survey import Survey
 
 PEOPLE = [
     ("Ada", {"homepage": "example.com", "browser": "Firefox", "ad_blocker": True}),
     ("Bob", {"homepage": "example.org", "browser": "Safari", "ad_blocker": False}),
     ("Cyd", {}),
 ]
-CROWD = 20_000
+CROWD = 1_000_000
+BROWSERS = ("Firefox", "Chromium", "Safari")
+TABLE = [[0.30, 0.20], [0.05, 0.25], [0.05, 0.15]]  # browser × ad blocker
 
 
 def main() -> None:
@@ -28,34 +36,39 @@ def main() -> None:
             bits = "".join(f"{byte:08b}"[::-1] for byte in answer.slots[0])
             print(f"       {question.name:10} {bits[: question.protocol.mechanisms[0].width]}")
 
-    print(f"\n{CROWD:,} clients answer; 50% use Firefox, 30% Chromium, 20% Safari, 40% block ads.")
-    reports = []
-    for i in range(CROWD):
-        browser = "Firefox" if i % 10 < 5 else "Chromium" if i % 10 < 8 else "Safari"
-        answers = {"homepage": "example.com", "browser": browser, "ad_blocker": i % 5 < 2}
-        reports.append(Client(survey, secret=new_secret()).answer(answers))
-    batch = to_batch(reports)
-    received = from_batch(batch, survey)
-    print(f"One batch of {len(batch):,} bytes. The server counts bits and removes the known noise:")
+    rng = np.random.default_rng(2016)
+    people = contingency(TABLE, browser=BROWSERS, ad_blocker=(True, False)).draw(CROWD, rng)
+    pages = Population(tuple(f"page{i}.example" for i in range(100)), zipf())
+    start = time.perf_counter()
+    batch = simulate(survey, {**people, "homepage": pages.draw(CROWD, rng)}, rng=rng)
+    simulated = time.perf_counter()
+    received = from_wire(to_wire(batch), survey)
+    counts = {q.name: count_bits(received.column(q.name)) for q in survey.questions}
+    counted = time.perf_counter()
+    print(
+        f"\nA crowd of {CROWD:,} answers: 50% use Firefox, 30% Chromium, 20% Safari, 40% block ads."
+        f"\nSimulated in {simulated - start:.1f} s, sent as {CROWD * survey.body_size:,} bytes, "
+        f"parsed and counted in {counted - simulated:.1f} s."
+        "\nThe server counts bits and removes the known noise:"
+    )
     for name in ("browser", "ad_blocker"):
-        show(survey, name, [report[name].slots[0] for report in received])
+        show(survey, name, counts[name])
 
     found = describe(survey)
     print(f"\n{in_words(found['once'], 'Each report')}.")
 
 
-def show(survey: Survey, name: str, slots: list[bytes]) -> None:
+def show(survey: Survey, name: str, counts: BitCounts) -> None:
     """Counts of each bit, and the unbiased estimate (count/N − p*)/(q* − p*)."""
     mechanism = survey.question(name).protocol.mechanisms[0]
     p, q = float(mechanism.noise.p_star), float(mechanism.noise.q_star)
     options = getattr(mechanism, "options", ("yes",))
-    for i, option in enumerate(options):
-        count = sum(slot[i // 8] >> (i % 8) & 1 for slot in slots)
-        rate = count / len(slots)
+    for option, count in zip(options, counts.ones.sum(axis=0), strict=True):
+        rate = count / counts.reports
         estimate = (rate - p) / (q - p)
-        sd = (rate * (1 - rate) / len(slots)) ** 0.5 / abs(q - p)
+        sd = (rate * (1 - rate) / counts.reports) ** 0.5 / abs(q - p)
         label = f"{name} {option}"
-        print(f"  {label:20} {count:7,} ones  ->  {100 * estimate:5.1f}% ± {196 * sd:.1f}")
+        print(f"  {label:20} {count:9,} ones  ->  {100 * estimate:5.2f}% ± {196 * sd:.2f}")
 
 
 if __name__ == "__main__":

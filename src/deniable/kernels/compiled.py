@@ -5,6 +5,7 @@ compilation on the first call.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -30,7 +31,8 @@ def _compile(function: Callable[Parameters, Result], inline: bool) -> Callable[P
     made: Any = njit(cache=True, nogil=True, error_model="numpy", forceinline=inline)(function)
     # Numba forgets a kept kernel when its own file changes, but not when a function that it calls
     # in another file does: it would go on running the old code. All files count here.
-    made._cache._cache_file._source_stamp = SOURCES
+    with suppress(AttributeError):  # private to numba: without it only this care is lost
+        made._cache._cache_file._source_stamp = SOURCES
     return cast(Callable[Parameters, Result], made)
 
 

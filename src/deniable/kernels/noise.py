@@ -6,8 +6,8 @@ Probabilities are integers T in 0..2^32 that mean T / 2^32.
 
 A lane is 1 iff a uniform 32-bit U is below its threshold T. U is compared digit by digit, most
 significant first, and each digit settles half of the lanes, so few random words are needed: two
-per 64 bits for p = 1/4, q = 3/4, about a dozen for any others. Blocks of 64 words go through the
-digits together, which the compiler turns into vector instructions, and stop when all are settled.
+per 64 bits for p = 1/4, q = 3/4, about 13 for others of 32 digits. Blocks of 64 words go through
+the digits together, in vector instructions, and stop when all their lanes are settled.
 
 `sample_block` takes its random words from bytes given by the caller (`randomise_rows` in
 `noisy_rows`, which any client can replay) or from a generator (`noise_rows`, for simulations only:

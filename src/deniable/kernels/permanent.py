@@ -3,7 +3,7 @@
 A client's own noise is a function of its secret and its answer (see `streams`), so the same client
 gives the same permanent bits for ever. Few clients need all the levels their thresholds allow:
 half of the undecided lanes are settled by each level, so a first pass takes as many levels as
-settle all but about one lane in 2^5 rows, and only the rows left go on to the end.
+leave one row in 32 to 64 undecided, and only those rows go on to the end.
 """
 
 import numpy as np

@@ -2,7 +2,8 @@
 
 Sixteen messages go through the compression side by side, on vectors of sixteen words that the
 compiler fits to whatever width the machine has. The rounds are handed to the compiler directly:
-written as a loop over lanes they run no faster and take three times as long to compile.
+written as a loop over lanes they run as fast (55 million blocks a second on one core) and take 2.8
+seconds to compile instead of 0.35.
 Blocks and states lie in one array, `work`: word t of lane i's block is work[16 t + i], word t of
 its state work[256 + 16 t + i].
 """
@@ -73,9 +74,10 @@ class Lanes:
         a, b, c, d, e, f, g, h = s
         mixed_e = self.xor(self.rotate(e, 6), self.rotate(e, 11), self.rotate(e, 25))
         choice = self.xor(g, self.builder.and_(e, self.xor(f, g)))
-        first = self.add(h, mixed_e, choice, self.constant(constant), word)
+        first = self.add(self.constant(constant), word, h, choice, mixed_e)
         mixed_a = self.xor(self.rotate(a, 2), self.rotate(a, 13), self.rotate(a, 22))
-        majority = self.xor(self.builder.and_(a, self.xor(b, c)), self.builder.and_(b, c))
+        either = self.builder.and_(c, self.builder.or_(a, b))
+        majority = self.builder.or_(self.builder.and_(a, b), either)
         return [self.add(first, mixed_a, majority), a, b, c, self.add(d, first), e, f, g]
 
     def expand(self, w: list[Any]) -> Any:

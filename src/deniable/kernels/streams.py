@@ -4,7 +4,7 @@ A client's permanent noise is a stream keyed by its secret and by what it answer
 
     K = HMAC(secret, message),  stream = HMAC(K, be32(0)) ‖ HMAC(K, be32(1)) ‖ ...
 
-Sixteen clients share each compression, as in `sha256`. A client costs 7 compressions (more for
+Sixteen clients share each compression, as in `sha256`. A client costs 6 compressions (more for
 messages above 55 bytes) and 2 per 32 bytes of stream.
 """
 

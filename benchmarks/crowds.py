@@ -1,0 +1,258 @@
+"""Rates of the compiled kernels against plain Python and numpy, in one run.
+
+    python benchmarks/crowds.py            about two minutes on two cores
+    python benchmarks/crowds.py --quick    a tenth of the reports
+
+Every peer runs in the same process, best of several, so ratios hold on a busy machine better than
+rates do; the load average is printed. First calls run in fresh processes, with an empty and with a
+full cache.
+"""
+
+import argparse
+import hashlib
+import hmac
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.kernels.bloom import bloom_positions, hash_pairs
+from deniable.kernels.counts import count_ones
+from deniable.kernels.encode import encode_rows
+from deniable.kernels.noise import CERTAIN
+from deniable.kernels.permanent import permanent_rows
+from deniable.kernels.text import parse_reports
+from deniable.kernels.text_out import format_reports
+
+K, COHORTS, VALUES, HASHES = 128, 64, 100, 2
+FIRST_CALL = """
+import time
+import numpy as np
+from deniable.kernels.bloom import bloom_positions, hash_pairs
+from deniable.kernels.encode import encode_rows
+began, used = time.perf_counter(), time.process_time()
+{hashing}
+encode_rows(np.zeros(9, np.int32), np.zeros(9, np.uint16), table, 128, if_zero=1 << 30,
+            if_one=3 << 30, phi=1 << 30, rng=np.random.default_rng(1))
+print(time.perf_counter() - began, time.process_time() - used)
+"""
+NO_HASHING = "table = np.zeros((1, 1, 2), np.int32)"
+HASHING = """x, y = hash_pairs(bytes(32), np.zeros(9, np.uint8), np.array([0, 9]))
+table = bloom_positions(x, y, 1, 2, 128)"""
+
+
+def best(work: Callable[[], object], repeats: int = 5) -> float:
+    """Return the shortest of several runs in seconds, after one that warms up."""
+    work()
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def line(name: str, count: float, seconds: float, peer: float = 0.0, unit: str = "M/s") -> None:
+    """Print a rate in millions a second and, where a peer's rate is given, the ratio."""
+    rate = count / seconds / 1e6
+    ratio = f"  {rate / peer:7.1f}x" if peer else ""
+    print(f"{name:56} {rate:9.2f} {unit}{ratio}", flush=True)
+
+
+def crowd(rows: int) -> tuple[NDArray[np.int32], NDArray[np.uint16], NDArray[np.int32]]:
+    """Draw values and cohorts, and a table of Bloom positions."""
+    rng = np.random.default_rng(1)
+    value = rng.integers(-1, VALUES, rows).astype(np.int32)
+    cohort = rng.integers(0, COHORTS, rows).astype(np.uint16)
+    return value, cohort, rng.integers(0, K, (COHORTS, VALUES, HASHES)).astype(np.int32)
+
+
+def plain_numpy(
+    value: NDArray[np.int32],
+    cohort: NDArray[np.uint16],
+    positions: NDArray[np.int32],
+    p: float,
+    q: float,
+) -> NDArray[np.uint8]:
+    """Encode with one random float per bit, in blocks that fit the cache; p, q may be p*, q*."""
+    rng = np.random.default_rng(2)
+    rows = len(value)
+    out = np.empty((rows, K // 8), dtype=np.uint8)
+    for start in range(0, rows, 1024):
+        part = slice(start, start + 1024)
+        bits = np.zeros((len(value[part]), K), dtype=bool)
+        answered = np.flatnonzero(value[part] >= 0)
+        places = positions[cohort[part][answered], value[part][answered]]
+        bits[answered[:, None], places] = True
+        noisy = rng.random(bits.shape) < np.where(bits, q, p)
+        out[part] = np.packbits(noisy, axis=1, bitorder="little")
+    return out
+
+
+def encoding(rows: int) -> None:
+    """Encode crowds at several probabilities, on one and two threads."""
+    value, cohort, positions = crowd(rows)
+    small = rows // 10
+    seconds = best(lambda: plain_numpy(value[:small], cohort[:small], positions, 0.25, 0.75), 3)
+    peer = small / seconds / 1e6
+    line("encode 128 bits, plain numpy, a float per bit", small, seconds)
+    cases = {
+        "p=.25 q=.75": (1 << 30, 3 << 30, 0),
+        "p=.25 q=.75 f=.5": (1 << 30, 3 << 30, 1 << 30),
+        "p=.3 q=.6": (round(0.3 * CERTAIN), round(0.6 * CERTAIN), 0),
+        "p=.3 q=.6 f=.3": (round(0.3 * CERTAIN), round(0.6 * CERTAIN), round(0.15 * CERTAIN)),
+    }
+    out = np.empty((rows, K // 8), dtype=np.uint8)
+    for name, (if_zero, if_one, phi) in cases.items():
+        for threads in (1, 2):
+
+            def encode(
+                threads: int = threads, p: int = if_zero, q: int = if_one, phi: int = phi
+            ) -> None:
+                encode_rows(
+                    value, cohort, positions, K, if_zero=p, if_one=q, phi=phi,
+                    rng=np.random.default_rng(3), out=out, threads=threads,
+                )  # fmt: skip
+
+            line(f"encode 128 bits, {name}, {threads} threads", rows, best(encode), peer)
+    tracemalloc.start()
+    fresh = encode_rows(
+        value, cohort, positions, K, if_zero=1 << 30, if_one=3 << 30, phi=1 << 30,
+        rng=np.random.default_rng(3),
+    )  # fmt: skip
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    print(f"encode, peak memory over packed output {peak / fresh.nbytes:.3f}")
+
+
+def counting(rows: int) -> None:
+    """Count bits per cohort, beside numpy and beside one pass over the bytes."""
+    rng = np.random.default_rng(4)
+    bits = rng.integers(0, 256, (rows, K // 8), dtype=np.uint8)
+    stratum = rng.integers(0, COHORTS, rows).astype(np.uint16)
+    small = rows // 10
+
+    def plain() -> list[NDArray[np.int64]]:
+        lanes = np.unpackbits(bits[:small], axis=1, bitorder="little")
+        return [lanes[stratum[:small] == s].sum(axis=0, dtype=np.int64) for s in range(COHORTS)]
+
+    seconds = best(plain, 3)
+    line("count 128 bits by 64 cohorts, plain numpy", small, seconds)
+    for threads in (1, 2):
+        taken = best(partial(count_ones, bits, K, stratum, COHORTS, threads=threads))
+        line(f"count, {threads} threads", rows, taken, small / seconds / 1e6)
+        print(f"count, {threads} threads, {rows:,} reports {taken * 1e3:.1f} ms")
+    line("read the packed bytes once", rows, best(lambda: bits.view(np.uint64).max()))
+
+
+def hashing(rows: int) -> None:
+    """Hash candidates and derive permanent noise, beside hashlib and hmac, on one thread."""
+    rng = np.random.default_rng(5)
+    lengths = rng.integers(4, 20, rows)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    data = rng.integers(97, 123, offsets[-1]).astype(np.uint8)
+    header, small = bytes(32), rows // 20
+    texts = [data[a:b].tobytes() for a, b in pairwise(offsets[: small + 1])]
+    seconds = best(lambda: [hashlib.sha256(header + text).digest() for text in texts], 3)
+    line("SHA-256 of 4 to 19 characters, hashlib", small, seconds)
+    taken = best(lambda: hash_pairs(header, data, offsets, threads=1), 3)
+    line("SHA-256, 1 thread", rows, taken, small / seconds / 1e6)
+    x, y = hash_pairs(header, data[: offsets[10_000]], offsets[:10_001])
+    taken = best(lambda: bloom_positions(x, y, COHORTS, HASHES, K, threads=1))
+    line("Bloom positions, 1 thread", len(x) * COHORTS * HASHES, taken)
+    permanent(rows // 10)
+
+
+def permanent(rows: int) -> None:
+    """Derive permanent bits from secrets at two values of f."""
+    rng = np.random.default_rng(6)
+    secrets = rng.integers(0, 256, (rows, 32), dtype=np.uint8)
+    bits = rng.integers(0, 256, (rows, K // 8), dtype=np.uint8)
+    prefix, small = bytes(20), rows // 10
+    pairs = [(a.tobytes(), b.tobytes()) for a, b in zip(secrets[:small], bits, strict=False)]
+
+    def plain(blocks: int) -> None:
+        for secret, row in pairs:
+            key = hmac.digest(secret, prefix + row, "sha256")
+            for counter in range(blocks):
+                hmac.digest(key, counter.to_bytes(4, "big"), "sha256")
+
+    # f = .5 needs 2 levels of 16 bytes; f = .3 about 9, if a client stops as soon as it can.
+    for f, blocks in ((0.5, 1), (0.3, 5)):
+        phi = round(f / 2 * CERTAIN)
+        seconds = best(partial(plain, blocks), 3)
+        line(f"permanent, f={f}, the stream alone by hmac", small, seconds)
+        taken = best(partial(permanent_rows, bits, K, phi, secrets, prefix, bits, threads=1), 3)
+        line(f"permanent 128 bits, f={f}, 1 thread", rows, taken, small / seconds / 1e6)
+
+
+def files(rows: int) -> None:
+    """Read and write a reports file of three columns of 128 bits."""
+    rng = np.random.default_rng(7)
+    bits = rng.integers(0, 256, (rows, K // 8), dtype=np.uint8)
+    cohort = rng.integers(0, COHORTS, rows).astype(np.uint16)
+    columns, widths, clients = [bits] * 3, [K] * 3, np.arange(rows)
+    text = format_reports(clients, cohort, columns, widths).tobytes()
+    small = text[: len(text) // 20].rsplit(b"\n", 1)[0]
+
+    def plain() -> list[tuple[int, bytes]]:
+        fields = [row.rstrip(b"\r").split(b",") for row in small.split(b"\n")]
+        return [(int(field[1]), int(field[4], 2).to_bytes(16, "little")) for field in fields]
+
+    seconds = best(plain, 3)
+    line("read a reports file, plain Python", len(small), seconds, unit="MB/s")
+    for threads in (1, 2):
+        taken = best(partial(parse_reports, text, keep=[2], threads=threads))
+        rate = len(small) / seconds / 1e6
+        line(f"read a reports file, {threads} threads", len(text), taken, rate, "MB/s")
+    block = slice(0, min(rows, 20_000))
+    size = format_reports(clients[block], cohort[block], [b[block] for b in columns], widths).size
+    taken = best(
+        lambda: format_reports(
+            clients[block], cohort[block], [b[block] for b in columns], widths, threads=1
+        ),
+        20,
+    )
+    line("write a reports file, 1 thread", size, taken, unit="MB/s")
+
+
+def first_calls() -> None:
+    """Time first calls in new processes: nothing cached, then everything."""
+    for name, part in (("encode", NO_HASHING), ("hash, positions, encode", HASHING)):
+        with tempfile.TemporaryDirectory() as cache:
+            for state in ("compiled", "cached"):
+                answer = subprocess.run(
+                    [sys.executable, "-c", FIRST_CALL.format(hashing=part)],
+                    env={**os.environ, "NUMBA_CACHE_DIR": cache},
+                    check=True,
+                    capture_output=True,
+                    text=True,
+                ).stdout
+                wall, used = (float(seconds) for seconds in answer.split())
+                print(f"first call, {name}, {state} {wall:.2f} s, {used:.2f} s of processor")
+
+
+def main() -> None:
+    """Run everything and print the load before and after."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    rows = 100_000 if parser.parse_args().quick else 1_000_000
+    print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors")
+    encoding(rows)
+    counting(rows)
+    hashing(rows)
+    files(rows // 5)
+    first_calls()
+    print(f"load average {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""Kernels kept on disk must not outlive the code that they were made from."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import deniable
+from deniable.kernels.compiled import read_only
+
+SCRIPT = """
+import numpy as np
+from deniable.kernels.noisy_rows import noise_rows
+print(noise_rows(np.zeros((4, 8), np.uint8), 64, 1 << 31, 0, np.random.default_rng(1)).tolist())
+"""
+
+
+def test_a_change_in_a_called_file_is_compiled_anew(tmp_path: Path) -> None:
+    """The kernel of noisy_rows.py calls noise.py: turning a rotation there must change the bits."""
+    source = tmp_path / "src"
+    shutil.copytree(
+        Path(str(deniable.__file__)).parent,
+        source / "deniable",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+
+    def run() -> str:
+        paths = {"PYTHONPATH": str(source), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+        command = [sys.executable, "-c", SCRIPT]
+        environment = {**os.environ, **paths}
+        return subprocess.run(
+            command, env=environment, check=True, capture_output=True, text=True
+        ).stdout
+
+    first = run()
+    assert run() == first
+    changed = source / "deniable" / "kernels" / "noise.py"
+    changed.write_text(changed.read_text().replace("np.uint64(23)", "np.uint64(22)"))
+    assert run() != first
+
+
+def test_read_only_copies_only_what_it_must() -> None:
+    array = np.arange(10, dtype=np.int32)
+    view = read_only(array, np.int32)
+    assert np.shares_memory(view, array) and not view.flags.writeable and array.flags.writeable
+    assert not np.shares_memory(read_only(array[::2], np.int32), array)
+    assert read_only(array, np.int64).dtype == np.int64
