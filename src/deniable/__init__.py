@@ -10,13 +10,28 @@ from deniable.client import Client
 from deniable.survey import Report, Survey
 
 if TYPE_CHECKING:
+    from deniable.analysis import associate, decode
     from deniable.columns import ReportBatch
     from deniable.simulation import simulate
 
 __version__ = "0.1.0"
-__all__ = ["Client", "Report", "ReportBatch", "Survey", "__version__", "simulate"]
+__all__ = [
+    "Client",
+    "Report",
+    "ReportBatch",
+    "Survey",
+    "__version__",
+    "associate",
+    "decode",
+    "simulate",
+]
 
-_LATER = {"ReportBatch": "deniable.columns", "simulate": "deniable.simulation"}
+_LATER = {
+    "ReportBatch": "deniable.columns",
+    "associate": "deniable.analysis",
+    "decode": "deniable.analysis",
+    "simulate": "deniable.simulation",
+}
 
 
 def __getattr__(name: str) -> Any:

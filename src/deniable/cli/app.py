@@ -11,6 +11,7 @@ import click
 
 import deniable
 from deniable.cli.check import check
+from deniable.cli.rappor import rappor
 from deniable.cli.simulate import simulate
 from deniable.errors import DeniableError
 
@@ -38,5 +39,5 @@ def app() -> None:
     """Learn what a crowd says without learning what anyone said."""
 
 
-for command in (check, simulate):
+for command in (check, simulate, rappor):
     app.add_command(command)

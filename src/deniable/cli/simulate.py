@@ -62,7 +62,8 @@ def simulate(
     rng = np.random.default_rng(seed)
     if (values is None) == (not populations and not tables):
         raise click.UsageError("give either --values, or --population and --table")
-    with Writer(output, survey) as writer:
+    origin = f"simulated, seed {seed}" if seed is not None else "simulated"
+    with Writer(output, survey, origin) as writer:
         if values is not None:
             if clients is not None:
                 raise click.UsageError("--clients goes with --population, not with --values")

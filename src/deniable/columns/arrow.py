@@ -16,17 +16,18 @@ from deniable.errors import InputError
 from deniable.survey import Survey
 
 SURVEY_KEY = b"deniable.survey"
+ORIGIN_KEY = b"deniable.origin"
 
 
-def schema_of(survey: Survey) -> pa.Schema:
-    """The Arrow schema of this survey's reports; it carries the survey."""
+def schema_of(survey: Survey, origin: str = "") -> pa.Schema:
+    """The Arrow schema of this survey's reports; it carries the survey and the origin."""
     fields = [pa.field("cohort", pa.uint16(), nullable=False)]
     for question, _, parts in widths(survey):
         for clear in question.protocol.clear:
             fields.append(pa.field(f"{question.name}.{clear.name}", pa.uint8(), nullable=False))
         for i, size in enumerate(parts):
             fields.append(pa.field(f"{question.name}.{i}", pa.binary(size), nullable=False))
-    return pa.schema(fields, metadata={SURVEY_KEY: survey.canonical})
+    return pa.schema(fields, metadata={SURVEY_KEY: survey.canonical, ORIGIN_KEY: origin})
 
 
 def survey_of(schema: pa.Schema) -> Survey:
@@ -53,7 +54,7 @@ def to_arrow(batch: ReportBatch) -> pa.RecordBatch:
             buffer = pa.py_buffer(np.ascontiguousarray(bits))
             kind = pa.binary(bits.shape[1])
             arrays.append(pa.FixedSizeBinaryArray.from_buffers(kind, len(bits), [None, buffer]))
-    return pa.RecordBatch.from_arrays(arrays, schema=schema_of(batch.survey))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema_of(batch.survey, batch.origin))
 
 
 def from_arrow(data: pa.RecordBatch | pa.Table) -> ReportBatch:
@@ -68,7 +69,8 @@ def from_arrow(data: pa.RecordBatch | pa.Table) -> ReportBatch:
         clear = [_numbers(next(columns)) for _ in range(fields)]
         arrays.append(np.stack(clear, axis=1) if clear else np.empty((data.num_rows, 0), np.uint8))
         arrays += [_rows(next(columns), size) for size in parts]
-    return from_arrays(survey, arrays)
+    origin = data.schema.metadata.get(ORIGIN_KEY, b"").decode()
+    return from_arrays(survey, arrays, origin=origin)
 
 
 def empty(survey: Survey) -> ReportBatch:

@@ -64,6 +64,8 @@ class ReportBatch:
     cohort: NDArray[np.uint16]
     clear: tuple[NDArray[np.uint8], ...]
     bits: tuple[tuple[NDArray[np.uint8], ...], ...]
+    origin: str = ""
+    """What is known of where the reports came from, such as "simulated, seed 7"."""
     trusted: InitVar[bool] = False
     """Rows that were checked before need not be again."""
 
@@ -104,6 +106,7 @@ class ReportBatch:
             self.cohort[rows],
             tuple(c[rows] for c in self.clear),
             tuple(tuple(b[rows] for b in parts) for parts in self.bits),
+            self.origin,
             trusted=True,
         )
 
@@ -147,7 +150,8 @@ class ReportBatch:
         if len(batches) == 1:
             return batches[0]
         columns = [np.concatenate(a) for a in zip(*(b.arrays() for b in batches), strict=True)]
-        return from_arrays(survey, columns, trusted=True)
+        origin = "; ".join(dict.fromkeys(b.origin for b in batches if b.origin))
+        return from_arrays(survey, columns, origin=origin, trusted=True)
 
     # --- one at a time, for tests and small numbers --------------------------------------------
 
@@ -180,7 +184,7 @@ def widths(survey: Survey) -> list[tuple[Question, int, list[int]]]:
 
 
 def from_arrays(
-    survey: Survey, arrays: Sequence[NDArray[Any]], *, trusted: bool = False
+    survey: Survey, arrays: Sequence[NDArray[Any]], *, origin: str = "", trusted: bool = False
 ) -> ReportBatch:
     """The batch whose `arrays()` these are."""
     cohort, *rest = arrays
@@ -189,7 +193,7 @@ def from_arrays(
         clear.append(rest[at])
         bits.append(tuple(rest[at + 1 : at + 1 + len(parts)]))
         at += 1 + len(parts)
-    return ReportBatch(survey, cohort, tuple(clear), tuple(bits), trusted=trusted)
+    return ReportBatch(survey, cohort, tuple(clear), tuple(bits), origin, trusted=trusted)
 
 
 def _check_shapes(batch: ReportBatch) -> None:

@@ -28,9 +28,10 @@ SUFFIXES = (".parquet", ".arrow", ".dn")
 class Writer:
     """Writes batches of one survey to a file, which appears under its name only when complete."""
 
-    def __init__(self, path: str | Path, survey: Survey) -> None:
+    def __init__(self, path: str | Path, survey: Survey, origin: str = "") -> None:
         self.path, self.survey, self.reports = Path(path), survey, 0
         _check_suffix(self.path)
+        self._origin = origin
         self._temporary = self.path.with_name(self.path.name + ".partial")
         self._sink: Any = None
 
@@ -42,14 +43,14 @@ class Writer:
 
             from deniable.columns.arrow import schema_of
 
-            self._sink = pa.ipc.new_file(str(self._temporary), schema_of(self.survey))
+            self._sink = pa.ipc.new_file(str(self._temporary), schema_of(self.survey, self._origin))
         else:
             import pyarrow.parquet as pq
 
             from deniable.columns.arrow import schema_of
 
             self._sink = pq.ParquetWriter(
-                self._temporary, schema_of(self.survey), compression="none",
+                self._temporary, schema_of(self.survey, self._origin), compression="none",
                 use_dictionary=False, write_statistics=False,
             )  # fmt: skip
         return self
@@ -62,9 +63,11 @@ class Writer:
             for start in range(0, len(batch), ROWS):
                 self._sink.write(to_wire(batch.select(slice(start, start + ROWS))))
         else:
-            from deniable.columns.arrow import to_arrow
+            from deniable.columns.arrow import schema_of, to_arrow
 
-            self._sink.write_batch(to_arrow(batch))
+            record = to_arrow(batch)
+            schema = schema_of(self.survey, self._origin)
+            self._sink.write_batch(record.cast(schema) if record.schema != schema else record)
         self.reports += len(batch)
 
     def __exit__(
@@ -88,7 +91,7 @@ def write(path: str | Path, batches: ReportBatch | Iterable[ReportBatch]) -> int
     first = next(stream, None)
     if first is None:
         raise InputError("expected at least one batch, got none")
-    with Writer(path, first.survey) as writer:
+    with Writer(path, first.survey, first.origin) as writer:
         writer.write(first)
         for batch in stream:
             writer.write(batch)

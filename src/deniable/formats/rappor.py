@@ -281,6 +281,22 @@ def write_metrics(path: str | Path, metrics: Mapping[str, float]) -> None:
     Path(path).write_text(json.dumps({name: metrics[name] for name in METRICS}, indent=2) + "\n")
 
 
+def write_assoc_results(
+    path: str | Path,
+    names: Sequence[str],
+    labels: Sequence[Sequence[str]],
+    table: NDArray[np.float64],
+) -> None:
+    """assoc-results.csv: `<var1>,<var2>,proportion`, largest first."""
+    order = np.argsort(-table.ravel(), kind="stable")
+    cells = zip(*np.unravel_index(order, table.shape), strict=True)
+    rows = [
+        [*(axis[i] for axis, i in zip(labels, cell, strict=True)), float(table[cell])]
+        for cell in cells
+    ]
+    _write(path, [[*names, "proportion"], *rows])
+
+
 @dataclass(frozen=True)
 class Graph:
     """A k-partite graph of n-grams: edges between (partition, gram) pairs."""

@@ -27,8 +27,19 @@ def _sources() -> tuple[tuple[str, int, int], ...]:
 SOURCES = _sources()
 
 
-def _compile(function: Callable[Parameters, Result], inline: bool) -> Callable[Parameters, Result]:
-    made: Any = njit(cache=True, nogil=True, error_model="numpy", forceinline=inline)(function)
+REORDERED_SUMS = frozenset({"reassoc", "contract", "nsz"})
+
+
+def _compile(
+    function: Callable[Parameters, Result],
+    *,
+    inline: bool = False,
+    fastmath: frozenset[str] | bool = False,
+) -> Callable[Parameters, Result]:
+    made: Any = njit(
+        cache=True, nogil=True, error_model="numpy", forceinline=inline,
+        fastmath=set(fastmath) if isinstance(fastmath, frozenset) else fastmath,
+    )(function)  # fmt: skip
     # Numba forgets a kept kernel when its own file changes, but not when a function that it calls
     # in another file does: it would go on running the old code. All files count here.
     with suppress(AttributeError):  # private to numba: without it only this care is lost
@@ -38,7 +49,13 @@ def _compile(function: Callable[Parameters, Result], inline: bool) -> Callable[P
 
 def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile `function` on first call, without the interpreter lock, and keep the code on disk."""
-    return _compile(function, inline=False)
+    return _compile(function)
+
+
+def compiled_sums(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile sums of non-negative terms: the compiler may split them over vector lanes and fuse a
+    product with an addition, which only reorders or drops roundings."""
+    return _compile(function, fastmath=REORDERED_SUMS)
 
 
 def inlined(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

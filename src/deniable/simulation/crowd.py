@@ -164,7 +164,9 @@ class Crowd:
                     out = _keyed_permanent(part, out, slot, own, secrets)
                 rows.append(out)
             bits.append(tuple(rows))
-        return ReportBatch(self.survey, cohort, tuple(clear), tuple(bits), trusted=True)
+        return ReportBatch(
+            self.survey, cohort, tuple(clear), tuple(bits), _origin(rng), trusted=True
+        )
 
 
 def fresh_report(permanent: ReportBatch, fresh: Fresh) -> ReportBatch:
@@ -173,7 +175,15 @@ def fresh_report(permanent: ReportBatch, fresh: Fresh) -> ReportBatch:
         tuple(fresh(b, m) for b, m in zip(parts, q.protocol.mechanisms, strict=True))
         for parts, q in zip(permanent.bits, permanent.survey.questions, strict=True)
     )
-    return ReportBatch(permanent.survey, permanent.cohort, permanent.clear, bits, trusted=True)
+    return ReportBatch(
+        permanent.survey, permanent.cohort, permanent.clear, bits, permanent.origin, trusted=True
+    )
+
+
+def _origin(rng: np.random.Generator) -> str:
+    """The seed that the generator was made from, so that a result can name it."""
+    seed = getattr(rng.bit_generator.seed_seq, "entropy", None)
+    return f"simulated, seed {seed}"
 
 
 def _fresh(rng: np.random.Generator) -> Fresh:

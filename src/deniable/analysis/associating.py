@@ -1,0 +1,293 @@
+"""associate: how values of several questions go together.
+
+Marginals choose each question's categories; everything else is Other, a category of its own,
+since ignoring it biases every cell. Reports then become rows of likelihoods, and the rows a table,
+certified to be within a hundredth of a nat of the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.analysis.decoding import candidates_of, count_all, estimate, provenance
+from deniable.analysis.reading import (
+    NO_ANSWER,
+    OTHER,
+    Reading,
+    channel_of,
+    design_of,
+    reading_of,
+)
+from deniable.analysis.source import Reports, Source
+from deniable.columns import ReportBatch
+from deniable.compute.executor import Executor, default_executor
+from deniable.errors import InputError
+from deniable.inference.association import (
+    association_test,
+    conditional_independence,
+    mutual_independence,
+)
+from deniable.inference.collapse import choose_categories
+from deniable.inference.covariance import covariance
+from deniable.inference.effect import cramers_v
+from deniable.inference.em import Fit
+from deniable.inference.evidence import Evidence, gather
+from deniable.inference.likelihood import Likelihood, likelihood_rows
+from deniable.inference.other import NoOther, likelihood_with_other, mixture_other, product_other
+from deniable.inference.shrink import shrunk
+from deniable.inference.solver import maximise_evidence
+from deniable.results import Covariance, Joint
+from deniable.results.joint import Tests
+from deniable.survey import Question, Survey
+
+OtherModel = Literal["mixture", "product"]
+
+
+def associate(
+    survey: Survey,
+    reports: Reports | Any,
+    questions: Sequence[str],
+    *,
+    candidates: Mapping[str, Iterable[str]] | None = None,
+    top: int = 10,
+    other: bool | OtherModel = True,
+    fitted: int | None = None,
+    alpha: float = 0.05,
+    nats: float = 0.01,
+    max_passes: int = 200,
+    shrink: np.random.Generator | None = None,
+    executor: Executor | None = None,
+) -> Joint:
+    """Estimate the joint distribution of two questions or more.
+
+    candidates : for each string question the strings looked for; the `top` most common of those
+        detected at `alpha` become categories
+    other : True or "mixture" models everything else by what the marginal saw of it, "product" by
+        independent bits as the paper does; False leaves it out, which biases the table
+    fitted : fit up to this many detected strings of each question, then add up those beyond `top`
+        into Other: somewhat more accurate, slower
+    nats, max_passes : stop when the table is certified to be this near the best, or give up
+    shrink : also give point estimates shrunk towards independence, for weak signals; the
+        generator splits reports into folds
+    """
+    if len(questions) < 2 or len(set(questions)) != len(questions):
+        raise InputError(f"expected two or more different questions, got {list(questions)}")
+    asked = [survey.question(name) for name in questions]
+    given = dict(candidates or {})
+    if extra := given.keys() - set(questions):
+        raise InputError(f"candidates for {sorted(extra)}, which are not among {list(questions)}")
+    executor = executor or default_executor()
+    source = Source(reports, survey)
+    axes = [
+        _axis(q, given.get(q.name), source, top, other, fitted or top, alpha, executor)
+        for q in asked
+    ]
+    rows = list(executor.map(partial(_rows, axes), source.batches()))
+    shards = [part for part in rows if len(part.strata)]
+    shape = [len(axis.labels) for axis in axes]
+    if not shards:
+        raise InputError("no report speaks of whole values of all these questions")
+    evidence = gather([part.shard for part in shards], shape, executor=executor)
+    fit = maximise_evidence(evidence, nats=nats, max_passes=max_passes)
+    scale = sum(part.log_scale for part in shards)
+    strata = np.concatenate([part.strata for part in shards])
+    joint = _joint(
+        evidence, fit, strata if survey.cohorts > 1 else None,
+        questions=tuple(questions), labels=[axis.shown for axis in axes],
+        groups=[axis.groups for axis in axes], other=tuple(axis.other for axis in axes),
+        log_scale=scale, shrink=shrink,
+    )  # fmt: skip
+    return _with(joint, provenance=provenance(source, asked, int(evidence.weight)))
+
+
+def associate_likelihoods(
+    rows: Sequence[NDArray[np.floating[Any]]],
+    labels: Sequence[Sequence[str]],
+    *,
+    questions: Sequence[str] | None = None,
+    strata: NDArray[np.integer[Any]] | None = None,
+    nats: float = 0.01,
+    executor: Executor | None = None,
+) -> Joint:
+    """The same from any mechanism at all: one array of P(report | category) a question.
+
+    rows : float[N, categories] each; a factor common to a row does not matter
+    strata : integers[N] where reports of different questions share clear fields, such as a cohort
+    One question gives its marginal.
+    """
+    scaled = []
+    for array in rows:
+        largest = array.max(axis=1, keepdims=True)
+        if not (largest > 0).all():
+            raise InputError("expected every report to be possible under some category")
+        scaled.append(np.asarray(array / largest, np.float32))
+    names = tuple(questions or (f"q{i + 1}" for i in range(len(rows))))
+    shape = [len(x) for x in labels]
+    evidence = gather([tuple(scaled)], shape, executor=executor or default_executor())
+    fit = maximise_evidence(evidence, nats=nats)
+    return _joint(
+        evidence, fit, strata, questions=names, labels=[tuple(x) for x in labels],
+        groups=[np.arange(n) for n in shape], other=("",) * len(shape), log_scale=0.0, shrink=None,
+    )  # fmt: skip
+
+
+# --- one question ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Axis:
+    """One question's categories: as fitted, and as shown after adding some up."""
+
+    reading: Reading
+    labels: tuple[str, ...]
+    shown: tuple[str, ...]
+    groups: NDArray[np.intp]
+    likelihood: Callable[[NDArray[np.uint8], NDArray[np.uint16]], Likelihood]
+    other: str
+
+
+def _axis(
+    question: Question,
+    candidates: Iterable[str] | None,
+    source: Source,
+    top: int,
+    other: bool | OtherModel,
+    fitted: int,
+    alpha: float,
+    executor: Executor,
+) -> _Axis:
+    names = candidates_of(question, candidates)
+    reading = reading_of(question, names)
+    if question.kind == "boolean":
+        return _whole(reading, no_answer=False)
+    counts = count_all(source, reading, executor)
+    marginal = estimate(reading, counts, names, alpha=alpha, correction="bonferroni")
+    if question.kind == "choice":
+        total = float(marginal.estimate.sum())
+        error = float(np.sqrt((marginal.standard_error**2).sum()))
+        return _whole(reading, no_answer=bool(other) and 1 - total > 3 * error)
+    design = design_of(reading, names)
+    chosen = choose_categories(marginal, top, cap=max(fitted, top))
+    if chosen.fitted.size == 0:
+        raise InputError(
+            f"question {question.name!r}: none of {len(names)} candidates was detected in "
+            f"{counts.reports:,} reports; {marginal.detection_threshold:.4f} would be detectable"
+        )
+    known = design.take(chosen.fitted)
+    labels = tuple(names[i] for i in chosen.fitted)
+    if not other:
+        rows = partial(_known_rows, known)
+        groups = np.minimum(np.arange(len(labels)), chosen.shown)
+        shown = labels[: chosen.shown] + ((OTHER,) if len(labels) > chosen.shown else ())
+        return _Axis(reading, labels, shown, groups, rows, "")
+    if other == "product":
+        model: Any = product_other(counts, known, marginal.estimate[chosen.fitted])
+    else:
+        model = mixture_other(marginal, design, chosen.fitted)
+    absent = isinstance(model, NoOther)
+    fit_labels = labels if absent else (*labels, OTHER)
+    groups = chosen.groups(other=not absent)
+    shown = labels[: chosen.shown] + ((OTHER,) if int(groups.max()) == chosen.shown else ())
+    meaning = (
+        model.reason
+        if isinstance(model, NoOther)
+        else f"everything but the {chosen.shown} named values, about {model.mass:.1%} of reports"
+    )
+    rows = partial(_other_rows, known, model)
+    return _Axis(reading, fit_labels, shown, groups, rows, meaning)
+
+
+def _whole(reading: Reading, *, no_answer: bool) -> _Axis:
+    """All the options of a question that has them."""
+    channel = channel_of(reading.mechanism, no_answer=no_answer)
+    labels = channel.labels or ()
+    meaning = "clients that gave none of the options" if NO_ANSWER in labels else ""
+    rows = partial(_channel_rows, channel)
+    return _Axis(reading, labels, labels, np.arange(len(labels)), rows, meaning)
+
+
+def _known_rows(known: Any, bits: NDArray[np.uint8], stratum: NDArray[np.uint16]) -> Likelihood:
+    return likelihood_rows(bits, stratum, known)
+
+
+def _other_rows(
+    known: Any, model: Any, bits: NDArray[np.uint8], stratum: NDArray[np.uint16]
+) -> Likelihood:
+    return likelihood_with_other(bits, stratum, known, model)
+
+
+def _channel_rows(channel: Any, bits: NDArray[np.uint8], stratum: NDArray[np.uint16]) -> Likelihood:
+    return likelihood_rows(bits, np.zeros(len(stratum), np.uint16), channel)
+
+
+# --- reports to rows to a table ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    shard: tuple[NDArray[np.float32], ...]
+    log_scale: float
+    strata: NDArray[np.uint16]
+
+
+def _rows(axes: Sequence[_Axis], batch: ReportBatch) -> _Rows:
+    """Likelihood rows of the reports that all questions can read."""
+    for axis in axes:
+        mask = axis.reading.mask(batch)
+        if mask is not None:
+            batch = batch.select(mask)
+    found = [axis.likelihood(*axis.reading.read(batch)) for axis in axes]
+    scale = float(sum(f.log_scale.sum() for f in found))
+    return _Rows(tuple(f.rows for f in found), scale, batch.cohort)
+
+
+def _joint(
+    evidence: Evidence,
+    fit: Fit,
+    strata: NDArray[np.integer[Any]] | None,
+    *,
+    questions: tuple[str, ...],
+    labels: Sequence[tuple[str, ...]],
+    groups: Sequence[NDArray[np.intp]],
+    other: tuple[str, ...],
+    log_scale: float,
+    shrink: np.random.Generator | None,
+) -> Joint:
+    whole = covariance(evidence, fit.table)
+    shown = whole.collapsed(groups)
+    intervals = shown.intervals()
+    point, strength = None, None
+    if shrink is not None:
+        shards = [
+            (*piece.rows, *(() if piece.weights is None else (piece.weights,)))
+            for piece in evidence.pieces
+        ]
+        found = shrunk(shards, evidence.shape, rng=shrink, executor=evidence.executor)
+        point = Covariance(found.fit.table, np.zeros_like(whole.matrix)).collapsed(groups).table
+        strength = found.strength
+    tests = Tests(
+        lambda method: association_test(evidence, method=method, fit=fit, strata=strata),
+        lambda: cramers_v(evidence, whole),
+        lambda: mutual_independence(evidence, fit=fit),
+        lambda pair: conditional_independence(evidence, pair=pair, fit=fit),
+    )
+    return Joint(
+        questions=questions, labels=tuple(labels), table=shown.table,
+        standard_error=shown.standard_errors, low=intervals.low, high=intervals.high,
+        p_value=shown.p_values(), covariance=shown.matrix,
+        log_likelihood=fit.log_likelihood + log_scale, gap_nats=fit.gap_nats, passes=fit.passes,
+        converged=fit.converged, reports=int(evidence.weight), other=other, shrunk=point,
+        shrinkage=strength, tests=tests,
+    )  # fmt: skip
+
+
+def _with(joint: Joint, **changes: Any) -> Joint:
+    from dataclasses import replace
+
+    return replace(joint, **changes)

@@ -1,0 +1,121 @@
+"""Clipped scores: test statistics that one heavy unlisted string cannot carry.
+
+A heavy string that nobody listed lifts a few bits far; a false candidate that happens to share
+several of them would look frequent. A string that is there lifts all of its bits, and clipping
+each of them costs it nothing it needs. So tests (never estimates or intervals) use residuals
+clipped at a few standard deviations. What skewness the clipped residuals still have enters the
+p-values: three unlisted strings of 10% each, at N = 100,000, made the family-wise error .088
+instead of .05 without it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from deniable.inference.design import Design
+from deniable.inference.regression import BitTable, Fit
+from deniable.kernels.gather import gather_sums
+
+Floats = NDArray[np.float64]
+CLIP = 2.0
+
+
+def clip_level(table: BitTable, design: Design, z_needed: float) -> float:
+    """Return the clipping point in standard deviations of one bit.
+
+    Two, unless a candidate has so few bits in all that even with each of them at the clipping
+    point it could not reach twice the z that detection needs.
+    """
+    rows = max(int(table.live.sum()) * design.hashes, 1)
+    return max(CLIP, 2.0 * z_needed / float(np.sqrt(rows)))
+
+
+def scores(
+    table: BitTable, design: Design, fit: Fit, shift: Floats, clip: float
+) -> tuple[Floats, float]:
+    """Return the sums of `gather_sums` for every candidate, float64[6, m], and the test's variance.
+
+    The variance is that of a clipped residual relative to the weight's own, at most 1.
+    """
+    weight = fit.weight
+    deviation = np.where(weight > 0, 1.0 / np.sqrt(np.where(weight > 0, weight, 1.0)), 0.0)
+    if fit.overdispersion > 0:
+        # Clip where the mechanism's own noise ends, not where heavy unlisted strings end.
+        deviation = np.sqrt(np.maximum(deviation**2 - fit.overdispersion, 0.0))
+    limit = _limit(fit, deviation, clip)
+    clipped = np.clip(fit.residual, -limit, limit)
+    mass = weight.sum(axis=1)
+    inverse_mass = np.divide(1.0, mass, out=np.zeros(mass.size), where=mass > 0)
+    mean_excess = (weight * (fit.residual - clipped)).sum(axis=1) * inverse_mass
+    if not table.background:
+        inverse_mass, mean_excess = np.zeros(mass.size), np.zeros(mass.size)
+    inverse_total = np.where(table.live, 1.0 / np.maximum(table.total, 1.0), 0.0)
+    out = np.zeros((6, design.candidates))
+    gather_sums(
+        design.positions, weight, fit.residual, limit, _cubes(fit, clipped + mean_excess[:, None]),
+        shift, inverse_mass, mean_excess, inverse_total, out,
+    )  # fmt: skip
+    relative = 1.0
+    if fit.freedom > 0:
+        squares = np.sum(weight * (clipped + mean_excess[:, None]) ** 2)
+        relative = (float(squares) + fit.spent) / fit.freedom
+    noise_only = np.sum(weight * deviation**2) / max(np.count_nonzero(weight), 1)
+    return out, float(np.clip(relative, noise_only * _clipped_variance(clip), 1.0))
+
+
+def _clipped_variance(clip: float) -> float:
+    """Return the variance of a standard normal variable clipped at +-clip."""
+    beyond = float(special.ndtr(-clip))
+    density = float(np.exp(-0.5 * clip**2) / np.sqrt(2 * np.pi))
+    return 1 - 2 * beyond - 2 * clip * density + 2 * clip**2 * beyond
+
+
+def _limit(fit: Fit, deviation: Floats, clip: float) -> Floats:
+    """Return where each residual is clipped, float64[S, k].
+
+    Further out where the noise itself is skewed: three ones where a third of a one is expected
+    are no sign of an unlisted string.
+    """
+    cubed = np.where(deviation > 0, deviation, 1.0) ** 3
+    skewness = np.abs(fit.third) / cubed
+    reach = clip + skewness * (clip**2 - 1) / 3
+    return np.asarray(reach * deviation * _robust_scale(fit.residual, deviation))
+
+
+def _robust_scale(residual: Floats, deviation: Floats) -> float:
+    """Return the spread of most residuals in units of their noise, at least 1.
+
+    With so many reports that unlisted strings outweigh the noise on most bits, it is their spread
+    that tells ordinary bits from outstanding ones.
+    """
+    live = deviation > 0
+    if not live.any():
+        return 1.0
+    middle = float(np.median(np.abs(residual[live]) / deviation[live]))
+    return max(1.0, 1.4826 * middle)
+
+
+def clipped_away(sums: Floats) -> Floats:
+    """Return what clipping takes from each estimate, float64[m].
+
+    An estimate is linear in the bits and its coefficients on the candidate's own bits sum to 1, so
+    clipping moves it by the weighted mean of what was cut there.
+    """
+    moved = np.zeros(sums.shape[1])
+    np.divide(sums[2], sums[5], out=moved, where=sums[5] > 0)
+    return moved
+
+
+def _cubes(fit: Fit, clipped: Floats) -> Floats:
+    """Third moments of the weighted noise, float64[S, k]: the mechanism's plus the unlisted tail's.
+
+    The tail's is one number, from moments as the overdispersion is:
+    E clipped^3 = third + extra.
+    """
+    root = fit.weight**1.5
+    extra = 0.0
+    if fit.freedom > 0 and root.sum() > 0:
+        extra = float(np.sum(root * (clipped**3 - fit.third)) / root.sum())
+    return np.asarray(fit.weight**3 * (fit.third + extra))

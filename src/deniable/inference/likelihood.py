@@ -1,0 +1,181 @@
+"""Likelihood rows: all that a joint estimate needs to know about a report.
+
+Bits are independent given the value, so P(report | category) is a product over bits. For a sparse
+design only the candidate's h bits differ from the empty filter's, so a row costs m * h bit tests;
+for an arbitrary channel all k bits count, and sums of logits are looked up four bits at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.errors import InputError
+from deniable.inference.channel import Channel
+from deniable.inference.design import Design
+from deniable.kernels import likelihood as kernels
+
+Floats = NDArray[np.float64]
+# Reports sorted by stratum at a time: few enough to stay in the cache, many enough for a table.
+BLOCK = 1 << 16
+POPCOUNT = np.array([bin(value).count("1") for value in range(256)], dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Likelihood:
+    """P(report | category) of N reports, row by row.
+
+    rows : float32[N, m], largest entry of every row 1;
+    log_scale : float64[N], natural logarithm of the factor removed: P = rows * exp(log_scale).
+    """
+
+    rows: NDArray[np.float32]
+    log_scale: Floats
+
+    def __post_init__(self) -> None:
+        """Validate shapes."""
+        if self.rows.ndim != 2 or self.log_scale.shape != self.rows.shape[:1]:
+            raise InputError(
+                f"expected rows[N, m] and log_scale[N], got {self.rows.shape} and "
+                f"{self.log_scale.shape}"
+            )
+
+
+def likelihood_rows(
+    bits: NDArray[np.uint8], stratum: NDArray[np.uint16], source: Design | Channel
+) -> Likelihood:
+    """Return the likelihood rows of packed reports.
+
+    bits : uint8[N, B], bit i is bit i % 8, least significant first, of byte i // 8;
+    stratum : uint16[N].
+
+    >>> design = Design(np.array([[[0], [1]]]), bits=2, p_star=.25, q_star=.75)
+    >>> likelihood_rows(np.array([[0b01]], np.uint8), np.zeros(1, np.uint16), design).rows.round(3)
+    array([[1.   , 0.111]], dtype=float32)
+    """
+    if isinstance(source, Design):
+        check_reports(bits, stratum, source.strata, source.bits)
+        require_open(source)
+        return _design_rows(bits, stratum, source)
+    check_reports(bits, stratum, source.theta.shape[0], source.theta.shape[2])
+    return _channel_rows(bits, stratum, source)
+
+
+def check_reports(
+    bits: NDArray[np.uint8], stratum: NDArray[np.uint16], strata: int, width: int
+) -> None:
+    """Refuse reports that do not fit the design."""
+    needed = (width + 7) // 8
+    if bits.ndim != 2 or bits.dtype != np.uint8 or bits.shape[1] != needed:
+        raise InputError(
+            f"reports of {width} bits must be uint8[N, {needed}], "
+            f"got {bits.dtype}{list(bits.shape)}"
+        )
+    if stratum.shape != bits.shape[:1] or stratum.dtype != np.uint16:
+        raise InputError(
+            f"stratum must be uint16[{bits.shape[0]}], got {stratum.dtype}{list(stratum.shape)}"
+        )
+    if stratum.size and int(stratum.max()) >= strata:
+        raise InputError(f"stratum must be below {strata}, got {int(stratum.max())}")
+
+
+def require_open(design: Design) -> None:
+    """Refuse probabilities of 0 or 1, under which a report can be impossible."""
+    both = np.concatenate([design.p, design.q])
+    if both.size and not (both.min() > 0 and both.max() < 1):
+        raise InputError(
+            "likelihoods need p* and q* strictly between 0 and 1, got "
+            f"[{both.min()}, {both.max()}]; without noise count the values instead"
+        )
+
+
+def distinct_first(positions: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Move repeated positions to the end; return them and the distinct counts[S, m]."""
+    ordered = np.sort(positions, axis=2)
+    repeated = np.zeros(ordered.shape, dtype=bool)
+    repeated[:, :, 1:] = ordered[:, :, 1:] == ordered[:, :, :-1]
+    rank = np.argsort(repeated, axis=2, kind="stable")
+    count = (~repeated).sum(axis=2).astype(np.int32)
+    return np.ascontiguousarray(np.take_along_axis(ordered, rank, axis=2)), count
+
+
+def ratio_table(design: Design) -> Floats:
+    """Likelihood ratio by [stratum, distinct bits, ones among them], float64[S, h + 1, h + 1]."""
+    one, zero = bit_ratios(design)
+    number = np.arange(design.hashes + 1)
+    zeros = np.maximum(number[:, None] - number[None, :], 0)
+    return np.asarray(one[:, None, None] ** number[None, None, :] * zero[:, None, None] ** zeros)
+
+
+def bit_ratios(design: Design) -> tuple[Floats, Floats]:
+    """q*/p* and (1-q*)/(1-p*), float64[S] each: what a set bit, and a clear one, is worth."""
+    return design.q / design.p, (1 - design.q) / (1 - design.p)
+
+
+def count_ones(bits: NDArray[np.uint8], width: int) -> NDArray[np.int64]:
+    """Ones among the first `width` bits of every report, int64[N]; padding is ignored."""
+    out = np.empty(bits.shape[0], dtype=np.int64)
+    kernels.ones_in_reports(bits, width, POPCOUNT, out)
+    return out
+
+
+def empty_filter_log(design: Design) -> Floats:
+    """Log-likelihood if the value set no bit at all, by number of ones, float64[S, k + 1]."""
+    ones = np.arange(design.bits + 1)
+    zeros = design.bits - ones
+    return np.asarray(ones * np.log(design.p)[:, None] + zeros * np.log1p(-design.p)[:, None])
+
+
+def _design_rows(
+    bits: NDArray[np.uint8], stratum: NDArray[np.uint16], design: Design
+) -> Likelihood:
+    base = empty_filter_log(design)
+    ones = count_ones(bits, design.bits)
+    rows = np.empty((bits.shape[0], design.candidates), dtype=np.float32)
+    if design.candidates == 0:
+        return Likelihood(rows, np.asarray(base[stratum, ones]))
+    log_scale = np.empty(bits.shape[0])
+    positions, distinct = distinct_first(design.positions)
+    kernels.sparse_rows(
+        bits, stratum, ones, positions, distinct, ratio_table(design), base, rows, log_scale
+    )
+    return Likelihood(rows, log_scale)
+
+
+def with_column(likelihood: Likelihood, log_likelihood: Floats) -> Likelihood:
+    """Append a category given by its log-likelihood, float64[N], and rescale the rows."""
+    reports, categories = likelihood.rows.shape
+    rows = np.empty((reports, categories + 1), dtype=np.float32)
+    log_scale = np.empty(reports)
+    kernels.append_column(likelihood.rows, likelihood.log_scale, log_likelihood, rows, log_scale)
+    return Likelihood(rows, log_scale)
+
+
+def _channel_rows(
+    bits: NDArray[np.uint8], stratum: NDArray[np.uint16], channel: Channel
+) -> Likelihood:
+    theta = channel.theta
+    if theta.size and not (theta.min() > 0 and theta.max() < 1):
+        raise InputError(
+            f"theta must lie strictly between 0 and 1, got [{theta.min()}, {theta.max()}]; "
+            "clamp it, so that no report is impossible"
+        )
+    strata, categories, width = theta.shape
+    rows = np.empty((bits.shape[0], categories), dtype=np.float32)
+    log_scale = np.zeros(bits.shape[0])
+    if categories == 0:
+        return Likelihood(rows, log_scale)
+    clear = np.log1p(-theta)
+    base = clear.sum(axis=2)
+    logit = np.ascontiguousarray((np.log(theta) - clear).transpose(0, 2, 1))
+    table = np.empty(((width + 3) // 4, 16, categories))
+    for start in range(0, bits.shape[0], BLOCK):
+        part = stratum[start : start + BLOCK]
+        order = np.argsort(part, kind="stable")
+        edge = np.searchsorted(part[order], np.arange(strata + 1))
+        for s in np.flatnonzero(np.diff(edge)):
+            kernels.nibble_table(logit[s], base[s], table)
+            kernels.dense_rows(bits, order[edge[s] : edge[s + 1]] + start, table, rows, log_scale)
+    return Likelihood(rows, log_scale)

@@ -1,0 +1,59 @@
+"""From p-values to decisions when many candidates are tested at once."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from deniable.errors import InputError
+
+Correction = Literal["bonferroni", "fdr"] | None
+
+
+def rejection_cutoff(p_value: NDArray[np.float64], alpha: float, correction: Correction) -> float:
+    """Return the largest p-value that is rejected.
+
+    "bonferroni" bounds the chance of any false detection by alpha; "fdr" (Benjamini-Hochberg)
+    bounds the expected share of false ones among the detected; None tests each at alpha.
+
+    >>> rejection_cutoff(np.array([.001, .02, .03, .9]), .05, "bonferroni")
+    0.0125
+    >>> round(rejection_cutoff(np.array([.001, .02, .03, .9]), .05, "fdr"), 4)
+    0.0375
+    """
+    if not 0 < alpha < 1:
+        raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha}")
+    tests = max(p_value.size, 1)
+    if correction is None:
+        return alpha
+    if correction == "bonferroni":
+        return alpha / tests
+    if correction == "fdr":
+        ordered = np.sort(p_value)
+        line = alpha * np.arange(1, p_value.size + 1) / tests
+        below = np.flatnonzero(ordered <= line)
+        return float(line[below[-1]]) if below.size else alpha / tests
+    raise InputError(f"correction must be 'bonferroni', 'fdr' or None, got {correction!r}")
+
+
+def upper_tail(z: NDArray[np.float64], skewness: NDArray[np.float64]) -> NDArray[np.float64]:
+    """P(Z >= z) for a standardised variable of known skewness.
+
+    A gamma distribution with that skewness (Pearson's third type) replaces the normal: where p* is
+    small, counts are nearly Poisson, and at the z = 4 of a corrected test a skewness of 0.1
+    already makes the normal tail too small by a factor of three.
+
+    >>> upper_tail(np.array([1.96]), np.zeros(1)).round(3)
+    array([0.025])
+    """
+    p = special.ndtr(-z)
+    # Below this skewness the two tails agree to 1% even at z = 5.
+    skewed = np.abs(skewness) > 5e-4
+    shape = 4.0 / np.square(skewness, where=skewed, out=np.ones_like(skewness))
+    point = shape + z * np.sqrt(shape) * np.sign(skewness)
+    point = np.maximum(point, 0.0)
+    tail = np.where(skewness > 0, special.gammaincc(shape, point), special.gammainc(shape, point))
+    return np.asarray(np.where(skewed, tail, p))

@@ -1,0 +1,132 @@
+"""Sums of table entries at each candidate's bit positions.
+
+Tables are float64[S, k] and small enough for the first-level cache; positions are read once, in
+storage order, so a million candidates over 64 strata take about a second.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@njit(cache=True, nogil=True)
+def gather_sums(
+    positions: NDArray[np.int32],
+    weight: Floats,
+    value: Floats,
+    limit: Floats,
+    cube: Floats,
+    shift: Floats,
+    inverse_mass: Floats,
+    mean_excess: Floats,
+    inverse_total: Floats,
+    out: Floats,
+) -> None:
+    """Accumulate six sums over the distinct positions of every candidate.
+
+    positions : int32[S, m, h]; weight, value, limit, cube : float64[S, k];
+    shift : float64[m]; inverse_mass, mean_excess, inverse_total : float64[S];
+    out : float64[6, m], zeroed by the caller. With w, the weights at a candidate's positions in a
+    stratum, and mu = sum(w) * inverse_mass:
+      0: sum of w, less (sum w)^2 * inverse_mass: squared length after removing stratum means
+      1: sum of w * value
+      2: sum of w * (part of value + shift beyond +-limit, less mean_excess)
+      3: sum of cube * (1 - 3 mu + 3 mu^2): third powers after removing stratum means
+      4: sum over strata of ((sum w)^2 - sum w^2) * inverse_total: pairs of bits
+      5: sum of w
+    """
+    strata, candidates, hashes = positions.shape
+    for s in range(strata):
+        if inverse_total[s] == 0.0:
+            continue
+        w_s, v_s, l_s, c_s = weight[s], value[s], limit[s], cube[s]
+        for j in range(candidates):
+            mass = 0.0
+            squares = 0.0
+            products = 0.0
+            beyond = 0.0
+            cubes = 0.0
+            for a in range(hashes):
+                b = positions[s, j, a]
+                repeated = False
+                for earlier in range(a):
+                    if positions[s, j, earlier] == b:
+                        repeated = True
+                if repeated:
+                    continue
+                w = w_s[b]
+                mass += w
+                squares += w * w
+                products += w * v_s[b]
+                u = v_s[b] + shift[j]
+                excess = max(u - l_s[b], 0.0) + min(u + l_s[b], 0.0)
+                beyond += w * (excess - mean_excess[s])
+                cubes += c_s[b]
+            mu = mass * inverse_mass[s]
+            out[0, j] += mass - mass * mu
+            out[1, j] += products
+            out[2, j] += beyond
+            out[3, j] += cubes * (1.0 - 3.0 * mu + 3.0 * mu * mu)
+            out[4, j] += (mass * mass - squares) * inverse_total[s]
+            out[5, j] += mass
+
+
+@njit(cache=True, nogil=True)
+def gather_cross(
+    positions: NDArray[np.int32],
+    start: int,
+    stop: int,
+    weight: Floats,
+    row_start: NDArray[np.int32],
+    columns: NDArray[np.int32],
+    cross: Floats,
+    mass: Floats,
+) -> None:
+    """Weighted overlap of candidates start..stop-1 with the columns of a 0/1 row-sparse matrix.
+
+    row_start, columns : CSR pointers and indices of a matrix[S * k, a];
+    cross : float64[stop - start, a] and mass : float64[stop - start, S], zeroed by the caller;
+    mass receives the sum of weights per stratum.
+    """
+    strata, _, hashes = positions.shape
+    bits = weight.shape[1]
+    for s in range(strata):
+        for j in range(start, stop):
+            for a in range(hashes):
+                b = positions[s, j, a]
+                repeated = False
+                for earlier in range(a):
+                    if positions[s, j, earlier] == b:
+                        repeated = True
+                if repeated:
+                    continue
+                w = weight[s, b]
+                mass[j - start, s] += w
+                row = s * bits + b
+                for i in range(row_start[row], row_start[row + 1]):
+                    cross[j - start, columns[i]] += w
+
+
+@njit(cache=True, nogil=True)
+def set_fingerprints(
+    positions: NDArray[np.int32], keys: NDArray[np.uint64], out: NDArray[np.uint64]
+) -> None:
+    """Sum of keys[s, b] over each candidate's distinct positions, modulo 2^64.
+
+    keys : uint64[S, k]; out : uint64[m], zeroed by the caller.
+    """
+    strata, candidates, hashes = positions.shape
+    for s in range(strata):
+        for j in range(candidates):
+            for a in range(hashes):
+                b = positions[s, j, a]
+                repeated = False
+                for earlier in range(a):
+                    if positions[s, j, earlier] == b:
+                        repeated = True
+                if not repeated:
+                    out[j] += keys[s, b]

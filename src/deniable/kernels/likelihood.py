@@ -1,0 +1,166 @@
+"""Likelihood rows of packed reports.
+
+A report is B bytes; bit i is bit i % 8, least significant first, of byte i // 8.
+Rows come out scaled so that their largest entry is 1, with the logarithm of the scale beside them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Bytes = NDArray[np.uint8]
+Shorts = NDArray[np.uint16]
+
+
+@njit(cache=True, nogil=True)
+def ones_in_reports(
+    bits: Bytes, width: int, popcount: NDArray[np.int64], out: NDArray[np.int64]
+) -> None:
+    """Count the ones among the first `width` bits of every report; padding is ignored.
+
+    popcount : int64[256]; out : int64[N].
+    """
+    whole = width // 8
+    last = np.uint8((1 << (width % 8)) - 1)
+    for r in range(bits.shape[0]):
+        ones = 0
+        for byte in range(whole):
+            ones += popcount[bits[r, byte]]
+        if last:
+            ones += popcount[bits[r, whole] & last]
+        out[r] = ones
+
+
+@njit(cache=True, nogil=True)
+def sparse_rows(
+    bits: Bytes,
+    stratum: Shorts,
+    ones: NDArray[np.int64],
+    positions: NDArray[np.int32],
+    distinct: NDArray[np.int32],
+    ratio: Floats,
+    base: Floats,
+    rows: Singles,
+    log_scale: Floats,
+) -> None:
+    """Likelihood rows of candidates, by their ratio to the empty filter.
+
+    ones : int64[N], ones in each report;
+    positions : int32[S, m, h], the distinct[s, i] different ones first;
+    ratio : float64[S, h + 1, h + 1], ratio at [s, distinct bits, ones among them];
+    base : float64[S, k + 1], log-likelihood of the empty filter by number of ones;
+    rows : float32[N, m] with m >= 1; log_scale : float64[N].
+    """
+    candidates = positions.shape[1]
+    line = np.empty(candidates)
+    for r in range(bits.shape[0]):
+        s = stratum[r]
+        largest = 0.0
+        for i in range(candidates):
+            count = 0
+            for a in range(distinct[s, i]):
+                b = positions[s, i, a]
+                count += (bits[r, b >> 3] >> (b & 7)) & 1
+            value = ratio[s, distinct[s, i], count]
+            line[i] = value
+            largest = max(largest, value)
+        inverse = 1.0 / largest
+        for i in range(candidates):
+            rows[r, i] = line[i] * inverse
+        log_scale[r] = base[s, ones[r]] + np.log(largest)
+
+
+@njit(cache=True, nogil=True)
+def mixture_column(
+    bits: Bytes,
+    stratum: Shorts,
+    ones: NDArray[np.int64],
+    positions: NDArray[np.int32],
+    distinct: NDArray[np.int32],
+    ratio: Floats,
+    share: Floats,
+    by_ones: Floats,
+    out: Floats,
+) -> None:
+    """Weighted sum of candidates' ratios plus a term that depends on the number of ones only.
+
+    share : float64[m]; by_ones : float64[S, k + 1]; out : float64[N].
+    """
+    candidates = positions.shape[1]
+    for r in range(bits.shape[0]):
+        s = stratum[r]
+        total = by_ones[s, ones[r]]
+        for i in range(candidates):
+            count = 0
+            for a in range(distinct[s, i]):
+                b = positions[s, i, a]
+                count += (bits[r, b >> 3] >> (b & 7)) & 1
+            total += share[i] * ratio[s, distinct[s, i], count]
+        out[r] = total
+
+
+@njit(cache=True, nogil=True)
+def append_column(
+    rows: Singles, log_scale: Floats, column: Floats, out: Singles, out_scale: Floats
+) -> None:
+    """Append a column of log-likelihoods to scaled rows, and scale again.
+
+    rows : float32[N, m]; log_scale, column, out_scale : float64[N]; out : float32[N, m + 1].
+    """
+    width = rows.shape[1]
+    for r in range(rows.shape[0]):
+        relative = column[r] - log_scale[r]
+        if relative > 0.0 or width == 0:
+            factor = np.float32(np.exp(-relative)) if width else np.float32(0.0)
+            for i in range(width):
+                out[r, i] = rows[r, i] * factor
+            out[r, width] = 1.0
+            out_scale[r] = column[r]
+        else:
+            for i in range(width):
+                out[r, i] = rows[r, i]
+            out[r, width] = np.exp(relative)
+            out_scale[r] = log_scale[r]
+
+
+@njit(cache=True, nogil=True)
+def nibble_table(logit: Floats, base: Floats, table: Floats) -> None:
+    """Fill in the sum of logits over the set bits of every nibble value; entry [0] includes base.
+
+    logit : float64[k, m]; base : float64[m]; table : float64[ceil(k / 4), 16, m].
+    """
+    width, categories = logit.shape
+    for nibble in range(table.shape[0]):
+        for value in range(16):
+            for i in range(categories):
+                total = base[i] if nibble == 0 else 0.0
+                for j in range(4):
+                    if (value >> j) & 1 and 4 * nibble + j < width:
+                        total += logit[4 * nibble + j, i]
+                table[nibble, value, i] = total
+
+
+@njit(cache=True, nogil=True)
+def dense_rows(
+    bits: Bytes, order: NDArray[np.int64], table: Floats, rows: Singles, log_scale: Floats
+) -> None:
+    """Likelihood rows of the reports in `order`, all of one stratum, from its nibble table."""
+    nibbles, _, categories = table.shape
+    total = np.empty(categories)
+    for index in range(order.shape[0]):
+        r = order[index]
+        total[:] = 0.0
+        for nibble in range(nibbles):
+            value = (bits[r, nibble >> 1] >> (4 * (nibble & 1))) & 15
+            for i in range(categories):
+                total[i] += table[nibble, value, i]
+        largest = total[0]
+        for i in range(1, categories):
+            largest = max(largest, total[i])
+        for i in range(categories):
+            rows[r, i] = np.exp(np.float32(total[i] - largest))
+        log_scale[r] = largest

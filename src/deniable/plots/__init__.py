@@ -1,0 +1,35 @@
+"""Results, drawn. `result.plot()` comes here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+
+from deniable.errors import InputError
+from deniable.plots.joint import draw_joint
+from deniable.plots.marginal import draw_marginal
+from deniable.results import Joint, Marginal, Result
+
+__all__ = ["draw", "draw_joint", "draw_marginal"]
+
+
+def draw(result: Result, ax: Axes | None = None, **options: Any) -> Axes:
+    """Draw a result onto axes, or onto new ones of a fitting size."""
+    if isinstance(result, Marginal):
+        return draw_marginal(
+            result, ax or _axes(6.4, 0.24 * _rows(result, options) + 1.4), **options
+        )
+    if isinstance(result, Joint):
+        rows, columns = result.table.shape[0], result.table.shape[-1]
+        return draw_joint(result, ax or _axes(0.7 * columns + 2.6, 0.45 * rows + 1.6), **options)
+    raise InputError(f"there is no picture of a {type(result).__name__}")
+
+
+def _rows(result: Marginal, options: dict[str, Any]) -> int:
+    return min(len(result.estimate), int(options.get("most", 30)))
+
+
+def _axes(width: float, height: float) -> Axes:
+    return plt.subplots(figsize=(width, height), layout="constrained")[1]

@@ -1,0 +1,19 @@
+"""What was learnt, frozen, with its uncertainty and where it came from; no drawing."""
+
+from deniable.results.association import AssociationTest, EffectSize
+from deniable.results.base import Provenance, Result
+from deniable.results.covariance import Covariance, Interval
+from deniable.results.joint import Joint
+from deniable.results.marginal import Marginal, Measured
+
+__all__ = [
+    "AssociationTest",
+    "Covariance",
+    "EffectSize",
+    "Interval",
+    "Joint",
+    "Marginal",
+    "Measured",
+    "Provenance",
+    "Result",
+]

@@ -1,0 +1,103 @@
+"""Estimated tables with their uncertainty: standard errors, intervals, conditional rates."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr, ndtri
+
+from deniable.errors import InputError
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate, its standard error, and the ends of its interval; arrays of one shape."""
+
+    estimate: Floats
+    standard_error: Floats
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """An estimated table and the covariance of its cells.
+
+    table : float64 of the variables' shape; matrix : float64[cells, cells], row-major cells.
+    """
+
+    table: Floats
+    matrix: Floats
+
+    def __post_init__(self) -> None:
+        if self.matrix.shape != (self.table.size, self.table.size):
+            raise InputError(
+                f"matrix must be {self.table.size} × {self.table.size} for a table of shape "
+                f"{self.table.shape}, got {self.matrix.shape}"
+            )
+
+    @property
+    def standard_errors(self) -> Floats:
+        """Standard error of every cell."""
+        variances = np.maximum(np.diagonal(self.matrix), 0.0)
+        return np.sqrt(variances).reshape(self.table.shape)
+
+    def intervals(self, level: float = 0.95) -> Interval:
+        """Normal intervals of the cells, clipped to [0, 1]."""
+        return _clipped(self.table, self.standard_errors, level)
+
+    def p_values(self) -> Floats:
+        """One-sided p-value, per cell, of the hypothesis that the cell is 0."""
+        errors = np.maximum(self.standard_errors, np.finfo(np.float64).tiny)
+        p_values: Floats = ndtr(-self.table / errors)
+        return p_values
+
+    def conditional(self, given: int = 0, level: float = 0.95) -> Interval:
+        """Rates P(other variables | variable `given` = i), by the delta method.
+
+        The result has the table's shape and sums to 1 over the other variables. Where the category
+        itself is estimated at 0 there is no rate: NaN, with the interval [0, 1].
+        """
+        size = self.table.shape[given]
+        numbered = np.arange(self.table.size).reshape(self.table.shape)
+        cells = np.moveaxis(numbered, given, 0).reshape(size, -1)
+        rates, errors = np.full(self.table.size, np.nan), np.full(self.table.size, np.inf)
+        for chosen in cells:
+            part = self.table.ravel()[chosen]
+            total = part.sum()
+            if total <= 0:
+                continue
+            # ∂(p_j / Σp) / ∂p_j′ = (1[j = j′] − p_j / Σp) / Σp
+            jacobian = (np.eye(len(part)) - (part / total)[:, None]) / total
+            block = jacobian @ self.matrix[np.ix_(chosen, chosen)] @ jacobian.T
+            rates[chosen] = part / total
+            errors[chosen] = np.sqrt(np.maximum(np.diagonal(block), 0.0))
+        shape = self.table.shape
+        return _clipped(rates.reshape(shape), errors.reshape(shape), level)
+
+    def collapsed(self, groups: Sequence[npt.ArrayLike]) -> "Covariance":
+        """Add up categories: groups[v][i] is the new category of category i of variable v."""
+        if len(groups) != self.table.ndim:
+            raise InputError(f"groups for {self.table.ndim} variables needed, got {len(groups)}")
+        summing = np.ones((1, 1))
+        shape = []
+        for size, group in zip(self.table.shape, groups, strict=True):
+            labels = np.asarray(group)
+            if labels.shape != (size,) or labels.min() < 0:
+                raise InputError(f"a group label ≥ 0 for each of {size} categories, got {labels}")
+            shape.append(int(labels.max()) + 1)
+            summing = np.kron(summing, np.eye(shape[-1])[labels].T)
+        table = (summing @ self.table.ravel()).reshape(shape)
+        return Covariance(table, summing @ self.matrix @ summing.T)
+
+
+def _clipped(estimate: Floats, error: Floats, level: float) -> Interval:
+    if not 0 < level < 1:
+        raise InputError(f"level must lie between 0 and 1, got {level}")
+    reach = float(ndtri(0.5 + level / 2)) * error
+    low, high = np.clip(estimate - reach, 0.0, 1.0), np.clip(estimate + reach, 0.0, 1.0)
+    unknown = np.isnan(estimate)
+    return Interval(estimate, error, np.where(unknown, 0.0, low), np.where(unknown, 1.0, high))

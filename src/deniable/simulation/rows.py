@@ -1,0 +1,82 @@
+"""Likelihood rows of simulated reports, without going through report bytes.
+
+Bits are independent, so the likelihood of category c, relative to no category at all, is a product
+over c's bits of q/p where the bit is set and (1−q)/(1−p) where it is not. Up to a factor common to
+all categories with equally many bits, that is (q(1−p) / (p(1−q))) ** (c's bits that are set).
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+Rows = npt.NDArray[np.float32]
+Labels = npt.NDArray[np.int64]
+
+
+def basic_rows(
+    values: Labels, categories: int, *, rng: np.random.Generator, p: float = 0.25, q: float = 0.75
+) -> Rows:
+    """Rows float32[N, categories] of Basic RAPPOR (one bit per category), largest entry 1."""
+    return _rows(values, np.eye(categories, dtype=np.float32), p, q, rng)
+
+
+def bloom_rows(
+    values: Labels,
+    categories: int,
+    *,
+    rng: np.random.Generator,
+    cohorts: Labels,
+    p: float = 0.25,
+    q: float = 0.75,
+    k: int = 128,
+    h: int = 2,
+) -> Rows:
+    """Rows float32[N, categories] of Bloom reports of k bits and h hashes, largest entry 1.
+
+    cohorts : int64[N], one per client; share it between a client's variables.
+    """
+    rows = np.empty((len(values), categories), np.float32)
+    for cohort in range(int(cohorts.max()) + 1):
+        bits = np.argsort(rng.random((categories, k)), axis=1)[:, :h]
+        filters = np.zeros((categories, k), np.float32)
+        np.put_along_axis(filters, bits, 1.0, axis=1)
+        chosen = np.flatnonzero(cohorts == cohort)
+        rows[chosen] = _rows(values[chosen], filters, p, q, rng)
+    return rows
+
+
+def zipf(categories: int, exponent: float = 1.0) -> npt.NDArray[np.float64]:
+    """Probabilities proportional to 1 / rank**exponent."""
+    weights = np.arange(1, categories + 1) ** -float(exponent)
+    probabilities: npt.NDArray[np.float64] = weights / weights.sum()
+    return probabilities
+
+
+def dependent_table(
+    rows: int, columns: int, *, strength: float, exponent: float = 1.0
+) -> npt.NDArray[np.float64]:
+    """Zipf margins, independent but for a share `strength` whose categories go together."""
+    left, right = zipf(rows, exponent), zipf(columns, exponent)
+    table = (1.0 - strength) * np.outer(left, right)
+    for i in range(rows):
+        table[i, i * columns // rows] += strength * left[i]
+    return table
+
+
+def draw_cells(
+    table: npt.NDArray[np.float64], count: int, rng: np.random.Generator
+) -> tuple[Labels, ...]:
+    """Draw clients from a joint table: one int64[count] of categories per variable."""
+    cells = rng.choice(table.size, size=count, p=table.ravel() / table.sum())
+    return tuple(np.asarray(axis, np.int64) for axis in np.unravel_index(cells, table.shape))
+
+
+def _rows(values: Labels, filters: Rows, p: float, q: float, rng: np.random.Generator) -> Rows:
+    """Rows of one cohort, from the categories' 0/1 filters float32[categories, k]."""
+    chance = np.where(filters > 0, np.float32(q), np.float32(p))
+    bits = rng.random((len(values), filters.shape[1]), dtype=np.float32) < chance[values]
+    matches = bits.astype(np.float32) @ filters.T
+    if len(matches):
+        matches -= matches.max(axis=1, keepdims=True)
+    ratio = np.float32(np.log(q * (1 - p) / (p * (1 - q))))
+    rows: Rows = np.exp(ratio * matches)
+    return rows

@@ -1,0 +1,176 @@
+"""Association tests: values worked out another way, invariances, refusals."""
+
+import numpy as np
+import pytest
+
+from deniable.errors import InputError
+from deniable.inference import association
+from deniable.inference.covariance import covariance
+from deniable.inference.effect import cramers_v
+from deniable.inference.evidence import Evidence, gather
+from deniable.inference.score import score_test
+from deniable.inference.shrink import shrunk
+from deniable.inference.solver import maximise, maximise_evidence
+from deniable.simulation.rows import basic_rows, dependent_table, draw_cells
+
+
+def clear(table: np.ndarray) -> Evidence:
+    """Reports seen without noise: a table of counts, one weighted row per cell."""
+    cells = np.unravel_index(np.arange(table.size), table.shape)
+    rows = tuple(
+        np.eye(size, dtype=np.float32)[c] for size, c in zip(table.shape, cells, strict=True)
+    )
+    return gather([(*rows, table.ravel())], table.shape)
+
+
+def simulated(
+    strength: float, count: int, seed: int, shape: tuple[int, int] = (3, 4)
+) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng(seed)
+    values = draw_cells(dependent_table(*shape, strength=strength), count, rng)
+    return tuple(basic_rows(v, size, rng=rng) for v, size in zip(values, shape, strict=True))
+
+
+COUNTS = np.array([[620, 310, 470], [540, 390, 600], [250, 180, 340]])
+
+
+def test_without_noise_every_test_is_the_textbooks() -> None:
+    # R: chisq.test(matrix(c(620,540,250,310,390,180,470,600,340), 3))
+    expected = np.outer(COUNTS.sum(axis=1), COUNTS.sum(axis=0)) / COUNTS.sum()
+    pearson = ((COUNTS - expected) ** 2 / expected).sum()
+    neyman = ((COUNTS - expected) ** 2 / COUNTS).sum()
+    deviance = 2 * (COUNTS * np.log(COUNTS / expected)).sum()
+    evidence = clear(COUNTS)
+    found = {
+        method: association.association_test(evidence, method=method)
+        for method in ("score", "paper", "lrt")
+    }
+    total = COUNTS.sum()
+    assert found["score"].statistic == pytest.approx(pearson * (total - 1) / total, rel=1e-3)
+    assert found["paper"].statistic == pytest.approx(neyman, rel=1e-3)
+    assert found["lrt"].statistic == pytest.approx(deviance, abs=0.1)
+    assert {test.degrees_of_freedom for test in found.values()} == {4}
+
+
+def test_without_noise_cramers_v_is_the_textbooks() -> None:
+    evidence = clear(COUNTS * 100)
+    expected = np.outer(COUNTS.sum(axis=1), COUNTS.sum(axis=0)) / COUNTS.sum()
+    v = np.sqrt(((COUNTS - expected) ** 2 / expected).sum() / COUNTS.sum() / 2)
+    effect = cramers_v(evidence, covariance(evidence, maximise_evidence(evidence).table))
+    assert effect.estimate == pytest.approx(v, rel=0.01)
+    assert effect.low < v < effect.high
+
+
+def test_the_score_does_not_care_how_categories_are_ordered_or_shards_cut() -> None:
+    a, b = simulated(0.1, 4000, 1)
+    plain = score_test(gather([(a, b)], (3, 4)))
+    turned = score_test(gather([(b[:900, ::-1], a[:900]), (b[900:, ::-1], a[900:])], (4, 3)))
+    assert turned.statistic == pytest.approx(plain.statistic, rel=1e-3)
+    assert turned.degrees_of_freedom == plain.degrees_of_freedom == 6
+
+
+def test_categories_that_cannot_be_told_apart_cost_degrees_of_freedom() -> None:
+    a, b = simulated(0.1, 4000, 2)
+    doubled = np.concatenate([a, a[:, :1]], axis=1)
+    found = score_test(gather([(doubled, b)], (4, 4)))
+    assert found.degrees_of_freedom == 6
+    assert found.statistic == pytest.approx(
+        score_test(gather([(a, b)], (3, 4))).statistic, rel=1e-2
+    )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rounding_adds_no_degree_of_freedom(seed: int) -> None:
+    rows = simulated(0.0, 10_000, seed, (5, 5))
+    assert score_test(gather([rows], (5, 5))).degrees_of_freedom == 16
+
+
+def test_a_single_category_leaves_nothing_to_test() -> None:
+    a, b = simulated(0.0, 500, 3)
+    found = score_test(gather([(np.ones_like(a[:, :1]), b)], (1, 4)))
+    assert (found.degrees_of_freedom, found.p_value) == (0, 1.0)
+
+
+def test_few_reports_are_shuffled_and_weights_expand() -> None:
+    a, b = simulated(0.9, 300, 4)
+    plain = score_test(gather([(a, b)], (3, 4)), rng=np.random.default_rng(1))
+    assert plain.reference == "shuffles"
+    assert plain.p_value == pytest.approx(1 / 1000)
+    doubled = score_test(gather([(a, b, np.full(300, 2))], (3, 4)), shuffles=99)
+    repeated = score_test(gather([(np.tile(a, (2, 1)), np.tile(b, (2, 1)))], (3, 4)), shuffles=99)
+    assert doubled.statistic == pytest.approx(repeated.statistic, rel=1e-3)
+    assert doubled.p_value == repeated.p_value == 0.01
+
+
+def test_strata_remove_what_cohorts_alone_would_cause() -> None:
+    rng = np.random.default_rng(5)
+    cohort = rng.integers(2, size=6000)
+    # Both variables follow the cohort and are otherwise unrelated.
+    values = [np.where(rng.random(6000) < 0.6, cohort, rng.integers(2, size=6000)) for _ in "xy"]
+    rows = tuple(basic_rows(v, 2, rng=rng) for v in values)
+    evidence = gather([rows], (2, 2))
+    assert score_test(evidence).p_value < 1e-6
+    assert score_test(evidence, strata=cohort).p_value > 0.01
+
+
+def test_three_variables_tell_mutual_from_conditional_independence() -> None:
+    rng = np.random.default_rng(6)
+    z = rng.integers(2, size=30_000)
+    x, y = ((z + (rng.random(30_000) < 0.3)) % 2 for _ in "xy")
+    rows = tuple(basic_rows(v, 2, rng=rng) for v in (x, y, z))
+    evidence = gather([rows], (2, 2, 2))
+    assert association.mutual_independence(evidence).p_value < 1e-10
+    assert association.conditional_independence(evidence, pair=(0, 1)).p_value > 0.01
+    assert association.conditional_independence(evidence, pair=(0, 2)).p_value < 1e-10
+    assert association.mutual_independence(evidence).degrees_of_freedom == 4
+    assert association.conditional_independence(evidence).degrees_of_freedom == 2
+
+
+def test_conditional_null_without_noise_is_closed_form() -> None:
+    counts = np.random.default_rng(7).integers(20, 200, size=(3, 2, 4))
+    expected = (
+        counts.sum(axis=0, keepdims=True)
+        * counts.sum(axis=1, keepdims=True)
+        / counts.sum(axis=(0, 1), keepdims=True)
+    )
+    deviance = 2 * (counts * np.log(counts / expected)).sum()
+    found = association.conditional_independence(clear(counts))
+    assert found.statistic == pytest.approx(deviance, abs=0.1)
+    assert found.degrees_of_freedom == 2 * 1 * 4
+
+
+def test_shrinkage_spares_strong_association_and_levels_noise() -> None:
+    rng = np.random.default_rng(8)
+    independent = dependent_table(6, 6, strength=0.0)
+    values = draw_cells(independent, 5000, rng)
+    rows = tuple(basic_rows(v, 6, rng=rng, q=0.4) for v in values)
+    found = shrunk([rows], (6, 6), rng=rng)
+    plain = maximise([rows], (6, 6))
+    assert found.strength > 0
+    assert np.abs(found.fit.table - independent).sum() < np.abs(plain.table - independent).sum() / 2
+    assert found.fit.log_likelihood <= plain.log_likelihood + 0.01
+    strong = simulated(0.9, 20_000, 9, (4, 4))
+    kept = shrunk([strong], (4, 4), rng=rng)
+    assert kept.strength <= 0.001
+    assert set(kept.held_out) >= {0.0, 1.0}
+
+
+def test_zero_strength_is_maximum_likelihood() -> None:
+    rows = simulated(0.3, 3000, 10)
+    found = shrunk([rows], (3, 4), rng=np.random.default_rng(1), strengths=[0.0])
+    best = maximise([rows], (3, 4))
+    assert found.fit.log_likelihood == pytest.approx(best.log_likelihood, abs=0.01)
+
+
+def test_refusals_say_what_to_do() -> None:
+    evidence = gather([simulated(0.0, 50, 11)], (3, 4))
+    with pytest.raises(InputError, match="'score', 'paper' or 'lrt'"):
+        association.association_test(evidence, method="chi2")
+    with pytest.raises(InputError, match="one per row"):
+        score_test(evidence, strata=[1, 2])
+    with pytest.raises(InputError, match="two variables"):
+        association.association_test(evidence.only(0))
+    with pytest.raises(InputError, match="include 0"):
+        shrunk([simulated(0.0, 50, 12)], (3, 4), rng=np.random.default_rng(), strengths=[1.0])
+    with pytest.raises(InputError, match="three variables"):
+        association.conditional_independence(evidence)
