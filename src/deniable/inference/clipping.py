@@ -4,8 +4,8 @@ A heavy string that nobody listed lifts a few bits far; a false candidate that h
 several of them would look frequent. A string that is there lifts all of its bits, and clipping
 each of them costs it nothing it needs. So tests (never estimates or intervals) use residuals
 clipped at a few standard deviations. What skewness the clipped residuals still have enters the
-p-values: three unlisted strings of 10% each, at N = 100,000, made the family-wise error .088
-instead of .05 without it.
+p-values. With clipping at four standard deviations and no skewness, three unlisted strings of
+10% each at N = 100,000 gave a family-wise error of .088; with all of this, .049.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Fit more categories than are asked for, then add the extra ones up into Other.
 
 Detected strings outside the top have their own likelihood; as categories of their own they are
-told apart from Other report by report, which leaves less for Other's model to get wrong (f = 0,
-top 5: summed absolute error .069 against .072 for the mixture alone).
+told apart from Other report by report, which leaves less for Other's model to get wrong. For one
+variable that gains nothing measurable over the mixture (summed absolute error of five known
+shares .0087 against .0084, N = 50,000, four runs); it is meant for joint tables.
 """
 
 from __future__ import annotations

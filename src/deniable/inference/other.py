@@ -8,7 +8,8 @@ Leaving Other out biases a joint estimate badly (paper, "Handling the Other cate
 - A mixture, the default: a real report of Other sets h particular bits, which independent bits
   do not describe. It is one of the strings that the marginal decode saw outside the categories, or
   else a random string, whose ratio to the empty filter is (mean over bits of the bit's ratio)^h.
-  On 10 seeds and 3 populations, 6x6 tables, the summed absolute error falls from .151 to .072.
+  Five known of 100 Zipf strings, N = 50,000, four runs: the known sum is off by -.030 with the
+  product, -.0005 with the mixture, +.56 without Other (weights i^20: -.003, -.001, +.34).
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def joint_limit(table: BitTable) -> int:
     """How many candidates may be fitted without a penalty.
 
     A sixteenth of the rows inflates every variance by at most 16/15. Above that, selection finds
-    more (41.3 against 38.9 of 100 strings beside 1,000 false ones, N = 10^6), and is faster.
+    more (about 41 against 39 of 100 strings beside 1,000 false ones, N = 10^6), and is faster.
     In a small design, where one string shares bits with many, up to half of the rows.
     """
     rows = int(table.live.sum()) * table.frequency.shape[1]

@@ -7,13 +7,14 @@ storage order, so a million candidates over 64 strata take about a second.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from deniable.kernels.compiled import compiled
 
 Floats = NDArray[np.float64]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def gather_sums(
     positions: NDArray[np.int32],
     weight: Floats,
@@ -75,7 +76,7 @@ def gather_sums(
             out[5, j] += mass
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def gather_cross(
     positions: NDArray[np.int32],
     start: int,
@@ -111,7 +112,7 @@ def gather_cross(
                     cross[j - start, columns[i]] += w
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def set_fingerprints(
     positions: NDArray[np.int32], keys: NDArray[np.uint64], out: NDArray[np.uint64]
 ) -> None:

@@ -7,8 +7,9 @@ Rows come out scaled so that their largest entry is 1, with the logarithm of the
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from deniable.kernels.compiled import compiled
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -16,7 +17,7 @@ Bytes = NDArray[np.uint8]
 Shorts = NDArray[np.uint16]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def ones_in_reports(
     bits: Bytes, width: int, popcount: NDArray[np.int64], out: NDArray[np.int64]
 ) -> None:
@@ -35,7 +36,7 @@ def ones_in_reports(
         out[r] = ones
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sparse_rows(
     bits: Bytes,
     stratum: Shorts,
@@ -74,7 +75,7 @@ def sparse_rows(
         log_scale[r] = base[s, ones[r]] + np.log(largest)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def mixture_column(
     bits: Bytes,
     stratum: Shorts,
@@ -103,7 +104,7 @@ def mixture_column(
         out[r] = total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def append_column(
     rows: Singles, log_scale: Floats, column: Floats, out: Singles, out_scale: Floats
 ) -> None:
@@ -127,7 +128,7 @@ def append_column(
             out_scale[r] = log_scale[r]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def nibble_table(logit: Floats, base: Floats, table: Floats) -> None:
     """Fill in the sum of logits over the set bits of every nibble value; entry [0] includes base.
 
@@ -144,7 +145,7 @@ def nibble_table(logit: Floats, base: Floats, table: Floats) -> None:
                 table[nibble, value, i] = total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def dense_rows(
     bits: Bytes, order: NDArray[np.int64], table: Floats, rows: Singles, log_scale: Floats
 ) -> None:

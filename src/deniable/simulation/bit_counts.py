@@ -1,0 +1,82 @@
+"""Bit counts without reports: exact for marginals, and as quick as drawing binomials.
+
+Given the values, bits of one report a client are independent, so a bit's count in a stratum is
+Binomial(clients that set it, q*) + Binomial(the others, p*). For calibrating marginal decoding over
+hundreds of replications; hashing is random.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from deniable.inference.counts import BitCounts
+from deniable.inference.design import Design
+
+Floats = NDArray[np.float64]
+
+
+def random_positions(
+    candidates: int, rng: np.random.Generator, *, strata: int = 64, k: int = 128, h: int = 2
+) -> NDArray[np.int32]:
+    """Bits of strings that hash at random: int32[strata, candidates, h]."""
+    return rng.integers(0, k, size=(strata, candidates, h), dtype=np.int32)
+
+
+def values_by_stratum(
+    shares: Floats,
+    reports: int,
+    strata: int,
+    rng: np.random.Generator,
+    weights: Floats | None = None,
+) -> NDArray[np.int64]:
+    """How many reports of each stratum carry each value: int64[strata, values]."""
+    even = np.full(strata, 1 / strata)
+    totals = rng.multinomial(reports, even if weights is None else weights)
+    return np.stack([rng.multinomial(n, shares) for n in totals])
+
+
+def bit_counts(
+    values: NDArray[np.int64],
+    positions: NDArray[np.int32],
+    k: int,
+    p_star: ArrayLike,
+    q_star: ArrayLike,
+    rng: np.random.Generator,
+) -> BitCounts:
+    """Counts of clients with these values, whose bits stand at these positions."""
+    strata = positions.shape[0]
+    ordered = np.sort(positions, axis=2)
+    first = np.ones(ordered.shape, dtype=bool)
+    first[:, :, 1:] = ordered[:, :, 1:] != ordered[:, :, :-1]
+    flat = ordered + (np.arange(strata) * k)[:, None, None]
+    weight = np.broadcast_to(values[:, :, None], ordered.shape)
+    set_bits = np.bincount(flat[first], weights=weight[first], minlength=strata * k)
+    n1 = set_bits.astype(np.int64).reshape(strata, k)
+    total = values.sum(axis=1)
+    p = np.broadcast_to(np.asarray(p_star, float), strata)[:, None]
+    q = np.broadcast_to(np.asarray(q_star, float), strata)[:, None]
+    return BitCounts(rng.binomial(n1, q) + rng.binomial(total[:, None] - n1, p), total)
+
+
+def draw(
+    shares: Floats,
+    reports: int,
+    rng: np.random.Generator,
+    *,
+    listed: int | None = None,
+    strata: int = 64,
+    k: int = 128,
+    h: int = 2,
+    p: float = 0.25,
+    q: float = 0.75,
+    f: float = 0.0,
+    weights: Floats | None = None,
+) -> tuple[BitCounts, Design]:
+    """Counts of a population, and the design of its first `listed` strings (all, if not given)."""
+    p_star, q_star = (1 - f / 2) * p + f / 2 * q, (1 - f / 2) * q + f / 2 * p
+    positions = random_positions(len(shares), rng, strata=strata, k=k, h=h)
+    values = values_by_stratum(shares, reports, strata, rng, weights)
+    counts = bit_counts(values, positions, k, p_star, q_star, rng)
+    known = np.ascontiguousarray(positions[:, :listed])
+    return counts, Design(known, k, p_star, q_star)

@@ -1,0 +1,141 @@
+import numpy as np
+import pytest
+
+from deniable.errors import InputError
+from deniable.inference.collapse import choose_categories
+from deniable.inference.counts import BitCounts
+from deniable.inference.design import Design
+from deniable.inference.likelihood import likelihood_rows
+from deniable.inference.marginal import estimate_marginal
+from deniable.inference.other import (
+    MixtureOther,
+    NoOther,
+    likelihood_with_other,
+    mixture_other,
+    product_other,
+)
+from deniable.simulation.bit_counts import bit_counts, draw, random_positions, values_by_stratum
+from deniable.simulation.populations import zipf
+
+
+def test_product_other_has_the_remaining_strings_bit_probabilities():
+    # Expected counts: the model must return Other's own bit probabilities. As printed in the
+    # paper (N - T instead of N * sum(p) - T) every one would be too low by p*.
+    rng = np.random.default_rng(1)
+    positions = random_positions(30, rng, strata=4, k=16)
+    shares = zipf(30)
+    design = Design(positions, 16, 0.25, 0.75)
+    member = design.indicator().toarray().reshape(4, 16, 30)
+    ones = np.rint(10**8 * (0.25 + 0.5 * member @ shares)).astype(np.int64)
+    counts = BitCounts(ones, np.full(4, 10**8))
+    known = design.take(np.arange(5))
+    other = product_other(counts, known, shares[:5])
+    truth = 0.25 + 0.5 * member[:, :, 5:] @ (shares[5:] / shares[5:].sum())
+    assert np.allclose(other.theta, truth, atol=1e-6)
+    assert other.mass == pytest.approx(shares[5:].sum())
+
+
+def test_product_other_is_clamped_and_defined_without_reports():
+    rng = np.random.default_rng(2)
+    counts, design = draw(zipf(20), 200, rng, strata=4)
+    counts = BitCounts(
+        np.where(np.arange(4)[:, None] == 2, 0, counts.ones),
+        np.where(np.arange(4) == 2, 0, counts.total),
+    )
+    for p, q in ((0.25, 0.75), (0.75, 0.25)):
+        known = Design(design.positions[:, :5], 128, p, q)
+        other = product_other(counts, known, zipf(20)[:5])
+        assert other.theta.min() >= 0.25 and other.theta.max() <= 0.75
+        assert np.allclose(other.theta[2], p + (q - p) * (1 - (127 / 128) ** 2))
+
+
+def test_no_other_says_so():
+    counts, design = draw(zipf(5), 10_000, np.random.default_rng(3))
+    over = np.array([0.5, 0.3, 0.1, 0.1, 0.1])
+    other = product_other(counts, design, over)
+    assert isinstance(other, NoOther) and "sum to 1.1000" in other.reason
+    bits, stratum = np.zeros((4, 16), np.uint8), np.zeros(4, np.uint16)
+    assert likelihood_with_other(bits, stratum, design, other).rows.shape == (4, 5)
+    marginal = estimate_marginal(counts, design)
+    marginal.estimate[:] = over
+    assert isinstance(mixture_other(marginal, design, np.arange(5)), NoOther)
+
+
+def test_mixture_is_the_weighted_sum_of_its_parts():
+    rng = np.random.default_rng(4)
+    design = Design(random_positions(6, rng, strata=3, k=12), 12, [0.2, 0.3, 0.6], [0.7, 0.8, 0.1])
+    known, tail = design.take(np.arange(2)), design.take(np.arange(2, 6))
+    share = np.array([0.3, 0.2, 0.1, 0.1])
+    other = MixtureOther(tail, share, 0.3, 0.5)
+    bits = rng.integers(0, 256, (50, 2), dtype=np.uint8)
+    bits[:, 1] &= 15
+    stratum = rng.integers(0, 3, 50).astype(np.uint16)
+    rows = likelihood_with_other(bits, stratum, known, other)
+    total = rows.rows.astype(float) * np.exp(rows.log_scale)[:, None]
+    parts = likelihood_rows(bits, stratum, design)
+    known_p = parts.rows.astype(float) * np.exp(parts.log_scale)[:, None]
+    x = np.unpackbits(bits, axis=1, bitorder="little")[:, :12].astype(bool)
+    p, q = design.p[stratum][:, None], design.q[stratum][:, None]
+    empty = np.where(x, p, 1 - p).prod(axis=1)
+    ratio = np.where(x, q / p, (1 - q) / (1 - p)).mean(axis=1) ** 2
+    expected = known_p[:, 2:] @ share + 0.3 * empty * ratio
+    assert np.allclose(total[:, :2], known_p[:, :2], rtol=1e-5)
+    assert np.allclose(total[:, 2], expected, rtol=1e-5)
+
+
+def test_mixture_takes_the_visible_tail_and_keeps_a_remainder():
+    rng = np.random.default_rng(5)
+    shares = np.r_[zipf(30) * 0.9, np.full(20, 0.1 / 20)]
+    counts, design = draw(shares, 10**6, rng)
+    marginal = estimate_marginal(counts, design)
+    known = np.arange(5)
+    other = mixture_other(marginal, design, known)
+    mass = 1 - marginal.estimate[known].sum()
+    assert other.mass == pytest.approx(mass)
+    assert other.share.sum() + other.remainder == pytest.approx(1)
+    # Everything is listed, so hardly anything remains, but never less than the floor.
+    tail_sum = other.share.sum() / other.remainder * max(0.01 * mass + 0.001, 0)
+    assert other.remainder * mass >= 0.0099 * mass or tail_sum > 0
+    assert other.tail.candidates <= 45
+    few = mixture_other(marginal, design, known, most=3)
+    assert few.tail.candidates == 3
+    largest = np.argsort(-marginal.estimate[5:])[:3] + 5
+    assert np.array_equal(few.tail.positions, design.positions[:, largest])
+
+
+def test_remainder_floor():
+    counts, design = draw(zipf(10), 10**6, np.random.default_rng(6))
+    marginal = estimate_marginal(counts, design)
+    marginal.estimate[:] = np.r_[0.5, np.full(9, 0.1)]
+    other = mixture_other(marginal, design, np.array([0]))
+    whole = 0.9 + 0.01 * 0.5 + 0.001
+    assert other.remainder == pytest.approx(0.006 / whole)
+
+
+def test_a_category_must_be_identified():
+    counts, design = draw(zipf(4), 1000, np.random.default_rng(7))
+    with pytest.raises(InputError, match="cannot be a category"):
+        product_other(counts, design, np.array([0.1, 0.2, np.nan, 0.1]))
+    with pytest.raises(InputError, match="expected 4 finite"):
+        product_other(counts, design, np.array([0.1, 0.2]))
+
+
+def test_collapse_adds_up():
+    rng = np.random.default_rng(8)
+    values = values_by_stratum(zipf(100), 10**6, 64, rng)
+    positions = random_positions(100, rng)
+    design = Design(positions, 128, 0.25, 0.75)
+    marginal = estimate_marginal(bit_counts(values, positions, 128, 0.25, 0.75, rng), design)
+    plan = choose_categories(marginal, 5, cap=30)
+    assert plan.fitted.size == 30 and plan.shown == 5
+    assert np.array_equal(plan.fitted, marginal.top(30))
+    matrix = plan.matrix()
+    assert matrix.shape == (6, 31) and np.all(matrix.sum(axis=0) == 1)
+    joint = rng.random((31, 31))
+    small = matrix @ joint @ matrix.T
+    assert small.sum() == pytest.approx(joint.sum())
+    assert small[:5, :5] == pytest.approx(joint[:5, :5])
+    assert small[5, 5] == pytest.approx(joint[5:, 5:].sum())
+    assert plan.matrix(other=False).shape == (6, 30)
+    with pytest.raises(InputError, match="top <= cap"):
+        choose_categories(marginal, 5, cap=4)
