@@ -11,6 +11,7 @@ import argparse
 import resource
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -54,9 +55,7 @@ def main() -> None:
     large = parser.parse_args().large
     for candidates in (100, 1_000, 10_000):
         counts, design = population(candidates)
-        clock(
-            f"marginal, {candidates} candidates", lambda c=counts, d=design: estimate_marginal(c, d)
-        )
+        clock(f"marginal, {candidates} candidates", partial(estimate_marginal, counts, design))
     rng = np.random.default_rng(5)
     bits = rng.integers(0, 256, (10**6, 16), dtype=np.uint8)
     stratum = rng.integers(0, 64, 10**6).astype(np.uint16)
@@ -74,7 +73,7 @@ def main() -> None:
     for name, other in (("product", product), ("mixture", mixture)):
         clock(
             f"rows, 10^6 reports, 20 candidates + {name} Other",
-            lambda o=other: likelihood_with_other(bits, stratum, some, o),
+            partial(likelihood_with_other, bits, stratum, some, other),
         )
     if large:
         counts, design = population(10**6)
