@@ -34,6 +34,8 @@ test: lint
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/client.py
 	$(BIN)/python benchmarks/crowds.py
+	$(BIN)/python benchmarks/marginal.py --large
+	$(BIN)/python benchmarks/joint.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo

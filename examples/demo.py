@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from deniable.analysis import associate, decode
 from deniable.cli.check import describe, in_words
 from deniable.client import Client, new_secret
 from deniable.columns import from_wire, to_wire
@@ -53,6 +54,21 @@ def main() -> None:
     )
     for name in ("browser", "ad_blocker"):
         show(survey, name, counts[name])
+
+    page = decode(survey, received, "homepage", pages.values)
+    print(f"\n{page.heading()}")
+    for i in page.top(5):
+        shares = [100 * x for x in (page.estimate[i], page.low[i], page.high[i], pages.weights[i])]
+        print("  {:20} {:5.2f}%  [{:.2f}, {:.2f}]  true {:.2f}%".format(pages.values[i], *shares))
+
+    joint = associate(survey, received, ["browser", "ad_blocker"])
+    print(f"\n{joint}")
+    test, effect = joint.test(), joint.cramers_v()
+    print(
+        f"\nIndependent? Score statistic {test.statistic:,.0f} on {test.degrees_of_freedom} "
+        f"degrees of freedom, p {'< 1e-300' if test.p_value == 0 else f'= {test.p_value:.2g}'}; "
+        f"Cramér's V {effect.estimate:.2f} [{effect.low:.2f}, {effect.high:.2f}]."
+    )
 
     found = describe(survey)
     print(f"\n{in_words(found['once'], 'Each report')}.")
