@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from deniable.compute.executor import one_blas_thread
 from deniable.errors import InputError
 from deniable.inference.channel import Channel
 from deniable.inference.counts import BitCounts
@@ -69,13 +70,15 @@ def estimate_marginal(
             f"got {source.candidates}; use 'auto'"
         )
     rejection_cutoff(np.ones(1), alpha, correction)
-    table = BitTable.of(counts, source, background)
-    groups: tuple[tuple[int, ...], ...] = ()
-    if isinstance(source, Channel):
-        scan, fit, active = _scan_channel(table, source)
-    else:
-        scan, fit, active, groups = _scan_design(table, source, alpha, selection)
-    return _assemble(counts, source.labels, scan, fit, active, groups, alpha, correction)
+    # Small factorisations: more BLAS threads than one only wait for each other.
+    with one_blas_thread():
+        table = BitTable.of(counts, source, background)
+        groups: tuple[tuple[int, ...], ...] = ()
+        if isinstance(source, Channel):
+            scan, fit, active = _scan_channel(table, source)
+        else:
+            scan, fit, active, groups = _scan_design(table, source, alpha, selection)
+        return _assemble(counts, source.labels, scan, fit, active, groups, alpha, correction)
 
 
 def _scan_design(
