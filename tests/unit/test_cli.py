@@ -76,6 +76,7 @@ def test_help_has_an_example() -> None:
 
 
 def test_noise_is_the_documented_formula() -> None:
-    """σ = sqrt(p*(1−p*)/h)/(q*−p*)/√N: at p = .25, q = .75, h = 2, N = 10⁶ it is 0.000612."""
+    """σ = sqrt(r(1−r)/h)/(q*−p*)/√N with r = p* + (q*−p*)·h/k."""
     mechanism = Survey.load(ONCE).questions[0].protocol.mechanisms[0]
-    assert noise_sd(mechanism, 10**6) == pytest.approx((0.25 * 0.75 / 2) ** 0.5 / 0.5 / 1000)
+    r = 0.25 + 0.5 * 2 / 128
+    assert noise_sd(mechanism, 10**6) == pytest.approx((r * (1 - r) / 2) ** 0.5 / 0.5 / 1000)

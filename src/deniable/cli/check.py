@@ -48,6 +48,8 @@ def describe(survey: Any) -> dict[str, Any]:
             "name": q.name, "kind": q.kind, "protocol": q.protocol.name,
             "once": q.loss.once, "forever": finite(q.loss.forever), "bytes": q.size,
             "detectable": {str(n): planning.detectable(q, n) for n in CLIENTS},
+            "discoverable": {str(n): planning.discoverable(q, n) for n in CLIENTS}
+            if q.protocol.name in ("ngrams", "prefixes") else None,
         }
         for q in survey.questions
     ]  # fmt: skip
@@ -66,12 +68,16 @@ def in_words(epsilon: float | None, what: str) -> str:
     """ε for people who have never met it."""
     if epsilon is None:
         return f"{what}: no limit; every further report tells more"
-    factor = math.exp(epsilon)
-    odds = f"{factor:,.0f}" if factor >= 10 else f"{factor:.2f}"
     return (
-        f"{what}: ε = {epsilon:.4g}. Whoever sees it can become at most {odds} times surer "
-        "of any guess about the answer"
+        f"{what}: ε = {epsilon:.4g}. Whoever sees it can become at most {_odds(epsilon)[1:]} times "
+        "surer of any guess about the answer"
     )
+
+
+def _odds(epsilon: float) -> str:
+    """e^ε, the most by which odds can change."""
+    factor = math.exp(epsilon)
+    return f"×{factor:,.0f}" if factor >= 10 else f"×{factor:.2f}"
 
 
 def _show(found: dict[str, Any]) -> None:
@@ -84,13 +90,13 @@ def _show(found: dict[str, Any]) -> None:
         f"collected {found['collect']}, until {found['expires']}"
     )
     console.print(f"digest {found['digest']}\n")
-    table = Table("question", "kind", "protocol", "ε once", "ε for ever", "bytes")
+    table = Table("question", "kind", "protocol", "ε once", "ε for ever", "surer by", "bytes")
     for q in [*found["questions"], None]:
         row = found if q is None else q
         forever = "no limit" if row["forever"] is None else f"{row['forever']:.6g}"
         names = ["whole survey", "", ""] if q is None else [q["name"], q["kind"], q["protocol"]]
         size = found["batched_report_bytes"] if q is None else q["bytes"]
-        table.add_row(*names, f"{row['once']:.6g}", forever, str(size), end_section=q is None)
+        table.add_row(*names, f"{row['once']:.6g}", forever, _odds(row["once"]), str(size))
     console.print(table)
     console.print(in_words(found["once"], "One report"))
     console.print(in_words(found["forever"], "All reports about values that do not change"))
@@ -101,13 +107,27 @@ def _show(found: dict[str, Any]) -> None:
         f"Sent in the clear, the cohort and drawn positions make {found['groups']:,} groups; "
         f"of a million clients the smallest has about {1e6 * found['smallest_group']:,.0f}.\n"
     )
-    small = Table(
-        "clients", *(q["name"] for q in found["questions"]),
-        title="Smallest detectable frequency, value on the analyst's list (1,000 for strings)",
+    _show_thresholds(
+        console, found, "detectable",
+        "Smallest detectable frequency, value on the analyst's list (1,000 for strings)",
     )  # fmt: skip
-    for n in CLIENTS:
-        cells = [q["detectable"][str(n)] for q in found["questions"]]
-        small.add_row(f"{n:,}", *("none" if x >= 1 else f"{100 * x:.3g}%" for x in cells))
-    console.print(small)
+    _show_thresholds(
+        console, found, "discoverable",
+        "Smallest frequency of a string that nobody listed but discovery finds (half as long as "
+        "may be, nothing known about it)",
+    )  # fmt: skip
     if "published" in found:
         console.print(f"published: {found['published']}")
+
+
+def _show_thresholds(console: Any, found: dict[str, Any], which: str, title: str) -> None:
+    from rich.table import Table
+
+    questions = [q for q in found["questions"] if q[which] is not None]
+    if not questions:
+        return
+    table = Table("clients", *(q["name"] for q in questions), title=title)
+    for n in CLIENTS:
+        cells = [q[which][str(n)] for q in questions]
+        table.add_row(f"{n:,}", *("none" if x >= 1 else f"{100 * x:.3g}%" for x in cells))
+    console.print(table)

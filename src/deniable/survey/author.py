@@ -134,13 +134,13 @@ def _question(table: Table, survey: str, collect: str) -> Question | None:
 
 
 def _bloom(table: Table) -> Callable[[Noise], Mechanism]:
-    bits = table.integer("bits", 2, 65536, default=defaults.BITS)
+    bits = table.integer("bits", 2, 65536, default=None)
     hashes = table.integer("hashes", 1, 65536, default=defaults.HASHES)
     cohorts = table.integer("cohorts", 1, 65536, default=defaults.COHORTS)
     scheme = table.choice("scheme", SCHEME_NAMES, default=SCHEME_NAMES[0])
     return lambda noise: Bloom(
-        noise=noise, bits=bits or 2, hashes=hashes or 1, cohorts=cohorts or 1,
-        scheme_name=scheme or SCHEME_NAMES[0],
+        noise=noise, bits=bits or defaults.bits_for(noise, hashes or 1),
+        hashes=hashes or 1, cohorts=cohorts or 1, scheme_name=scheme or SCHEME_NAMES[0],
     )  # fmt: skip
 
 

@@ -6,10 +6,11 @@
 | once       | choice, string | f = 0, h = 1, q = ½, p = 1/(1+e^ε): optimised unary encoding |
 | repeatedly | any            | p = ¼, q = ¾, and f from ε = 2h·ln((1−f/2)/(f/2)), one bit: half |
 
-A string has 128 bits, one hash and 64 cohorts. With p or q given, only the other is filled in; with
-both given, ε is a promise that is checked. Where ε is filled in, the integers are the largest
-whose loss, rounded up, is not above it. One hash and q = ½ have much less noise than the paper's
-two hashes and p = ¼ at the same ε.
+A string has one hash, 64 cohorts, and the fewest bits, a power of two from 128 to 1024, at which
+the bits that other clients set add less than a sixth to the variance: 128 up to ε = 3.7, 256 at the
+paper's 4.39. With p or q given, only the other is filled in; with both given, ε is a promise that
+is checked. Where ε is filled in, the integers are the largest whose loss, rounded up, is not above
+it. One hash and q = ½ have much less noise than the paper's two hashes and p = ¼ at the same ε.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from deniable.mechanisms import Mechanism, Noise, calibrate
 from deniable.mechanisms.noise import ONE
 from deniable.privacy import NANO, largest, nanonats_down
 
-BITS, HASHES, COHORTS = 128, 1, 64
+HASHES, COHORTS = 1, 64
+FEWEST_BITS, MOST_BITS = 128, 1024
+LOAD_NOISE = Fraction(1, 6)
 
 Build = Callable[[Noise], Mechanism]
 
@@ -44,10 +47,10 @@ def fill(
         epsilon = math.nextafter(nanonats_down(epsilon) / NANO, 0.0)
     if collect == "once":
         mechanism = _once(build, epsilon, p, q, f or 0.0)
-        spent = mechanism.loss.once
     else:
         mechanism = _repeatedly(build, epsilon, p, q, f)
-        spent = mechanism.loss.forever
+    mechanism = build(mechanism.noise)  # its width may follow from its noise
+    spent = mechanism.loss.once if collect == "once" else mechanism.loss.forever
     if epsilon is not None and spent > epsilon:
         word = "once" if collect == "once" else "for ever"
         raise InputError(
@@ -94,6 +97,19 @@ def _repeatedly(
     if epsilon is None:
         raise InputError("expected epsilon, or f, for repeated collection")
     return calibrate(build(Noise.of(p=p, q=q, f=0.5)), epsilon, vary="f", forever=True)
+
+
+def bits_for(noise: Noise, hashes: int) -> int:
+    """The fewest bits, a power of two, at which other clients' bits add little noise.
+
+    With r = p* + (q*−p*)·h/k, r(1−r) exceeds p*(1−p*) by about (q*−p*)(1−2p*)·h/k.
+    """
+    p, q = noise.p_star, noise.q_star
+    bits = FEWEST_BITS
+    load = abs((q - p) * (1 - 2 * p)) * hashes
+    while bits < MOST_BITS and load > LOAD_NOISE * bits * p * (1 - p):
+        bits *= 2
+    return bits
 
 
 def weights(shares: list[float]) -> list[int]:
