@@ -17,7 +17,8 @@ from deniable.inference.closed_form import estimate_basic
 from deniable.inference.counts import BitCounts
 from deniable.inference.marginal import estimate_marginal
 from deniable.inference.multiplicity import Correction
-from deniable.mechanisms import Choice
+from deniable.mechanisms import Choice, Mechanism
+from deniable.mechanisms.noise import ONE
 from deniable.results import Marginal, Provenance
 from deniable.survey import Question, Survey
 
@@ -30,6 +31,7 @@ def decode(
     *,
     alpha: float = 0.05,
     correction: Correction = "bonferroni",
+    reports_per_client: float = 1.0,
     executor: Executor | None = None,
 ) -> Marginal:
     """Estimate how common each candidate is, with intervals, and which are there at all.
@@ -39,16 +41,40 @@ def decode(
         once. Strings that nobody listed are allowed for.
     alpha, correction : false detections are controlled at alpha over all candidates
         ("bonferroni"), as a share of the detected ("fdr"), or for each by itself (None)
+    reports_per_client : reports of one client share its permanent noise, and say less together
+        than those of as many clients: above 1, standard errors and tests allow for it
     """
     asked = survey.question(question)
     names = candidates_of(asked, candidates)
     reading = reading_of(asked, names)
     source = Source(reports, survey)
     counts = count_all(source, reading, executor or default_executor())
-    found = estimate(reading, counts, names, alpha=alpha, correction=correction)
+    effective = counts
+    if reports_per_client != 1.0:
+        effect = repetition_effect(reading.mechanism, reports_per_client)
+        effective = counts.as_if_from(counts.reports / effect)
+    found = estimate(reading, effective, names, alpha=alpha, correction=correction)
     return replace(
-        found, question=question, provenance=provenance(source, (asked,), counts.reports)
+        found,
+        question=question,
+        reports=counts.reports,
+        provenance=provenance(source, (asked,), counts.reports),
     )
+
+
+def repetition_effect(mechanism: Mechanism, reports_per_client: float) -> float:
+    """By how much several reports of each client widen the variance over as many clients' reports.
+
+    Two reports of a bit that the value does not set correlate by ρ = (q−p)²φ(1−φ)/(p*(1−p*)); a
+    mean over R of them has 1 + (R−1)ρ times the variance of R independent ones.
+    """
+    if not reports_per_client >= 1:
+        raise InputError(f"expected 1 or more reports a client, got {reports_per_client}")
+    noise = mechanism.noise
+    phi, gain = noise.flip / ONE, (noise.q - noise.p) / ONE
+    p_star = float(noise.p_star)
+    correlation = gain**2 * phi * (1 - phi) / (p_star * (1 - p_star))
+    return 1 + (reports_per_client - 1) * correlation
 
 
 def candidates_of(question: Question, candidates: Iterable[str] | None) -> tuple[str, ...]:

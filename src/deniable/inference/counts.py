@@ -57,6 +57,13 @@ class BitCounts:
         """Reports over all strata, N."""
         return int(self.total.sum())
 
+    def as_if_from(self, reports: float) -> BitCounts:
+        """Return the same frequencies as if from so many reports, to the nearest count."""
+        factor = reports / self.reports if self.reports else 1.0
+        total = np.rint(self.total * factor).astype(np.int64)
+        ones = np.rint(self.ones * factor).astype(np.int64)
+        return BitCounts(np.minimum(ones, total[:, None]), total)
+
     def __add__(self, other: BitCounts) -> BitCounts:
         """Return the counts of both sets of reports together."""
         if not isinstance(other, BitCounts):
