@@ -70,7 +70,7 @@ def report(survey_json: bytes, secret: bytes, values: dict, rand: bytes) -> byte
         return int.from_bytes(mac("clear", name, what), "big") % bound
 
     ways = [q["protocol"] for q in survey["questions"]]
-    mechanisms = [m for w in ways for m in [w.get("full") or w["mechanism"], *w.get("parts", [])]]
+    mechanisms = [m for w in ways for m in [w.get("full") or w["mechanism"], *w.get("grams", [])]]
     cohorts = max(m.get("cohorts", 1) for m in mechanisms)
     cohort = draw("cohort", cohorts)
     out = b"dn\x01\x01" + hashlib.sha256(survey_json.removesuffix(b"\n")).digest()[:16]
@@ -79,7 +79,7 @@ def report(survey_json: bytes, secret: bytes, values: dict, rand: bytes) -> byte
         name, value = question["name"], values.get(question["name"])
         clear, slots = split(question["protocol"], value, lambda w, b, n=name: draw(w, b, n))
         out += bytes(clear)
-        for slot, m, token in slots:
+        for (slot, m, token), encoding in zip(slots, question["encodings"], strict=True):
             options = m.get("options", [True])  # a boolean is a choice with one option, true
             k, c, flip = m.get("bits", len(options)), cohort % m.get("cohorts", 1), m["flip"]
             bits = {i for i, option in enumerate(options) if value is not None and option == token}
@@ -88,7 +88,7 @@ def report(survey_json: bytes, secret: bytes, values: dict, rand: bytes) -> byte
                 bits = set(bloom(token, k, m["hashes"], c, [survey["name"], name, slot]))
             if flip > 0:
                 numbers = flip.to_bytes(4, "big"), c.to_bytes(4, "big")
-                key = mac("prr", name, slot, m["kind"], *numbers, pack(bits, k))
+                key = mac("prr", name, slot, bytes.fromhex(encoding), *numbers, pack(bits, k))
                 stream = (hmac.digest(key, n.to_bytes(4, "big"), "sha256") for n in range(k))
                 bits = randomise(bits, k, flip, 2**32 - flip, io.BytesIO(b"".join(stream)))
             out += pack(randomise(bits, k, m["p"], m["q"], fresh), k)

@@ -27,7 +27,7 @@ class Audit:
 def audit(
     first: Callable[[], Hashable], second: Callable[[], Hashable], *, runs: int, alpha: float = 0.01
 ) -> Audit:
-    """The largest ε that 2·`runs` outputs of each value prove, either way round."""
+    """The largest ε that 4·`runs` outputs of each value prove, either way round."""
     return max(
         (_one_way(a, b, runs, alpha / 2) for a, b in ((first, second), (second, first))),
         key=lambda found: found.epsilon,

@@ -1,8 +1,8 @@
 """What a survey can see: predicted noise, detection thresholds, and how many strings will be found.
 
 **Noise.** An estimate of one candidate's frequency from N clients has
-σ = sqrt(r(1−r)/h) / |q*−p*| / √N, with r = p* + (q*−p*)·h/k: the response noise, and the bits that
-other clients' values set.
+σ = sqrt(r(1−r)/h) / |q*−p*| / √N, with r = p* + (q*−p*)·(1−(1−1/k)^h): the response noise, and the
+bits that other clients' values set.
 
 **Known dictionary.** Among V candidates that are all looked at, a frequency is detectable when it
 exceeds z·σ, z the one-sided normal quantile of α/V (Bonferroni).
@@ -43,7 +43,7 @@ def noise_sd(mechanism: Mechanism, clients: float, frequency: float = 0.0) -> fl
     p, q = float(mechanism.noise.p_star), float(mechanism.noise.q_star)
     h, load = 1, 0.0
     if isinstance(mechanism, Bloom):
-        h, load = mechanism.hashes, mechanism.hashes / mechanism.bits
+        h, load = mechanism.hashes, 1 - (1 - 1 / mechanism.bits) ** mechanism.hashes
     r = p + (q - p) * (load + frequency * (1 - load))
     return math.sqrt(r * (1 - r) / h / clients) / abs(q - p)
 
@@ -160,4 +160,4 @@ def _gram_threshold(protocol: NGrams, clients: float, alpha: float) -> float:
 
 
 def _z(alpha: float, looked_at: int) -> float:
-    return NormalDist().inv_cdf(1 - alpha / looked_at)
+    return -NormalDist().inv_cdf(alpha / min(max(looked_at, 1), 10**300))

@@ -71,12 +71,38 @@ def test_binary_file_is_refused(tmp_path: Path) -> None:
     assert "not UTF-8" in got.output
 
 
+ODD = {
+    "long grams": 'epsilon = 4.0\n[questions.w.dictionary]\nprotocol = "ngrams"\nmax_length = 24\n'
+    'gram = 12\nalphabet = "bytes"',
+    "more hashes than bits": "bits = 128\nhashes = 256\np = 0.25\nq = 0.75",
+    "a huge loss": "bits = 1024\nhashes = 400\np = 0.25\nq = 0.75",
+}
+
+
+@pytest.mark.parametrize("body", ODD.values(), ids=ODD.keys())
+def test_check_survives_odd_surveys(body: str, tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text(
+        'name = "odd"\nversion = 1\nowner = "o"\ndescription = "d"\nexpires = 2999-12-31\n'
+        f'collect = "once"\n[questions.w]\nkind = "string"\n{body}\n'
+    )
+    got = run("check", str(path))
+    assert got.exit_code == 0, got.output
+    assert "whole survey" in got.output
+
+
+def test_check_never_overwrites_its_source() -> None:
+    before = Path(ONCE).read_text()
+    assert run("check", ONCE, "-o", ONCE).exit_code == 2
+    assert Path(ONCE).read_text() == before
+
+
 def test_help_has_an_example() -> None:
     assert "Example: deniable check" in run("check", "--help").output
 
 
 def test_noise_is_the_documented_formula() -> None:
-    """σ = sqrt(r(1−r)/h)/(q*−p*)/√N with r = p* + (q*−p*)·h/k."""
+    """σ = sqrt(r(1−r)/h)/(q*−p*)/√N with r = p* + (q*−p*)·(1−(1−1/k)^h)."""
     mechanism = Survey.load(ONCE).questions[0].protocol.mechanisms[0]
-    r = 0.25 + 0.5 * 2 / 128
+    r = 0.25 + 0.5 * (1 - (1 - 1 / 128) ** 2)
     assert noise_sd(mechanism, 10**6) == pytest.approx((r * (1 - r) / 2) ** 0.5 / 0.5 / 1000)

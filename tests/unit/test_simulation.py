@@ -78,6 +78,22 @@ cohorts = 4
 p = 0.25
 q = 0.75
 f = 0.5
+[questions.b.dictionary]
+protocol = "ngrams"
+max_length = 6
+alphabet = "a-z"
+[questions.c]
+kind = "string"
+scheme = "rappor-java"
+bits = 64
+cohorts = 4
+p = 0.25
+q = 0.75
+f = 0.5
+[questions.c.dictionary]
+protocol = "prefixes"
+max_length = 6
+alphabet = "bytes"
 """
 
 

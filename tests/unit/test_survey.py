@@ -195,7 +195,9 @@ def broken(change: dict[str, Any]) -> bytes:
     "data",
     [b"", b"[]", b"{}", b"null", b'{"format":"deniable-survey/2"}', broken({"extra": 1}),
      broken({"version": True}), broken({"expires": "soon"}), broken({"questions": []}),
-     broken({"budget": 1})],
+     broken({"budget": 1}), broken({"budget": float("nan")}), broken({"budget": float("inf")}),
+     broken({"budget": 5e9}), broken({"owner": [1, 2]}), broken({"description": 3}),
+     b"[" * 100_000],
 )  # fmt: skip
 def test_published_surveys_are_read_strictly(data: bytes) -> None:
     with pytest.raises(InputError):
@@ -208,6 +210,45 @@ def test_a_published_survey_cannot_claim_a_smaller_loss() -> None:
     lie = re.sub(rb'"once":\d+', b'"once":100000000', canonical)
     with pytest.raises(InputError, match="claims another loss"):
         Survey.from_json(lie)
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value"),
+    [
+        ("vectors", ("questions", 0, "protocol", "mechanism", "cohorts"), True),
+        ("vectors", ("questions", 0, "protocol", "mechanism", "flip"), False),
+        ("vectors", ("questions", 1, "protocol", "overlap"), "yes"),
+        ("vectors", ("questions", 1, "protocol", "alphabet"), ["a", "b"]),
+        ("vectors", ("questions", 1, "protocol", "max_length"), 10**12),
+        ("vectors", ("questions", 2, "protocol", "max_length"), 10**12),
+        ("vectors", ("questions", 2, "protocol", "levels", 0, 0), True),
+        ("vectors", ("questions", 3, "protocol", "mechanism", "options"), [1, 2, 3]),
+        ("vectors", ("questions", 0, "encodings", 0), "00" * 32),
+    ],
+)
+def test_types_inside_published_surveys_are_checked(
+    name: str, path: tuple[Any, ...], value: Any
+) -> None:
+    survey = next(s for s in make.surveys() if s.name == name)
+    data = json.loads(survey.canonical)
+    place = data
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    changed = json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
+    with pytest.raises(InputError):
+        Survey.from_json(changed)
+
+
+@pytest.mark.parametrize("number", ["9" * 400, "1e999", "9" * 5001])
+def test_numbers_beyond_reason(number: str) -> None:
+    for setting in (f"epsilon = {number}", f"epsilon = 1.0\np = {number}"):
+        mistakes(HEAD.format(collect="once") + BOOLEAN + setting)
+
+
+def test_a_dotted_name_is_one_name() -> None:
+    text = HEAD.format(collect="once") + '[questions."a.b"]\nkind = "boolean"\nepsilon = 1.0'
+    assert "question's name" in "\n".join(mistakes(text))
 
 
 def test_every_setting_is_documented() -> None:

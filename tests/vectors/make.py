@@ -54,14 +54,15 @@ def hashing() -> list[dict[str, Any]]:
 def permanent() -> list[dict[str, Any]]:
     rows = []
     for bits, f in ((128, 0.5), (20, 0.3), (8, 0.75), (300, 0.123)):
-        domain = Domain("survey", "question", "gram:3")
+        domain = Domain("survey", "question", "gram:3", hashlib.sha256(b"encoding").digest())
         bloom = Bloom(noise=Noise.of(p=0.25, q=0.75, f=f), domain=domain, bits=bits, cohorts=4)
         for secret in SECRETS:
             true = bloom.filter(b"abc", 3)
             rows.append(
                 {
                     "survey": "survey", "question": "question", "slot": "gram:3",
-                    "kind": "bloom", "bits": bits, "flip": bloom.noise.flip, "cohort": 3,
+                    "encoding": domain.encoding.hex(), "bits": bits,
+                    "flip": bloom.noise.flip, "cohort": 3,
                     "secret": secret.hex(), "filter": true.to_bytes(bloom.size, "little").hex(),
                     "message": bloom.permanent_message(true, 3).hex(),
                     "permanent": bloom.permanent(true, 3, secret)
@@ -134,7 +135,8 @@ def answers(survey: Survey, value: str | None, number: int) -> dict[str, Any]:
         if question.kind == "string":
             found[question.name] = value
         elif question.kind == "choice":
-            found[question.name] = [*options, None, "none of these"][number % (len(options) + 2)]
+            odd = [None, "none of these", "\ud83d\ude00"]  # a pair that some languages keep apart
+            found[question.name] = [*odd, *options][number % (len(options) + 3)]
         else:
             found[question.name] = (True, False, None)[number % 3]
     return found

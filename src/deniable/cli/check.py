@@ -24,6 +24,8 @@ def check(file: Path, output: Path | None, as_json: bool) -> None:
     """Validate the survey FILE (TOML, or published JSON) and say what it promises and costs."""
     from deniable.survey import Survey
 
+    if output is not None and output.suffix != ".json":
+        raise click.BadParameter(f"expected a file ending in .json, got {output}", param_hint="-o")
     survey = Survey.load(file)
     findings = describe(survey)
     if output:
@@ -76,6 +78,8 @@ def in_words(epsilon: float | None, what: str) -> str:
 
 def _odds(epsilon: float) -> str:
     """e^ε, the most by which odds can change."""
+    if epsilon > 20:
+        return f"×10^{epsilon / math.log(10):.0f}"
     factor = math.exp(epsilon)
     return f"×{factor:,.0f}" if factor >= 10 else f"×{factor:.2f}"
 
@@ -117,7 +121,7 @@ def _show(found: dict[str, Any]) -> None:
         "may be, nothing known about it)",
     )  # fmt: skip
     if "published" in found:
-        console.print(f"published: {found['published']}")
+        console.print(f"published: {found['published']}", markup=False)
 
 
 def _show_thresholds(console: Any, found: dict[str, Any], which: str, title: str) -> None:

@@ -43,7 +43,9 @@ Examples:
     help="A contingency table of two questions: Q1's values down, Q2's across.",
 )  # fmt: skip
 @click.option("--clients", type=click.IntRange(1), help="How many clients, with --population.")
-@click.option("--seed", type=int, help="Repeat exactly; else the system's randomness.")
+@click.option(
+    "--seed", type=click.IntRange(0), help="Repeat exactly; else the system's randomness."
+)
 @click.option("-o", "--output", required=True, type=OutputPath((".parquet", ".arrow", ".dn")))
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
 def simulate(
@@ -97,6 +99,8 @@ def _from_values(survey: Survey, path: str, rng: np.random.Generator) -> Iterato
         survey.question(name)
     if not header:
         raise InputError(f"{path} is empty: expected a header of questions")
+    if len(set(header)) != len(header):
+        raise InputError(f"{path}: expected each question once in the header, got {header}")
     kinds = [survey.question(name).kind for name in header]
     while some := list(islice(rows, ROWS)):
         columns: dict[str, list[Any]] = {name: [] for name in header}
@@ -142,6 +146,9 @@ def _population(
         if len(pair) != 2 or not path:
             raise click.UsageError(f"expected --table Q1,Q2=FILE.csv, got {item!r}")
         joint.append(table_from_csv(path, *(survey.question(n).name for n in pair)))
+    named = [*alone, *(name for population in joint for name in population.values)]
+    if len(set(named)) != len(named):
+        raise click.UsageError(f"expected one population a question, got {', '.join(named)}")
 
     def fitted(name: str, coded: Coded) -> Coded:
         """Booleans are text in a CSV."""

@@ -46,9 +46,10 @@ class Client:
         ledger: Ledger | None = None,
         entropy: Entropy = os.urandom,
     ) -> None:
-        if len(secret) != SECRET_SIZE:
+        if not isinstance(secret, bytes) or len(secret) != SECRET_SIZE:
+            got = f"{len(secret)}" if isinstance(secret, bytes) else type(secret).__name__
             raise SecretError(
-                f"expected a secret of {SECRET_SIZE} bytes, got {len(secret)}; "
+                f"expected a secret of {SECRET_SIZE} bytes, got {got}; "
                 "deniable.client.new_secret() makes one"
             )
         self.survey = survey
@@ -76,7 +77,9 @@ class Client:
             raise SurveyExpired(f"survey {survey.name!r} ended on {survey.expires}")
         if unknown := values.keys() - {q.name for q in survey.questions}:
             known = ", ".join(q.name for q in survey.questions)
-            raise InputError(f"expected answers to {known}; got {', '.join(sorted(unknown))} too")
+            raise InputError(
+                f"expected answers to {known}; got {', '.join(sorted(map(str, unknown)))} too"
+            )
         parts = self._filters(values)
         self.ledger.charge(survey.name, survey.budget, self._charges(parts))
         return Report(survey, self.cohort, self._noised(parts))

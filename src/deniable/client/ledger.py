@@ -22,6 +22,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from deniable.client.files import locked, replace_private
@@ -68,6 +69,7 @@ class Ledger:
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = None if path is None else Path(path)
         self._memory: Book = {}
+        self._lock = Lock()
 
     def spent(self, survey: str) -> float:
         """What was spent on this survey's name so far, in nats."""
@@ -75,8 +77,11 @@ class Ledger:
 
     def charge(self, survey: str, budget: int, charges: Sequence[Charge]) -> None:
         """Spend, or raise BudgetExceeded and change nothing."""
+        if type(budget) is not int:
+            raise LedgerError(f"expected a whole budget, got {budget!r}")
         if self.path is None:
-            _spend(self._memory, survey, budget, charges)
+            with self._lock:
+                _spend(self._memory, survey, budget, charges)
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with locked(self.path):
@@ -95,7 +100,7 @@ class Ledger:
             raise LedgerError(f"cannot read the ledger {self.path}: {error}") from None
         try:
             return _parsed(json.loads(data))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise LedgerError(
                 f"{self.path} is not a ledger ({error}): what was spent is not known, so nothing "
                 "is sent; restore it from a backup"
@@ -143,7 +148,8 @@ def _parsed(data: Any) -> Book:
     for survey, page in data["surveys"].items():
         book[survey] = {}
         for noise, (charged, limit) in page.items():
-            if not isinstance(charged, int) or not isinstance(limit, int | None) or charged < 0:
+            amounts = (charged,) if limit is None else (charged, limit)
+            if any(type(x) is not int or x < 0 for x in amounts):
                 raise ValueError(f"an entry of {survey!r} is {[charged, limit]}")
             book[survey][noise] = _Entry(charged, limit)
     return book

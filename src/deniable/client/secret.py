@@ -9,6 +9,7 @@ both.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from deniable.client.files import sync_folder, write_private
@@ -47,15 +48,17 @@ def load_or_create_secret(path: str | Path) -> bytes:
     path = Path(path)
     if path.exists():
         return load_secret(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    write_private(temporary, new_secret())
+    temporary = path.with_name(f"{path.name}.{os.urandom(8).hex()}.tmp")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_private(temporary, new_secret())
         # A link appears whole or not at all, and fails if another process was first.
-        os.link(temporary, path)
-    except FileExistsError:
-        pass
+        with suppress(FileExistsError):
+            os.link(temporary, path)
+        sync_folder(path.parent)
+        sync_folder(path.parent.parent)
+    except OSError as error:
+        raise SecretError(f"cannot make the secret {path}: {error}") from None
     finally:
-        temporary.unlink()
-    sync_folder(path.parent)
+        temporary.unlink(missing_ok=True)
     return load_secret(path)

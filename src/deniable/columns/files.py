@@ -108,7 +108,7 @@ def scan(
         if survey is None:
             raise InputError(f"{path} holds wire batches: give the survey they answer")
         with path.open("rb") as file:
-            yield from _scan_wire(file, survey, path)
+            yield from _scan_wire(file, survey, path, path.stat().st_size)
         return
     from deniable.columns.arrow import from_arrow
 
@@ -142,13 +142,13 @@ def _arrow_batches(path: Path, rows: int) -> Iterator[pa.RecordBatch]:
         raise InputError(f"{path} cannot be read as {path.suffix[1:]}: {error}") from None
 
 
-def _scan_wire(file: BinaryIO, survey: Survey, path: Path) -> Iterator[ReportBatch]:
+def _scan_wire(file: BinaryIO, survey: Survey, path: Path, left: int) -> Iterator[ReportBatch]:
     while head := file.read(BATCH_HEADER_SIZE):
         size, _ = batch_size(head, survey)
-        data = head + file.read(size - len(head))
-        if len(data) < size:
-            raise InputError(f"{path} ends within a batch: expected {size} bytes, got {len(data)}")
-        yield from_wire(data, survey)
+        if size > left:
+            raise InputError(f"{path} ends within a batch: expected {size} bytes, got {left}")
+        yield from_wire(head + file.read(size - len(head)), survey)
+        left -= size
 
 
 def _check_suffix(path: Path) -> None:

@@ -1,7 +1,8 @@
 """google/rappor's files, read and written as they are.
 
 Bit strings stand most significant first; cohorts count from 0; a map's entries count bits from 1
-over all cohorts (cohort·k + bit + 1); their tools end lines with CR LF, and so do we.
+over all cohorts (cohort·k + bit + 1); their tools end lines with CR LF, and so do we. Text in these
+files is not escaped against spreadsheets, since their tools would not undo it.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def read_map(path: str | Path, params: Params) -> Map:
     strings = tuple(row[0] for row in rows)
     try:
         flat = np.array([row[1:] for row in rows], dtype=np.int64)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise InputError(f"{path}: expected whole numbers after the string: {error}") from None
     places = flat.reshape(len(rows), params.m, params.h) - 1
     positions = places - np.arange(params.m)[:, np.newaxis] * params.k
@@ -360,7 +361,10 @@ def _rows(path: str | Path) -> list[list[str]]:
         text = Path(path).read_bytes().decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text: {error}") from None
-    return [row for row in csv.reader(io.StringIO(text, newline="")) if row]
+    try:
+        return [row for row in csv.reader(io.StringIO(text, newline="")) if row]
+    except csv.Error as error:
+        raise InputError(f"{path} is not CSV: {error}") from None
 
 
 def _integers(path: str | Path, rows: int, columns: int, form: str) -> NDArray[np.int64]:
@@ -370,7 +374,7 @@ def _integers(path: str | Path, rows: int, columns: int, form: str) -> NDArray[n
         raise InputError(f"{path}: expected {rows} rows of {columns} columns ({form}), got {got}")
     try:
         return np.array(found, dtype=np.int64)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise InputError(f"{path}: expected whole numbers: {error}") from None
 
 

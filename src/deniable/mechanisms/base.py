@@ -26,6 +26,10 @@ class Domain:
     survey: str = ""
     question: str = ""
     slot: str = ""
+    encoding: bytes = b""
+    """Digest of all that decides which bits a value sets. A version that changes it draws new noise
+    for every value, and pays for it: if only values whose bits changed did, noise and cost would
+    tell which they are."""
 
     @cached_property
     def parts(self) -> tuple[bytes, bytes, bytes]:
@@ -58,10 +62,15 @@ class Mechanism(ABC):
         """The worst (set for one value only, set for the other only) counts of two values' bits."""
 
     @abstractmethod
-    def canonical(self) -> dict[str, Any]:
-        """Integers and strings that determine the mechanism, for the published survey."""
+    def encoding(self) -> dict[str, Any]:
+        """What decides which bits a token sets, the number of cohorts excepted."""
 
     # --- what follows -----------------------------------------------------------------------
+
+    def canonical(self) -> dict[str, Any]:
+        """Integers and strings that determine the mechanism, for the published survey."""
+        noise = {"flip": self.noise.flip, "p": self.noise.p, "q": self.noise.q}
+        return {**self.encoding(), **noise}
 
     @property
     def cohorts(self) -> int:
@@ -102,7 +111,7 @@ class Mechanism(ABC):
         φ is part of it: one stream cut at two thresholds would show which side a bit came from.
         """
         flip = self.noise.flip.to_bytes(4, "big")
-        return prf.fields(b"deniable-1/prr", *self.domain.parts, self.kind.encode(), flip)
+        return prf.fields(b"deniable-1/prr", *self.domain.parts, self.domain.encoding, flip)
 
     def permanent_message(self, bits: int, cohort: int) -> bytes:
         """What the PRR's noise is derived from: equal messages share it, all others do not."""

@@ -6,6 +6,7 @@ noisy as any other, and an option's estimate is the share of clients that answer
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,8 +28,10 @@ class Choice(Mechanism):
     def __post_init__(self) -> None:
         if not 2 <= len(self.options) <= MAX_OPTIONS:
             raise InputError(f"expected 2 to {MAX_OPTIONS} options, got {len(self.options)}")
+        if any(type(option) is not str for option in self.options):
+            raise InputError(f"expected options that are texts, got {self.options!r:.100}")
         if len(set(self.options)) != len(self.options):
-            twice = sorted({o for o in self.options if self.options.count(o) > 1})
+            twice = sorted(o for o, n in Counter(self.options).items() if n > 1)
             raise InputError(f"expected options that differ; given more than once: {twice}")
 
     @property
@@ -47,11 +50,8 @@ class Choice(Mechanism):
     def separations(self) -> tuple[tuple[int, int], ...]:
         return ((1, 1),)
 
-    def canonical(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind, "options": list(self.options),
-            "flip": self.noise.flip, "p": self.noise.p, "q": self.noise.q,
-        }  # fmt: skip
+    def encoding(self) -> dict[str, Any]:
+        return {"kind": self.kind, "options": list(self.options)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,5 @@ class Boolean(Mechanism):
     def separations(self) -> tuple[tuple[int, int], ...]:
         return ((1, 0), (0, 1))
 
-    def canonical(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind, "flip": self.noise.flip, "p": self.noise.p, "q": self.noise.q,
-        }  # fmt: skip
+    def encoding(self) -> dict[str, Any]:
+        return {"kind": self.kind}

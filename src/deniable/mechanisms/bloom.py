@@ -40,7 +40,7 @@ class Bloom(Mechanism):
             ("hashes", self.hashes, 1, MAX_BITS),
             ("cohorts", self.cohorts, 1, MAX_COHORTS),
         ):
-            if not isinstance(value, int) or not low <= value <= top:
+            if type(value) is not int or not low <= value <= top:
                 raise InputError(f"expected {name} from {low} to {top}, got {value!r}")
         self.scheme.check(self.bits, self.hashes, self.cohorts, self.noise)
 
@@ -74,9 +74,11 @@ class Bloom(Mechanism):
         fewer = min(most, self.bits - most)
         return ((most, fewer), (fewer, most))
 
-    def canonical(self) -> dict[str, Any]:
+    def encoding(self) -> dict[str, Any]:
         return {
             "kind": self.kind, "scheme": self.scheme_name, "bits": self.bits,
-            "hashes": self.hashes, "cohorts": self.cohorts,
-            "flip": self.noise.flip, "p": self.noise.p, "q": self.noise.q,
+            "hashes": self.hashes,
         }  # fmt: skip
+
+    def canonical(self) -> dict[str, Any]:
+        return {**super().canonical(), "cohorts": self.cohorts}

@@ -48,7 +48,7 @@ def randomise(bits: int, width: int, if_zero: int, if_one: int, word: Callable[[
 
     `word(l)` gives digit l, most significant first, of every lane's uniform number, lane i in bit
     i.
-    The time taken depends on the random words alone: they are uniform whatever the bits are.
+    With thresholds between 0 and 2³² the time taken depends on the random words alone.
     """
     lanes = (1 << width) - 1
     result = _target(bits, lanes, if_zero >> DIGITS, if_one >> DIGITS)
@@ -88,7 +88,7 @@ class Noise:
             ("p", self.p, ONE),
             ("q", self.q, ONE),
         ):
-            if not isinstance(value, int) or not 0 <= value <= top:
+            if type(value) is not int or not 0 <= value <= top:
                 raise InputError(f"expected an integer {name} from 0 to {top}, got {value!r}")
         if self.p == self.q:
             raise InputError("p and q are equal, so a report would say nothing: move them apart")

@@ -79,10 +79,9 @@ class _Rappor:
         step = 1 << (32 - 8 * self.draw_bytes)
         for letter, limit in (("p", noise.p), ("q", noise.q)):
             if limit % step:
-                nearest = round(limit / step) * step / ONE
                 raise InputError(
-                    f"scheme {self.name} draws one byte a bit: {letter} must be a multiple of "
-                    f"1/256, got {limit / ONE:.6f}; the nearest is {nearest}"
+                    f"scheme {self.name} draws one byte a bit: give p and q as multiples of 1/256 "
+                    f"(an epsilon alone cannot be met exactly), got {letter} = {limit / ONE:.6f}"
                 )
         if hashes > self._hashes(width):
             raise InputError(
@@ -110,7 +109,9 @@ class _Rappor:
     def permanent(self, bits: int, mechanism: Mechanism, cohort: int, secret: bytes) -> int:
         parts = mechanism.domain.parts
         if any(parts):
-            secret = prf.prf(secret, prf.fields(b"deniable-1/" + self.name.encode(), *parts))
+            # Their streams know neither slot nor f nor cohort: a secret of its own stands for all.
+            own = prf.fields(self.name.encode(), cohort.to_bytes(4, "big"))
+            secret = prf.prf(secret, mechanism.permanent_prefix + own)
         stream = self.stream(bits, mechanism.width, parts[1], secret)
         uniform, mask = prr_masks(stream, mechanism.width, mechanism.noise.flip)
         return (bits & ~mask) | (uniform & mask)

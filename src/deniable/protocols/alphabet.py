@@ -18,13 +18,23 @@ MAX_CHARACTERS = 0xFE
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
-def utf8(text: str) -> bytes:
-    """The text's UTF-8; a lone surrogate becomes U+FFFD, as in a browser's TextEncoder."""
+TEXT_SETTINGS = ("alphabet", "max_length")
+MAX_LENGTH = 255
+
+
+def check_length(length: int) -> None:
+    """Raise unless this can be the length that strings are cut or padded to."""
+    if type(length) is not int or not 1 <= length <= MAX_LENGTH:
+        raise InputError(f"expected a max_length from 1 to {MAX_LENGTH}, got {length!r}")
+
+
+def well_formed(text: str) -> str:
+    """The text as code points: surrogate pairs joined, a lone surrogate U+FFFD, as in a browser."""
     try:
-        return text.encode()
+        text.encode()
     except UnicodeEncodeError:
-        wide = text.encode("utf-16-le", "surrogatepass")
-        return wide.decode("utf-16-le", "replace").encode()
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,8 @@ class Alphabet:
     def __post_init__(self) -> None:
         if self.characters is None:
             return
+        if type(self.characters) is not str:
+            raise InputError(f"expected an alphabet that is a text, got {self.characters!r:.100}")
         if not 1 <= len(self.characters) <= MAX_CHARACTERS:
             raise InputError(
                 f"expected an alphabet of 1 to {MAX_CHARACTERS} characters, got "
@@ -61,12 +73,12 @@ class Alphabet:
 
     def symbols(self, text: str, length: int) -> bytes:
         """Cut or padded to `length` symbols."""
-        raw = utf8(text)
+        text = well_formed(text)
         if self.characters is None:
-            cut = raw[:length]
+            cut = text.encode()[:length]
         else:
             codes = self.codes
-            cut = bytes(codes.get(c, OTHER) for c in raw.decode()[:length])
+            cut = bytes(codes.get(c, OTHER) for c in text[:length])
         return cut.ljust(length, bytes([PAD]))
 
     def text(self, symbols: bytes) -> str:

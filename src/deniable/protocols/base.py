@@ -8,8 +8,9 @@ client would reveal every slot in turn and pay for all of them.
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -117,6 +118,11 @@ class Protocol(ABC):
         return tuple(self.token(value, i, p.choice(draw)) for i, p in enumerate(self.parts))
 
     @property
+    def encodings(self) -> tuple[bytes, ...]:
+        """Of each part; all its slots share it."""
+        return tuple(m.domain.encoding for m in self.mechanisms)
+
+    @property
     def cohorts(self) -> int:
         return max(m.cohorts for m in self.mechanisms)
 
@@ -131,6 +137,12 @@ def cohort_of(secret: bytes, survey: str, cohorts: int) -> int:
     return prf.draw(secret, clear_message(survey, "", "cohort"), cohorts)
 
 
-def located(mechanism: Mechanism, survey: str, question: str, slot: str) -> Slot:
+def encoding_of(mechanism: Mechanism, protocol: Mapping[str, Any]) -> bytes:
+    """SHA-256 of all that decides which bits a value sets: how it is cut, and then encoded."""
+    both = {"protocol": dict(protocol), "mechanism": mechanism.encoding()}
+    return prf.digest(json.dumps(both, sort_keys=True, separators=(",", ":")).encode())
+
+
+def located(mechanism: Mechanism, survey: str, question: str, slot: str, encoding: bytes) -> Slot:
     """The slot of this name, its noise and hashing its own."""
-    return Slot(slot, mechanism.within(Domain(survey, question, slot)))
+    return Slot(slot, mechanism.within(Domain(survey, question, slot, encoding)))

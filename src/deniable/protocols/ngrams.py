@@ -17,8 +17,17 @@ from typing import Any, Self
 from deniable.errors import InputError
 from deniable.mechanisms import Mechanism, prf
 from deniable.privacy import PrivacyLoss, total
-from deniable.protocols.alphabet import Alphabet
-from deniable.protocols.base import ClearField, Draw, Part, Protocol, Slot, clear_message, located
+from deniable.protocols.alphabet import TEXT_SETTINGS, Alphabet, check_length
+from deniable.protocols.base import (
+    ClearField,
+    Draw,
+    Part,
+    Protocol,
+    Slot,
+    clear_message,
+    encoding_of,
+    located,
+)
 
 MAX_POSITIONS = 256
 
@@ -39,6 +48,9 @@ class NGrams(Protocol):
     name = "ngrams"
 
     def __post_init__(self) -> None:
+        check_length(self.max_length)
+        if type(self.gram) is not int or type(self.overlap) is not bool:
+            raise InputError(f"expected a whole gram and overlap true or false, got {self!r:.200}")
         if not 1 <= self.gram <= self.max_length:
             raise InputError(
                 f"expected n-grams of 1 to {self.max_length} symbols (max_length), got {self.gram}"
@@ -110,8 +122,11 @@ class NGrams(Protocol):
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
+        cut = {key: self.canonical()[key] for key in ("name", *TEXT_SETTINGS, "gram", "overlap")}
+
         def slot(mechanism: Mechanism, name: str) -> Slot:
-            return located(mechanism, self.survey, self.question, name)
+            encoding = encoding_of(mechanism, cut)
+            return located(mechanism, self.survey, self.question, name, encoding)
 
         places = range(self.positions)
         return (

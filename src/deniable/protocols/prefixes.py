@@ -17,8 +17,16 @@ from deniable.errors import InputError
 from deniable.mechanisms import Mechanism, prf
 from deniable.mechanisms.noise import ONE
 from deniable.privacy import PrivacyLoss
-from deniable.protocols.alphabet import Alphabet
-from deniable.protocols.base import ClearField, Draw, Part, Protocol, clear_message, located
+from deniable.protocols.alphabet import TEXT_SETTINGS, Alphabet, check_length
+from deniable.protocols.base import (
+    ClearField,
+    Draw,
+    Part,
+    Protocol,
+    clear_message,
+    encoding_of,
+    located,
+)
 
 MAX_LEVELS = 256
 
@@ -46,6 +54,9 @@ class Prefixes(Protocol):
     name = "prefixes"
 
     def __post_init__(self) -> None:
+        check_length(self.max_length)
+        if any(type(x) is not int for level in self.levels for x in (level.length, level.weight)):
+            raise InputError(f"expected levels of whole numbers, got {self.levels!r:.200}")
         if not 1 <= len(self.levels) <= MAX_LEVELS:
             raise InputError(f"expected 1 to {MAX_LEVELS} levels, got {len(self.levels)}")
         lengths = [level.length for level in self.levels]
@@ -89,8 +100,12 @@ class Prefixes(Protocol):
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
+        cut = {key: self.canonical()[key] for key in ("name", *TEXT_SETTINGS)}
+        encoding = encoding_of(self.mechanism, cut)
         slots = tuple(
-            located(self.mechanism, self.survey, self.question, f"level:{i}:{level.length}")
+            located(
+                self.mechanism, self.survey, self.question, f"level:{i}:{level.length}", encoding
+            )
             for i, level in enumerate(self.levels)
         )
         return (Part(slots, chosen_by=0),)

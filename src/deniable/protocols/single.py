@@ -9,8 +9,8 @@ from typing import Any, Self
 
 from deniable.mechanisms import Mechanism
 from deniable.privacy import PrivacyLoss
-from deniable.protocols.alphabet import utf8
-from deniable.protocols.base import ClearField, Draw, Part, Protocol, Slot, located
+from deniable.protocols.alphabet import well_formed
+from deniable.protocols.base import ClearField, Draw, Part, Protocol, Slot, encoding_of, located
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class Single(Protocol):
     name = "single"
 
     def within(self, survey: str, question: str) -> Self:
-        return type(self)(located(self.mechanism, survey, question, "full").mechanism)
+        encoding = encoding_of(self.mechanism, {"name": self.name})
+        return type(self)(located(self.mechanism, survey, question, "full", encoding).mechanism)
 
     @property
     def clear(self) -> tuple[ClearField, ...]:
@@ -44,7 +45,10 @@ class Single(Protocol):
         return (Part((Slot("full", self.mechanism),)),)
 
     def token(self, value: Any, part: int, slot: int) -> Any:
-        return utf8(value) if self.mechanism.kind == "bloom" else value
+        if not isinstance(value, str):
+            return value
+        text = well_formed(value)
+        return text.encode() if self.mechanism.kind == "bloom" else text
 
     @property
     def loss(self) -> PrivacyLoss:

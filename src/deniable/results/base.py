@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -43,7 +44,7 @@ class Provenance:
     library: str
 
 
-class Result:
+class Result(ABC):
     """Base of the results; a subclass supplies `columns`."""
 
     _kinds: ClassVar[dict[str, type[Result]]] = {}
@@ -55,9 +56,9 @@ class Result:
 
     # --- as a table ------------------------------------------------------------------------------
 
+    @abstractmethod
     def columns(self) -> dict[str, Sequence[Any]]:
         """The result as columns of equal length, for tables and frames."""
-        raise NotImplementedError
 
     def to_arrow(self) -> pyarrow.Table:
         """As an Arrow table."""

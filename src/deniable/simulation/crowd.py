@@ -230,22 +230,37 @@ def _positions(question: Question, i: int, part: Part, levels: tuple[Any, ...]) 
         def seeded(
             code: NDArray[np.int32], slot: NDArray[np.uint8] | None, cohort: NDArray[np.uint16]
         ) -> Any:
-            row = code.astype(np.int64)
-            if slot is not None:
-                row = np.where(code < 0, NO_ANSWER, row + slot.astype(np.int64) * len(levels))
+            row = _row(code, slot, len(levels))
             positions = row_positions(x, y, row, cohort, hashes, width)
             one_each = np.arange(len(code), dtype=np.int32)
             return one_each, np.zeros(len(code), np.uint16), positions[np.newaxis]
 
         return seeded
-    # Known options, and google/rappor's schemes, which hash alike in every slot.
-    table = np.full((mechanism.cohorts, len(levels), _most_bits(mechanism)), NO_ANSWER, np.int32)
-    for v, level in enumerate(levels):
-        for c in range(mechanism.cohorts):
-            bits = mechanism.filter(protocol.token(level, i, 0), c)
-            set_bits = [b for b in range(mechanism.width) if bits >> b & 1]
-            table[c, v, : len(set_bits)] = set_bits
-    return lambda code, slot, cohort: (code, cohort, table)
+    # Known options, and google/rappor's schemes: every slot's own tokens, slot after slot.
+    slots, most = len(part.slots), _most_bits(mechanism)
+    table = np.full((mechanism.cohorts, slots * len(levels), most), NO_ANSWER, np.int32)
+    for s in range(slots):
+        for v, level in enumerate(levels):
+            token = protocol.token(level, i, s)
+            for c in range(mechanism.cohorts):
+                bits = mechanism.filter(token, c)
+                set_bits = [b for b in range(mechanism.width) if bits >> b & 1]
+                table[c, s * len(levels) + v, : len(set_bits)] = set_bits
+
+    def listed(
+        code: NDArray[np.int32], slot: NDArray[np.uint8] | None, cohort: NDArray[np.uint16]
+    ) -> Any:
+        return _row(code, slot, len(levels)).astype(np.int32), cohort, table
+
+    return listed
+
+
+def _row(code: NDArray[np.int32], slot: NDArray[np.uint8] | None, levels: int) -> NDArray[np.int64]:
+    """Where a client's slot and value stand in a table of all slots' values; -1 for no answer."""
+    row = code.astype(np.int64)
+    if slot is None:
+        return row
+    return np.where(code < 0, NO_ANSWER, row + slot.astype(np.int64) * levels)
 
 
 def _most_bits(mechanism: Mechanism) -> int:

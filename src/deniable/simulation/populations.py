@@ -76,9 +76,9 @@ class Population:
                 f"expected as many weights as values, at least one; got {len(w)} and "
                 f"{len(self.values)}"
             )
-        if not np.isfinite(w).all() or (w < 0).any() or w.sum() == 0:
+        if not np.isfinite(w).all() or (w < 0).any() or w.max() == 0:
             raise InputError("expected weights of 0 or more, some above 0, all finite")
-        object.__setattr__(self, "weights", w / w.sum())
+        object.__setattr__(self, "weights", _normalised(w))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -104,9 +104,9 @@ class JointPopulation:
         shape = tuple(len(v) for v in self.values.values())
         if t.shape != shape or t.size == 0:
             raise InputError(f"expected a table of {shape}, one axis a question, got {t.shape}")
-        if not np.isfinite(t).all() or (t < 0).any() or t.sum() == 0:
+        if not np.isfinite(t).all() or (t < 0).any() or t.max() == 0:
             raise InputError("expected table entries of 0 or more, some above 0, all finite")
-        object.__setattr__(self, "table", t / t.sum())
+        object.__setattr__(self, "table", _normalised(t))
 
     def draw(self, clients: int, rng: np.random.Generator) -> dict[str, Coded]:
         """This many clients' values for every question."""
@@ -226,7 +226,7 @@ def from_spec(spec: str, rng: np.random.Generator) -> Population:
             settings[key.strip()] = float(value)
         except ValueError:
             equals = ""
-        if not equals:
+        if not equals or not np.isfinite(settings[key.strip()]):
             raise InputError(f"expected settings such as n=100,s=1 after {name}:, got {item!r}")
     length = int(settings.pop("length", 6))
     if "n" in settings:
@@ -248,7 +248,8 @@ def _drawn(weights: Weights, clients: int, rng: np.random.Generator) -> NDArray[
 
 
 def _normalised(weights: NDArray[Any]) -> Weights:
-    return np.asarray(weights / weights.sum(), np.float64)
+    scaled = weights / np.max(weights)  # so that the sum of huge weights stays finite
+    return np.asarray(scaled / scaled.sum(), np.float64)
 
 
 def _number(cell: str, path: str | Path, line: int) -> float:

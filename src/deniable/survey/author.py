@@ -47,7 +47,7 @@ def read_toml(text: str) -> Survey:
     """The survey, or SurveyError with every mistake found."""
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError
         raise SurveyError([f"not TOML: {error}"]) from None
     mistakes: list[str] = []
     root = Table(data, "", mistakes, line_numbers(text))
@@ -91,7 +91,7 @@ def _resolved(
 
 
 def _question(table: Table, survey: str, collect: str) -> Question | None:
-    name = table.path.rpartition(".")[2]
+    name = table.name
     before = len(table.mistakes)
     if not NAME.fullmatch(name):
         table.mistake("", f"a question's name of {NAME_RULE}", name)

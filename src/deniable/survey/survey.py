@@ -43,6 +43,8 @@ class Question:
     protocol: Protocol
 
     def __post_init__(self) -> None:
+        if type(self.description) is not str:
+            raise InputError(f"expected a description that is a text, got {self.description!r:.80}")
         if not NAME.fullmatch(self.name):
             raise InputError(
                 f"expected a question's name of a-z, 0-9, _ and -, a letter first, at most 64; "
@@ -87,6 +89,7 @@ class Question:
         return {
             "name": self.name, "kind": self.kind, "description": self.description,
             "protocol": self.protocol.canonical(),
+            "encodings": [encoding.hex() for encoding in self.protocol.encodings],
             "loss": [{"once": once, "forever": forever} for once, forever in self.charges],
         }  # fmt: skip
 
@@ -98,6 +101,10 @@ def spent(questions: Iterable[Question], collect: Collect) -> int:
         for question in questions
         for once, forever in question.charges
     )
+
+
+def _no_float(text: str) -> None:
+    raise InputError(f"expected whole numbers only in a published survey, got {text}")
 
 
 @dataclass(frozen=True)
@@ -122,6 +129,10 @@ class Survey:
             )
         if type(self.version) is not int or not 1 <= self.version < 2**31:
             raise InputError(f"expected a version of 1 or more, got {self.version!r}")
+        if type(self.budget) is not int:
+            raise InputError(f"expected a whole budget in billionths of a nat, got {self.budget!r}")
+        if type(self.owner) is not str or type(self.description) is not str:
+            raise InputError("expected an owner and a description that are texts")
         if not self.questions:
             raise InputError("expected at least one question, got none")
         if self.collect not in ("once", "repeatedly"):
@@ -248,7 +259,7 @@ class Survey:
     def from_json(cls, data: bytes) -> Survey:
         """A published survey. Its bytes must be exactly what this release would publish."""
         try:
-            raw = json.loads(data)
+            raw = json.loads(data, parse_float=_no_float, parse_constant=_no_float)
             if raw.get("format") != FORMAT:
                 raise InputError(f"expected format {FORMAT!r}, got {raw.get('format')!r}")
             survey = cls(
@@ -262,9 +273,9 @@ class Survey:
             )  # fmt: skip
         except InputError:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise InputError(f"this is not a published survey: {error!r}") from None
-        if survey.canonical != data.strip():
+        if survey.canonical != data.removesuffix(b"\n"):
             raise InputError(
                 "the published survey is not canonical, or claims another loss than its integers "
                 "give; publish it again from its TOML"

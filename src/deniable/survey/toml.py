@@ -10,6 +10,7 @@ from deniable.errors import InputError
 
 T = TypeVar("T")
 REQUIRED: Any = object()
+HUGE = 1e300
 
 
 def line_numbers(text: str) -> dict[str, int]:
@@ -29,9 +30,11 @@ class Table:
     """A TOML table that hands out checked values, and remembers what it was never asked for."""
 
     def __init__(
-        self, data: Mapping[str, Any], path: str, mistakes: list[str], lines: Mapping[str, int]
-    ) -> None:
+        self, data: Mapping[str, Any], path: str, mistakes: list[str], lines: Mapping[str, int],
+        name: str = "",
+    ) -> None:  # fmt: skip
         self.data, self.path, self.mistakes, self.lines = data, path, mistakes, lines
+        self.name = name
         self.known: list[str] = []
 
     def place(self, key: str) -> str:
@@ -96,7 +99,7 @@ class Table:
         above: float | None = None, default: Any = REQUIRED,
     ) -> float | None:  # fmt: skip
         def valid(x: float) -> bool:
-            finite = abs(x) < float("inf")
+            finite = abs(x) < HUGE
             return (
                 finite
                 and (low is None or high is None or low <= x <= high)
@@ -123,7 +126,7 @@ class Table:
 
     def numbers(self, key: str, default: list[float]) -> list[float]:
         items = self._list(key, (int, float), "a list of numbers above 0", default)
-        if any(not 0 < x < float("inf") for x in items):
+        if any(not 0 < x < HUGE for x in items):
             self.mistake(key, "a list of numbers above 0", items)
             return default
         return [float(x) for x in items]
@@ -137,12 +140,12 @@ class Table:
         """Every table inside the table of this name."""
         for name, inner in (self.value(key, dict, "tables [questions.NAME]") or {}).items():
             if isinstance(inner, dict):
-                yield self._inner(f"{key}.{name}", inner)
+                yield self._inner(f"{key}.{name}", inner, name)
             else:
                 self.mistake(f"{key}.{name}", f"a table [{key}.{name}]", inner)
 
-    def _inner(self, key: str, data: Mapping[str, Any]) -> Table:
-        return Table(data, f"{self.path}.{key}".strip("."), self.mistakes, self.lines)
+    def _inner(self, key: str, data: Mapping[str, Any], name: str = "") -> Table:
+        return Table(data, f"{self.path}.{key}".strip("."), self.mistakes, self.lines, name)
 
     def finish(self) -> None:
         """Everything that is in the file but means nothing is a mistake."""
