@@ -22,7 +22,7 @@ import deniable
 from deniable.results import Joint
 from deniable.simulation import JointPopulation, power, simulate
 from deniable.simulation.records import Record, arguments, text_table
-from deniable.simulation.trials import Tally, bloom, generators, pair, survey_of, truth_of
+from deniable.simulation.trials import Beside, Tally, bloom, generators, pair, survey_of, truth_of
 
 REPORTS, TOP = 100_000, 5
 WAYS: dict[str, dict[str, Any]] = {
@@ -85,10 +85,9 @@ def show(joint: Joint, truth: np.ndarray) -> None:
 def errors(way: str, trials: list[tuple[Joint, JointPopulation]], crowd: JointPopulation):
     """Largest and summed errors of one way, against crowd and population."""
     for against in ("crowd drawn", "population"):
-        tally = Tally.of([
-            (joint, truth_of(actual if against == "crowd drawn" else crowd, joint.labels))
-            for joint, actual in trials
-        ])  # fmt: skip
+        tally = Tally.of(
+            [Beside.of(actual if against == "crowd drawn" else crowd, j) for j, actual in trials]
+        )
         largest, summed = 100 * tally.largest(), 100 * tally.absolute()
         yield {
             "other": way, "against": against, "largest": float(largest.mean()),

@@ -5,8 +5,8 @@ with the truth. Estimators live above this room and are called by the experiment
 variant is ten lines:
 
     survey = survey_of(x=bloom(f=0.5), y=bloom(f=0.5))
-    crowd = pair(zipf(), zipf())
     for rng in generators(seed=1, count=20):
+        crowd = pair(zipf(), zipf(), rng=rng)
         reports = simulate(survey, crowd.draw(10_000, rng), rng=rng)
         found = deniable.associate(survey, reports, ["x", "y"], candidates=crowd.values, top=5)
         print(abs(found.table - truth_of(crowd, found.labels)).sum())
@@ -20,10 +20,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from deniable.errors import InputError
-from deniable.simulation.populations import JointPopulation, Weights, correlated
+from deniable.simulation.populations import (
+    JointPopulation,
+    Weights,
+    correlated,
+    random_strings,
+)
 from deniable.survey import Survey
 
 Floats = NDArray[np.float64]
@@ -79,10 +84,19 @@ def survey_of(**questions: Mapping[str, Any]) -> Survey:
     return Survey.from_toml("\n".join(lines))
 
 
-def pair(x: Weights, y: Weights, *, strength: float = 0.0) -> JointPopulation:
-    """Two variables, x and y, with these weights: independent, or correlated by `strength`."""
+def pair(
+    x: Weights, y: Weights, *, strength: float = 0.0, rng: np.random.Generator | None = None
+) -> JointPopulation:
+    """Two variables, x and y, with these weights: independent, or correlated by `strength`.
+
+    Values are x000, x001 … and y000 …; with `rng`, random strings instead. Equal strings collide in
+    equal bits, so trials whose errors are averaged should each draw their own.
+    """
     values = {
-        name: tuple(f"{name}{i:03d}" for i in range(len(w))) for name, w in (("x", x), ("y", y))
+        name: tuple(f"{name}{i:03d}" for i in range(len(w)))
+        if rng is None
+        else random_strings(len(w), 6, rng)
+        for name, w in (("x", x), ("y", y))
     }
     return JointPopulation(values, correlated(x, y, strength=strength))
 
@@ -103,7 +117,7 @@ def truth_of(population: JointPopulation, labels: Sequence[Sequence[str]]) -> Fl
 
 def _sorting(values: Sequence[Any], names: Sequence[str]) -> Floats:
     """0/1 matrix [names, values]: which values a label stands for."""
-    spoken = [{True: "yes", False: "no"}[v] if isinstance(v, bool) else str(v) for v in values]
+    spoken = [_spoken(value) for value in values]
     rest = [i for i, name in enumerate(names) if name not in spoken]
     if len(rest) > 1:
         raise InputError(f"expected one label for everything else, got {[names[i] for i in rest]}")
@@ -114,6 +128,11 @@ def _sorting(values: Sequence[Any], names: Sequence[str]) -> Floats:
         if row is not None:
             matrix[row, column] = 1.0
     return matrix
+
+
+def _spoken(value: Any) -> str:
+    """A value as results label it."""
+    return str(value) if not isinstance(value, bool) else "yes" if value else "no"
 
 
 def hellinger(truth: Mapping[str, float], found: Mapping[str, float]) -> float:
@@ -136,8 +155,47 @@ def hellinger(truth: Mapping[str, float], found: Mapping[str, float]) -> float:
 
 
 @dataclass(frozen=True, eq=False)
+class Beside:
+    """One trial's table beside the truth, its categories in the population's order.
+
+    estimate, truth, low, high, error : float64, one axis a question
+    """
+
+    estimate: Floats
+    truth: Floats
+    low: Floats
+    high: Floats
+    error: Floats
+
+    @staticmethod
+    def of(population: JointPopulation, found: Any) -> Beside:
+        """From a result with labels, table, low, high and standard_error.
+
+        Results list categories by estimated rank; in the population's order a cell stays the same
+        values over trials, and averages are not those of whatever came out largest.
+        """
+        orders = [
+            np.argsort(_places(values, names), kind="stable")
+            for values, names in zip(population.values.values(), found.labels, strict=True)
+        ]
+        truth = truth_of(population, found.labels)
+        arrays = (found.table, truth, found.low, found.high, found.standard_error)
+        return Beside(*(array[np.ix_(*orders)] for array in arrays))
+
+    def __getitem__(self, cells: Any) -> Beside:
+        """Part of the table."""
+        return Beside(*(getattr(self, name)[cells] for name in self.__dataclass_fields__))
+
+
+def _places(values: Sequence[Any], names: Sequence[str]) -> list[int]:
+    """Where each label's value stands in the population; the rest last."""
+    spoken = {_spoken(value): place for place, value in enumerate(values)}
+    return [spoken.get(name, len(spoken)) for name in names]
+
+
+@dataclass(frozen=True, eq=False)
 class Tally:
-    """Tables of many trials beside their truths: error, bias, coverage.
+    """Many trials' tables of one shape: error, bias, coverage.
 
     estimate, truth, low, high, error : float64[trials, cells]
     """
@@ -149,31 +207,32 @@ class Tally:
     error: Floats
 
     @staticmethod
-    def of(trials: Sequence[tuple[Any, ArrayLike]]) -> Tally:
-        """From (result with table, low, high and standard_error, true table) of every trial.
+    def of(trials: Sequence[Beside]) -> Tally:
+        """From trials whose tables have one shape; see `by_shape`."""
+        shapes = {trial.truth.shape for trial in trials}
+        if len(shapes) != 1:
+            raise InputError(f"expected tables of one shape, got {shapes or 'no trial'}")
+        names = Tally.__dataclass_fields__
+        return Tally(*(np.array([np.ravel(getattr(t, name)) for t in trials]) for name in names))
 
-        Trials must have tables of one size.
-        """
-        sizes = {np.shape(truth) for _, truth in trials}
-        if len(sizes) != 1:
-            raise InputError(f"expected tables of one shape, got {sizes or 'no trial'}")
-        names = ("table", "low", "high", "standard_error")
-        table, low, high, error = (
-            np.array([np.ravel(getattr(found, name)) for found, _ in trials]) for name in names
-        )
-        truth = np.array([np.ravel(t) for _, t in trials], np.float64)
-        return Tally(table, truth, low, high, error)
+    @staticmethod
+    def by_shape(trials: Sequence[Beside]) -> list[Tally]:
+        """One tally for every shape of table, the most common first: detection varies."""
+        groups: dict[tuple[int, ...], list[Beside]] = {}
+        for trial in trials:
+            groups.setdefault(trial.truth.shape, []).append(trial)
+        return [Tally.of(group) for group in sorted(groups.values(), key=len, reverse=True)]
 
-    def coverage(self, least: float = 3.0) -> tuple[float, int]:
-        """Share of true cells of at least this many standard errors within their intervals.
+    def hits(self, least: float = 3.0) -> tuple[int, int]:
+        """How many true cells of `least` standard errors or more lie in their intervals, and how
+        many there are.
 
-        Also the number of such cells. The truth is compared with the *average* standard error of
-        its cell, so that an interval which happens to be narrow does not choose itself.
+        The truth is compared with its cell's *average* standard error: standard errors grow with
+        estimates, and comparing with each trial's own would pick the low estimates.
         """
         large = self.truth >= least * self.error.mean(axis=0)
         inside = (self.low <= self.truth) & (self.truth <= self.high)
-        count = int(large.sum())
-        return (float(inside[large].mean()) if count else float("nan"), count)
+        return int(inside[large].sum()), int(large.sum())
 
     def bias(self) -> Floats:
         """Mean error of every cell."""
@@ -196,3 +255,11 @@ class Tally:
         """Standard deviation of the errors over the average standard error, by cell: 1 is right."""
         spread = (self.estimate - self.truth).std(axis=0, ddof=1)
         return np.asarray(spread / self.error.mean(axis=0))
+
+
+def coverage(trials: Sequence[Beside], least: float = 3.0) -> tuple[float, int]:
+    """Share of intervals that hold the truth, over true cells of `least` standard errors or more,
+    and the number of such cells."""
+    hits = [tally.hits(least) for tally in Tally.by_shape(trials)]
+    inside, count = (sum(column) for column in zip(*hits, strict=True)) if hits else (0, 0)
+    return (inside / count if count else float("nan"), count)
