@@ -101,6 +101,6 @@ if __name__ == "__main__":
     )  # fmt: skip
     sizes = {n: r for n, r in REPLICATIONS.items() if options.reports in (None, n)}
     if options.quick or options.replications:
-        sizes = {n: options.replications or 5 for n in sizes}
+        sizes = dict.fromkeys(sizes, options.replications or 5)
     settings = {} if options.fitted is None else {"fitted": options.fitted}
     run(sizes, options.seed, **settings).write(options.output)

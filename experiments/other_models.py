@@ -4,8 +4,8 @@
 
 Two independent variables of 100 categories, and two correlated ones (strength .3), k = 128, h = 2,
 64 cohorts, p = .25, q = .75; top five and Other. Three numbers, in points (per cent of all
-clients): `known`, the mean error of the summed cells without Other, ± its Monte-Carlo error; `bias`,
-the sum over cells of |mean error|, less what Monte-Carlo noise alone would make of it; and
+clients): `known`, the mean error of the summed cells without Other, ± its Monte-Carlo error;
+`bias`, the sum over cells of |mean error|, less what Monte-Carlo noise alone would make of it; and
 `summed`, the mean sum of absolute errors. `none` leaves Other out, so its table has fewer cells.
 
 HEADER_RESULT
@@ -87,8 +87,9 @@ def run(replications: int, seed: int) -> Record:
                 found = compare(weights, strength, f, 100_000, replications, seed)
                 for way, trials in found.items():
                     if len(trials) > 1:
-                        rows.append({"population": name, "f": f, "strength": strength,
-                                     "other": way, "trials": len(trials), **measured(trials)})  # fmt: skip
+                        setting = {"population": name, "f": f, "strength": strength}
+                        numbers = {"other": way, "trials": len(trials), **measured(trials)}
+                        rows.append(setting | numbers)
                 print(".", end="", flush=True)
     record.show("settings", rows, "Points, by population, f and strength")
     means = [

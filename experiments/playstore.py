@@ -3,8 +3,8 @@
     python experiments/playstore.py [--quick] [--seed 2] [-o FOLDER]     HEADER_TIME
     python experiments/draw.py FOLDER                                    its figure
 
-Basic RAPPOR, 30 bits and one bit, p = .25, q = .75, f = 0; N = 200,000 clients drawn from the counts
-of `deniable.simulation.play_store` (another sample than the paper's, which was not published).
+Basic RAPPOR, 30 bits and one bit, p = .25, q = .75, f = 0; N = 200,000 clients drawn from the
+counts of `deniable.simulation.play_store`, another sample than the paper's unpublished one.
 
 The paper: 95% intervals cover; T = 107.093 on 29 degrees of freedom, p = 6.9523e-11.
 HEADER_RESULT

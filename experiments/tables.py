@@ -63,10 +63,10 @@ def run(replications: int, seed: int) -> Record:
         "categories found, mean": float(np.mean(detected)), "least": min(detected),
         "most": max(detected),
     }], "Categories found by each marginal (paper: about 15)")  # fmt: skip
-    record.show("errors", [r for way in WAYS for r in errors(way, found[way], crowd)],
-                "Errors in points, mean over replications (paper's one table: .44 and 3.26)")  # fmt: skip
-    record.show("bias", [bias(way, found[way], crowd) for way in WAYS],
-                "25 cells of the top five: estimate regressed on truth (unbiased: slope 1, mean 0)")  # fmt: skip
+    rows = [row for way in WAYS for row in errors(way, found[way], crowd)]
+    record.show("errors", rows, "Errors in points, mean over replications (paper: .44 and 3.26)")
+    rows = [bias(way, found[way], crowd) for way in WAYS]
+    record.show("bias", rows, "Top 5 × 5: estimate regressed on truth (unbiased: slope 1, mean 0)")
     record.keep("cells", cells(found, crowd))
     return record
 

@@ -147,14 +147,14 @@ def test_a_record_is_written_with_what_made_it(
 ) -> None:
     record = Record("trial", 7, {"reports": 10})
     record.show("rows", [{"name": "x", "share": 0.25, "count": 12345}])
-    record.keep("points", [{"xy": np.array([1.0, 2.0]), "n": np.int64(3)}])
+    record.keep("points", [{"xy": np.array([1.0, 2.0]), "n": np.int64(3), "none": np.nan}])
     assert Record("trial", 7, {}).write(None) is None
     path = record.write(tmp_path / "new")
     assert path is not None
     data = json.loads(path.read_text())
     assert (data["seed"], data["version"]) == (7, deniable.__version__)
     assert data["parameters"] == {"reports": 10}
-    assert data["points"] == [{"xy": [1.0, 2.0], "n": 3}]
+    assert data["points"] == [{"xy": [1.0, 2.0], "n": 3, "none": None}]
     assert "x      0.25  12,345" in capsys.readouterr().out
 
 

@@ -6,6 +6,7 @@ A run writes data, a plot reads data, never both in one step.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-import deniable
 from deniable.errors import InputError
 
 Row = Mapping[str, Any]
@@ -101,18 +101,29 @@ class Record:
         print(f"\n{self.experiment}: seed {self.seed}, {seconds:.0f} s", flush=True)
         if folder is None:
             return None
+        # By name: the package itself names rooms above this one.
+        version = importlib.import_module("deniable").__version__
         data = {
-            "experiment": self.experiment, "version": deniable.__version__, "seed": self.seed,
-            "parameters": dict(self.parameters), "seconds": round(seconds, 1), **self.parts,
+            "experiment": self.experiment, "version": version, "seed": self.seed,
+            "parameters": _finite(self.parameters), "seconds": round(seconds, 1),
+            **_finite(self.parts),
         }  # fmt: skip
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.experiment}.json"
-        path.write_text(json.dumps(data, indent=1, default=_plain) + "\n")
+        path.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n")
         return path
 
 
-def _plain(value: Any) -> Any:
-    """numpy's numbers and arrays as JSON has them."""
+def _finite(value: Any) -> Any:
+    """The same as JSON has it: numpy's numbers as Python's, what is not a number as null."""
     if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    if value is None or isinstance(value, str | int | float):
+        return value
     raise InputError(f"expected numbers, texts and lists in a record, got {type(value).__name__}")
