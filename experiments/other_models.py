@@ -35,10 +35,12 @@ POPULATIONS = {
     "exponential": exponential(),
 }  # fmt: skip
 WAYS: dict[str, dict[str, Any]] = {
-    "mixture": {}, "fitted=30": {"fitted": 30}, "product": {"other": "product"},
+    "mixture": {}, "fitted=5": {"fitted": 5}, "fitted=30": {"fitted": 30},
+    "product": {"other": "product"},
     "none": {"other": False},
 }  # fmt: skip
 TOP = 5
+REPORTS = 50_000
 
 
 def compare(
@@ -78,13 +80,13 @@ def measured(trials: list[Beside]) -> dict[str, Any]:
 
 def run(replications: int, seed: int) -> Record:
     """Every population, f and strength; then means over them."""
-    parameters = {"top": TOP, "replications": replications, "reports": 100_000}
+    parameters = {"top": TOP, "replications": replications, "reports": REPORTS}
     record = Record("other_models", seed, parameters)
     rows: list[dict[str, Any]] = []
     for name, weights in POPULATIONS.items():
         for f in (0.0, 0.5):
             for strength in (0.0, 0.3):
-                found = compare(weights, strength, f, 100_000, replications, seed)
+                found = compare(weights, strength, f, REPORTS, replications, seed)
                 for way, trials in found.items():
                     if len(trials) > 1:
                         setting = {"population": name, "f": f, "strength": strength}

@@ -26,7 +26,7 @@ from deniable.simulation.trials import Beside, Tally, bloom, generators, pair, s
 
 REPORTS, TOP = 100_000, 5
 WAYS: dict[str, dict[str, Any]] = {
-    "mixture": {}, "mixture, fitted=30": {"fitted": 30}, "product": {"other": "product"},
+    "mixture": {}, "mixture, fitted=5": {"fitted": 5}, "product": {"other": "product"},
     "none": {"other": False},
 }  # fmt: skip
 

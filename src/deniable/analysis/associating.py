@@ -73,8 +73,9 @@ def associate(
     other : True or "mixture" models everything else by what the marginal saw of it, "product" by
         independent bits as the paper does; False leaves it out, which biases the table
     fitted : fit up to this many detected strings of each question, then add up those beyond `top`
-        into Other; with the mixture about twice `top` unless given. With fewer, intervals of cells with Other are
-        too narrow where questions are associated. Tests always refer to the table shown.
+        into Other; with the mixture about twice `top` unless given. With fewer, intervals of cells
+        with Other are too narrow where questions are associated. Tests always refer to the table
+        shown.
     nats, max_passes : stop when the table is certified to be this near the best, or give up
     shrink : also give point estimates shrunk towards independence, for weak signals; the
         generator splits reports into folds
