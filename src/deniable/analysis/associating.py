@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -33,7 +34,7 @@ from deniable.inference.association import (
     conditional_independence,
     mutual_independence,
 )
-from deniable.inference.collapse import choose_categories
+from deniable.inference.collapse import choose_categories, collapse_evidence, how_many_to_fit
 from deniable.inference.covariance import covariance
 from deniable.inference.effect import cramers_v
 from deniable.inference.em import Fit
@@ -43,6 +44,7 @@ from deniable.inference.other import NoOther, likelihood_with_other, mixture_oth
 from deniable.inference.shrink import shrunk
 from deniable.inference.solver import maximise_evidence
 from deniable.results import Covariance, Joint
+from deniable.results.association import AssociationTest
 from deniable.results.joint import Tests
 from deniable.survey import Question, Survey
 
@@ -71,7 +73,9 @@ def associate(
     other : True or "mixture" models everything else by what the marginal saw of it, "product" by
         independent bits as the paper does; False leaves it out, which biases the table
     fitted : fit up to this many detected strings of each question, then add up those beyond `top`
-        into Other: somewhat more accurate, slower
+        into Other; with the mixture about twice `top` unless given. With fewer, intervals of cells
+        with Other are too narrow where questions are associated. Tests always refer to the table
+        shown.
     nats, max_passes : stop when the table is certified to be this near the best, or give up
     shrink : also give point estimates shrunk towards independence, for weak signals; the
         generator splits reports into folds
@@ -84,9 +88,10 @@ def associate(
         raise InputError(f"candidates for {sorted(extra)}, which are not among {list(questions)}")
     executor = executor or default_executor()
     source = Source(reports, survey)
+    # The paper's model fits what is shown; so does leaving Other out.
+    fit_count = fitted or (_fit_count(asked, top) if other in (True, "mixture") else top)
     axes = [
-        _axis(q, given.get(q.name), source, top, other, fitted or top, alpha, executor)
-        for q in asked
+        _axis(q, given.get(q.name), source, top, other, fit_count, alpha, executor) for q in asked
     ]
     rows = list(executor.map(partial(_rows, axes), source.batches()))
     shards = [part for part in rows if len(part.strata)]
@@ -135,6 +140,11 @@ def associate_likelihoods(
         evidence, fit, strata, questions=names, labels=[tuple(x) for x in labels],
         groups=[np.arange(n) for n in shape], other=("",) * len(shape), log_scale=0.0, shrink=None,
     )  # fmt: skip
+
+
+def _fit_count(questions: Sequence[Question], top: int) -> int:
+    options = [len(candidates_of(q, None)) + 1 for q in questions if q.kind != "string"]
+    return how_many_to_fit(top, len(questions) - len(options), prod(options))
 
 
 # --- one question ------------------------------------------------------------------------------
@@ -271,12 +281,7 @@ def _joint(
         found = shrunk(shards, evidence.shape, rng=shrink, executor=evidence.executor)
         point = Covariance(found.fit.table, np.zeros_like(whole.matrix)).collapsed(groups).table
         strength = found.strength
-    tests = Tests(
-        lambda method: association_test(evidence, method=method, fit=fit, strata=strata),
-        lambda: cramers_v(evidence, whole),
-        lambda: mutual_independence(evidence, fit=fit),
-        lambda pair: conditional_independence(evidence, pair=pair, fit=fit),
-    )
+    tests = Tests(*_tests(evidence, fit, whole, groups, strata))
     return Joint(
         questions=questions, labels=tuple(labels), table=shown.table,
         standard_error=shown.standard_errors, low=intervals.low, high=intervals.high,
@@ -285,6 +290,35 @@ def _joint(
         converged=fit.converged, reports=int(evidence.weight), other=other, shrunk=point,
         shrinkage=strength, tests=tests,
     )  # fmt: skip
+
+
+def _tests(
+    evidence: Evidence,
+    fit: Fit,
+    whole: Covariance,
+    groups: Sequence[NDArray[np.intp]],
+    strata: NDArray[np.integer[Any]] | None,
+) -> tuple[Any, ...]:
+    """What `Tests` holds: all about the categories that are shown, made when first asked for."""
+
+    @cache
+    def shown() -> tuple[Evidence, Fit | None]:
+        collapsed = collapse_evidence(evidence, fit.table, groups)
+        return collapsed, fit if collapsed is evidence else None
+
+    def association(method: str) -> AssociationTest:
+        about, its_fit = shown()
+        return association_test(about, method=method, fit=its_fit, strata=strata)
+
+    def mutual() -> AssociationTest:
+        about, its_fit = shown()
+        return mutual_independence(about, fit=its_fit)
+
+    def conditional(pair: tuple[int, int]) -> AssociationTest:
+        about, its_fit = shown()
+        return conditional_independence(about, pair=pair, fit=its_fit)
+
+    return association, lambda: cramers_v(evidence, whole, groups=groups), mutual, conditional
 
 
 def _with(joint: Joint, **changes: Any) -> Joint:

@@ -9,9 +9,11 @@ variance 2 tr((WS)²) + 4 δᵀWSWδ. The estimate is Q − tr(WS), and the inte
 Q does not contradict.
 """
 
+from collections.abc import Sequence
 from math import sqrt
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import ndtri
 
 from deniable.compute.executor import one_blas_thread
@@ -21,18 +23,36 @@ from deniable.results.association import EffectSize
 from deniable.results.covariance import Covariance
 
 
-def cramers_v(evidence: Evidence, covariance: Covariance, *, level: float = 0.95) -> EffectSize:
-    """Estimate Cramér's V of two variables from their fitted table and its covariance."""
+def cramers_v(
+    evidence: Evidence,
+    covariance: Covariance,
+    *,
+    groups: Sequence[npt.ArrayLike] | None = None,
+    level: float = 0.95,
+) -> EffectSize:
+    """Estimate Cramér's V of two variables from their fitted table and its covariance.
+
+    groups : V of the table in which categories are added up; see `Covariance.collapsed`.
+    """
     with one_blas_thread():
-        return _cramers_v(evidence, covariance, level)
+        return _cramers_v(evidence, covariance, groups, level)
 
 
-def _cramers_v(evidence: Evidence, covariance: Covariance, level: float) -> EffectSize:
+def _cramers_v(
+    evidence: Evidence,
+    covariance: Covariance,
+    groups: Sequence[npt.ArrayLike] | None,
+    level: float,
+) -> EffectSize:
     table = covariance.table
+    score = evidence.weight * (evidence.evaluate(table.reshape(evidence.folded)).gradient - 1.0)
+    free = table + (covariance.matrix @ score.ravel()).reshape(table.shape)
+    if groups is not None:
+        free = Covariance(free, covariance.matrix).collapsed(groups).table
+        covariance = covariance.collapsed(groups)
+        table = covariance.table
     if table.ndim != 2 or min(table.shape) < 2:
         raise InputError(f"two variables of two or more categories needed, got {table.shape}")
-    score = evidence.weight * (evidence.evaluate(table).gradient - 1.0)
-    free = table + (covariance.matrix @ score.ravel()).reshape(table.shape)
     rows, columns = (np.maximum(table.sum(axis=side), 1.0 / evidence.weight) for side in (1, 0))
     weights = 1.0 / np.outer(rows, columns).ravel()
     excess = (free - np.outer(free.sum(axis=1), free.sum(axis=0))).ravel()

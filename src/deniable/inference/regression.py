@@ -12,6 +12,7 @@ estimates.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -19,12 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from deniable.compute.executor import one_blas_thread
 from deniable.inference.channel import Channel
 from deniable.inference.counts import BitCounts
 from deniable.inference.design import Design
 
 Floats = NDArray[np.float64]
 Columns: TypeAlias = Any  # scipy.sparse.csc_matrix or float64[S * k, a]
+ONE_THREAD_BELOW = 1000
+"""Columns below which a factorisation runs on one thread."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,6 +192,14 @@ def invert_gram(gram: Floats, uncentred: Floats) -> tuple[Floats, NDArray[np.boo
     size = gram.shape[0]
     if size == 0:
         return gram, np.zeros(0, dtype=bool), 0
+    # Threads cost more than they bring: 100 columns took 80 ms on two of them, beside other work,
+    # and 1 ms on one.
+    with one_blas_thread() if size < ONE_THREAD_BELOW else nullcontext():
+        return _inverted(gram, uncentred)
+
+
+def _inverted(gram: Floats, uncentred: Floats) -> tuple[Floats, NDArray[np.bool_], int]:
+    size = gram.shape[0]
     present = gram.diagonal() > 1e-9 * uncentred
     scale = np.where(present, 1.0 / np.sqrt(np.where(present, gram.diagonal(), 1.0)), 0.0)
     unit = gram * scale[:, None] * scale

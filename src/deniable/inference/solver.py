@@ -213,7 +213,9 @@ class _Climb:
     def _sampled_curvature(self, table: Floats, now: Evaluation) -> Floats:
         """Curvature of f at `table`, from a fresh sample.
 
-        By the third sample the table hardly moves any more, and the samples are averaged.
+        Near the optimum, where the table hardly moves any more, samples are averaged. Not before:
+        a cell that one report holds up is curved a thousand times as much where it is still near 0,
+        and an average with that would keep it there.
         """
         few = self.evidence.sample(self._sample_size(), self._rng)
         curvature = information(few, table) * (self.evidence.weight / few.weight / self.weight)
@@ -222,7 +224,9 @@ class _Climb:
             curvature[diagonal] += (self.pseudo / table**2).ravel() / self.weight
         if few is not self.evidence:
             self._builds += 1
-            if self._builds > 2 and self._previous is not None:
+            if certified_gap(now, self.weight) > table.size:
+                self._builds = 0
+            elif self._builds > 2 and self._previous is not None:
                 curvature += (self._builds - 2) * self._previous
                 curvature /= self._builds - 1
             self._previous = curvature

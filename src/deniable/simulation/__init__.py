@@ -2,6 +2,7 @@
 
 from deniable.simulation.coded import Coded
 from deniable.simulation.crowd import Crowd, simulate, simulate_days, simulate_stream
+from deniable.simulation.play_store import play_store
 from deniable.simulation.populations import (
     JointPopulation,
     Population,
@@ -30,6 +31,7 @@ __all__ = [
     "from_csv",
     "from_spec",
     "geometric",
+    "play_store",
     "power",
     "random_strings",
     "simulate",

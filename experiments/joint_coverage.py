@@ -1,0 +1,106 @@
+"""Do 95% intervals of joint tables with Other cover, and are estimates right on average?
+
+    python experiments/joint_coverage.py [--quick] [--seed 4] [-o FOLDER]      HEADER_TIME
+    python experiments/joint_coverage.py --reports 1000000 --fitted 30         one N, other settings
+
+Two variables of 100 categories, independent or correlated, k = 128, h = 2, 64 cohorts, p = .25,
+q = .75; top five (step: eight, all that differ from the rest) and Other. Coverage is counted over
+true cells of three standard errors or more, `known` over those without Other, `with Other` over
+the rest. `spread` is the standard deviation of errors over the standard error, `off` the number of
+cells, of those seen in most trials, whose mean is off by more than 2% and by more than three
+Monte-Carlo errors. Trials in which nothing is detected have no table and are left out.
+
+HEADER_RESULT
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import deniable
+from deniable.errors import InputError
+from deniable.simulation import power, simulate, step, zipf
+from deniable.simulation.records import Record, arguments
+from deniable.simulation.trials import (
+    Beside,
+    Tally,
+    bloom,
+    coverage,
+    generators,
+    pair,
+    survey_of,
+)
+
+POPULATIONS = {"zipf": (zipf(), 5), "i^20": (power(), 5), "step": (step(), 8)}
+REPLICATIONS = {10_000: 100, 100_000: 60, 1_000_000: 10}
+
+
+def tables(
+    name: str, strength: float, f: float, reports: int, replications: int, seed: int, **more: Any
+) -> list[Beside]:
+    """The trials of one setting in which something was detected."""
+    weights, top = POPULATIONS[name]
+    survey = survey_of(x=bloom(f=f), y=bloom(f=f))
+    found = []
+    for rng in generators(seed, replications):
+        crowd = pair(weights, weights, strength=strength, rng=rng)
+        batch = simulate(survey, crowd.draw(reports, rng), rng=rng)
+        try:
+            joint = deniable.associate(
+                survey, batch, ["x", "y"], candidates=crowd.values, top=top, **more
+            )
+        except InputError:
+            continue
+        found.append(Beside.of(crowd, joint))
+    return found
+
+
+def measured(trials: list[Beside]) -> dict[str, Any]:
+    """One line's numbers."""
+    known = [trial[:-1, :-1] for trial in trials]
+    # Other's row and Other's column, the corner once.
+    rest = [part for t in trials for part in (t[-1:, :], t[:-1, -1:])]
+    tally = Tally.by_shape(trials)[0]
+    large = tally.truth.mean(axis=0) >= 3 * tally.error.mean(axis=0)
+    bias, error = np.abs(tally.bias()), tally.bias_error()
+    off = large & (bias > 0.02 * tally.truth.mean(axis=0)) & (bias > 3 * error)
+    inside, count = coverage(known)
+    inside_rest, count_rest = coverage(rest)
+    return {
+        "trials": len(trials), "cells": count + count_rest, "known": inside,
+        "with Other": inside_rest, "all": coverage(trials)[0],
+        "spread": float(np.median(tally.spread_ratio()[large])) if large.any() else float("nan"),
+        "off": int(off.sum()),
+    }  # fmt: skip
+
+
+def run(sizes: dict[int, int], seed: int, **more: Any) -> Record:
+    """Every population, strength and f, for these numbers of reports and replications."""
+    record = Record("joint_coverage", seed, {"replications": sizes, **more})
+    rows = []
+    for reports, replications in sizes.items():
+        for name in POPULATIONS:
+            for f in (0.0, 0.5):
+                for strength in (0.0, 0.3):
+                    found = tables(name, strength, f, reports, replications, seed, **more)
+                    if len(found) > 1:
+                        rows.append({"N": reports, "population": name, "f": f,
+                                     "strength": strength, **measured(found)})  # fmt: skip
+                    print(".", end="", flush=True)
+    record.show("coverage", rows, "Coverage of 95% intervals")
+    return record
+
+
+if __name__ == "__main__":
+    options = arguments(
+        __doc__, seed=4, reports={"type": int, "help": "this N only"},
+        fitted={"type": int, "help": "as in associate"},
+        replications={"type": int},
+    )  # fmt: skip
+    sizes = {n: r for n, r in REPLICATIONS.items() if options.reports in (None, n)}
+    if options.quick or options.replications:
+        sizes = dict.fromkeys(sizes, options.replications or 5)
+    settings = {} if options.fitted is None else {"fitted": options.fitted}
+    run(sizes, options.seed, **settings).write(options.output)
