@@ -1,0 +1,71 @@
+"""Candidate strings: as text, filtered by what the analyst knows, and tested on full strings.
+
+The full-string reports take no part in proposing a candidate, and their noise is independent of the
+gram reports' noise, so a candidate's test is honest however it was proposed, as long as every
+candidate that was looked at is counted: levels, one per candidate, sum to alpha (Bonferroni with
+weights that do not depend on the full-string reports).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.discovery.grams import Rows, full_design
+from deniable.errors import InputError
+from deniable.inference.counts import BitCounts
+from deniable.inference.marginal import estimate_marginal
+from deniable.protocols import NGrams
+
+Floats = NDArray[np.float64]
+Accept = str | Callable[[str], bool] | None
+
+
+def predicate(accept: Accept) -> Callable[[str], bool] | None:
+    """A regular expression (for the whole string) or a function as a function; None for all."""
+    if accept is None:
+        return None
+    if callable(accept):
+        return accept
+    try:
+        pattern = re.compile(accept)
+    except re.error as error:
+        raise InputError(f"accept is not a regular expression: {error}; got {accept!r}") from None
+    return lambda text: pattern.fullmatch(text) is not None
+
+
+def accepted(protocol: NGrams, rows: Rows, accept: Accept) -> NDArray[np.intp]:
+    """Which strings, uint8[C, M], the analyst's predicate accepts."""
+    keep = predicate(accept)
+    if keep is None:
+        return np.arange(len(rows))
+    text = protocol.alphabet.text
+    return np.array([i for i, row in enumerate(rows) if keep(text(row.tobytes()))], np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class Tested:
+    """Candidates after their test: p_value and standard_error float64[C], found bool[C]."""
+
+    p_value: Floats
+    standard_error: Floats
+    found: NDArray[np.bool_]
+
+
+def test_candidates(
+    protocol: NGrams, counts: BitCounts, rows: Rows, level: Floats, alpha: float
+) -> Tested:
+    """Test each string on the full-string reports at its own level.
+
+    rows : uint8[C, M], different strings; level : float64[C], what the p-value must not exceed
+    """
+    if len(rows) == 0:
+        none = np.zeros(0)
+        return Tested(none, none, np.zeros(0, bool))
+    found = estimate_marginal(counts, full_design(protocol, rows), alpha=alpha)
+    sure = found.identified & (found.p_value <= level)
+    return Tested(found.p_value, found.standard_error, sure)

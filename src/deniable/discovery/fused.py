@@ -1,0 +1,1 @@
+def read_fused(*a,**k): raise NotImplementedError
