@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from deniable.discovery.grams import Rows, full_design
 from deniable.errors import InputError
 from deniable.inference.counts import BitCounts
 from deniable.inference.marginal import estimate_marginal
+from deniable.mechanisms import Bloom
 from deniable.protocols import NGrams
 
 Floats = NDArray[np.float64]
@@ -45,6 +47,17 @@ def accepted(protocol: NGrams, rows: Rows, accept: Accept) -> NDArray[np.intp]:
         return np.arange(len(rows))
     text = protocol.alphabet.text
     return np.array([i for i, row in enumerate(rows) if keep(text(row.tobytes()))], np.intp)
+
+
+def string_noise(protocol: NGrams, reports: int) -> float:
+    """Standard error of a rare string's frequency from the full-string reports.
+
+    sqrt(p(1-p)/h) / (q-p) / sqrt(N), without the little that shared bits add.
+    """
+    mechanism = protocol.full
+    assert isinstance(mechanism, Bloom)
+    p, q = float(mechanism.noise.p_star), float(mechanism.noise.q_star)
+    return sqrt(p * (1 - p) / mechanism.hashes / reports) / abs(q - p)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from scipy import stats
 from deniable.analysis.decoding import provenance
 from deniable.analysis.source import Source
 from deniable.compute.executor import Executor
-from deniable.discovery.candidates import Accept, predicate
+from deniable.discovery.candidates import Accept, predicate, string_noise
 from deniable.discovery.grams import full_design
 from deniable.discovery.fused import read_fused
 from deniable.discovery.paper import read_paper
@@ -82,9 +82,7 @@ def _account(evidence: Evidence, found: Found, alpha: float, reading: str) -> Di
     text = protocol.alphabet.text
     fitted = estimate_marginal(counts, full_design(protocol, found.rows), alpha=alpha)
     order = np.argsort(-np.nan_to_num(fitted.estimate), kind="stable")
-    # The typical noise of one string more, beside those found.
-    probe = full_design(protocol, np.full((1, protocol.max_length), PAD, np.uint8))
-    noise = float(estimate_marginal(counts, probe, alpha=alpha).standard_error[0])
+    noise = string_noise(protocol, evidence.reports)
     total = float(np.nansum(fitted.estimate))
     spread = float(np.sqrt(np.sum(fitted.standard_error[np.isfinite(fitted.estimate)] ** 2)))
     asked = evidence.source.survey.question(evidence.question)
