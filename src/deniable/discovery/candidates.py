@@ -15,11 +15,14 @@ from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from deniable.discovery.grams import Rows, full_design
 from deniable.errors import InputError
 from deniable.inference.counts import BitCounts
-from deniable.inference.marginal import estimate_marginal
+from deniable.inference.multiplicity import upper_tail
+from deniable.inference.regression import BitTable, fit_columns
+from deniable.inference.scan import scan_candidates
 from deniable.mechanisms import Bloom
 from deniable.protocols import NGrams
 
@@ -70,15 +73,21 @@ class Tested:
 
 
 def test_candidates(
-    protocol: NGrams, counts: BitCounts, rows: Rows, level: Floats, alpha: float
+    protocol: NGrams, counts: BitCounts, rows: Rows, level: Floats, known: int = 0
 ) -> Tested:
     """Test each string on the full-string reports at its own level.
 
-    rows : uint8[C, M], different strings; level : float64[C], what the p-value must not exceed
+    rows : uint8[C, M], different strings, of which the first `known` are taken as there: the
+    others are tested on the residual of a fit of these. level : float64[C], what each p-value must
+    not exceed.
     """
     if len(rows) == 0:
         none = np.zeros(0)
         return Tested(none, none, np.zeros(0, bool))
-    found = estimate_marginal(counts, full_design(protocol, rows), alpha=alpha)
-    sure = found.identified & (found.p_value <= level)
-    return Tested(found.p_value, found.standard_error, sure)
+    design = full_design(protocol, rows)
+    table = BitTable.of(counts, design, True)
+    active = np.arange(known, dtype=np.intp)
+    fit = fit_columns(table, design.indicator(active))
+    scan = scan_candidates(table, design, active, fit, float(norm.isf(level[level > 0].min(initial=0.05))))
+    p_value = np.where(scan.identified, upper_tail(scan.test, scan.skewness), 1.0)
+    return Tested(p_value, np.sqrt(scan.variance), p_value <= level)

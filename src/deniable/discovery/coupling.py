@@ -34,7 +34,8 @@ Pair = tuple[int, int]
 class Scorer:
     """Factors of one position's grams.
 
-    positions : int32[S, A, h]; one, zero : float32[S, k + 1]; gain : float32[S, A], mean of u^2
+    positions : int32[S, A, h]; one, zero : float32[S, k + 1]; gain : float32[S, A], mean of u^2;
+    on, off : float64[S, k + 1], mean factor of a bit that the reported gram sets, or does not
     """
 
     position: Position
@@ -42,6 +43,8 @@ class Scorer:
     one: Single
     zero: Single
     gain: Single
+    on: Floats
+    off: Floats
 
     @classmethod
     def of(cls, position: Position, grams: NDArray[np.intp]) -> Scorer:
@@ -52,7 +55,7 @@ class Scorer:
         margin = 0.02 * (high - low)
         mu = np.clip(position.counts.ones / total, low - margin, high - margin)
         mu = np.clip(mu, 1e-6, 1 - 1e-6)
-        q = design.q[:, None]
+        p, q = design.p[:, None], design.q[:, None]
         spread = (q - mu) ** 2 / (mu * (1 - mu))
         ordered, distinct = distinct_first(design.positions)
         rank = np.arange(design.hashes)
@@ -61,8 +64,27 @@ class Scorer:
         gain = np.prod(_gathered(padded, positions), axis=2) - 1
         return cls(
             position, positions, _padded(q / mu), _padded((1 - q) / (1 - mu)),
-            gain.astype(np.float32),
+            gain.astype(np.float32), padded,
+            np.pad(1 + (p - mu) * (q - mu) / (mu * (1 - mu)), ((0, 0), (0, 1))),
         )  # fmt: skip
+
+    def response(self, bits: NDArray[np.int32]) -> Floats:
+        """Mean of u / G over the cohorts where the reported gram sets these bits, float64[A, F].
+
+        bits : int32[cohorts, F, h]. 1 for the gram itself; what shared bits make of the others.
+        """
+        kinds = self.one.shape[0] // bits.shape[0]
+        where = np.concatenate([bits] * kinds)
+        weight = self.position.counts.total.astype(np.float64)
+        out = np.zeros((self.positions.shape[1], bits.shape[1]))
+        for s in np.flatnonzero(weight):
+            lift = np.repeat(self.off[s][None, :], bits.shape[1], axis=0)
+            np.put_along_axis(lift, where[s], np.take(self.on[s], where[s]), axis=1)
+            lift[:, -1] = 1.0
+            factor = lift[:, self.positions[s]].prod(axis=2) - 1.0
+            out += weight[s] * factor.T
+        scale = weight @ self.gain
+        return np.asarray(out / np.maximum(scale, 1e-9)[:, None])
 
     def excess(
         self,
@@ -82,10 +104,21 @@ class Scorer:
 
 @dataclass(frozen=True, eq=False)
 class Coupling:
-    """excess, information : float64[A, B] of two positions' grams; its variance is 1/information"""
+    """Of two positions' grams: excess, information : float64[A, B], its variance is 1/information;
+    left, right : float64[A] and [B], means of u / G, which the excess leaves out"""
 
     excess: Floats
     information: Floats
+    left: Floats
+    right: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Coupled:
+    """All pairs, and what is needed to say what a known string adds to each."""
+
+    scorers: tuple[Scorer, ...]
+    pairs: dict[Pair, Coupling]
 
 
 @dataclass(eq=False)
@@ -116,7 +149,7 @@ class Sums:
 Key = tuple[Pair, Pair]
 
 
-def couple(evidence: Evidence, chosen: Sequence[NDArray[np.intp]]) -> dict[Pair, Coupling]:
+def couple(evidence: Evidence, chosen: Sequence[NDArray[np.intp]]) -> Coupled:
     """Excess of every two positions, for the chosen grams of each."""
     scorers = [Scorer.of(p, c) for p, c in zip(evidence.positions, chosen, strict=True)]
     sums: dict[Key, Sums] = {}
@@ -128,17 +161,28 @@ def couple(evidence: Evidence, chosen: Sequence[NDArray[np.intp]]) -> dict[Pair,
             else:
                 sums[key] = more
     result: dict[Pair, Coupling] = {}
-    for ((g, h), (i, j)), added in sums.items():
+    for pair in sorted({pair for pair, _ in sums}):
+        result[pair] = _coupled(scorers, pair, {k[1]: v for k, v in sums.items() if k[0] == pair})
+    return Coupled(tuple(scorers), result)
+
+
+def _coupled(scorers: Sequence[Scorer], pair: Pair, sums: dict[Pair, Sums]) -> Coupling:
+    """Add up the parts' sums of one pair of positions, and scale them."""
+    g, h = pair
+    score: Any = 0.0
+    information: Any = 0.0
+    means, gains = [0.0, 0.0], [0.0, 0.0]
+    for (i, j), added in sums.items():
         left = _stratum_gain(scorers[g], i, len(added.count))
         right = _stratum_gain(scorers[h], j, len(added.count))
-        information = (left * added.count[:, None]).T @ right
-        score = added.centred()
-        if (g, h) in result:
-            before = result[g, h]
-            score += before.excess * before.information
-            information += before.information
-        result[g, h] = Coupling(score / np.maximum(information, 1e-9), information)
-    return result
+        information = information + (left * added.count[:, None]).T @ right
+        score = score + added.centred()
+        for side, (total, gain) in enumerate(((added.left, left), (added.right, right))):
+            means[side] = means[side] + total.sum(axis=0)
+            gains[side] = gains[side] + added.count @ gain
+    information = np.maximum(information, 1e-9)
+    left, right = (np.asarray(m / np.maximum(v, 1e-9)) for m, v in zip(means, gains, strict=True))
+    return Coupling(score / information, information, left, right)
 
 
 def _batch(question: str, scorers: Sequence[Scorer], batch: ReportBatch) -> dict[Key, Sums]:

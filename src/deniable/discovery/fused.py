@@ -21,16 +21,19 @@ from numpy.typing import NDArray
 
 from deniable.discovery.beam import Beam, search
 from deniable.discovery.candidates import Accept, accepted, string_noise, test_candidates
-from deniable.discovery.coupling import Coupling, Pair, couple
-from deniable.discovery.grams import Rows, assemble, compatible, full_design
+from deniable.discovery.coupling import Coupled, Pair, couple
+from deniable.discovery.grams import Rows, assemble, compatible, full_design, row_bits
 from deniable.discovery.reports import Evidence, Found
 from deniable.inference.marginal import estimate_marginal
+from deniable.protocols.base import Slot
 
 Floats = NDArray[np.float64]
-CELLS = 10_000_000
+CELLS = 4_000_000
 """Bounds the grams of a position, through the number of pairs of grams."""
+MOST = 512
 WIDTH = 100_000
 STEP = 2**0.5
+MODEL_ERROR = 0.03
 LIGHTEST = 3.5
 """Strings lighter than this many standard errors of the full-string test are not looked for."""
 
@@ -43,8 +46,10 @@ class Tables:
     looked_at: tuple[int, ...]
     estimate: tuple[Floats, ...]
     error: tuple[Floats, ...]
-    coupling: dict[Pair, Coupling]
+    coupled: Coupled
     fits: dict[Pair, NDArray[np.bool_]]
+    slots: tuple[Slot, ...]
+    starts: tuple[int, ...]
 
 
 def read_fused(evidence: Evidence, *, accept: Accept, alpha: float) -> Found:
@@ -61,7 +66,7 @@ def read_fused(evidence: Evidence, *, accept: Accept, alpha: float) -> Found:
     tested_in_all, dropped, mildest = 0, False, share
     for f in levels:
         with log.stage(f"pass at {f:.4f}") as stage:
-            beam = _pass(tables, rows, _weights(evidence, rows), f)
+            beam = _pass(tables, rows, *_weights(evidence, rows), f)
             strings = assemble(
                 protocol, [g[beam.chosen[:, i]] for i, g in enumerate(tables.grams)]
             )
@@ -71,7 +76,7 @@ def read_fused(evidence: Evidence, *, accept: Accept, alpha: float) -> Found:
             everything = np.concatenate([rows, strings[new]])
             levels_all = np.concatenate([np.zeros(len(rows)), at])
             tested = test_candidates(
-                protocol, evidence.tallies.full, everything, levels_all, alpha
+                protocol, evidence.tallies.full, everything, levels_all, len(rows)
             )
             sure = np.flatnonzero(tested.found[len(rows) :])
             stage.count(len(sure), len(new))
@@ -93,12 +98,12 @@ def read_fused(evidence: Evidence, *, accept: Accept, alpha: float) -> Found:
 def _tables(evidence: Evidence) -> Tables:
     protocol = evidence.protocol
     pairs = protocol.positions * (protocol.positions - 1) // 2
-    most = max(64, int((CELLS / pairs) ** 0.5))
+    most = min(MOST, max(64, int((CELLS / pairs) ** 0.5)))
     chosen = []
     for position in evidence.positions:
         known = np.flatnonzero(position.marginal.identified)
         chosen.append(known[:most])
-    coupling = couple(evidence, chosen)
+    coupled = couple(evidence, chosen)
     grams = tuple(p.grams[c] for p, c in zip(evidence.positions, chosen, strict=True))
     return Tables(
         grams,
@@ -107,8 +112,10 @@ def _tables(evidence: Evidence) -> Tables:
         tuple(
             p.marginal.standard_error[c] for p, c in zip(evidence.positions, chosen, strict=True)
         ),
-        coupling,
-        {(g, h): compatible(protocol, g, h, grams[g], grams[h]) for g, h in coupling},
+        coupled,
+        {(g, h): compatible(protocol, g, h, grams[g], grams[h]) for g, h in coupled.pairs},
+        protocol.parts[1].slots,
+        tuple(protocol.start(g) for g in range(protocol.positions)),
     )
 
 
@@ -120,15 +127,17 @@ def _frequencies(evidence: Evidence, tables: Tables) -> list[float]:
     return [lightest * STEP**i for i in range(count - 1, -1, -1)]
 
 
-def _weights(evidence: Evidence, rows: Rows) -> Floats:
-    """Frequencies of the strings found so far."""
+def _weights(evidence: Evidence, rows: Rows) -> tuple[Floats, Floats]:
+    """Frequencies of the strings found so far, and their variances."""
     if len(rows) == 0:
-        return np.empty(0)
+        return np.empty(0), np.empty(0)
     found = estimate_marginal(evidence.tallies.full, full_design(evidence.protocol, rows))
-    return np.clip(np.nan_to_num(found.estimate), 0.0, 1.0)
+    weights = np.clip(np.nan_to_num(found.estimate), 0.0, 1.0)
+    # What a string adds to a pair is a model's mean: a few per cent off.
+    return weights, found.standard_error**2 + (MODEL_ERROR * weights) ** 2
 
 
-def _pass(tables: Tables, rows: Rows, weights: Floats, f: float) -> Beam:
+def _pass(tables: Tables, rows: Rows, weights: Floats, variance: Floats, f: float) -> Beam:
     """Search for strings of frequency f beside those found."""
     left = max(1.0 - float(weights.sum()), 2 * f, 0.02)
     places = _places(tables, rows)
@@ -142,27 +151,39 @@ def _pass(tables: Tables, rows: Rows, weights: Floats, f: float) -> Beam:
         odds = np.log(tables.looked_at[g] * f / left) - (f * free - f * f / 2) / error**2
         holds = np.log(np.maximum(free / f, 1.0)) + np.log(f / left) - np.logaddexp(0.0, odds)
         prior.append(holds.astype(np.float32))
+    seen = [
+        scorer.response(row_bits(slot.mechanism, _grams_of(tables, rows, g)))
+        for g, (scorer, slot) in enumerate(zip(tables.coupled.scorers, tables.slots, strict=True))
+    ]
     gain = {}
-    for (g, h), c in tables.coupling.items():
-        together = np.outer(np.maximum(tables.estimate[g], 0), np.maximum(tables.estimate[h], 0))
-        both = (places[g] >= 0) & (places[h] >= 0)
-        np.subtract.at(together, (places[g][both], places[h][both]), weights[both])
-        excess = c.excess + together - np.outer(rest[g], rest[h]) / left
+    for (g, h), c in tables.coupled.pairs.items():
+        # E excess = sum over strings of f C_g C_h less the product of means: what strings found
+        # explain, shared bits included, goes, and so does independence of the rest.
+        known = (seen[g] * weights) @ seen[h].T
+        rest_left, rest_right = c.left - seen[g] @ weights, c.right - seen[h] @ weights
+        excess = c.excess - known + np.outer(c.left, c.right)
+        excess -= np.outer(rest_left, rest_right) / left
+        doubt = (seen[g] ** 2 * variance) @ (seen[h] ** 2).T
+        information = 1.0 / (1.0 / c.information + doubt)
         share = [1.0 - np.minimum(r / left, 0.98) for r in (rest[g], rest[h])]
         effect = f * np.outer(*share)
-        nats = (effect * excess - effect**2 / 2) * c.information
+        nats = (effect * excess - effect**2 / 2) * information
         gain[g, h] = np.where(tables.fits[g, h], nats, -np.inf).astype(np.float32)
     return search(prior, gain, WIDTH)
 
 
+def _grams_of(tables: Tables, rows: Rows, g: int) -> Rows:
+    """The strings' grams at one position."""
+    start, n = tables.starts[g], tables.grams[0].shape[1]
+    return rows[:, start : start + n]
+
+
 def _places(tables: Tables, rows: Rows) -> list[NDArray[np.intp]]:
     """Where each string's grams stand among those kept at each position; -1 where not."""
-    found, n = [], tables.grams[0].shape[1]
-    overlap = rows.shape[1] != n * len(tables.grams)
+    found = []
     for g, grams in enumerate(tables.grams):
         index = {gram.tobytes(): i for i, gram in enumerate(grams)}
-        start = g if overlap else g * n
-        keys = [row[start : start + n].tobytes() for row in rows]
+        keys = [gram.tobytes() for gram in _grams_of(tables, rows, g)]
         found.append(np.array([index.get(k, -1) for k in keys], np.intp))
     return found
 
