@@ -72,9 +72,7 @@ class Tested:
     found: NDArray[np.bool_]
 
 
-def test_candidates(
-    protocol: NGrams, counts: BitCounts, rows: Rows, level: Floats, known: int = 0
-) -> Tested:
+def judge(protocol: NGrams, counts: BitCounts, rows: Rows, level: Floats, known: int = 0) -> Tested:
     """Test each string on the full-string reports at its own level.
 
     rows : uint8[C, M], different strings, of which the first `known` are taken as there: the
@@ -88,6 +86,8 @@ def test_candidates(
     table = BitTable.of(counts, design, True)
     active = np.arange(known, dtype=np.intp)
     fit = fit_columns(table, design.indicator(active))
-    scan = scan_candidates(table, design, active, fit, float(norm.isf(level[level > 0].min(initial=0.05))))
+    scan = scan_candidates(
+        table, design, active, fit, float(norm.isf(level[level > 0].min(initial=0.05)))
+    )
     p_value = np.where(scan.identified, upper_tail(scan.test, scan.skewness), 1.0)
     return Tested(p_value, np.sqrt(scan.variance), p_value <= level)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import InputError
+from deniable.formats.rappor import Graph
 from deniable.kernels.cliques import advance
 
 Indices = NDArray[np.int64]
@@ -87,9 +88,7 @@ class Cliques:
     complete_above: float
 
 
-def find_cliques(
-    graph: PartiteGraph, *, most: int = 1_000_000, seconds: float = 30.0
-) -> Cliques:
+def find_cliques(graph: PartiteGraph, *, most: int = 1_000_000, seconds: float = 30.0) -> Cliques:
     """All cliques, or the strongest `most` of them, or those found within `seconds`.
 
     >>> edges = np.array([[0, 1], [1, 2], [0, 2]])
@@ -115,6 +114,23 @@ def find_cliques(
     return Cliques(nodes[:most], evidence[:most], cut, reached)
 
 
+def graph_strings(graph: Graph, *, most: int, seconds: float) -> tuple[list[str], str]:
+    """The cliques of a graph file as strings, and why the search was cut, if it was.
+
+    Its edges have no weights: strings come in the order in which their last edge is listed.
+    """
+    grams = sorted({end for edge in graph.edges for end in edge})
+    number = {end: i for i, end in enumerate(grams)}
+    sizes = tuple(sum(g == part for g, _ in grams) for part in range(graph.partitions))
+    pairs = dict.fromkeys(tuple(sorted((number[a], number[b]))) for a, b in graph.edges)
+    edges = np.array(list(pairs), np.int64).reshape(-1, 2)
+    found = find_cliques(
+        PartiteGraph(sizes, edges, -np.arange(len(edges), dtype=np.float64)),
+        most=most, seconds=seconds,
+    )  # fmt: skip
+    return ["".join(grams[i][1] for i in row) for row in found.nodes.tolist()], found.cut
+
+
 def iterate_cliques(graph: PartiteGraph) -> Iterator[tuple[Indices, Floats, float]]:
     """Cliques some at a time: nodes int64[c, k], their evidence, and where the search stands.
 
@@ -122,7 +138,9 @@ def iterate_cliques(graph: PartiteGraph) -> Iterator[tuple[Indices, Floats, floa
     may be empty, so that the caller can look at the clock.
     """
     kept, edges = _pruned(graph)
-    sizes = np.array([np.count_nonzero(graph.partition[kept] == i) for i, _ in enumerate(graph.sizes)])
+    sizes = np.array(
+        [np.count_nonzero(graph.partition[kept] == i) for i, _ in enumerate(graph.sizes)]
+    )
     k = len(sizes)
     bounds = np.concatenate([[0], np.cumsum(-(-sizes // 64))]).astype(np.int64)
     words = int(bounds[-1])

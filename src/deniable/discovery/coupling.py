@@ -96,9 +96,7 @@ class Scorer:
         """u of some reports: float32[R, A]."""
         stratum = self.position.stratum(part, cohort[rows])
         out = np.empty((len(rows), self.positions.shape[1]), np.float32)
-        excess_rows(
-            bits, rows.astype(np.int64), stratum, self.positions, self.one, self.zero, out
-        )
+        excess_rows(bits, rows.astype(np.int64), stratum, self.positions, self.one, self.zero, out)
         return out
 
 
@@ -171,7 +169,8 @@ def _coupled(scorers: Sequence[Scorer], pair: Pair, sums: dict[Pair, Sums]) -> C
     g, h = pair
     score: Any = 0.0
     information: Any = 0.0
-    means, gains = [0.0, 0.0], [0.0, 0.0]
+    means: list[Any] = [0.0, 0.0]
+    gains: list[Any] = [0.0, 0.0]
     for (i, j), added in sums.items():
         left = _stratum_gain(scorers[g], i, len(added.count))
         right = _stratum_gain(scorers[h], j, len(added.count))
@@ -219,4 +218,3 @@ def _gathered(table: Floats, positions: NDArray[np.int32]) -> Floats:
 
 def _padded(table: Floats) -> Single:
     return np.pad(table, ((0, 0), (0, 1)), constant_values=1.0).astype(np.float32)
-

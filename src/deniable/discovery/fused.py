@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.discovery.beam import Beam, search
-from deniable.discovery.candidates import Accept, accepted, string_noise, test_candidates
+from deniable.discovery.candidates import Accept, accepted, judge, string_noise
+from deniable.discovery.characters import LEAST, Characters
 from deniable.discovery.coupling import Coupled, Pair, couple
 from deniable.discovery.grams import Rows, assemble, compatible, full_design, row_bits
 from deniable.discovery.reports import Evidence, Found
@@ -67,17 +68,13 @@ def read_fused(evidence: Evidence, *, accept: Accept, alpha: float) -> Found:
     for f in levels:
         with log.stage(f"pass at {f:.4f}") as stage:
             beam = _pass(tables, rows, *_weights(evidence, rows), f)
-            strings = assemble(
-                protocol, [g[beam.chosen[:, i]] for i, g in enumerate(tables.grams)]
-            )
+            strings = assemble(protocol, [g[beam.chosen[:, i]] for i, g in enumerate(tables.grams)])
             new = _unknown(strings, rows)
             new = new[accepted(protocol, strings[new], accept)]
             at = share / (np.arange(1, len(new) + 1) * np.sum(1 / np.arange(1, len(new) + 1)))
             everything = np.concatenate([rows, strings[new]])
             levels_all = np.concatenate([np.zeros(len(rows)), at])
-            tested = test_candidates(
-                protocol, evidence.tallies.full, everything, levels_all, len(rows)
-            )
+            tested = judge(protocol, evidence.tallies.full, everything, levels_all, len(rows))
             sure = np.flatnonzero(tested.found[len(rows) :])
             stage.count(len(sure), len(new))
             tested_in_all += len(new)
@@ -155,19 +152,22 @@ def _pass(tables: Tables, rows: Rows, weights: Floats, variance: Floats, f: floa
         scorer.response(row_bits(slot.mechanism, _grams_of(tables, rows, g)))
         for g, (scorer, slot) in enumerate(zip(tables.coupled.scorers, tables.slots, strict=True))
     ]
+    learnt = Characters(rows) if len(rows) >= LEAST else None
     gain = {}
     for (g, h), c in tables.coupled.pairs.items():
         # E excess = sum over strings of f C_g C_h less the product of means: what strings found
         # explain, shared bits included, goes, and so does independence of the rest.
-        known = (seen[g] * weights) @ seen[h].T
+        explained = (seen[g] * weights) @ seen[h].T
         rest_left, rest_right = c.left - seen[g] @ weights, c.right - seen[h] @ weights
-        excess = c.excess - known + np.outer(c.left, c.right)
+        excess = c.excess - explained + np.outer(c.left, c.right)
         excess -= np.outer(rest_left, rest_right) / left
         doubt = (seen[g] ** 2 * variance) @ (seen[h] ** 2).T
         information = 1.0 / (1.0 / c.information + doubt)
         share = [1.0 - np.minimum(r / left, 0.98) for r in (rest[g], rest[h])]
         effect = f * np.outer(*share)
         nats = (effect * excess - effect**2 / 2) * information
+        if learnt is not None and tables.starts[h] - tables.starts[g] == len(tables.grams[g][0]):
+            nats += learnt.follows(tables.grams[g], tables.grams[h])
         gain[g, h] = np.where(tables.fits[g, h], nats, -np.inf).astype(np.float32)
     return search(prior, gain, WIDTH)
 

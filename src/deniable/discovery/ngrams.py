@@ -15,10 +15,10 @@ from scipy import stats
 
 from deniable.analysis.decoding import provenance
 from deniable.analysis.source import Source
-from deniable.compute.executor import Executor
+from deniable.compute.executor import Executor, one_blas_thread
 from deniable.discovery.candidates import Accept, predicate, string_noise
-from deniable.discovery.grams import full_design
 from deniable.discovery.fused import read_fused
+from deniable.discovery.grams import full_design
 from deniable.discovery.paper import read_paper
 from deniable.discovery.positions import DECODED, Position, decode_position, tally
 from deniable.discovery.reports import Evidence, Found, Log
@@ -49,12 +49,14 @@ def discover_ngrams(
     if delta is not None and reading != "paper":
         raise InputError("delta is the pair threshold of reading='paper'; the other has none")
     predicate(accept)
-    evidence = _gathered(source, question, protocol, alpha, executor)
-    if reading == "paper":
-        found = read_paper(evidence, accept=accept, alpha=alpha, delta=delta)
-    else:
-        found = read_fused(evidence, accept=accept, alpha=alpha)
-    return _account(evidence, found, alpha, reading or "fused")
+    # Beside busy threads, small matrix products on several BLAS threads are slow.
+    with one_blas_thread():
+        evidence = _gathered(source, question, protocol, alpha, executor)
+        if reading == "paper":
+            found = read_paper(evidence, accept=accept, alpha=alpha, delta=delta)
+        else:
+            found = read_fused(evidence, accept=accept, alpha=alpha)
+        return _account(evidence, found, alpha, reading or "fused")
 
 
 def _gathered(

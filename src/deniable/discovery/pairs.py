@@ -1,7 +1,7 @@
 """Steps 4 to 6 of the paper's protocol: which grams stand together.
 
 Reports are grouped by pairs of positions. Each group's joint distribution over the significant
-grams and Other is fitted by maximum likelihood, and pairs more frequent than delta become edges.
+grams and Other is fitted by EM, and pairs more frequent than delta become edges.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ from deniable.discovery.cliques import PartiteGraph
 from deniable.discovery.grams import Rows, check_grams, compatible
 from deniable.discovery.positions import Position
 from deniable.inference.design import Design
-from deniable.inference.evidence import gather
+from deniable.inference.em import em_step, starting_table
+from deniable.inference.evidence import Evidence, gather
 from deniable.inference.other import MixtureOther, NoOther, likelihood_with_other, mixture_other
-from deniable.inference.solver import maximise_evidence
 from deniable.protocols import NGrams
 
 MOST_KNOWN = 63
 """Grams of a position that get a category: tables then have at most 64 × 64 cells."""
+PASSES = 100
+"""Of EM. Its certified maximum puts most light cells at 0 where a pair of positions has few
+reports: at q = .32 no string of the trial with URLs then keeps all of its 45 edges."""
 Shards = dict[tuple[int, int], list[tuple[NDArray[np.float32], ...]]]
 
 
@@ -97,7 +100,7 @@ def build_graph(
         evidence = gather(
             shards.pop((g, h)), (left.categories, right.categories), executor=executor
         )
-        table = maximise_evidence(evidence).table[: len(left.grams), : len(right.grams)]
+        table = _expected(evidence)[: len(left.grams), : len(right.grams)]
         pairs += table.size
         joined = (table > delta) & compatible(protocol, g, h, left.grams, right.grams)
         a, b = np.nonzero(joined)
@@ -106,6 +109,15 @@ def build_graph(
     edges = np.concatenate(ends) if ends else np.empty((0, 2), np.int64)
     weight = np.concatenate(weights) if weights else np.empty(0)
     return PartiteGraph(tuple(len(a.grams) for a in axes), edges, weight), pairs
+
+
+def _expected(evidence: Evidence) -> NDArray[np.float64]:
+    """The joint table after `PASSES` of the paper's EM from a uniform start."""
+    table = starting_table(None, evidence)
+    for _ in range(PASSES):
+        evaluation = evidence.evaluate(table)
+        table = em_step(table, evaluation)
+    return table.reshape(evidence.shape)
 
 
 def _rows(question: str, axes: Sequence[Axis], batch: ReportBatch) -> Shards:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from deniable.discovery.candidates import Accept, accepted, test_candidates
+from deniable.discovery.candidates import Accept, accepted
 from deniable.discovery.cliques import Cliques, PartiteGraph, find_cliques
-from deniable.discovery.grams import Rows, assemble
+from deniable.discovery.grams import Rows, assemble, full_design
 from deniable.discovery.pairs import Axis, build_graph, pair_threshold
 from deniable.discovery.reports import Evidence, Found, gram_text
+from deniable.inference.marginal import estimate_marginal
 from deniable.results import GramGraph
 
 MOST_CANDIDATES = 200_000
@@ -40,9 +41,9 @@ def read_paper(evidence: Evidence, *, accept: Accept, alpha: float, delta: float
     rows, weakest = rows[keep], cliques.evidence[keep]
     level = np.full(len(rows), alpha / max(len(rows), 1))
     with log.stage("tested on full strings") as stage:
-        tested = test_candidates(protocol, evidence.tallies.full, rows, level, alpha)
-        stage.count(int(tested.found.sum()), len(rows))
-    sure = tested.found
+        tested = estimate_marginal(evidence.tallies.full, full_design(protocol, rows), alpha=alpha)
+        stage.count(int(tested.detected.sum()), len(rows))
+    sure = tested.detected
     return Found(
         rows[sure], tested.p_value[sure], weakest[sure], level[sure], "weakest pair's frequency",
         len(rows), f"Bonferroni: each of {len(rows):,} candidates at {alpha:g}/{len(rows)}",
@@ -51,9 +52,7 @@ def read_paper(evidence: Evidence, *, accept: Accept, alpha: float, delta: float
     )  # fmt: skip
 
 
-def _strings(
-    evidence: Evidence, axes: list[Axis], graph: PartiteGraph, cliques: Cliques
-) -> Rows:
+def _strings(evidence: Evidence, axes: list[Axis], graph: PartiteGraph, cliques: Cliques) -> Rows:
     """Cliques as rows of symbols."""
     local = cliques.nodes - graph.offsets[:-1]
     return assemble(evidence.protocol, [a.grams[local[:, g]] for g, a in enumerate(axes)])
@@ -74,5 +73,3 @@ def _drawn(
     )
     found = tuple(tuple(int(i) for i in row) for row in cliques.nodes - first)
     return GramGraph(tuple(text), edges, tuple(graph.weight.tolist()), found)
-
-

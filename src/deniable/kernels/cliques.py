@@ -53,7 +53,7 @@ def _ones(word: np.uint64) -> int:
 @inlined
 def _narrowest(open_nodes: Words, bounds: Places, taken: NDArray[np.bool_]) -> int:
     """The partition not yet taken with the fewest open nodes; -1 if one has none."""
-    best, fewest = -1, np.int64(1) << 40
+    best, fewest = -1, 1 << 40
     for partition in range(len(taken)):
         if taken[partition]:
             continue

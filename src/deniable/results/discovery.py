@@ -97,8 +97,8 @@ class Discovery(Result):
         """Return what was found in one line."""
         found, rest = self.mass_found, self.mass_unexplained
         text = (
-            f"{self.question or 'discovery'}: {self.reports:,} reports, {len(self.strings)} strings "
-            f"found among {self.candidates:,} candidates, mass {found.estimate:.3f} ± "
+            f"{self.question or 'discovery'}: {self.reports:,} reports, {len(self.strings)} "
+            f"strings found among {self.candidates:,} candidates, mass {found.estimate:.3f} ± "
             f"{1.96 * found.standard_error:.3f}, unexplained {rest.estimate:.3f}"
         )
         return f"{text}; cut: {self.cut}" if self.cut else text
