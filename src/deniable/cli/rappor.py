@@ -92,3 +92,21 @@ def decode_assoc(
         f"{test.degrees_of_freedom} degrees of freedom, p = {test.p_value:.3g}\nwritten to {path}",
         as_json,
     )  # fmt: skip
+
+
+@rappor.command("cliques", epilog="Example: deniable rappor cliques graph.txt")
+@click.argument("file", type=FILE)
+@click.option("--most", type=click.IntRange(1), default=100_000, show_default=True,
+              help="Stop after this many.")  # fmt: skip
+@click.option("--seconds", type=click.FloatRange(min=0), default=60.0, show_default=True,
+              help="Stop after this long.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the strings as JSON.")
+def cliques(file: Path, most: int, seconds: float, as_json: bool) -> None:
+    """Print the candidate strings of a graph of n-grams: its cliques, one gram from each part."""
+    from deniable.discovery.cliques import graph_strings
+    from deniable.formats.rappor import read_graph
+
+    strings, cut = graph_strings(read_graph(file), most=most, seconds=seconds)
+    if cut:
+        click.echo(f"cut short: {cut}", err=True)
+    say({"cliques": strings, "cut": cut}, "\n".join(strings), as_json)

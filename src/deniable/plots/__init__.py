@@ -8,11 +8,12 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 from deniable.errors import InputError
+from deniable.plots.discovery import draw_discovery, draw_graph
 from deniable.plots.joint import draw_joint
 from deniable.plots.marginal import draw_marginal
-from deniable.results import Joint, Marginal, Result
+from deniable.results import Discovery, Joint, Marginal, Result
 
-__all__ = ["draw", "draw_joint", "draw_marginal"]
+__all__ = ["draw", "draw_discovery", "draw_graph", "draw_joint", "draw_marginal"]
 
 
 def draw(result: Result, ax: Axes | None = None, **options: Any) -> Axes:
@@ -24,6 +25,11 @@ def draw(result: Result, ax: Axes | None = None, **options: Any) -> Axes:
     if isinstance(result, Joint):
         rows, columns = result.table.shape[0], result.table.shape[-1]
         return draw_joint(result, ax or _axes(0.7 * columns + 2.6, 0.45 * rows + 1.6), **options)
+    if isinstance(result, Discovery):
+        if options.pop("graph", False):
+            return draw_graph(result, ax or _axes(6.4, 4.0))
+        rows = min(len(result.strings), int(options.get("most", 30)))
+        return draw_discovery(result, ax or _axes(6.4, 0.24 * rows + 1.4), **options)
     raise InputError(f"there is no picture of a {type(result).__name__}")
 
 

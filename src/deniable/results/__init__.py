@@ -3,17 +3,21 @@
 from deniable.results.association import AssociationTest, EffectSize
 from deniable.results.base import Provenance, Result
 from deniable.results.covariance import Covariance, Interval
+from deniable.results.discovery import Discovery, GramGraph, Stage
 from deniable.results.joint import Joint
 from deniable.results.marginal import Marginal, Measured
 
 __all__ = [
     "AssociationTest",
     "Covariance",
+    "Discovery",
     "EffectSize",
+    "GramGraph",
     "Interval",
     "Joint",
     "Marginal",
     "Measured",
     "Provenance",
     "Result",
+    "Stage",
 ]

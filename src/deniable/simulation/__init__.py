@@ -2,6 +2,7 @@
 
 from deniable.simulation.coded import Coded
 from deniable.simulation.crowd import Crowd, simulate, simulate_days, simulate_stream
+from deniable.simulation.domains import top_domains
 from deniable.simulation.play_store import play_store
 from deniable.simulation.populations import (
     JointPopulation,
@@ -39,6 +40,7 @@ __all__ = [
     "simulate_stream",
     "step",
     "table_from_csv",
+    "top_domains",
     "uniform",
     "zipf",
 ]

@@ -1,0 +1,87 @@
+"""What the trials with unknown dictionaries share: surveys, a run, and its line of numbers."""
+
+from __future__ import annotations
+
+import resource
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from deniable.discovery import discover
+from deniable.results import Discovery
+from deniable.simulation import Population, simulate
+from deniable.survey import Survey
+from deniable.survey.author import read_toml
+
+SURVEY = """
+name = "trial"
+version = 1
+owner = "experiments"
+description = "an unknown dictionary"
+expires = 2999-12-31
+collect = "once"
+
+[questions.value]
+kind = "string"
+p = {p}
+q = {q}
+bits = 128
+hashes = 2
+cohorts = 64
+
+[questions.value.dictionary]
+protocol = "ngrams"
+max_length = {length}
+alphabet = "{alphabet}"
+gram = {gram}
+"""
+
+
+def ngram_survey(*, q: float, length: int, gram: int, alphabet: str, p: float = 0.25) -> Survey:
+    """The paper's parameters: 128 bits, two hashes, f = 0, two n-grams a report."""
+    return read_toml(
+        SURVEY.format(p=p, q=q, length=length, gram=gram, alphabet=alphabet.replace("\\", "\\\\"))
+    )
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: strings found that are there, strings found that are not, and what it took."""
+
+    found: int
+    false: int
+    candidates: int
+    covered: float
+    seconds: float
+    result: Discovery
+
+
+def run(
+    survey: Survey, population: Population, reports: int, seed: int, reading: str, **options: object
+) -> Run:
+    """Simulate the crowd and discover its strings."""
+    rng = np.random.default_rng([seed, reports])
+    batch = simulate(survey, population.draw(reports, rng), rng=rng)
+    start = time.perf_counter()
+    result = discover(survey, batch, "value", reading=reading, **options)  # type: ignore[arg-type]
+    seconds = time.perf_counter() - start
+    there = np.array([s in population.values for s in result.strings], bool)
+    truth = np.array([population.share(s) for s in result.strings])
+    inside = (result.low <= truth) & (truth <= result.high)
+    covered = float(inside[there].mean()) if there.any() else float("nan")
+    return Run(int(there.sum()), int((~there).sum()), result.candidates, covered, seconds, result)
+
+
+def report(name: str, runs: list[Run]) -> None:
+    """Print one line: mean, spread and false strings."""
+    found = np.array([r.found for r in runs])
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(
+        f"{name:34s} found {found.mean():.1f} ({found.min()} to {found.max()}), runs with a false "
+        f"string {sum(r.false > 0 for r in runs)} of {len(runs)}, candidates "
+        f"{int(np.median([r.candidates for r in runs])):,}, coverage "
+        f"{np.nanmean([r.covered for r in runs]):.2f}, "
+        f"{np.median([r.seconds for r in runs]):.1f} s, peak {peak:.1f} GB",
+        flush=True,
+    )

@@ -1,0 +1,63 @@
+"""Unknown dictionaries: strings that nobody listed, from reports that hide them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deniable.analysis.source import Reports, Source
+from deniable.compute.executor import Executor, default_executor
+from deniable.discovery.candidates import Accept
+from deniable.errors import InputError
+from deniable.protocols import NGrams, Prefixes
+from deniable.results import Discovery
+from deniable.survey import Survey
+
+__all__ = ["discover"]
+
+
+def discover(
+    survey: Survey,
+    reports: Reports | Any,
+    question: str,
+    *,
+    accept: Accept = None,
+    alpha: float = 0.05,
+    reading: str | None = None,
+    delta: float | None = None,
+    executor: Executor | None = None,
+) -> Discovery:
+    """Find the strings that clients reported, without a list of candidates.
+
+    reports : a batch, a file, an Arrow table, or any number of these
+    accept : a regular expression for the whole string, or a function of it: candidates that it
+        refuses are neither tested nor counted
+    alpha : the chance of reporting any string that is not there
+    reading : of an `ngrams` question: "fused", the default, searches with all pairs of grams and
+        peels off what it finds; "paper" is the paper's procedure
+    delta : the pair threshold of the paper's reading, if not its own
+    """
+    if not 0 < alpha < 1:
+        raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha}")
+    protocol = survey.question(question).protocol
+    source, executor = Source(reports, survey), executor or default_executor()
+    if isinstance(protocol, NGrams):
+        from deniable.discovery.ngrams import discover_ngrams
+
+        return discover_ngrams(
+            source, question, accept=accept, alpha=alpha, reading=reading, delta=delta,
+            executor=executor,
+        )  # fmt: skip
+    if isinstance(protocol, Prefixes):
+        if reading is not None or delta is not None:
+            raise InputError("reading and delta belong to n-grams; this question asks for prefixes")
+        from importlib import import_module
+
+        prefixes = import_module("deniable.discovery.prefixes")
+        found: Discovery = prefixes.discover_prefixes(
+            source, question, accept=accept, alpha=alpha, executor=executor
+        )
+        return found
+    raise InputError(
+        f"question {question!r} reports whole values only: decode it with candidates, or ask with "
+        'a dictionary, protocol "ngrams" or "prefixes"'
+    )

@@ -1,0 +1,77 @@
+"""One step of a beam search: every partial string extended by every gram, the best kept."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.kernels.compiled import compiled
+
+Single = NDArray[np.float32]
+SPARE = 4
+
+
+@compiled
+def extend(
+    score: Single,
+    chosen: NDArray[np.int32],
+    prior: Single,
+    gain: Single,
+    start: NDArray[np.int64],
+    width: int,
+    best: Single,
+    parent: NDArray[np.int64],
+    child: NDArray[np.int32],
+) -> int:
+    """Write the `width` best extensions, unordered; return how many there are.
+
+    score : float32[B] of the partial strings; chosen : int32[B, D], their grams at the D positions
+    visited; prior : float32[A] of the grams at the next position; gain : float32[rows, A], what
+    each earlier gram adds, position d's grams from row start[d]; minus infinity where two
+    grams exclude each other;
+    best, parent, child : [SPARE * width], room to work in and for the answer.
+    """
+    items, visited = chosen.shape
+    grams = len(prior)
+    total = np.empty(grams, np.float32)
+    least = np.float32(-np.inf)
+    count = 0
+    for i in range(items):
+        base = score[i]
+        for a in range(grams):
+            total[a] = base + prior[a]
+        for d in range(visited):
+            row = gain[start[d] + chosen[i, d]]
+            for a in range(grams):
+                total[a] += row[a]
+        for a in range(grams):
+            if total[a] > least:
+                best[count] = total[a]
+                parent[count] = i
+                child[count] = a
+                count += 1
+                if count == len(best):
+                    count, least = _compact(best, parent, child, count, width)
+    if count > width:
+        count, least = _compact(best, parent, child, count, width)
+    return count
+
+
+@compiled
+def _compact(
+    best: Single, parent: NDArray[np.int64], child: NDArray[np.int32], count: int, width: int
+) -> tuple[int, np.float32]:
+    """Keep the `width` largest; return how many are left and the smallest of them."""
+    least = np.partition(best[:count], count - width)[count - width]
+    kept = 0
+    # Ties with the smallest are kept only while there is room.
+    room = width - np.sum(best[:count] > least)
+    for i in range(count):
+        take = best[i] > least
+        if best[i] == least and room > 0:
+            take = True
+            room -= 1
+        if take:
+            best[kept], parent[kept], child[kept] = best[i], parent[i], child[i]
+            kept += 1
+    return kept, least

@@ -1,0 +1,50 @@
+"""How much more likely each report is under each of many bit sets than under chance.
+
+Under chance the bits of a stratum are independent with known frequencies mu. A value that sets the
+bits S makes a report more likely by the factor prod over S of q/mu (a bit that is 1) or
+(1-q)/(1-mu) (a bit that is 0).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.kernels.compiled import compiled
+
+
+@compiled
+def excess_rows(
+    bits: NDArray[np.uint8],
+    rows: NDArray[np.int64],
+    stratum: NDArray[np.uint16],
+    positions: NDArray[np.int32],
+    one: NDArray[np.float32],
+    zero: NDArray[np.float32],
+    out: NDArray[np.float32],
+) -> None:
+    """Write that factor less 1 for the chosen reports and every candidate.
+
+    bits : uint8[N, B], least significant first; rows : int64[R], which reports;
+    stratum : uint16[R]; positions : int32[S, A, h], a repeated position replaced by k;
+    one, zero : float32[S, k + 1], factors of a set and a clear bit, 1 in the last column;
+    out : float32[R, A].
+    """
+    _, candidates, hashes = positions.shape
+    width = one.shape[1] - 1
+    factor = np.ones(width + 1, np.float32)
+    for i in range(len(rows)):
+        row, s = rows[i], int(stratum[i])
+        for b in range(width):
+            is_set = (bits[row, b >> 3] >> np.uint8(b & 7)) & np.uint8(1)
+            factor[b] = one[s, b] if is_set else zero[s, b]
+        if hashes == 2:
+            for a in range(candidates):
+                x, y = positions[s, a, 0], positions[s, a, 1]
+                out[i, a] = factor[x] * factor[y] - np.float32(1)
+        else:
+            for a in range(candidates):
+                product = np.float32(1)
+                for j in range(hashes):
+                    product *= factor[positions[s, a, j]]
+                out[i, a] = product - np.float32(1)

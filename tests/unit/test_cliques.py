@@ -1,0 +1,141 @@
+"""Cliques: against brute force, in order of evidence, lazily, within bounds."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from deniable.cli.app import app
+from deniable.discovery.cliques import PartiteGraph, find_cliques, iterate_cliques
+from deniable.errors import InputError
+
+TRAP = """num_partitions 3
+ngram_size 2
+edge 0.aa 1.bb
+edge 1.bb 2.cc
+edge 0.dd 1.ee
+edge 1.ee 2.ff
+edge 0.gg 1.hh
+edge 1.hh 2.ii
+edge 0.gg 2.ii
+"""
+
+
+def brute_force(graph: PartiteGraph) -> dict[tuple[int, ...], float]:
+    """Every choice of one node a partition whose edges all exist, with its weakest edge."""
+    weight = {}
+    for (a, b), w in zip(graph.edges.tolist(), graph.weight.tolist(), strict=True):
+        weight[a, b] = weight[b, a] = w
+    ranges = [range(a, b) for a, b in zip(graph.offsets, graph.offsets[1:], strict=False)]
+    found = {}
+    for nodes in product(*ranges):
+        edges = [weight.get(pair) for pair in combinations(nodes, 2)]
+        if all(e is not None for e in edges):
+            found[nodes] = min(e for e in edges if e is not None)
+    return found
+
+
+def random_graph(
+    rng: np.random.Generator, sizes: list[int], density: float, *, ties: bool = False
+) -> PartiteGraph:
+    offset = np.concatenate([[0], np.cumsum(sizes)])
+    edges = [
+        np.argwhere(rng.random((sizes[i], sizes[j])) < density) + [offset[i], offset[j]]
+        for i, j in combinations(range(len(sizes)), 2)
+    ]
+    joined = np.concatenate(edges)
+    rng.shuffle(joined)
+    weight = rng.integers(0, 4, len(joined)).astype(float) if ties else rng.random(len(joined))
+    return PartiteGraph(tuple(sizes), joined, weight)
+
+
+def test_all_cliques_in_order_of_their_weakest_edge() -> None:
+    rng = np.random.default_rng(1)
+    total = 0
+    for _ in range(2000):
+        sizes = rng.integers(0, 6, rng.integers(2, 6)).tolist()
+        graph = random_graph(rng, sizes, rng.random(), ties=bool(rng.random() < 0.5))
+        found, expected = find_cliques(graph), brute_force(graph)
+        assert len(found.nodes) == len(expected)
+        listed = {tuple(n): e for n, e in zip(found.nodes.tolist(), found.evidence, strict=True)}
+        assert listed == expected
+        assert np.all(np.diff(found.evidence) <= 0)
+        assert found.cut == "" and found.complete_above == -np.inf
+        total += len(expected)
+    assert total > 5000
+
+
+def test_partitions_wider_than_a_word() -> None:
+    rng = np.random.default_rng(2)
+    graph = random_graph(rng, [70, 130, 64], 0.03)
+    found = find_cliques(graph)
+    assert {tuple(n) for n in found.nodes.tolist()} == set(brute_force(graph))
+    assert len(found.nodes) > 0
+
+
+def test_a_cut_search_lists_the_strongest_and_says_what_it_has() -> None:
+    rng = np.random.default_rng(3)
+    graph = random_graph(rng, [9, 9, 9, 9], 0.8)
+    everything = find_cliques(graph)
+    few = find_cliques(graph, most=100)
+    assert few.cut and len(few.nodes) == 100 < len(everything.nodes)
+    np.testing.assert_array_equal(few.evidence, everything.evidence[:100])
+    sure = everything.nodes[everything.evidence > few.complete_above].tolist()
+    assert all(nodes in few.nodes.tolist() for nodes in sure)
+    late = find_cliques(graph, seconds=0.0)
+    assert late.cut
+    assert np.all(everything.evidence[len(late.nodes) :] <= late.complete_above)
+
+
+def test_stopping_anywhere_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that is interrupted after every few nodes finds the same, in the same order."""
+    graph = random_graph(np.random.default_rng(4), [8, 8, 8, 8], 0.6)
+    whole = find_cliques(graph)
+    monkeypatch.setattr("deniable.discovery.cliques.STEPS", 3)
+    monkeypatch.setattr("deniable.discovery.cliques.CHUNK", 2)
+    pieces = [nodes for nodes, _, _ in iterate_cliques(graph)]
+    np.testing.assert_array_equal(np.concatenate(pieces), whole.nodes)
+
+
+def test_planted_cliques_among_random_edges() -> None:
+    rng = np.random.default_rng(5)
+    graph = random_graph(rng, [50] * 10, 0.3)
+    planted = rng.integers(0, 50, (8, 10)) + 50 * np.arange(10)
+    more = [list(pair) for row in planted.tolist() for pair in combinations(row, 2)]
+    edges = np.unique(np.concatenate([np.sort(graph.edges, axis=1), more]), axis=0)
+    found = find_cliques(PartiteGraph((50,) * 10, edges, rng.random(len(edges))))
+    assert found.cut == ""
+    assert {tuple(r) for r in planted.tolist()} <= {tuple(r) for r in found.nodes.tolist()}
+
+
+def test_a_million_edges() -> None:
+    rng = np.random.default_rng(6)
+    graph = random_graph(rng, [500] * 10, 0.09)
+    planted = rng.integers(0, 500, 10) + 500 * np.arange(10)
+    more = np.array(list(combinations(planted.tolist(), 2)))
+    edges = np.unique(np.concatenate([np.sort(graph.edges, axis=1), more]), axis=0)
+    assert len(edges) > 1_000_000
+    found = find_cliques(PartiteGraph((500,) * 10, edges, rng.random(len(edges))))
+    assert planted.tolist() in found.nodes.tolist()
+
+
+def test_google_rappors_graph_file(tmp_path: Path) -> None:
+    """Their finder reports false cliques on this one; the only clique is gghhii."""
+    file = tmp_path / "graph.txt"
+    file.write_bytes(TRAP.replace("\n", "\r\n").encode())
+    result = CliRunner().invoke(app, ["rappor", "cliques", str(file)])
+    assert result.exit_code == 0, result.output
+    assert result.output.split() == ["gghhii"]
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [([[0, 1]], "inside one partition"), ([[0, 2], [2, 0]], "twice"), ([[0, 9]], "expected nodes")],
+)
+def test_graphs_that_are_none(edges: list[list[int]], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        PartiteGraph((2, 2), np.array(edges), np.ones(len(edges)))

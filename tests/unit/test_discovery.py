@@ -1,0 +1,227 @@
+"""Discovery by n-grams: small worlds where the answer is known."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+from deniable.discovery import discover
+from deniable.discovery.beam import search
+from deniable.discovery.characters import Characters
+from deniable.discovery.grams import assemble, compatible, gram_blocks, gram_count
+from deniable.discovery.pairs import pair_threshold
+from deniable.errors import InputError
+from deniable.protocols import NGrams
+from deniable.results import Discovery, Result
+from deniable.simulation import Population, simulate
+from deniable.survey import Survey
+from deniable.survey.author import read_toml
+
+mpl.use("Agg")
+
+TEXT = """
+name = "small"
+version = 1
+owner = "tests"
+description = "strings"
+expires = 2999-12-31
+collect = "once"
+
+[questions.s]
+kind = "string"
+{noise}
+bits = 64
+hashes = 2
+cohorts = 8
+"""
+DICTIONARY = """
+[questions.s.dictionary]
+protocol = "ngrams"
+{settings}
+"""
+
+
+def survey_of(settings: str | None, noise: str = "p = 0.1\nq = 0.9") -> Survey:
+    body = TEXT.format(noise=noise)
+    return read_toml(body + (DICTIONARY.format(settings=settings) if settings else ""))
+
+
+def reports_of(survey: Survey, values: dict[str, float], n: int, seed: int = 0) -> Any:
+    rng = np.random.default_rng(seed)
+    population = Population(tuple(values), np.array(list(values.values())))
+    return simulate(survey, population.draw(n, rng), rng=rng)
+
+
+WORDS = {"rabbit": 0.5, "hermit": 0.4, "cat": 0.1}
+
+
+@pytest.mark.parametrize("reading", ["paper", "fused"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        'max_length = 6\nalphabet = "a-z"\ngram = 2',
+        'max_length = 6\nalphabet = "a-z"\ngram = 2\ngrams = 3',
+        'max_length = 6\nalphabet = "a-z"\ngram = 3',
+        'max_length = 6\nalphabet = "a-z"\ngram = 2\noverlap = true',
+        'max_length = 8\nalphabet = "a-ehrimtb"\ngram = 4',
+        'max_length = 6\nalphabet = "bytes"\ngram = 1',
+    ],
+)
+def test_every_shape_of_ngrams(settings: str, reading: str) -> None:
+    """Strings of two lengths, found with their frequencies, whatever n, r, overlap or alphabet."""
+    survey = survey_of(settings)
+    found = discover(survey, reports_of(survey, WORDS, 30_000), "s", reading=reading)
+    assert set(found.strings) == set(WORDS)
+    truth = np.array([WORDS[s] for s in found.strings])
+    # Six settings, two readings, three strings: 4.5 standard errors are exceeded once in 4,000.
+    assert np.all(np.abs(found.estimate - truth) < 4.5 * found.standard_error)
+    assert found.candidates >= 3
+    assert np.all(found.p_value <= found.level)
+
+
+def test_many_more_grams_than_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The screen keeps what the decoding needs."""
+    monkeypatch.setattr("deniable.discovery.positions.DECODED", 100)
+    monkeypatch.setattr("deniable.discovery.positions.SCREENED", 50)
+    survey = survey_of('max_length = 6\nalphabet = "a-z"\ngram = 2')
+    found = discover(survey, reports_of(survey, WORDS, 30_000), "s")
+    assert set(found.strings) == set(WORDS)
+
+
+def test_the_papers_figure() -> None:
+    """rabbit and hermit are there; he-bb-it is a clique only because of noise, and fails its test."""
+    survey = survey_of('max_length = 6\nalphabet = "a-z"\ngram = 2')
+    reports = reports_of(survey, {"rabbit": 0.5, "hermit": 0.5}, 20_000)
+    found = discover(survey, reports, "s", reading="paper", delta=-1.0)
+    assert set(found.strings) == {"rabbit", "hermit"}
+    assert found.graph is not None
+    candidates = {
+        "".join(found.graph.labels[g][i] for g, i in enumerate(clique))
+        for clique in found.graph.cliques
+    }
+    assert candidates >= {"rabbit", "hermit", "hebbit"}
+    assert found.candidates == len(candidates)
+    axes = found.plot(graph=True)
+    assert {"ra", "bb", "it", "he", "rm"} <= {t.get_text() for t in axes.texts}
+    truth = {"rabbit": 0.5, "hermit": 0.5}
+    assert [t.get_text() for t in found.plot(truth=truth).get_yticklabels()] == list(found.strings)
+
+
+def test_a_result_travels_as_json() -> None:
+    survey = survey_of('max_length = 6\nalphabet = "a-z"\ngram = 2')
+    found = discover(survey, reports_of(survey, WORDS, 20_000), "s", reading="paper")
+    again = Result.from_json(found.to_json())
+    assert isinstance(again, Discovery)
+    assert again.strings == found.strings and again.stages == found.stages
+    assert again.graph == found.graph and again.provenance == found.provenance
+    np.testing.assert_array_equal(again.estimate, found.estimate)
+    assert "pairs above" in found.stage_table() and "strings found" in str(found)
+
+
+def test_what_accept_refuses_is_not_a_candidate() -> None:
+    survey = survey_of('max_length = 6\nalphabet = "a-z"\ngram = 2')
+    reports = reports_of(survey, WORDS, 20_000)
+    for accept in ("[a-z]{6}", lambda text: len(text) == 6):
+        assert set(discover(survey, reports, "s", accept=accept).strings) == {"rabbit", "hermit"}
+    assert discover(survey, reports, "s", accept="x.*", reading="paper").candidates == 0
+
+
+def test_mass_that_fills_the_last_symbol() -> None:
+    survey = survey_of('max_length = 6\nalphabet = "a-z"\ngram = 2')
+    found = discover(survey, reports_of(survey, WORDS, 50_000), "s")
+    assert found.mass_at_end is not None
+    # One check: 4 standard errors are exceeded once in 16,000.
+    assert abs(found.mass_at_end.estimate - 0.9) < 4 * found.mass_at_end.standard_error
+    assert found.mass_at_end.standard_error < 0.1
+
+
+def test_nothing_is_found_in_noise() -> None:
+    """Clients without an answer: no string, under either reading."""
+    survey = survey_of('max_length = 4\nalphabet = "a-z"\ngram = 2')
+    rng = np.random.default_rng(3)
+    reports = simulate(survey, [None] * 5_000, rng=rng)
+    for reading in ("paper", "fused"):
+        assert discover(survey, reports, "s", reading=reading).strings == ()
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "message"),
+    [
+        (None, {}, "whole values only"),
+        ('max_length = 4\nalphabet = "a-z"', {"reading": "best"}, "expected reading"),
+        ('max_length = 4\nalphabet = "a-z"', {"accept": "("}, "regular expression"),
+        ('max_length = 4\nalphabet = "a-z"', {"alpha": 1.0}, "alpha must lie"),
+        ('max_length = 4\nalphabet = "a-z"', {"delta": 0.1}, "delta is the pair threshold"),
+    ],
+)
+def test_wrong_questions(settings: str | None, options: dict[str, Any], message: str) -> None:
+    survey = survey_of(settings)
+    reports = simulate(survey, ["ab"] * 100, rng=np.random.default_rng(0))
+    with pytest.raises(InputError, match=message):
+        discover(survey, reports, "s", **options)
+
+
+def protocol_of(settings: str, noise: str = "p = 0.1\nq = 0.9") -> NGrams:
+    protocol = survey_of(settings, noise).questions[0].protocol
+    assert isinstance(protocol, NGrams)
+    return protocol
+
+
+def test_the_pair_threshold_is_the_papers_number() -> None:
+    protocol = protocol_of('max_length = 4\nalphabet = "a-z"', "p = 0.25\nq = 0.32")
+    assert pair_threshold(protocol, 10**6) == pytest.approx(0.0062, abs=5e-5)
+
+
+@pytest.mark.parametrize("overlap", ["false", "true"])
+def test_grams_that_fit_together_are_those_of_strings(overlap: str) -> None:
+    """All grams of all strings over two letters, against the definition."""
+    protocol = protocol_of(f'max_length = 4\nalphabet = "ab"\ngram = 2\noverlap = {overlap}')
+    grams = np.concatenate(list(gram_blocks(protocol, rows=3)))
+    assert len(grams) == gram_count(protocol) == len({g.tobytes() for g in grams})
+    texts = ["".join(t) for n in range(5) for t in product("ab?", repeat=n)]
+    rows = [protocol.alphabet.symbols(t, 4) for t in texts]
+    for g in range(protocol.positions):
+        for h in range(g + 1, protocol.positions):
+            a, b = protocol.start(g), protocol.start(h)
+            real = {(r[a : a + 2], r[b : b + 2]) for r in rows}
+            fits = compatible(protocol, g, h, grams, grams)
+            said = {(grams[i].tobytes(), grams[j].tobytes()) for i, j in np.argwhere(fits)}
+            assert said == real
+    cut = [np.array([list(r[protocol.start(g) :][:2]) for r in rows], np.uint8)
+           for g in range(protocol.positions)]  # fmt: skip
+    assert [r.tobytes() for r in assemble(protocol, cut)] == rows
+
+
+def test_a_wide_beam_is_a_full_search() -> None:
+    rng = np.random.default_rng(7)
+    sizes = (4, 5, 3, 4)
+    prior = [rng.normal(size=n).astype(np.float32) for n in sizes]
+    gain = {
+        (g, h): np.where(rng.random((sizes[g], sizes[h])) < 0.2, -np.inf,
+                         rng.normal(size=(sizes[g], sizes[h]))).astype(np.float32)
+        for g in range(4) for h in range(g + 1, 4)
+    }  # fmt: skip
+    scores = {}
+    for nodes in product(*map(range, sizes)):
+        pairs = sum(float(gain[g, h][nodes[g], nodes[h]]) for g, h in gain)
+        scores[nodes] = pairs + sum(float(p[i]) for p, i in zip(prior, nodes, strict=True))
+    best = sorted((s for s in scores.values() if s > -np.inf), reverse=True)
+    wide = search(prior, gain, 1000)
+    np.testing.assert_allclose(wide.score, best, atol=1e-4)
+    assert all(
+        scores[tuple(nodes)] == pytest.approx(s, abs=1e-4)
+        for nodes, s in zip(wide.chosen.tolist(), wide.score, strict=True)
+    )
+    assert not wide.dropped and search(prior, gain, 20).dropped
+
+
+def test_characters_know_what_follows() -> None:
+    rows = np.array([list(b"abcabcab")] * 9, np.uint8)
+    model = Characters(rows)
+    left, right = np.array([list(b"ab")], np.uint8), np.array([list(b"ca"), list(b"bb")], np.uint8)
+    likely, unlikely = model.follows(left, right)[0]
+    assert likely > 0 > unlikely
