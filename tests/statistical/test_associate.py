@@ -176,6 +176,6 @@ def test_play_store_intervals_cover_and_strong_differences_show() -> None:
         joint = deniable.associate(survey, batch, ["category", "paid"])
         found.append(Beside.of(crowd, joint))
         rejected += joint.test().p_value <= 0.05
-    # Some 200 cells: below .90 in 1 of 1,000 fresh seeds. Of 100 trials POWER_PLAY reject.
+    # Some 200 cells: below .90 in 1 of 1,000 fresh seeds. Of 100 crowds 95 reject.
     assert coverage(found)[0] >= 0.90
     assert rejected >= 3
