@@ -1,6 +1,6 @@
 """Appendix A: are p-values uniform under independence, and how often does an association show?
 
-    python experiments/independence.py [--quick] [--seed 5] [-o FOLDER]      HEADER_TIME
+    python experiments/independence.py [--quick] [--seed 5] [-o FOLDER]      8 minutes
     python experiments/draw.py FOLDER                                        the Q–Q figure
 
 Through the public path: reports of a simulated crowd, `deniable.associate`, and three tests of its
@@ -10,7 +10,11 @@ f = 0; Bloom questions have k = 128, h = 2, 64 cohorts, 100 categories, top five
 which means something under independence only.
 
 The paper: 100 trials of N = 10,000, p-values on the diagonal of a Q–Q plot.
-HEADER_RESULT
+Ours, seed 5, share rejected at .05 (KS p), score test / paper's T:
+Appendix A, 100 trials .01 (.37) / .01 (.24), 1,000 trials .054 (.54) / .048 (.06); rare categories
+.045 (.24) / .000 (0); 3 × 3, N = 500 .053 (.08) / .045 (.02); Bloom with Other, N = 10,000
+.050 (.17) / .013 (4e-16), N = 100,000 .040 (.73) / .040 (.69), step .05 (.92) / .05 (.84).
+Power: 3 × 3 .315 / .313, 5 × 5 .418 / .403, rare .915 / .400, Bloom with Other .85 / .84.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from deniable.simulation.trials import (
 )
 
 POPULATIONS = {"zipf": (zipf(), 5), "i^20": (power(), 5), "step": (step(), 8)}
-REPLICATIONS = {10_000: 100, 100_000: 60, 1_000_000: 10}
+REPLICATIONS = {10_000: 100, 100_000: 40, 1_000_000: 6}
 
 
 def tables(

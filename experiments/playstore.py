@@ -1,13 +1,16 @@
 """App categories and whether an app is paid: a 30 × 2 table of real counts.
 
-    python experiments/playstore.py [--quick] [--seed 2] [-o FOLDER]     HEADER_TIME
+    python experiments/playstore.py [--quick] [--seed 2] [-o FOLDER]     2 minutes
     python experiments/draw.py FOLDER                                    its figure
 
 Basic RAPPOR, 30 bits and one bit, p = .25, q = .75, f = 0; N = 200,000 clients drawn from the
 counts of `deniable.simulation.play_store`, another sample than the paper's unpublished one.
 
 The paper: 95% intervals cover; T = 107.093 on 29 degrees of freedom, p = 6.9523e-11.
-HEADER_RESULT
+Ours, seed 2, 100 crowds: coverage .959 over cells of three standard errors or more, .971 over all,
+.979 for rates of paid apps. On our sample the paper's T has median 45.2 and rejects independence at
+.05 in 61 of 100 crowds (rare paid cells at 0 hold it down); the score test has median 62.8
+(p = .00027) and rejects in 95. chi2.sf(107.093, 29) = 6.953e-11, as printed.
 """
 
 from __future__ import annotations

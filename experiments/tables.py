@@ -1,6 +1,6 @@
 """Tables I and II and the figure about Other: two independent variables of 100 categories each.
 
-    python experiments/tables.py [--quick] [--seed 1] [-o FOLDER]        HEADER_TIME
+    python experiments/tables.py [--quick] [--seed 1] [-o FOLDER]        10 seconds
     python experiments/draw.py FOLDER                                    its figure
 
 Weights i^20, N = 100,000, k = 128, h = 2, 64 cohorts, p = .25, q = .75, f = 0; the top five of each
@@ -9,7 +9,10 @@ crowd that was drawn, as in the paper's Table I, and against the population it w
 
 The paper: largest error .44, sum of absolute errors 3.26 in its one table; 15 categories
 found; without Other the estimates are biased, with it they are not.
-HEADER_RESULT
+Ours, seed 1, ten crowds: largest error .46, summed 4.36 ± .66 a table (population: .47, 4.75); with
+Other as independent bits .68 and 4.84, without Other 3.4 and 57. Found: 16.2 (14 to 18). Estimate
+on truth: slope 1.000 ± .008 with Other; without it 1.68, and .725 ± .004 for conditional
+frequencies: regression to the mean. The paper's table is 1.7 standard deviations better than ours.
 """
 
 from __future__ import annotations
@@ -98,9 +101,8 @@ def errors(way: str, trials: list[tuple[Joint, JointPopulation]], crowd: JointPo
 
 def top_cells(joint: Joint, crowd: JointPopulation, *, conditional: bool):
     """(truth, estimate) of the 25 known cells, of all clients or among them."""
-    size = [sum(not name.startswith("(") for name in names) for names in joint.labels]
-    known = np.ix_(*[range(n) for n in size])
-    truth, estimate = truth_of(crowd, joint.labels)[known], joint.table[known]
+    known = Beside.of(crowd, joint)[:TOP, :TOP]
+    truth, estimate = known.truth, known.estimate
     if conditional:
         truth, estimate = truth / truth.sum(), estimate / estimate.sum()
     return truth.ravel(), estimate.ravel()

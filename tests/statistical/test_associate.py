@@ -160,7 +160,7 @@ def test_the_papers_t_is_not_where_categories_are_rare() -> None:
 
 def test_the_default_test_finds_associations_that_t_misses() -> None:
     score, paper = (np.mean(np.array(p) <= 0.05) for p in zip(*p_values(0.2, 20), strict=True))
-    # Shares of 200 trials in experiments/independence.py: POWER_SCORE and POWER_T.
+    # Shares of 200 trials in experiments/independence.py: .915 and .400.
     assert score > paper
 
 
@@ -176,6 +176,6 @@ def test_play_store_intervals_cover_and_strong_differences_show() -> None:
         joint = deniable.associate(survey, batch, ["category", "paid"])
         found.append(Beside.of(crowd, joint))
         rejected += joint.test().p_value <= 0.05
-    # Some 200 cells: below .90 in 1 of 1,000 fresh seeds. Of 100 trials POWER_PLAY reject.
+    # Some 200 cells: below .90 in 1 of 1,000 fresh seeds. Of 100 crowds 95 reject.
     assert coverage(found)[0] >= 0.90
     assert rejected >= 3
