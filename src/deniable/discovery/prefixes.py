@@ -1,0 +1,257 @@
+"""Discovery from prefixes, each client reporting one of its own with all of ε.
+
+1. *Learn*, from half of the families of hash functions: search, take what is likely, remove it from
+   the tables, learn a character model from it, search again, until nothing is new.
+2. *Search* with that model for what is left, in all families.
+3. *Test* each finished string on reports that took no part in finding it: the other half's, at
+   levels longer than the one where the string ended. What the model, the removed strings and the
+   search saw are other clients, other hash functions, or other levels, which hash by themselves; so
+   the string's cells in the test are independent of its having been chosen (see `testing`).
+
+All reports count: those that do not test a string set the odds from which its allowance follows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.discovery.beam import Prefixes, grid, search, searched, with_later
+from deniable.discovery.character_model import CharacterModel, rows_of
+from deniable.discovery.evidence import Evidence
+from deniable.discovery.found import Discovery, Stage
+from deniable.discovery.refit import refit
+from deniable.discovery.tables import Batches, Rows, Tables, tables_of
+from deniable.discovery.testing import HashTest, allowances
+from deniable.errors import InputError
+from deniable.protocols.alphabet import PAD
+from deniable.survey import Question
+
+LEARNING_SHARE = 0.45
+LEARNING_WIDTHS = (3_000, 10_000, 10_000, 20_000, 20_000, 20_000)
+WIDTH = 20_000
+LIKELY = 2.0
+"""Log-odds at which a string is taken while learning."""
+CLEAR = 3.0
+"""Standard errors that such a string's mass must reach."""
+ENOUGH_TO_LEARN = 8
+MOST_CANDIDATES = 60_000
+Z95 = 1.959964
+
+Accept = Callable[[str], bool]
+
+
+def discover_prefixes(
+    source: Batches,
+    question: Question,
+    *,
+    accept: Accept | None = None,
+    alpha: float = 0.05,
+    examples: Sequence[str] = (),
+) -> Discovery:
+    """The strings of a question asked by prefixes, with at most α of runs naming a false one.
+
+    source : anything with `batches()`, such as `analysis.source.Source`
+    accept : keeps only strings for which it is true; examples : strings like those expected, which
+    the character model starts from
+    """
+    if not 0 < alpha < 1:
+        raise InputError(f"expected alpha between 0 and 1, got {alpha}")
+    started = time.perf_counter()
+    tables = tables_of(source, question)
+    if tables.families < 2:
+        raise InputError(
+            "expected at least 2 families of hash functions (cohorts, of a Bloom filter), to choose "
+            f"with some and test with others; got {tables.families}"
+        )
+    return discover_in(tables, accept=accept, alpha=alpha, examples=examples, started=started)
+
+
+def discover_in(
+    tables: Tables,
+    *,
+    accept: Accept | None = None,
+    alpha: float = 0.05,
+    examples: Sequence[str] = (),
+    started: float | None = None,
+) -> Discovery:
+    """`discover_prefixes` from tables."""
+    run = _Run(tables, accept, time.perf_counter() if started is None else started)
+    run.stage("tables", int(tables.count.sum()), 0)
+    alphabet, length = tables.protocol.alphabet, tables.protocol.max_length
+    model = CharacterModel.uniform(alphabet)
+    if examples:
+        model = model.learnt(rows_of(alphabet, examples, length))
+    known, model = _learn(run, model)
+    return _report(run, _test(run, known, model, alpha), model, alpha)
+
+
+@dataclass(eq=False)
+class _Run:
+    """What the steps share: tables, which families learn, and the record of stages."""
+
+    tables: Tables
+    accept: Accept | None
+    clock: float
+    stages: list[Stage] = field(default_factory=list)
+    looked: int = 0
+
+    def __post_init__(self) -> None:
+        families = self.tables.families
+        learning = min(max(round(LEARNING_SHARE * families), 1), families - 1)
+        self.learning: NDArray[np.bool_] = np.arange(families) < learning
+        self.masses = grid(self.tables)
+
+    def stage(self, name: str, kept: int, dropped: int) -> None:
+        now = time.perf_counter()
+        self.stages.append(Stage(name, kept, dropped, now - self.clock))
+        self.clock = now
+
+    def text(self, row: Rows) -> str:
+        return self.tables.protocol.alphabet.text(row.tobytes())
+
+    def wanted(self, rows: Rows) -> NDArray[np.bool_]:
+        if self.accept is None:
+            return np.ones(len(rows), bool)
+        return np.array([self.accept(self.text(row)) for row in rows], bool)
+
+    def finished(self, evidence: Evidence, model: CharacterModel, width: int) -> Prefixes:
+        """The likeliest finished strings of one search."""
+        found, looked = search(evidence, model, width)
+        self.looked += looked
+        found = found.some(np.argsort(-found.odds)[:MOST_CANDIDATES])
+        return found.some(self.wanted(found.rows))
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """Strings found while learning: rows, masses and log-odds, all from learning families."""
+
+    rows: Rows
+    mass: NDArray[np.float64]
+    odds: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def _learn(run: _Run, start: CharacterModel) -> tuple[_Known, CharacterModel]:
+    tables, model = run.tables, start
+    known = _Known(np.empty((0, tables.protocol.max_length), np.uint8), np.zeros(0), np.zeros(0))
+    for width in LEARNING_WIDTHS:
+        evidence = Evidence.of(tables, tables.without(known.rows, known.mass), run.learning)
+        found = run.finished(evidence, model, width)
+        odds, _ = with_later(found, evidence, run.masses)
+        likely = np.flatnonzero(odds > LIKELY)
+        fresh = _without_repeats(found.rows[likely], known.rows)
+        rows = np.concatenate([known.rows, found.rows[likely][fresh]])
+        mass, error = refit(tables, rows, run.learning)
+        clear = mass > CLEAR * error
+        before = len(known)
+        all_odds = np.concatenate([known.odds, odds[likely][fresh]])
+        known = _Known(rows[clear], mass[clear], all_odds[clear])
+        run.stage(f"learn, width {width}", len(known), len(rows) - len(known))
+        if len(known) >= ENOUGH_TO_LEARN:
+            model = start.learnt(known.rows)
+        if len(known) <= before:
+            break
+    return known, model
+
+
+def _without_repeats(rows: Rows, known: Rows) -> NDArray[np.bool_]:
+    seen = {row.tobytes() for row in known}
+    return np.array([row.tobytes() not in seen for row in rows], bool)
+
+
+@dataclass(frozen=True, eq=False)
+class _Tested:
+    rows: Rows
+    p_value: NDArray[np.float64]
+    accepted: NDArray[np.bool_]
+
+
+def _test(run: _Run, known: _Known, model: CharacterModel, alpha: float) -> _Tested:
+    tables = run.tables
+    residual = tables.without(known.rows, known.mass)
+    everyone = Evidence.of(tables, residual, np.ones(tables.families, bool))
+    learning = Evidence.of(tables, residual, run.learning)
+    found = run.finished(everyone, model, WIDTH)
+    found = found.some(_without_repeats(found.rows, known.rows))
+    odds, mass = with_later(found, learning, run.masses)
+    run.stage(f"search, width {WIDTH}", len(found), run.looked - len(found))
+
+    ends = np.array([_ends_at(tables, row) for row in known.rows], np.int64)
+    more = _earlier_evidence(tables, known, ends, ~run.learning, residual)
+    level = np.concatenate([found.level, ends])
+    p, z = np.ones(len(level)), np.zeros(len(level))
+    all_mass = np.concatenate([mass, known.mass])
+    for at in np.unique(level):
+        later = tuple(range(int(at) + 1, tables.levels))
+        if not later:
+            continue
+        test = HashTest(tables, residual, later, tuple(np.flatnonzero(~run.learning).tolist()))
+        here = np.flatnonzero(level == at)
+        z[here] = all_mass[here] * np.sqrt(test.precision)
+        new, old = here[here < len(found)], here[here >= len(found)] - len(found)
+        p[new] = test.p_values(found.rows[new])
+        for i in old:
+            p[len(found) + i] = test.p_value_put_back(known.rows[i], float(known.mass[i]))
+    allowed = allowances(np.concatenate([odds, known.odds + more]), z, alpha)
+    rows = np.concatenate([found.rows, known.rows])
+    accepted = p <= allowed
+    run.stage("test", int(accepted.sum()), int((~accepted).sum()))
+    return _Tested(rows, p, accepted)
+
+
+def _ends_at(tables: Tables, row: Rows) -> int:
+    """The level where a search sees that the string has ended."""
+    length = int((row != PAD).sum())
+    levels = searched(tables)
+    return next((level for level in levels if tables.lengths[level] > length), levels[-1])
+
+
+def _earlier_evidence(
+    tables: Tables,
+    known: _Known,
+    ends: NDArray[np.int64],
+    families: NDArray[np.bool_],
+    residual: NDArray[np.float32],
+) -> NDArray[np.float64]:
+    """Log-likelihood ratio of each known string's mass at the levels up to its end, in the families
+    that did not learn it."""
+    total = np.zeros(len(known))
+    for level in range(int(ends.max(initial=-1)) + 1):
+        cells = tables.positions(level, known.rows)
+        for family in np.flatnonzero(families):
+            weight = tables.count[level, family] / tables.noise
+            seen = residual[level, family][cells[family]] + known.mass
+            total += (level <= ends) * weight * (known.mass * seen - known.mass**2 / 2)
+    return total
+
+
+def _report(run: _Run, tested: _Tested, model: CharacterModel, alpha: float) -> Discovery:
+    tables = run.tables
+    rows, p_value = tested.rows[tested.accepted], tested.p_value[tested.accepted]
+    mass, error = refit(tables, rows, np.ones(tables.families, bool))
+    order = np.argsort(-mass)
+    rows, p_value, mass, error = rows[order], p_value[order], mass[order], error[order]
+    run.stage("refit", len(rows), 0)
+    all_reports = np.sqrt(tables.noise / max(int(tables.count.sum()), 1))
+    nats = float(np.median(model.code(rows))) if len(rows) else _typical_code(tables)
+    return Discovery(
+        tuple(run.text(row) for row in rows), mass, error,
+        np.clip(mass - Z95 * error, 0, 1), np.clip(mass + Z95 * error, 0, 1), p_value,
+        run.looked, tuple(run.stages),
+        float(all_reports * np.sqrt(2 * (nats + np.log(1 / alpha)))),
+        float(1 - mass.sum()), alpha,
+    )  # fmt: skip
+
+
+def _typical_code(tables: Tables) -> float:
+    """Nats of a string of half the greatest length, every character as likely as another."""
+    protocol = tables.protocol
+    return float(np.log(len(protocol.alphabet.content) + 1) * protocol.max_length / 2)
