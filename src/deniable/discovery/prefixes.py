@@ -1,12 +1,16 @@
 """Discovery from prefixes, each client reporting one of its own with all of ε.
 
-1. *Learn*, from half of the families of hash functions: search, take what is likely, remove it from
-   the tables, learn a character model from it, search again, until nothing is new.
-2. *Search* with that model for what is left, in all families.
-3. *Test* each finished string on reports that took no part in finding it: the other half's, at
-   levels longer than the one where the string ended. What the model, the removed strings and the
-   search saw are other clients, other hash functions, or other levels, which hash by themselves; so
-   the string's cells in the test are independent of its having been chosen (see `testing`).
+A string ends at the first level longer than it. Reports of that level and shorter ones serve to find
+it, in all families of hash functions; of those of longer levels and of repeats of the full length,
+some families (`learning`) help to choose, and the others test.
+
+1. *Learn*: search, take what is likely, remove it from the tables, learn a character model from it,
+   search again, until nothing is new.
+2. *Search* with that model for what is left.
+3. *Test* every finished string with the families that are left, at levels longer than its end.
+   Nobody has looked at its cells there: not the search, not the model, not the estimates of what
+   was removed. If no client holds the string, those cells are as good as drawn at random, whatever
+   was computed from the tables or from other strings' cells before (see `testing`).
 
 All reports count: those that do not test a string set the odds from which its allowance follows.
 """
@@ -31,7 +35,7 @@ from deniable.errors import InputError
 from deniable.protocols.alphabet import PAD
 from deniable.survey import Question
 
-LEARNING_SHARE = 0.45
+LEARNING_SHARE = 0.25
 LEARNING_WIDTHS = (3_000, 10_000, 10_000, 20_000, 20_000, 20_000)
 WIDTH = 20_000
 LIKELY = 2.0
@@ -111,6 +115,12 @@ class _Run:
         self.stages.append(Stage(name, kept, dropped, now - self.clock))
         self.clock = now
 
+    def evidence(
+        self, residual: NDArray[np.float32], *, all_families: bool = False
+    ) -> Evidence:
+        """Of the learning families, or of all."""
+        return Evidence.of(self.tables, residual, self.learning | all_families)
+
     def text(self, row: Rows) -> str:
         return self.tables.protocol.alphabet.text(row.tobytes())
 
@@ -129,7 +139,7 @@ class _Run:
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """Strings found while learning: rows, masses and log-odds, all from learning families."""
+    """Strings found while learning: rows, masses and log-odds."""
 
     rows: Rows
     mass: NDArray[np.float64]
@@ -143,13 +153,13 @@ def _learn(run: _Run, start: CharacterModel) -> tuple[_Known, CharacterModel]:
     tables, model = run.tables, start
     known = _Known(np.empty((0, tables.protocol.max_length), np.uint8), np.zeros(0), np.zeros(0))
     for width in LEARNING_WIDTHS:
-        evidence = Evidence.of(tables, tables.without(known.rows, known.mass), run.learning)
-        found = run.finished(evidence, model, width)
-        odds, _ = with_later(found, evidence, run.masses)
+        residual = tables.without(known.rows, known.mass)
+        found = run.finished(run.evidence(residual, all_families=True), model, width)
+        odds, _ = with_later(found, run.evidence(residual), run.masses)
         likely = np.flatnonzero(odds > LIKELY)
         fresh = _without_repeats(found.rows[likely], known.rows)
         rows = np.concatenate([known.rows, found.rows[likely][fresh]])
-        mass, error = refit(tables, rows, run.learning)
+        mass, error = refit(tables, rows, run.learning, _ends(tables, rows))
         clear = mass > CLEAR * error
         before = len(known)
         all_odds = np.concatenate([known.odds, odds[likely][fresh]])
@@ -177,15 +187,12 @@ class _Tested:
 def _test(run: _Run, known: _Known, model: CharacterModel, alpha: float) -> _Tested:
     tables = run.tables
     residual = tables.without(known.rows, known.mass)
-    everyone = Evidence.of(tables, residual, np.ones(tables.families, bool))
-    learning = Evidence.of(tables, residual, run.learning)
-    found = run.finished(everyone, model, WIDTH)
+    found = run.finished(run.evidence(residual, all_families=True), model, WIDTH)
     found = found.some(_without_repeats(found.rows, known.rows))
-    odds, mass = with_later(found, learning, run.masses)
+    odds, mass = with_later(found, run.evidence(residual), run.masses)
     run.stage(f"search, width {WIDTH}", len(found), run.looked - len(found))
 
-    ends = np.array([_ends_at(tables, row) for row in known.rows], np.int64)
-    more = _earlier_evidence(tables, known, ends, ~run.learning, residual)
+    ends = _ends(tables, known.rows)
     level = np.concatenate([found.level, ends])
     p, z = np.ones(len(level)), np.zeros(len(level))
     all_mass = np.concatenate([mass, known.mass])
@@ -200,37 +207,18 @@ def _test(run: _Run, known: _Known, model: CharacterModel, alpha: float) -> _Tes
         p[new] = test.p_values(found.rows[new])
         for i in old:
             p[len(found) + i] = test.p_value_put_back(known.rows[i], float(known.mass[i]))
-    allowed = allowances(np.concatenate([odds, known.odds + more]), z, alpha)
+    allowed = allowances(np.concatenate([odds, known.odds]), z, alpha)
     rows = np.concatenate([found.rows, known.rows])
     accepted = p <= allowed
     run.stage("test", int(accepted.sum()), int((~accepted).sum()))
     return _Tested(rows, p, accepted)
 
 
-def _ends_at(tables: Tables, row: Rows) -> int:
-    """The level where a search sees that the string has ended."""
-    length = int((row != PAD).sum())
-    levels = searched(tables)
-    return next((level for level in levels if tables.lengths[level] > length), levels[-1])
-
-
-def _earlier_evidence(
-    tables: Tables,
-    known: _Known,
-    ends: NDArray[np.int64],
-    families: NDArray[np.bool_],
-    residual: NDArray[np.float32],
-) -> NDArray[np.float64]:
-    """Log-likelihood ratio of each known string's mass at the levels up to its end, in the families
-    that did not learn it."""
-    total = np.zeros(len(known))
-    for level in range(int(ends.max(initial=-1)) + 1):
-        cells = tables.positions(level, known.rows)
-        for family in np.flatnonzero(families):
-            weight = tables.count[level, family] / tables.noise
-            seen = residual[level, family][cells[family]] + known.mass
-            total += (level <= ends) * weight * (known.mass * seen - known.mass**2 / 2)
-    return total
+def _ends(tables: Tables, rows: Rows) -> NDArray[np.int64]:
+    """int64[n]: the level where a search sees that each string has ended."""
+    levels = np.array(searched(tables))
+    after = np.searchsorted(tables.lengths[levels], (rows != PAD).sum(axis=1), side="right")
+    return levels[np.minimum(after, len(levels) - 1)]
 
 
 def _report(run: _Run, tested: _Tested, model: CharacterModel, alpha: float) -> Discovery:
