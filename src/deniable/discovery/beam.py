@@ -23,6 +23,8 @@ EXPECTED = 100.0
 STAYS = 0.92
 MASSES = 15
 MOST_CHILDREN = 5_000_000
+EARLY_WIDTHS = (6, 4, 2, 1)
+"""How much wider the beam is at the first levels, where one unlucky level can lose a string."""
 MOST_FINISHED = 20_000
 """Finished strings kept at each level."""
 
@@ -65,7 +67,7 @@ def search(evidence: Evidence, model: CharacterModel, width: int) -> tuple[Prefi
     masses = grid(tables)
     alive = _root(tables, len(masses))
     finished, looked, length = [], 0, 0
-    for level in searched(tables):
+    for step, level in enumerate(searched(tables)):
         goal = int(tables.lengths[level])
         children, log_p, parent = _extended(alive, model, length, goal)
         looked += len(children)
@@ -88,7 +90,8 @@ def search(evidence: Evidence, model: CharacterModel, width: int) -> tuple[Prefi
         if goal == children.shape[1]:
             ended[:] = True
         finished.append(chosen(_best(np.flatnonzero(ended), odds, MOST_FINISHED)))
-        alive = chosen(_best(np.flatnonzero(~ended), odds, width))
+        wide = width * EARLY_WIDTHS[min(step, len(EARLY_WIDTHS) - 1)]
+        alive = chosen(_best(np.flatnonzero(~ended), odds, wide))
         length = goal
     return joined(finished), looked
 

@@ -66,7 +66,7 @@ class CharacterModel:
         symbol, context = self._occurrences(rows)
         owner = np.repeat(np.arange(len(rows)), _symbols_each(rows))
         spent = -self.log_p[context, symbol].astype(np.float64)
-        return np.bincount(owner, weights=spent, minlength=len(rows))
+        return np.asarray(np.bincount(owner, weights=spent, minlength=len(rows)), np.float64)
 
     def _occurrences(self, rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Every symbol of every string up to and with the first pad, and its context."""
@@ -84,13 +84,13 @@ class CharacterModel:
         return out
 
     def _numbered(self, symbols: NDArray[np.uint8]) -> NDArray[np.int64]:
-        return np.where(symbols == PAD, self.symbols, symbols.astype(np.int64))
+        return np.asarray(np.where(symbols == PAD, self.symbols, symbols.astype(np.int64)))
 
 
 def _symbols_each(rows: Rows) -> NDArray[np.int64]:
     """Symbols of each string, with the pad that ends it where there is one."""
     width = rows.shape[1]
-    return np.minimum((rows != PAD).sum(axis=1) + 1, width)
+    return np.asarray(np.minimum((rows != PAD).sum(axis=1) + 1, width))
 
 
 def rows_of(alphabet: Alphabet, strings: Sequence[str], length: int) -> Rows:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,10 @@ LIKELY = 2.0
 CLEAR = 3.0
 """Standard errors that such a string's mass must reach."""
 ENOUGH_TO_LEARN = 8
+SURE = 7.0
+"""Expected test statistic of strings that are tested before the rest are searched for."""
+CONFIRMING_SHARE = 0.1
+"""Of α, for those tests."""
 MOST_CANDIDATES = 60_000
 Z95 = 1.959964
 
@@ -91,7 +95,9 @@ def discover_in(
     if examples:
         model = model.learnt(rows_of(alphabet, examples, length))
     known, model = _learn(run, model)
-    return _report(run, _test(run, known, model, alpha), model, alpha)
+    known, sure = _confirm(run, known, CONFIRMING_SHARE * alpha)
+    others = _test(run, known, model, (1 - CONFIRMING_SHARE) * alpha)
+    return _report(run, (sure, others), model, alpha)
 
 
 @dataclass(eq=False)
@@ -109,6 +115,7 @@ class _Run:
         learning = min(max(round(LEARNING_SHARE * families), 1), families - 1)
         self.learning: NDArray[np.bool_] = np.arange(families) < learning
         self.masses = grid(self.tables)
+        self.refused: Rows = np.empty((0, self.tables.protocol.max_length), np.uint8)
 
     def stage(self, name: str, kept: int, dropped: int) -> None:
         now = time.perf_counter()
@@ -139,19 +146,27 @@ class _Run:
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """Strings found while learning: rows, masses and log-odds."""
+    """Strings found while learning: rows, masses, log-odds, and whether each was tested."""
 
     rows: Rows
     mass: NDArray[np.float64]
     odds: NDArray[np.float64]
+    tested: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.rows)
 
+    def some(self, chosen: NDArray[np.bool_]) -> _Known:
+        """These of them."""
+        return _Known(
+            self.rows[chosen], self.mass[chosen], self.odds[chosen], self.tested[chosen]
+        )
+
 
 def _learn(run: _Run, start: CharacterModel) -> tuple[_Known, CharacterModel]:
     tables, model = run.tables, start
-    known = _Known(np.empty((0, tables.protocol.max_length), np.uint8), np.zeros(0), np.zeros(0))
+    none = np.empty((0, tables.protocol.max_length), np.uint8)
+    known = _Known(none, np.zeros(0), np.zeros(0), np.zeros(0, bool))
     for width in LEARNING_WIDTHS:
         residual = tables.without(known.rows, known.mass)
         found = run.finished(run.evidence(residual, all_families=True), model, width)
@@ -163,7 +178,7 @@ def _learn(run: _Run, start: CharacterModel) -> tuple[_Known, CharacterModel]:
         clear = mass > CLEAR * error
         before = len(known)
         all_odds = np.concatenate([known.odds, odds[likely][fresh]])
-        known = _Known(rows[clear], mass[clear], all_odds[clear])
+        known = _Known(rows[clear], mass[clear], all_odds[clear], np.zeros(int(clear.sum()), bool))
         run.stage(f"learn, width {width}", len(known), len(rows) - len(known))
         if len(known) >= ENOUGH_TO_LEARN:
             model = start.learnt(known.rows)
@@ -172,8 +187,8 @@ def _learn(run: _Run, start: CharacterModel) -> tuple[_Known, CharacterModel]:
     return known, model
 
 
-def _without_repeats(rows: Rows, known: Rows) -> NDArray[np.bool_]:
-    seen = {row.tobytes() for row in known}
+def _without_repeats(rows: Rows, *known: Rows) -> NDArray[np.bool_]:
+    seen = {row.tobytes() for some in known for row in some}
     return np.array([row.tobytes() not in seen for row in rows], bool)
 
 
@@ -181,49 +196,93 @@ def _without_repeats(rows: Rows, known: Rows) -> NDArray[np.bool_]:
 class _Tested:
     rows: Rows
     p_value: NDArray[np.float64]
-    accepted: NDArray[np.bool_]
 
 
-def _test(run: _Run, known: _Known, model: CharacterModel, alpha: float) -> _Tested:
-    tables = run.tables
+def _confirm(run: _Run, known: _Known, alpha: float) -> tuple[_Known, _Tested]:
+    """Test those of the known strings that are sure to pass if they are true.
+
+    A string that was tested may be looked at everywhere: its mass can be had from all reports, and
+    what is removed with it is removed cleanly from strings that begin alike.
+    """
+    tables, ends = run.tables, _ends(run.tables, known.rows)
     residual = tables.without(known.rows, known.mass)
-    found = run.finished(run.evidence(residual, all_families=True), model, WIDTH)
-    found = found.some(_without_repeats(found.rows, known.rows))
-    odds, mass = with_later(found, run.evidence(residual), run.masses)
-    run.stage(f"search, width {WIDTH}", len(found), run.looked - len(found))
+    heavy = known.mass * _roots(run, ends) > SURE
+    p = _p_values(run, residual, known.rows[heavy], ends[heavy], known.mass[heavy])
+    passed = np.zeros(len(known), bool)
+    passed[heavy] = p <= alpha / max(len(p), 1)
+    run.refused = known.rows[heavy & ~passed]
+    known = known.some(passed | ~heavy)
+    free = passed[passed | ~heavy]
+    mass, _ = refit(tables, known.rows, run.learning, _ends(tables, known.rows), free)
+    run.stage("confirm", int(passed.sum()), int(heavy.sum() - passed.sum()))
+    tested = _Tested(known.rows[free], p[p <= alpha / max(len(p), 1)])
+    return replace(known, mass=mass, tested=free), tested
 
-    ends = _ends(tables, known.rows)
-    level = np.concatenate([found.level, ends])
-    p, z = np.ones(len(level)), np.zeros(len(level))
-    all_mass = np.concatenate([mass, known.mass])
+
+def _roots(run: _Run, level: NDArray[np.int64]) -> NDArray[np.float64]:
+    """float64[n]: the expected test statistic, per unit of mass, of strings that end there."""
+    count = run.tables.count[:, ~run.learning].sum(axis=1)
+    later = np.append(count[::-1].cumsum()[::-1], 0)[1:]
+    return np.asarray(np.sqrt(later[level] / run.tables.noise))
+
+
+def _p_values(
+    run: _Run,
+    residual: NDArray[np.float32],
+    rows: Rows,
+    level: NDArray[np.int64],
+    removed: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """float64[n].
+
+    level : where each string ends; removed : the mass of it that was taken out of the tables
+    """
+    tables, families = run.tables, tuple(np.flatnonzero(~run.learning).tolist())
+    p = np.ones(len(rows))
     for at in np.unique(level):
         later = tuple(range(int(at) + 1, tables.levels))
         if not later:
             continue
-        test = HashTest(tables, residual, later, tuple(np.flatnonzero(~run.learning).tolist()))
+        test = HashTest(tables, residual, later, families)
         here = np.flatnonzero(level == at)
-        z[here] = all_mass[here] * np.sqrt(test.precision)
-        new, old = here[here < len(found)], here[here >= len(found)] - len(found)
-        p[new] = test.p_values(found.rows[new])
-        for i in old:
-            p[len(found) + i] = test.p_value_put_back(known.rows[i], float(known.mass[i]))
-    allowed = allowances(np.concatenate([odds, known.odds]), z, alpha)
-    rows = np.concatenate([found.rows, known.rows])
-    accepted = p <= allowed
+        new = here[removed[here] == 0]
+        p[new] = test.p_values(rows[new])
+        for i in here[removed[here] != 0]:
+            p[i] = test.p_value_put_back(rows[i], float(removed[i]))
+    return p
+
+
+def _test(run: _Run, known: _Known, model: CharacterModel, alpha: float) -> _Tested:
+    """Search for what is left, and test it and the known strings that were not tested yet."""
+    residual = run.tables.without(known.rows, known.mass)
+    found = run.finished(run.evidence(residual, all_families=True), model, WIDTH)
+    found = found.some(_without_repeats(found.rows, known.rows, run.refused))
+    odds, mass = with_later(found, run.evidence(residual), run.masses)
+    run.stage(f"search, width {WIDTH}", len(found), run.looked - len(found))
+    rest = known.some(~known.tested)
+    rows = np.concatenate([found.rows, rest.rows])
+    level = np.concatenate([found.level, _ends(run.tables, rest.rows)])
+    removed = np.concatenate([np.zeros(len(found)), rest.mass])
+    p = _p_values(run, residual, rows, level, removed)
+    z = np.concatenate([mass, rest.mass]) * _roots(run, level)
+    accepted = p <= allowances(np.concatenate([odds, rest.odds]), z, alpha)
     run.stage("test", int(accepted.sum()), int((~accepted).sum()))
-    return _Tested(rows, p, accepted)
+    return _Tested(rows[accepted], p[accepted])
 
 
 def _ends(tables: Tables, rows: Rows) -> NDArray[np.int64]:
     """int64[n]: the level where a search sees that each string has ended."""
     levels = np.array(searched(tables))
     after = np.searchsorted(tables.lengths[levels], (rows != PAD).sum(axis=1), side="right")
-    return levels[np.minimum(after, len(levels) - 1)]
+    return np.asarray(levels[np.minimum(after, len(levels) - 1)])
 
 
-def _report(run: _Run, tested: _Tested, model: CharacterModel, alpha: float) -> Discovery:
+def _report(
+    run: _Run, found: tuple[_Tested, ...], model: CharacterModel, alpha: float
+) -> Discovery:
     tables = run.tables
-    rows, p_value = tested.rows[tested.accepted], tested.p_value[tested.accepted]
+    rows = np.concatenate([part.rows for part in found])
+    p_value = np.concatenate([part.p_value for part in found])
     mass, error = refit(tables, rows, np.ones(tables.families, bool))
     order = np.argsort(-mass)
     rows, p_value, mass, error = rows[order], p_value[order], mass[order], error[order]

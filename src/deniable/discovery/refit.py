@@ -17,10 +17,12 @@ def refit(
     rows: Rows,
     families: NDArray[np.bool_],
     ends: NDArray[np.int64] | None = None,
+    free: NDArray[np.bool_] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """float64[n], twice: masses and their standard errors, from these families' reports.
 
     ends : int64[n], a level that the other families' reports may be read at too, for each string
+    free : bool[n], strings that may be read everywhere
     Cells collide seldom, so correcting each string by what the others leave in its cells converges
     in a few rounds. A level that is not longer than a string may hold others that begin alike.
     """
@@ -36,6 +38,8 @@ def refit(
             continue
         positions[level] = tables.positions(level, rows)
         elsewhere = np.zeros(len(rows), bool) if ends is None else whole & (ends == level)
+        if free is not None:
+            elsewhere |= whole & free
         for family in range(tables.families):
             chosen = whole if families[family] else elsewhere
             if chosen.any():

@@ -53,7 +53,7 @@ class HashTest:
 
     def rounded(self, entry: NDArray[np.float32]) -> NDArray[np.int64]:
         """Entries on the lattice."""
-        return np.rint(entry / (np.sqrt(self.precision) * STEP)).astype(np.int64)
+        return np.asarray(np.rint(entry / (np.sqrt(self.precision) * STEP)), np.int64)
 
     @cached_property
     def lattice(self) -> NDArray[np.int64]:
@@ -80,7 +80,7 @@ class HashTest:
 
     def _tail(self, transform: NDArray[np.complex128]) -> NDArray[np.float64]:
         mass = np.roll(np.fft.irfft(transform, self.size), self.size // 2)
-        return np.clip(mass[::-1].cumsum()[::-1], 0.0, 1.0) + ROUND_OFF
+        return np.asarray(np.clip(mass[::-1].cumsum()[::-1], 0.0, 1.0) + ROUND_OFF)
 
     def cells(self, rows: Rows) -> NDArray[np.int64]:
         """int64[places, n]: the strings' cells."""
