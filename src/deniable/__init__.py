@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from deniable.client import Client
 from deniable.survey import Report, Survey
+from deniable.version import __version__
 
 if TYPE_CHECKING:
     from deniable.analysis import associate, decode
     from deniable.columns import ReportBatch
+    from deniable.discovery import discover
     from deniable.simulation import simulate
 
-__version__ = "0.1.0"
 __all__ = [
     "Client",
     "Report",
@@ -23,6 +24,7 @@ __all__ = [
     "__version__",
     "associate",
     "decode",
+    "discover",
     "simulate",
 ]
 
@@ -30,6 +32,7 @@ _LATER = {
     "ReportBatch": "deniable.columns",
     "associate": "deniable.analysis",
     "decode": "deniable.analysis",
+    "discover": "deniable.discovery",
     "simulate": "deniable.simulation",
 }
 

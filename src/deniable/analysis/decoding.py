@@ -8,7 +8,6 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-import deniable
 from deniable.analysis.reading import Reading, design_of, reading_of
 from deniable.analysis.source import Reports, Source
 from deniable.compute.executor import Executor, default_executor
@@ -21,6 +20,7 @@ from deniable.mechanisms import Choice, Mechanism
 from deniable.mechanisms.noise import ONE
 from deniable.results import Marginal, Provenance
 from deniable.survey import Question, Survey
+from deniable.version import __version__
 
 
 def decode(
@@ -130,5 +130,5 @@ def provenance(source: Source, questions: Sequence[Question], reports: int) -> P
         epsilon={q.name: q.loss.once for q in questions},
         reports=reports,
         origin=source.origin,
-        library=deniable.__version__,
+        library=__version__,
     )

@@ -250,3 +250,21 @@ def _check_content(batch: ReportBatch) -> None:
                     f"{mechanism.width} and above to be 0, got a last byte of "
                     f"0x{part[bad[0], -1]:02x}"
                 )
+            _check_numbers(question, mechanism, part)
+
+
+def numbers(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """int64[N], the little-endian numbers in u8[N, B], B ≤ 4."""
+    places = 256 ** np.arange(rows.shape[1], dtype=np.int64)
+    return np.asarray(rows.astype(np.int64) @ places)
+
+
+def _check_numbers(question: Question, mechanism: Mechanism, part: NDArray[np.uint8]) -> None:
+    if mechanism.bound is None:
+        return
+    sent = numbers(part)
+    if (bad := np.flatnonzero(sent >= mechanism.bound)).size:
+        raise FieldOutOfRange(
+            f"report {bad[0]}, question {question.name!r}: expected a number below "
+            f"{mechanism.bound}, got {sent[bad[0]]}"
+        )

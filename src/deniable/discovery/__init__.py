@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from deniable.analysis.decoding import provenance
 from deniable.analysis.source import Reports, Source
 from deniable.compute.executor import Executor, default_executor
-from deniable.discovery.candidates import Accept
+from deniable.discovery.candidates import Accept, predicate
 from deniable.errors import InputError
 from deniable.protocols import NGrams, Prefixes
 from deniable.results import Discovery
@@ -24,6 +27,7 @@ def discover(
     alpha: float = 0.05,
     reading: str | None = None,
     delta: float | None = None,
+    examples: Sequence[str] = (),
     executor: Executor | None = None,
 ) -> Discovery:
     """Find the strings that clients reported, without a list of candidates.
@@ -35,6 +39,8 @@ def discover(
     reading : of an `ngrams` question: "fused", the default, searches with all pairs of grams and
         peels off what it finds; "paper" is the paper's procedure
     delta : the pair threshold of the paper's reading, if not its own
+    examples : of a `prefixes` question: strings like those expected, a word list for instance, from
+        which the search learns what strings look like; they need not be there
     """
     if not 0 < alpha < 1:
         raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha}")
@@ -50,13 +56,15 @@ def discover(
     if isinstance(protocol, Prefixes):
         if reading is not None or delta is not None:
             raise InputError("reading and delta belong to n-grams; this question asks for prefixes")
-        from importlib import import_module
+        from deniable.discovery.prefixes import discover_prefixes
 
-        prefixes = import_module("deniable.discovery.prefixes")
-        found: Discovery = prefixes.discover_prefixes(
-            source, question, accept=accept, alpha=alpha, executor=executor
+        asked = survey.question(question)
+        found = discover_prefixes(
+            source, asked, accept=predicate(accept), alpha=alpha, examples=examples
         )
-        return found
+        return replace(
+            found, question=question, provenance=provenance(source, (asked,), found.reports)
+        )
     raise InputError(
         f"question {question!r} reports whole values only: decode it with candidates, or ask with "
         'a dictionary, protocol "ngrams" or "prefixes"'

@@ -3,6 +3,7 @@
 from deniable.mechanisms.base import Domain, Mechanism
 from deniable.mechanisms.basic import Boolean, Choice
 from deniable.mechanisms.bloom import Bloom
+from deniable.mechanisms.localhash import LocalHash
 from deniable.mechanisms.noise import Noise, randomise, threshold
 from deniable.mechanisms.registry import calibrate, from_canonical
 
@@ -11,6 +12,7 @@ __all__ = [
     "Boolean",
     "Choice",
     "Domain",
+    "LocalHash",
     "Mechanism",
     "Noise",
     "calibrate",

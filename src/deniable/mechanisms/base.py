@@ -77,6 +77,11 @@ class Mechanism(ABC):
         return 1
 
     @property
+    def bound(self) -> int | None:
+        """One more than the largest number, where a report is a number; None where it is bits."""
+        return None
+
+    @property
     def scheme(self) -> Scheme:
         return DENIABLE_1
 

@@ -11,6 +11,7 @@ from deniable.errors import InputError
 from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.basic import Boolean, Choice
 from deniable.mechanisms.bloom import Bloom
+from deniable.mechanisms.localhash import LocalHash
 from deniable.mechanisms.noise import ONE, Noise
 from deniable.privacy import largest
 
@@ -26,13 +27,15 @@ def from_canonical(data: Mapping[str, Any]) -> Mechanism:
         noise = Noise(rest.pop("flip"), rest.pop("p"), rest.pop("q"))
         if kind == "bloom":
             return Bloom(noise=noise, scheme_name=rest.pop("scheme"), **rest)
+        if kind == "localhash":
+            return LocalHash(noise=noise, **rest)
         if kind == "choice":
             return Choice(noise=noise, options=tuple(rest.pop("options")), **rest)
         if kind == "boolean":
             return Boolean(noise=noise, **rest)
     except (KeyError, TypeError) as error:
         raise InputError(f"a published {kind} mechanism cannot be read: {error}") from None
-    raise InputError(f"expected a mechanism bloom, choice or boolean, got {kind!r}")
+    raise InputError(f"expected a mechanism bloom, localhash, choice or boolean, got {kind!r}")
 
 
 def calibrate(mechanism: M, epsilon: float, *, vary: Letter = "q", forever: bool = False) -> M:

@@ -23,11 +23,12 @@ from deniable.kernels.encode import encode_rows
 from deniable.kernels.noise import CERTAIN
 from deniable.kernels.noisy_rows import noise_rows
 from deniable.kernels.permanent import permanent_rows
-from deniable.mechanisms import Bloom, Mechanism, prf
+from deniable.mechanisms import Bloom, LocalHash, Mechanism, prf
 from deniable.mechanisms.noise import ONE
 from deniable.mechanisms.schemes import DENIABLE_1
 from deniable.protocols import NGrams, Part, Prefixes
 from deniable.simulation.coded import NO_ANSWER, Coded
+from deniable.simulation.numbers import family_of, noise_packed, packed, true_numbers
 from deniable.survey import Question, Survey
 
 ROWS = 1 << 17
@@ -150,6 +151,10 @@ class Crowd:
                 slot = None if part.chosen_by is None else drawn[:, part.chosen_by]
                 own = cohort % np.uint16(m.cohorts) if m.cohorts < self.survey.cohorts else cohort
                 positions = self._tables.get((question.name, i))
+                if isinstance(m, LocalHash):
+                    out = _number_rows(m, positions, code, slot, own)
+                    rows.append(noise_packed(m, out, rng) if with_fresh else out)
+                    continue
                 flip = m.noise.flip if secrets is None else 0
                 p, q = (m.noise.p, m.noise.q) if with_fresh else (0, CERTAIN)
                 out = np.empty((n, m.size), np.uint8)
@@ -187,7 +192,12 @@ def _origin(rng: np.random.Generator) -> str:
 
 
 def _fresh(rng: np.random.Generator) -> Fresh:
-    return lambda bits, m: noise_rows(bits, m.width, m.noise.p, m.noise.q, rng)
+    def fresh(bits: Bits, m: Mechanism) -> Bits:
+        if isinstance(m, LocalHash):
+            return noise_packed(m, bits, rng)
+        return noise_rows(bits, m.width, m.noise.p, m.noise.q, rng)
+
+    return fresh
 
 
 def _crowd_of(survey: Survey, values: Values) -> tuple[Crowd, dict[str, NDArray[np.int32]]]:
@@ -219,13 +229,13 @@ _Positions = Callable[[NDArray[np.int32], NDArray[np.uint8] | None, NDArray[np.u
 def _positions(question: Question, i: int, part: Part, levels: tuple[Any, ...]) -> _Positions:
     mechanism = part.slots[0].mechanism
     protocol = question.protocol
-    if isinstance(mechanism, Bloom) and mechanism.scheme is DENIABLE_1:
+    if isinstance(mechanism, Bloom | LocalHash) and mechanism.scheme is DENIABLE_1:
         pairs = [
             _seeds(slot.mechanism, [protocol.token(v, i, s) for v in levels])
             for s, slot in enumerate(part.slots)
         ]
         x, y = (np.concatenate([pair[j] for pair in pairs]) for j in (0, 1))
-        hashes, width = mechanism.hashes, mechanism.bits
+        hashes, width = _hashes_and_places(mechanism)
 
         def seeded(
             code: NDArray[np.int32], slot: NDArray[np.uint8] | None, cohort: NDArray[np.uint16]
@@ -263,12 +273,38 @@ def _row(code: NDArray[np.int32], slot: NDArray[np.uint8] | None, levels: int) -
     return np.where(code < 0, NO_ANSWER, row + slot.astype(np.int64) * levels)
 
 
+def _hashes_and_places(mechanism: Bloom | LocalHash) -> tuple[int, int]:
+    if isinstance(mechanism, Bloom):
+        return mechanism.hashes, mechanism.bits
+    return 1, mechanism.cells
+
+
+def _number_rows(
+    m: LocalHash,
+    positions: _Positions | None,
+    code: NDArray[np.int32] | None,
+    slot: NDArray[np.uint8] | None,
+    cohort: NDArray[np.uint16],
+) -> Bits:
+    """True numbers, packed; g where there is no answer."""
+    out = np.empty((len(cohort), m.size), np.uint8)
+    family = family_of(m, cohort)
+    for start in range(0, len(cohort), ROWS):
+        some = slice(start, start + ROWS)
+        cell = np.full(len(cohort[some]), NO_ANSWER, np.int32)
+        if positions is not None and code is not None:
+            looked_up = positions(code[some], None if slot is None else slot[some], family[some])
+            cell = looked_up[2][0, :, 0]
+        out[some] = packed(true_numbers(m, cell, cohort[some]), m.size)
+    return out
+
+
 def _most_bits(mechanism: Mechanism) -> int:
     return mechanism.hashes if isinstance(mechanism, Bloom) else 1
 
 
 def _seeds(mechanism: Mechanism, tokens: list[bytes]) -> tuple[NDArray[np.uint64], ...]:
-    assert isinstance(mechanism, Bloom)
+    assert isinstance(mechanism, Bloom | LocalHash)
     offsets = np.cumsum([0, *map(len, tokens)], dtype=np.int64)
     data = np.frombuffer(b"".join(tokens), np.uint8)
     return hash_pairs(mechanism.header, data, offsets)

@@ -6,7 +6,6 @@ A run writes data, a plot reads data, never both in one step.
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from deniable.errors import InputError
+from deniable.version import __version__
 
 Row = Mapping[str, Any]
 
@@ -101,10 +101,8 @@ class Record:
         print(f"\n{self.experiment}: seed {self.seed}, {seconds:.0f} s", flush=True)
         if folder is None:
             return None
-        # By name: the package itself names rooms above this one.
-        version = importlib.import_module("deniable").__version__
         data = {
-            "experiment": self.experiment, "version": version, "seed": self.seed,
+            "experiment": self.experiment, "version": __version__, "seed": self.seed,
             "parameters": _finite(self.parameters), "seconds": round(seconds, 1),
             **_finite(self.parts),
         }  # fmt: skip

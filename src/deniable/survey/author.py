@@ -32,6 +32,7 @@ from typing import Any
 
 from deniable.errors import InputError, SurveyError
 from deniable.mechanisms import Bloom, Boolean, Choice, Mechanism, Noise
+from deniable.mechanisms.localhash import MAX_VALUES
 from deniable.mechanisms.schemes import SCHEME_NAMES
 from deniable.privacy import nanonats_down, split
 from deniable.protocols import Alphabet, NGrams, Prefixes, Protocol, Single
@@ -100,9 +101,13 @@ def _question(table: Table, survey: str, collect: str) -> Question | None:
     noise = {letter: table.number(letter, 0, 1, default=None) for letter in ("p", "q", "f")}
     epsilon = table.number("epsilon", above=0, default=None)
     build: Callable[[Noise], Mechanism] | None = None
+    hashed: Callable[[float | None], Mechanism] | None = None
     dictionary: Table | None = None
     if kind == "string":
-        build = _bloom(table)
+        if table.choice("mechanism", ("bloom", "localhash"), default="bloom") == "localhash":
+            hashed = _local_hash(table, collect, noise)
+        else:
+            build = _bloom(table)
         dictionary = table.table("dictionary")
     elif kind == "choice":
         options = table.texts("options")
@@ -111,13 +116,15 @@ def _question(table: Table, survey: str, collect: str) -> Question | None:
         build = lambda noise: Boolean(noise=noise)  # noqa: E731
     if kind is not None:
         table.finish()
-    if build is None or len(table.mistakes) > before:
+    if (build is None and hashed is None) or len(table.mistakes) > before:
         if dictionary is not None:
             _dictionary(dictionary, lambda _: None)
         return None
-    make = build
+    make: Any = build
 
     def mechanism(share: float | None) -> Mechanism:
+        if hashed is not None:
+            return hashed(share)
         return defaults.fill(make, collect, epsilon=share, **noise)
 
     protocol: Protocol | None
@@ -142,6 +149,18 @@ def _bloom(table: Table) -> Callable[[Noise], Mechanism]:
         noise=noise, bits=bits or defaults.bits_for(noise, hashes or 1),
         hashes=hashes or 1, cohorts=cohorts or 1, scheme_name=scheme or SCHEME_NAMES[0],
     )  # fmt: skip
+
+
+def _local_hash(
+    table: Table, collect: str, noise: dict[str, float | None]
+) -> Callable[[float | None], Mechanism]:
+    values = table.integer("values", 2, MAX_VALUES, default=None)
+    families = table.integer("families", 1, 65536, default=defaults.FAMILIES)
+    for letter in (letter for letter, given in noise.items() if given is not None):
+        table.mistake(letter, "none: local hashing follows from epsilon", noise[letter])
+    return lambda epsilon: defaults.local_hash(
+        collect, epsilon=epsilon, values=values, families=families or 1
+    )
 
 
 def _dictionary(

@@ -8,9 +8,10 @@
 
 A string has one hash, 64 cohorts, and the fewest bits, a power of two from 128 to 1024, at which
 the bits that other clients set add less than a sixth to the variance: 128 up to ε = 3.7, 256 at the
-paper's 4.39. With p or q given, only the other is filled in; with both given, ε is a promise that
-is checked. Where ε is filled in, the integers are the largest whose loss, rounded up, is not above
-it. One hash and q = ½ have much less noise than the paper's two hashes and p = ¼ at the same ε.
+paper's 4.39. Local hashing has 16 families of cohorts. With p or q given, only the other is filled
+in; with both given, ε is a promise that is checked. Where ε is filled in, the integers are the
+largest whose loss, rounded up, is not above it. One hash and q = ½ have much less noise than the
+paper's two hashes and p = ¼ at the same ε.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from deniable.errors import InputError
-from deniable.mechanisms import Mechanism, Noise, calibrate
+from deniable.mechanisms import LocalHash, Mechanism, Noise, calibrate
 from deniable.mechanisms.noise import ONE
 from deniable.privacy import NANO, largest, nanonats_down
 
 HASHES, COHORTS = 1, 64
 FEWEST_BITS, MOST_BITS = 128, 1024
 LOAD_NOISE = Fraction(1, 6)
+FAMILIES = 16
 
 Build = Callable[[Noise], Mechanism]
 
@@ -42,9 +44,7 @@ def fill(
 ) -> Mechanism:
     """The mechanism with p, q and f as given and the rest from ε; never above ε."""
     if epsilon is not None:
-        # Budgets are kept in whole billionths of a nat; shares that were rounded up could not all
-        # be paid from the ε that they are shares of.
-        epsilon = math.nextafter(nanonats_down(epsilon) / NANO, 0.0)
+        epsilon = _payable(epsilon)
     if collect == "once":
         mechanism = _once(build, epsilon, p, q, f or 0.0)
     else:
@@ -58,6 +58,23 @@ def fill(
             "promises; leave one out to have it filled in"
         )
     return mechanism
+
+
+def local_hash(
+    collect: str, *, epsilon: float | None, values: int | None, families: int
+) -> LocalHash:
+    """Local hashing that spends ε; g is the prime nearest to e^ε + 1 where it is not given."""
+    if epsilon is None:
+        raise InputError("expected epsilon: local hashing has no p and q of its own to give")
+    if collect != "once":
+        raise InputError('expected collect = "once": local hashing has no permanent response')
+    return LocalHash.spending(_payable(epsilon), families=families, values=values)
+
+
+def _payable(epsilon: float) -> float:
+    """Just below ε in whole billionths of a nat, in which budgets are kept: shares that were
+    rounded up could not all be paid from the ε that they are shares of."""
+    return math.nextafter(nanonats_down(epsilon) / NANO, 0.0)
 
 
 def _once(

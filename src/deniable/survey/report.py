@@ -160,6 +160,11 @@ def _parse_answer(data: bytes, question: Question) -> Answer:
                 f"question {question.name!r}: expected bits {mechanism.width} and above to be 0, "
                 f"got a last byte of 0x{bits[-1]:02x}"
             )
+        if mechanism.bound is not None and int.from_bytes(bits, "little") >= mechanism.bound:
+            raise FieldOutOfRange(
+                f"question {question.name!r}: expected a number below {mechanism.bound}, "
+                f"got {int.from_bytes(bits, 'little')}"
+            )
         slots.append(bits)
         at += mechanism.size
     return Answer(clear, tuple(slots))

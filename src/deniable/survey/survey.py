@@ -50,11 +50,12 @@ class Question:
                 f"expected a question's name of a-z, 0-9, _ and -, a letter first, at most 64; "
                 f"got {self.name!r}"
             )
-        kinds = {"string": {"bloom"}, "choice": {"choice"}, "boolean": {"boolean"}}
+        hashed = {"bloom"} if self.protocol.name != "prefixes" else {"bloom", "localhash"}
+        kinds = {"string": hashed, "choice": {"choice"}, "boolean": {"boolean"}}
         if self.kind not in kinds:
             raise InputError(f"expected kind string, choice or boolean, got {self.kind!r}")
         got = {m.kind for m in self.protocol.mechanisms}
-        if got != kinds[self.kind]:
+        if not got <= kinds[self.kind]:
             raise InputError(f"a {self.kind} question cannot be reported by {sorted(got)}")
 
     @property

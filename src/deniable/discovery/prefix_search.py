@@ -1,0 +1,179 @@
+"""Search: prefixes extended character by character, the likeliest kept at every level.
+
+A prefix carries its log-odds of being present and weights over a grid of masses. A child's odds are
+its parent's probability of being present (at most 1, so that a heavy prefix lends its children no
+more than certainty) × the character model's probability × the likelihood ratio of its own evidence,
+averaged over masses. A child's mass is its parent's with probability .92, and otherwise any lower.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.discovery.character_model import CharacterModel
+from deniable.discovery.evidence import Evidence
+from deniable.discovery.tables import Rows, Tables
+from deniable.protocols.alphabet import PAD
+
+EXPECTED = 100.0
+"""Strings that one expects before looking; the odds move by its logarithm."""
+STAYS = 0.92
+MASSES = 15
+MOST_CHILDREN = 5_000_000
+EARLY_WIDTHS = (6, 4, 2, 1)
+"""How much wider the beam is at the first levels, where one unlucky level can lose a string."""
+MOST_FINISHED = 20_000
+"""Finished strings kept at each level."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prefixes:
+    """rows : u8[n, M]; odds : float32[n], log; weight : float32[n, G] over masses, sum 1;
+    level : int64[n], the level up to which they were followed."""
+
+    rows: Rows
+    odds: NDArray[np.float32]
+    weight: NDArray[np.float32]
+    level: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def some(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> Prefixes:
+        """These of them."""
+        return Prefixes(
+            self.rows[chosen], self.odds[chosen], self.weight[chosen], self.level[chosen]
+        )
+
+
+def grid(tables: Tables) -> NDArray[np.float32]:
+    """float32[G]: masses from twice the standard error of all reports, each 1.5 times the last."""
+    least = 2 * np.sqrt(tables.noise / max(int(tables.count.sum()), 1))
+    return np.asarray(least * 1.5 ** np.arange(MASSES), np.float32)
+
+
+def searched(tables: Tables) -> list[int]:
+    """The levels that a search follows: of those with one length, the first."""
+    lengths = tables.lengths
+    return [i for i in range(tables.levels) if i == 0 or lengths[i] != lengths[i - 1]]
+
+
+def search(evidence: Evidence, model: CharacterModel, width: int) -> tuple[Prefixes, int]:
+    """The likeliest finished strings, and how many prefixes were looked at."""
+    tables = evidence.tables
+    masses = grid(tables)
+    alive = _root(tables, len(masses))
+    finished, looked, length = [], 0, 0
+    for step, level in enumerate(searched(tables)):
+        goal = int(tables.lengths[level])
+        children, log_p, parent = _extended(alive, model, length, goal)
+        looked += len(children)
+        sums = evidence.sums(level, children)
+        before = _may_fall(alive.weight)
+        ratio = evidence.log_ratios(level, sums, before, parent, masses)
+        odds = _log_probability(alive.odds, level)[parent] + log_p + ratio
+        precision = evidence.precision[level]
+
+        def chosen(
+            best: NDArray[np.int64],
+            rows: Rows = children, level: int = level, precision: float = precision,
+            odds: NDArray[np.float32] = odds, sums: NDArray[np.float32] = sums,
+            parent: NDArray[np.int64] = parent, before: NDArray[np.float32] = before,
+        ) -> Prefixes:  # fmt: skip
+            weight = _posterior(before[parent[best]], sums[best], precision, masses)
+            return Prefixes(rows[best], odds[best], weight, np.full(len(best), level))
+
+        ended = children[:, goal - 1] == PAD
+        if goal == children.shape[1]:
+            ended[:] = True
+        finished.append(chosen(_best(np.flatnonzero(ended), odds, MOST_FINISHED)))
+        wide = width * EARLY_WIDTHS[min(step, len(EARLY_WIDTHS) - 1)]
+        alive = chosen(_best(np.flatnonzero(~ended), odds, wide))
+        length = goal
+    return joined(finished), looked
+
+
+def joined(parts: list[Prefixes]) -> Prefixes:
+    """All of them in one."""
+    return Prefixes(
+        np.concatenate([p.rows for p in parts]),
+        np.concatenate([p.odds for p in parts]),
+        np.concatenate([p.weight for p in parts]),
+        np.concatenate([p.level for p in parts]),
+    )
+
+
+def _root(tables: Tables, masses: int) -> Prefixes:
+    rows = np.full((1, tables.protocol.max_length), PAD, np.uint8)
+    weight = np.full((1, masses), 1 / masses, np.float32)
+    return Prefixes(rows, np.full(1, np.log(EXPECTED), np.float32), weight, np.zeros(1, np.int64))
+
+
+def _extended(
+    alive: Prefixes, model: CharacterModel, length: int, goal: int
+) -> tuple[Rows, NDArray[np.float32], NDArray[np.int64]]:
+    """Every way to go on to `goal` symbols: rows, log-probability, index into `alive`."""
+    rows, parent = alive.rows, np.arange(len(alive))
+    log_p, ended = np.zeros(len(alive), np.float32), np.zeros(len(alive), bool)
+    symbols = np.append(np.arange(model.symbols), PAD).astype(np.uint8)
+    for at in range(length, goal):
+        room = MOST_CHILDREN // len(symbols)
+        open_ = _best(np.flatnonzero(~ended), alive.odds[parent] + log_p, room)
+        children = np.repeat(rows[open_], len(symbols), axis=0)
+        children[:, at] = np.tile(symbols, len(open_))
+        more = (log_p[open_, np.newaxis] + model.of(rows[open_], at)).ravel()
+        rows = np.concatenate([rows[ended], children])
+        log_p = np.concatenate([log_p[ended], more])
+        parent = np.concatenate([parent[ended], np.repeat(parent[open_], len(symbols))])
+        ended = np.concatenate([ended[ended], children[:, at] == PAD])
+    return rows, log_p, parent
+
+
+def _best(among: NDArray[np.int64], odds: NDArray[np.float32], count: int) -> NDArray[np.int64]:
+    if len(among) <= count:
+        return among
+    return np.asarray(among[np.argpartition(-odds[among], count)[:count]])
+
+
+def _log_probability(odds: NDArray[np.float32], level: int) -> NDArray[np.float32]:
+    """log P(present); the root, which is no prefix, keeps its expected number of strings."""
+    if level == 0:
+        return odds
+    return np.asarray(-np.logaddexp(0, -odds), np.float32)
+
+
+def _may_fall(weight: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A child's masses: its parent's, or any lower one."""
+    lower = weight / np.maximum(np.arange(weight.shape[1]), 1)
+    above = lower[:, ::-1].cumsum(axis=1)[:, ::-1] - lower
+    return np.asarray(STAYS * weight + (1 - STAYS) * above, np.float32)
+
+
+def _posterior(
+    weight: NDArray[np.float32], sums: NDArray[np.float32], precision: float,
+    masses: NDArray[np.float32],
+) -> NDArray[np.float32]:  # fmt: skip
+    log = masses * sums[:, np.newaxis] - masses**2 * (precision / 2)
+    scaled = weight * np.exp(log - log.max(axis=1, keepdims=True)) + 1e-30
+    return np.asarray(scaled / scaled.sum(axis=1, keepdims=True), np.float32)
+
+
+def with_later(
+    found: Prefixes, evidence: Evidence, masses: NDArray[np.float32]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Log-odds and expected mass of finished strings, with all later levels' evidence too."""
+    sums, precision = np.zeros(len(found)), np.zeros(len(found))
+    for level in range(evidence.tables.levels):
+        later = np.flatnonzero(found.level < level)
+        if len(later):
+            sums[later] += evidence.sums(level, found.rows[later])
+            precision[later] += evidence.precision[level]
+    f = masses.astype(np.float64)
+    log = np.log(found.weight + 1e-30) + f * sums[:, None] - f**2 * precision[:, None] / 2
+    top = log.max(axis=1, keepdims=True)
+    share = np.exp(log - top)
+    total = share.sum(axis=1)
+    return found.odds + top[:, 0] + np.log(total), share @ f / total

@@ -1,0 +1,316 @@
+"""Discovery from prefixes, each client reporting one of its own with all of ε.
+
+A string ends at the first level longer than it. Reports of that level and shorter ones serve to find
+it, in all families of hash functions; of those of longer levels and of repeats of the full length,
+some families (`learning`) help to choose, and the others test.
+
+1. *Learn*: search, take what is likely, remove it from the tables, learn a character model from it,
+   search again, until nothing is new.
+2. *Search* with that model for what is left.
+3. *Test* every finished string with the families that are left, at levels longer than its end.
+   Nobody has looked at its cells there: not the search, not the model, not the estimates of what
+   was removed. If no client holds the string, those cells are as good as drawn at random, whatever
+   was computed from the tables or from other strings' cells before (see `testing`).
+
+All reports count: those that do not test a string set the odds from which its allowance follows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.discovery.character_model import CharacterModel, rows_of
+from deniable.discovery.evidence import Evidence
+from deniable.discovery.prefix_search import Prefixes, grid, search, searched, with_later
+from deniable.discovery.refit import refit
+from deniable.discovery.tables import Batches, Rows, Tables, tables_of
+from deniable.discovery.testing import HashTest, allowances
+from deniable.errors import InputError
+from deniable.protocols.alphabet import PAD
+from deniable.results import Discovery, Measured, Stage
+from deniable.survey import Question
+
+LEARNING_SHARE = 0.25
+LEARNING_WIDTHS = (3_000, 10_000, 10_000, 20_000, 20_000, 20_000)
+WIDTH = 20_000
+LIKELY = 2.0
+"""Log-odds at which a string is taken while learning."""
+CLEAR = 3.0
+"""Standard errors that such a string's mass must reach."""
+ENOUGH_TO_LEARN = 8
+SURE = 7.0
+"""Expected test statistic of strings that are tested before the rest are searched for."""
+CONFIRMING_SHARE = 0.1
+"""Of α, for those tests."""
+MOST_CANDIDATES = 60_000
+Z95 = 1.959964
+
+Accept = Callable[[str], bool]
+
+
+def discover_prefixes(
+    source: Batches,
+    question: Question,
+    *,
+    accept: Accept | None = None,
+    alpha: float = 0.05,
+    examples: Sequence[str] = (),
+) -> Discovery:
+    """The strings of a question asked by prefixes, with at most α of runs naming a false one.
+
+    source : anything with `batches()`, such as `analysis.source.Source`
+    accept : keeps only strings for which it is true; examples : strings like those expected, which
+    the character model starts from
+    """
+    if not 0 < alpha < 1:
+        raise InputError(f"expected alpha between 0 and 1, got {alpha}")
+    started = time.perf_counter()
+    tables = tables_of(source, question)
+    if tables.families < 2:
+        raise InputError(
+            "expected at least 2 families of hash functions (cohorts, of a Bloom filter), to choose "
+            f"with some and test with others; got {tables.families}"
+        )
+    return discover_in(tables, accept=accept, alpha=alpha, examples=examples, started=started)
+
+
+def discover_in(
+    tables: Tables,
+    *,
+    accept: Accept | None = None,
+    alpha: float = 0.05,
+    examples: Sequence[str] = (),
+    started: float | None = None,
+) -> Discovery:
+    """`discover_prefixes` from tables."""
+    run = _Run(tables, accept, time.perf_counter() if started is None else started)
+    run.stage("tables", int(tables.count.sum()), 0)
+    alphabet, length = tables.protocol.alphabet, tables.protocol.max_length
+    model = CharacterModel.uniform(alphabet)
+    if examples:
+        model = model.learnt(rows_of(alphabet, examples, length))
+    known, model = _learn(run, model)
+    known, sure = _confirm(run, known, CONFIRMING_SHARE * alpha)
+    others = _test(run, known, model, (1 - CONFIRMING_SHARE) * alpha)
+    return _report(run, (sure, others), model, alpha)
+
+
+@dataclass(eq=False)
+class _Run:
+    """What the steps share: tables, which families learn, and the record of stages."""
+
+    tables: Tables
+    accept: Accept | None
+    clock: float
+    stages: list[Stage] = field(default_factory=list)
+    looked: int = 0
+
+    def __post_init__(self) -> None:
+        families = self.tables.families
+        learning = min(max(round(LEARNING_SHARE * families), 1), families - 1)
+        self.learning: NDArray[np.bool_] = np.arange(families) < learning
+        self.masses = grid(self.tables)
+        self.refused: Rows = np.empty((0, self.tables.protocol.max_length), np.uint8)
+
+    def stage(self, name: str, kept: int, dropped: int) -> None:
+        now = time.perf_counter()
+        self.stages.append(Stage(name, kept, dropped, now - self.clock))
+        self.clock = now
+
+    def evidence(self, residual: NDArray[np.float32], *, all_families: bool = False) -> Evidence:
+        """Of the learning families, or of all."""
+        return Evidence.of(self.tables, residual, self.learning | all_families)
+
+    def text(self, row: Rows) -> str:
+        return self.tables.protocol.alphabet.text(row.tobytes())
+
+    def wanted(self, rows: Rows) -> NDArray[np.bool_]:
+        if self.accept is None:
+            return np.ones(len(rows), bool)
+        return np.array([self.accept(self.text(row)) for row in rows], bool)
+
+    def finished(self, evidence: Evidence, model: CharacterModel, width: int) -> Prefixes:
+        """The likeliest finished strings of one search."""
+        found, looked = search(evidence, model, width)
+        self.looked += looked
+        found = found.some(np.argsort(-found.odds)[:MOST_CANDIDATES])
+        return found.some(self.wanted(found.rows))
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """Strings found while learning: rows, masses, log-odds, and whether each was tested."""
+
+    rows: Rows
+    mass: NDArray[np.float64]
+    odds: NDArray[np.float64]
+    tested: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def some(self, chosen: NDArray[np.bool_]) -> _Known:
+        """These of them."""
+        return _Known(self.rows[chosen], self.mass[chosen], self.odds[chosen], self.tested[chosen])
+
+
+def _learn(run: _Run, start: CharacterModel) -> tuple[_Known, CharacterModel]:
+    tables, model = run.tables, start
+    none = np.empty((0, tables.protocol.max_length), np.uint8)
+    known = _Known(none, np.zeros(0), np.zeros(0), np.zeros(0, bool))
+    for width in LEARNING_WIDTHS:
+        residual = tables.without(known.rows, known.mass)
+        found = run.finished(run.evidence(residual, all_families=True), model, width)
+        odds, _ = with_later(found, run.evidence(residual), run.masses)
+        likely = np.flatnonzero(odds > LIKELY)
+        fresh = _without_repeats(found.rows[likely], known.rows)
+        rows = np.concatenate([known.rows, found.rows[likely][fresh]])
+        mass, error = refit(tables, rows, run.learning, _ends(tables, rows))
+        clear = mass > CLEAR * error
+        before = len(known)
+        all_odds = np.concatenate([known.odds, odds[likely][fresh]])
+        known = _Known(rows[clear], mass[clear], all_odds[clear], np.zeros(int(clear.sum()), bool))
+        run.stage(f"learn, width {width}", len(known), len(rows) - len(known))
+        if len(known) >= ENOUGH_TO_LEARN:
+            model = start.learnt(known.rows)
+        if len(known) <= before:
+            break
+    return known, model
+
+
+def _without_repeats(rows: Rows, *known: Rows) -> NDArray[np.bool_]:
+    seen = {row.tobytes() for some in known for row in some}
+    return np.array([row.tobytes() not in seen for row in rows], bool)
+
+
+@dataclass(frozen=True, eq=False)
+class _Tested:
+    """Strings that passed, their p-values, and what these had to stay below."""
+
+    rows: Rows
+    p_value: NDArray[np.float64]
+    allowed: NDArray[np.float64]
+
+
+def _confirm(run: _Run, known: _Known, alpha: float) -> tuple[_Known, _Tested]:
+    """Test those of the known strings that are sure to pass if they are true.
+
+    A string that was tested may be looked at everywhere: its mass can be had from all reports, and
+    what is removed with it is removed cleanly from strings that begin alike.
+    """
+    tables, ends = run.tables, _ends(run.tables, known.rows)
+    residual = tables.without(known.rows, known.mass)
+    heavy = known.mass * _roots(run, ends) > SURE
+    p = _p_values(run, residual, known.rows[heavy], ends[heavy], known.mass[heavy])
+    passed = np.zeros(len(known), bool)
+    each = alpha / max(len(p), 1)
+    passed[heavy] = p <= each
+    run.refused = known.rows[heavy & ~passed]
+    known = known.some(passed | ~heavy)
+    free = passed[passed | ~heavy]
+    mass, _ = refit(tables, known.rows, run.learning, _ends(tables, known.rows), free)
+    run.stage("confirm", int(passed.sum()), int(heavy.sum() - passed.sum()))
+    tested = _Tested(known.rows[free], p[p <= each], np.full(int(free.sum()), each))
+    return replace(known, mass=mass, tested=free), tested
+
+
+def _roots(run: _Run, level: NDArray[np.int64]) -> NDArray[np.float64]:
+    """float64[n]: the expected test statistic, per unit of mass, of strings that end there."""
+    count = run.tables.count[:, ~run.learning].sum(axis=1)
+    later = np.append(count[::-1].cumsum()[::-1], 0)[1:]
+    return np.asarray(np.sqrt(later[level] / run.tables.noise))
+
+
+def _p_values(
+    run: _Run,
+    residual: NDArray[np.float32],
+    rows: Rows,
+    level: NDArray[np.int64],
+    removed: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """float64[n].
+
+    level : where each string ends; removed : the mass of it that was taken out of the tables
+    """
+    tables, families = run.tables, tuple(np.flatnonzero(~run.learning).tolist())
+    p = np.ones(len(rows))
+    for at in np.unique(level):
+        later = tuple(range(int(at) + 1, tables.levels))
+        if not later:
+            continue
+        test = HashTest(tables, residual, later, families)
+        here = np.flatnonzero(level == at)
+        new = here[removed[here] == 0]
+        p[new] = test.p_values(rows[new])
+        for i in here[removed[here] != 0]:
+            p[i] = test.p_value_put_back(rows[i], float(removed[i]))
+    return p
+
+
+def _test(run: _Run, known: _Known, model: CharacterModel, alpha: float) -> _Tested:
+    """Search for what is left, and test it and the known strings that were not tested yet."""
+    residual = run.tables.without(known.rows, known.mass)
+    found = run.finished(run.evidence(residual, all_families=True), model, WIDTH)
+    found = found.some(_without_repeats(found.rows, known.rows, run.refused))
+    odds, mass = with_later(found, run.evidence(residual), run.masses)
+    run.stage(f"search, width {WIDTH}", len(found), run.looked - len(found))
+    rest = known.some(~known.tested)
+    rows = np.concatenate([found.rows, rest.rows])
+    level = np.concatenate([found.level, _ends(run.tables, rest.rows)])
+    removed = np.concatenate([np.zeros(len(found)), rest.mass])
+    p = _p_values(run, residual, rows, level, removed)
+    z = np.concatenate([mass, rest.mass]) * _roots(run, level)
+    allowed = allowances(np.concatenate([odds, rest.odds]), z, alpha)
+    accepted = p <= allowed
+    run.stage("test", int(accepted.sum()), int((~accepted).sum()))
+    return _Tested(rows[accepted], p[accepted], allowed[accepted])
+
+
+def _ends(tables: Tables, rows: Rows) -> NDArray[np.int64]:
+    """int64[n]: the level where a search sees that each string has ended."""
+    levels = np.array(searched(tables))
+    after = np.searchsorted(tables.lengths[levels], (rows != PAD).sum(axis=1), side="right")
+    return np.asarray(levels[np.minimum(after, len(levels) - 1)])
+
+
+def _report(
+    run: _Run, found: tuple[_Tested, ...], model: CharacterModel, alpha: float
+) -> Discovery:
+    tables = run.tables
+    rows = np.concatenate([part.rows for part in found])
+    p_value = np.concatenate([part.p_value for part in found])
+    allowed = np.concatenate([part.allowed for part in found])
+    mass, error = refit(tables, rows, np.ones(tables.families, bool))
+    order = np.argsort(-mass)
+    rows, mass, error = rows[order], mass[order], error[order]
+    run.stage("refit", len(rows), 0)
+    reports = int(tables.count.sum())
+    nats = float(np.median(model.code(rows))) if len(rows) else _typical_code(tables)
+    whole, spread = float(mass.sum()), float(np.sqrt((error**2).sum()))
+    reach = Z95 * spread
+    return Discovery(
+        strings=tuple(run.text(row) for row in rows), estimate=mass, standard_error=error,
+        low=np.clip(mass - Z95 * error, 0, 1), high=np.clip(mass + Z95 * error, 0, 1),
+        p_value=p_value[order], evidence=mass / np.maximum(error, 1e-300), level=allowed[order],
+        evidence_name="estimate in standard errors", candidates=run.looked,
+        paid="α over every finished string, in proportion to its odds before the test; tested on "
+        "cells that had no part in finding it",
+        cut="", stages=tuple(run.stages),
+        detection_threshold=float(
+            np.sqrt(tables.noise / max(reports, 1)) * np.sqrt(2 * (nats + np.log(1 / alpha)))
+        ),
+        mass_found=Measured(whole, spread, whole - reach, whole + reach),
+        mass_unexplained=Measured(1 - whole, spread, 1 - whole - reach, 1 - whole + reach),
+        mass_at_end=None, reports=reports, alpha=alpha, reading="prefixes",
+    )  # fmt: skip
+
+
+def _typical_code(tables: Tables) -> float:
+    """Nats of a string of half the greatest length, every character as likely as another."""
+    protocol = tables.protocol
+    return float(np.log(len(protocol.alphabet.content) + 1) * protocol.max_length / 2)

@@ -1,0 +1,60 @@
+"""Masses of known strings, together: each from the levels that hold it whole, others removed."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.discovery.tables import Rows, Tables
+from deniable.protocols.alphabet import PAD
+
+ROUNDS = 30
+CLOSE = 1e-7
+
+
+def refit(
+    tables: Tables,
+    rows: Rows,
+    families: NDArray[np.bool_],
+    ends: NDArray[np.int64] | None = None,
+    free: NDArray[np.bool_] | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """float64[n], twice: masses and their standard errors, from these families' reports.
+
+    ends : int64[n], a level that the other families' reports may be read at too, for each string
+    free : bool[n], strings that may be read everywhere
+    Cells collide seldom, so correcting each string by what the others leave in its cells converges
+    in a few rounds. A level that is not longer than a string may hold others that begin alike.
+    """
+    if not len(rows):
+        return np.zeros(0), np.zeros(0)
+    length = (rows != PAD).sum(axis=1)
+    lengths, longest = tables.lengths, rows.shape[1]
+    read: dict[tuple[int, int], NDArray[np.float64]] = {}
+    positions: dict[int, NDArray[np.int32]] = {}
+    for level, at in enumerate(lengths):
+        whole = (at > length) | (at == longest)
+        if not whole.any():
+            continue
+        positions[level] = tables.positions(level, rows)
+        elsewhere = np.zeros(len(rows), bool) if ends is None else whole & (ends == level)
+        if free is not None:
+            elsewhere |= whole & free
+        for family in range(tables.families):
+            chosen = whole if families[family] else elsewhere
+            if chosen.any():
+                read[level, family] = chosen * float(tables.count[level, family])
+    weight = np.maximum(sum(read.values(), np.zeros(len(rows))), 1)
+    mass = np.zeros(len(rows))
+    for _ in range(ROUNDS):
+        left = np.zeros(len(rows))
+        for (level, family), count in read.items():
+            cell = positions[level][family]
+            rest = tables.mass[level, family] - tables.effect(cell, mass)
+            left += count * rest[cell]
+        step = left / weight
+        mass += step
+        if np.abs(step).max() < CLOSE:
+            break
+    variance = tables.noise + tables.own * np.clip(mass, 0, 1)
+    return mass, np.sqrt(variance / weight)

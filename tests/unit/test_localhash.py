@@ -1,0 +1,178 @@
+"""Local hashing: every output's exact probability, and the crowd's arithmetic against the client's."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from deniable.client import Client
+from deniable.columns import ReportBatch
+from deniable.errors import FieldOutOfRange, InputError, SurveyError
+from deniable.mechanisms import Domain, LocalHash, Noise, from_canonical
+from deniable.mechanisms.noise import ONE
+from deniable.privacy import upper_log
+from deniable.simulation import simulate
+from deniable.simulation.numbers import family_of, noise_numbers, true_numbers
+from deniable.survey import Survey, from_batch, to_batch
+
+TOML = """
+name = "pages"
+version = 1
+owner = "tests"
+description = "local hashing"
+expires = 2999-12-31
+collect = "once"
+[questions.page]
+kind = "string"
+mechanism = "localhash"
+epsilon = {epsilon}
+{more}
+[questions.page.dictionary]
+protocol = "prefixes"
+max_length = 6
+alphabet = "a-z"
+levels = [2, 4, 6, 6]
+"""
+
+
+def survey(epsilon: float = 4.394, more: str = "") -> Survey:
+    return Survey.from_toml(TOML.format(epsilon=epsilon, more=more))
+
+
+def sent(mechanism: LocalHash, true: int, uniform: int) -> int:
+    rand = uniform.to_bytes(4, "little")
+    raw = mechanism.noised(true, cohort=0, secret=bytes(32), rand=rand)
+    return int.from_bytes(raw, "little")
+
+
+def distribution(mechanism: LocalHash, true: int) -> dict[int, Fraction]:
+    """P(number) exactly: the answer is constant between neighbouring break points of U, which the
+    ends of every stretch confirm."""
+    g, p, q = mechanism.values, mechanism.noise.p, mechanism.noise.q
+    if true == g:
+        breaks = sorted({-(-ONE * i // g) for i in range(g + 1)})
+    else:
+        breaks = [0, *range(q, ONE + 1, p)]
+    assert breaks[-1] == ONE
+    found: dict[int, Fraction] = {}
+    for low, high in zip(breaks, breaks[1:], strict=False):
+        first, last = sent(mechanism, true, low), sent(mechanism, true, high - 1)
+        assert first == last
+        found[first] = found.get(first, Fraction(0)) + Fraction(high - low, ONE)
+    return found
+
+
+def worst_ratio(m: LocalHash) -> Fraction:
+    """The largest P(y | first)/P(y | second) over all outputs and pairs; 0 for an impossible y."""
+    rows = [distribution(m, true) for true in range(m.values + 1)]
+    assert all(sum(row.values()) == 1 for row in rows)
+    shares = [[row.get(y, Fraction(0)) for row in rows] for y in range(m.values)]
+    if any(min(column) == 0 for column in shares):
+        return Fraction(0)
+    return max(max(column) / min(column) for column in shares)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.394, 6.0])
+def test_every_output_keeps_the_promise_and_one_pair_spends_it_all(epsilon: float) -> None:
+    m = LocalHash.spending(epsilon)
+    assert upper_log([(worst_ratio(m), 1)]) == m.loss.once <= epsilon
+    assert epsilon - m.loss.once < 1e-5
+
+
+class NeverTheNext(LocalHash):
+    """The broken twin: the others are counted from the true number itself, not from the next."""
+
+    def noised(self, bits: int, *, cohort: int, secret: bytes, rand: bytes) -> bytes:
+        uniform = int.from_bytes(rand, "little")
+        if bits == self.values or uniform < self.noise.q:
+            return super().noised(bits, cohort=cohort, secret=secret, rand=rand)
+        return bytes([(bits + (uniform - self.noise.q) // self.noise.p) % self.values])
+
+
+def test_the_enumeration_sees_a_twin_that_breaks_its_promise() -> None:
+    m = LocalHash.spending(1.0)
+    twin = NeverTheNext(noise=m.noise, values=m.values, digits=m.digits, families=m.families)
+    assert upper_log([(worst_ratio(twin), 1)]) > m.loss.once
+
+
+def test_two_strings_agree_on_about_one_line_in_g() -> None:
+    m = LocalHash.spending(1.0, values=5, digits=3)
+    for first in range(0, m.cells, 7):
+        for second in range(first + 1, m.cells, 11):
+            same = sum(m.number(first, a) == m.number(second, a) for a in range(m.lines))
+            assert same in (0, m.lines // m.values)
+
+
+def test_noise_must_sum_to_one_and_values_be_prime() -> None:
+    with pytest.raises(InputError, match="prime"):
+        LocalHash(noise=Noise(0, 1 << 20, 1 << 31), values=82)
+    with pytest.raises(InputError, match="expected 0 < p < q"):
+        LocalHash(noise=Noise(0, 1 << 20, 1 << 31), values=83)
+
+
+@pytest.mark.parametrize("values", [None, 3, 257])
+def test_the_crowd_does_what_each_client_does(values: int | None) -> None:
+    m = LocalHash.spending(2.0, values=values).within(Domain("s", "q", "slot"))
+    rng = np.random.default_rng(1)
+    cohort = rng.integers(0, m.cohorts, 500).astype(np.uint16)
+    uniform = rng.integers(0, ONE, 500, dtype=np.uint32)
+    tokens = [None if i % 9 == 0 else b"token %d" % i for i in range(500)]
+    cell = np.array(
+        [
+            -1 if t is None else m.scheme.positions(t, int(f), m.cells, 1, m.header)[0]
+            for t, f in zip(tokens, family_of(m, cohort), strict=True)
+        ],
+        np.int32,
+    )
+    crowd = noise_numbers(m, true_numbers(m, cell, cohort), uniform)
+    one_by_one = [
+        int.from_bytes(
+            m.encode(t, cohort=int(c), secret=bytes(32), rand=int(u).to_bytes(4, "little")),
+            "little",
+        )
+        for t, c, u in zip(tokens, cohort, uniform, strict=True)
+    ]
+    assert crowd.tolist() == one_by_one
+
+
+def test_simulated_reports_of_secrets_have_the_clients_true_numbers() -> None:
+    s = survey()
+    secrets = np.random.default_rng(3).integers(0, 256, (40, 32), dtype=np.uint8)
+    values = ["abc", None, "zebra", "q"] * 10
+    batch = simulate(s, values, rng=np.random.default_rng(4), secrets=secrets)
+    m = s.questions[0].protocol.mechanisms[0]
+    kept = 0
+    for i, report in enumerate(batch.reports()):
+        client = Client(s, secret=secrets[i].tobytes(), entropy=bytes)
+        own = client.answer({"page": values[i]})
+        assert (own.cohort, own.answers[0].clear) == (report.cohort, report.answers[0].clear)
+        kept += own.answers[0].slots == report.answers[0].slots and values[i] is not None
+    assert kept > 8  # 30 answers, each kept with probability ½: false alarm 1 %
+    assert m.size == 1 and s.body_size == 2 + 1 + 1
+
+
+def test_numbers_out_of_range_are_refused_on_the_wire() -> None:
+    s = survey()
+    batch = simulate(s, ["abc", "abd"], rng=np.random.default_rng(1))
+    data = bytearray(to_batch(list(batch.reports())))
+    assert ReportBatch.from_reports(list(batch.reports())) == batch
+    data[-1] = 83
+    with pytest.raises(FieldOutOfRange, match="number below 83"):
+        from_batch(bytes(data), s)
+    bits = batch.bits[0][0].copy()
+    bits[1] = 83
+    with pytest.raises(FieldOutOfRange, match="number below 83"):
+        ReportBatch(s, batch.cohort, batch.clear, ((bits,),))
+
+
+def test_published_form_and_mistakes() -> None:
+    s = survey()
+    assert Survey.from_json(s.canonical) == s
+    m = s.questions[0].protocol.mechanisms[0]
+    assert from_canonical(m.canonical()) == m.within(Domain())
+    with pytest.raises(SurveyError, match="follows from epsilon"):
+        survey(more="p = 0.25")
+    with pytest.raises(SurveyError, match="prime"):
+        survey(more="values = 82")
