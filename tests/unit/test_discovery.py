@@ -67,7 +67,7 @@ WORDS = {"rabbit": 0.5, "hermit": 0.4, "cat": 0.1}
         'max_length = 6\nalphabet = "a-z"\ngram = 2\ngrams = 3',
         'max_length = 6\nalphabet = "a-z"\ngram = 3',
         'max_length = 6\nalphabet = "a-z"\ngram = 2\noverlap = true',
-        'max_length = 8\nalphabet = "a-ehrimtb"\ngram = 4',
+        'max_length = 8\nalphabet = "a-cehimrt"\ngram = 4',
         'max_length = 6\nalphabet = "bytes"\ngram = 1',
     ],
 )
