@@ -1,6 +1,6 @@
 """Hash strings without a dictionary: section V's first trial, and Appendix B's populations.
 
-    python experiments/hashes.py [--seeds 10] [--population authors] [--reading fused]
+    python -m experiments.hashes [--seeds 10] [--population authors] [--reading fused]
 
 100 random strings of six letters, bigrams, three reports a client at p = .25, q = .75, h = 2,
 128 bits, 64 cohorts. The paper finds the top 7 of its Zipfian population (weights i^20, plus .001),
