@@ -44,7 +44,7 @@ def random_graph(
 ) -> PartiteGraph:
     offset = np.concatenate([[0], np.cumsum(sizes)])
     edges = [
-        np.argwhere(rng.random((sizes[i], sizes[j])) < density) + [offset[i], offset[j]]
+        np.argwhere(rng.random((sizes[i], sizes[j])) < density) + offset[[i, j]]
         for i, j in combinations(range(len(sizes)), 2)
     ]
     joined = np.concatenate(edges)

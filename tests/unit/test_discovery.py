@@ -67,7 +67,7 @@ WORDS = {"rabbit": 0.5, "hermit": 0.4, "cat": 0.1}
         'max_length = 6\nalphabet = "a-z"\ngram = 2\ngrams = 3',
         'max_length = 6\nalphabet = "a-z"\ngram = 3',
         'max_length = 6\nalphabet = "a-z"\ngram = 2\noverlap = true',
-        'max_length = 8\nalphabet = "a-ehrimtb"\ngram = 4',
+        'max_length = 8\nalphabet = "a-cehimrt"\ngram = 4',
         'max_length = 6\nalphabet = "bytes"\ngram = 1',
     ],
 )
@@ -93,7 +93,7 @@ def test_many_more_grams_than_are_decoded(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_papers_figure() -> None:
-    """rabbit and hermit are there; he-bb-it is a clique only because of noise, and fails its test."""
+    """rabbit and hermit are there; hebbit, a clique that only noise makes, fails its test."""
     survey = survey_of('max_length = 6\nalphabet = "a-z"\ngram = 2')
     reports = reports_of(survey, {"rabbit": 0.5, "hermit": 0.5}, 20_000)
     found = discover(survey, reports, "s", reading="paper", delta=-1.0)

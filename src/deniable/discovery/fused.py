@@ -32,8 +32,9 @@ Floats = NDArray[np.float64]
 CELLS = 4_000_000
 """Bounds the grams of a position, through the number of pairs of grams."""
 MOST = 512
-WIDTH = 100_000
-STEP = 2**0.5
+WIDTH = 10_000
+"""Strings that a pass keeps and tests, for each position."""
+STEP = 1.6
 MODEL_ERROR = 0.03
 LIGHTEST = 3.5
 """Strings lighter than this many standard errors of the full-string test are not looked for."""
@@ -53,6 +54,22 @@ class Tables:
     starts: tuple[int, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class Haul:
+    """Strings found so far, uint8[F, M], and each one's p-value, score and level, float64[F]."""
+
+    rows: Rows
+    p_value: Floats
+    score: Floats
+    level: Floats
+
+    def joined(self, other: Haul) -> Haul:
+        """Both."""
+        names = ("rows", "p_value", "score", "level")
+        both = [np.concatenate([getattr(self, n), getattr(other, n)]) for n in names]
+        return Haul(*both)
+
+
 def read_fused(evidence: Evidence, *, accept: Accept, alpha: float) -> Found:
     """Strings found by passes over falling frequencies."""
     log, protocol = evidence.log, evidence.protocol
@@ -62,34 +79,47 @@ def read_fused(evidence: Evidence, *, accept: Accept, alpha: float) -> Found:
         stage.count(sum(map(len, tables.grams)), given)
     levels = _frequencies(evidence, tables)
     share = alpha / max(len(levels), 1)
-    rows = np.empty((0, protocol.max_length), np.uint8)
-    p_value, score, level = np.empty(0), np.empty(0), np.empty(0)
-    tested_in_all, dropped, mildest = 0, False, share
+    haul = Haul(np.empty((0, protocol.max_length), np.uint8), *(np.empty(0),) * 3)
+    candidates, dropped, mildest = 0, False, share
     for f in levels:
         with log.stage(f"pass at {f:.4f}") as stage:
-            beam = _pass(tables, rows, *_weights(evidence, rows), f)
-            strings = assemble(protocol, [g[beam.chosen[:, i]] for i, g in enumerate(tables.grams)])
-            new = _unknown(strings, rows)
-            new = new[accepted(protocol, strings[new], accept)]
-            at = share / (np.arange(1, len(new) + 1) * np.sum(1 / np.arange(1, len(new) + 1)))
-            everything = np.concatenate([rows, strings[new]])
-            levels_all = np.concatenate([np.zeros(len(rows)), at])
-            tested = judge(protocol, evidence.tallies.full, everything, levels_all, len(rows))
-            sure = np.flatnonzero(tested.found[len(rows) :])
-            stage.count(len(sure), len(new))
-            tested_in_all += len(new)
-            dropped |= beam.dropped
-            mildest = float(at[0]) if len(at) else mildest
-            p_value = np.concatenate([p_value, tested.p_value[len(rows) :][sure]])
-            score = np.concatenate([score, beam.score[new[sure]]])
-            level = np.concatenate([level, at[sure]])
-            rows = np.concatenate([rows, strings[new[sure]]])
+            beam = _pass(tables, haul.rows, *_weights(evidence, haul.rows), f)
+            new, looked_at, first = _tested(evidence, tables, beam, haul.rows, accept, share)
+            stage.count(len(new.rows), looked_at)
+        haul = haul.joined(new)
+        candidates += looked_at
+        dropped |= beam.dropped
+        mildest = max(mildest, first) if candidates > looked_at else first
+    kept = f"each pass kept the {WIDTH * protocol.positions:,} best strings"
     return Found(
-        rows, p_value, score, level, "log-odds from n-grams, nats", tested_in_all,
+        haul.rows, haul.p_value, haul.score, haul.level, "log-odds from n-grams, nats", candidates,
         f"{len(levels)} passes share alpha equally; in each the r-th candidate in order of n-gram "
         "evidence is tested at a level proportional to 1/r, levels adding up to the share",
-        f"each pass kept the {WIDTH:,} best strings" if dropped else "", mildest, None,
+        kept if dropped else "", mildest, None,
     )  # fmt: skip
+
+
+def _tested(
+    evidence: Evidence, tables: Tables, beam: Beam, known: Rows, accept: Accept, share: float
+) -> tuple[Haul, int, float]:
+    """Test a pass's strings: what is found, how many were tested, and the mildest level."""
+    protocol = evidence.protocol
+    grams = [g[beam.chosen[:, i]] for i, g in enumerate(tables.grams)]
+    strings = assemble(protocol, grams)
+    new = _unknown(strings, known)
+    new = new[accepted(protocol, strings[new], accept)]
+    weight = 1.0 / np.arange(1, len(new) + 1)
+    level = share * weight / max(weight.sum(), 1.0)
+    everything = np.concatenate([known, strings[new]])
+    never = np.zeros(len(known))
+    tested = judge(
+        protocol, evidence.tallies.full, everything, np.concatenate([never, level]), len(known)
+    )
+    sure = np.flatnonzero(tested.found[len(known) :])
+    found = Haul(
+        strings[new[sure]], tested.p_value[len(known) :][sure], beam.score[new[sure]], level[sure]
+    )
+    return found, len(new), float(level[0]) if len(level) else share
 
 
 def _tables(evidence: Evidence) -> Tables:
@@ -169,7 +199,7 @@ def _pass(tables: Tables, rows: Rows, weights: Floats, variance: Floats, f: floa
         if learnt is not None and tables.starts[h] - tables.starts[g] == len(tables.grams[g][0]):
             nats += learnt.follows(tables.grams[g], tables.grams[h])
         gain[g, h] = np.where(tables.fits[g, h], nats, -np.inf).astype(np.float32)
-    return search(prior, gain, WIDTH)
+    return search(prior, gain, WIDTH * len(prior))
 
 
 def _grams_of(tables: Tables, rows: Rows, g: int) -> Rows:

@@ -35,7 +35,7 @@ def check_grams(protocol: NGrams) -> Bloom:
 def row_bits(mechanism: Mechanism, rows: Rows) -> NDArray[np.int32]:
     """Bits that each row of symbols sets in each cohort of one slot: int32[cohorts, rows, h]."""
     assert isinstance(mechanism, Bloom)
-    if mechanism.scheme is DENIABLE_1:
+    if mechanism.scheme_name == DENIABLE_1.name:
         lengths = np.full(len(rows), rows.shape[1], np.int64)
         x, y = hash_fixed_pairs(mechanism.header, np.ascontiguousarray(rows), lengths)
         return bloom_positions(x, y, mechanism.cohorts, mechanism.hashes, mechanism.bits)

@@ -115,14 +115,14 @@ def _account(evidence: Evidence, found: Found, alpha: float, reading: str) -> Di
     )
 
 
-def _mass_at_end(last: Position) -> Measured:
+def _mass_at_end(last: Position) -> Measured | None:
     """The share of clients whose string reaches the last symbol: all but those that end before.
 
-    Where grams were screened, only those that were detected are taken off.
+    None where grams were screened: those left out would be missing from the sum.
     """
-    ended = last.grams[:, -1] == PAD
     if last.looked_at > DECODED:
-        ended &= last.marginal.detected
+        return None
+    ended = last.grams[:, -1] == PAD
     ended &= np.isfinite(last.marginal.estimate)
     total = float(last.marginal.estimate[ended].sum())
     return _measured(1 - total, float(np.sqrt((last.marginal.standard_error[ended] ** 2).sum())))
