@@ -1,8 +1,9 @@
-"""Local hashing: every output's exact probability, and the crowd's arithmetic against the client's."""
+"""Local hashing: every output's exact probability; the crowd's arithmetic is the client's."""
 
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -57,7 +58,7 @@ def distribution(mechanism: LocalHash, true: int) -> dict[int, Fraction]:
         breaks = [0, *range(q, ONE + 1, p)]
     assert breaks[-1] == ONE
     found: dict[int, Fraction] = {}
-    for low, high in zip(breaks, breaks[1:], strict=False):
+    for low, high in pairwise(breaks):
         first, last = sent(mechanism, true, low), sent(mechanism, true, high - 1)
         assert first == last
         found[first] = found.get(first, Fraction(0)) + Fraction(high - low, ONE)

@@ -1,6 +1,6 @@
-"""How likely a next character is: learnt from strings that were found, before others are looked for.
+"""How likely a next character is: learnt from strings that were found, for finding others.
 
-Orders are interpolated, from the lowest up: P_k(c | the last k) = (n(c) + a·P_{k−1}(c))/(n + a) with
+Orders are interpolated, from the lowest up: P_k(c | the last k) = (n(c) + a·P_{k−1}(c))/(n + a),
 a = 2 + the number of different characters seen there, as in Witten and Bell (1991). An analyst's
 own examples, if there are any, take the place of the uniform distribution at the bottom.
 

@@ -1,7 +1,7 @@
 """Discovery from prefixes, each client reporting one of its own with all of ε.
 
-A string ends at the first level longer than it. Reports of that level and shorter ones serve to find
-it, in all families of hash functions; of those of longer levels and of repeats of the full length,
+A string ends at the first level longer than it. Reports of that level and shorter ones serve to
+find it, in all families of hash functions; of those of longer levels and of repeats of the full length,
 some families (`learning`) help to choose, and the others test.
 
 1. *Learn*: search, take what is likely, remove it from the tables, learn a character model from it,
@@ -73,8 +73,8 @@ def discover_prefixes(
     tables = tables_of(source, question)
     if tables.families < 2:
         raise InputError(
-            "expected at least 2 families of hash functions (cohorts, of a Bloom filter), to choose "
-            f"with some and test with others; got {tables.families}"
+            "expected at least 2 families of hash functions (cohorts, of a Bloom filter), to "
+            f"choose with some and test with others; got {tables.families}"
         )
     return discover_in(tables, accept=accept, alpha=alpha, examples=examples, started=started)
 

@@ -8,7 +8,7 @@ for frequency estimation", 2017).
 Which hash function a client uses is its cohort, in the clear. A cohort is a *family* and a *line*.
 The family hashes the string to a cell, one of g^d, exactly as a Bloom filter of that many bits
 would. The line a maps the cell's base-g digits v to a₁v₁ + … + a_{d−1}v_{d−1} + v_d modulo g, a
-prime: two cells agree on at most one line in g. So an analyst turns the reports of a family into one
+prime: two cells agree on at most one line in g. So an analyst turns a family's reports into one
 table of g^d cells once, and looks a candidate up in as many tables as there are families, not in
 all cohorts.
 """
