@@ -1,8 +1,8 @@
 """Discovery from prefixes, each client reporting one of its own with all of ε.
 
 A string ends at the first level longer than it. Reports of that level and shorter ones serve to
-find it, in all families of hash functions; of those of longer levels and of repeats of the full length,
-some families (`learning`) help to choose, and the others test.
+find it, in all families of hash functions; of those of longer levels and of repeats of the full
+length, some families (`learning`) help to choose, and the others test.
 
 1. *Learn*: search, take what is likely, remove it from the tables, learn a character model from it,
    search again, until nothing is new.
