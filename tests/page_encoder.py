@@ -5,7 +5,7 @@ import hmac
 import io
 import json
 from itertools import accumulate, combinations, islice
-from math import comb
+from math import comb, lcm
 
 
 def fields(*items):
@@ -22,6 +22,25 @@ def bloom(token, k, h, c, names):
         z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
         z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
         yield ((z ^ z >> 31) >> 32) * k >> 32
+
+
+def local_number(token, m, cohort, names, u):
+    """What a local hash sends: the token's number, or another; `u` is the random number."""
+    g, lines = m["values"], m["values"] ** (m["digits"] - 1)
+    if token is None:
+        return u * g >> 32
+    family, line = divmod(cohort, lines)
+    (cell,) = bloom(token, g ** m["digits"], 1, family, names)
+    number, cell = cell % g, cell // g
+    for _ in range(m["digits"] - 1):
+        number, cell, line = number + line % g * (cell % g), cell // g, line // g
+    return number % g if u < m["q"] else (number + 1 + (u - m["q"]) // m["p"]) % g
+
+
+def cohort_count(m):
+    if m["kind"] == "localhash":
+        return m["families"] * m["values"] ** (m["digits"] - 1)
+    return m.get("cohorts", 1)
 
 
 def pack(bits, k):
@@ -71,7 +90,7 @@ def report(survey_json: bytes, secret: bytes, values: dict, rand: bytes) -> byte
 
     ways = [q["protocol"] for q in survey["questions"]]
     mechanisms = [m for w in ways for m in [w.get("full") or w["mechanism"], *w.get("grams", [])]]
-    cohorts = max(m.get("cohorts", 1) for m in mechanisms)
+    cohorts = lcm(*map(cohort_count, mechanisms))
     cohort = draw("cohort", cohorts)
     out = b"dn\x01\x01" + hashlib.sha256(survey_json.removesuffix(b"\n")).digest()[:16]
     out += cohort.to_bytes(2, "little") if cohorts > 1 else b""
@@ -80,6 +99,12 @@ def report(survey_json: bytes, secret: bytes, values: dict, rand: bytes) -> byte
         clear, slots = split(question["protocol"], value, lambda w, b, n=name: draw(w, b, n))
         out += bytes(clear)
         for (slot, m, token), encoding in zip(slots, question["encodings"], strict=True):
+            if m["kind"] == "localhash":
+                names, u = [survey["name"], name, slot], int.from_bytes(fresh.read(4), "little")
+                known = None if value is None else token
+                sent = local_number(known, m, cohort % cohort_count(m), names, u)
+                out += sent.to_bytes(((m["values"] - 1).bit_length() + 7) // 8, "little")
+                continue
             options = m.get("options", [True])  # a boolean is a choice with one option, true
             k, c, flip = m.get("bits", len(options)), cohort % m.get("cohorts", 1), m["flip"]
             bits = {i for i, option in enumerate(options) if value is not None and option == token}

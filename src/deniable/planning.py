@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from deniable.errors import InputError
-from deniable.mechanisms import Bloom, Mechanism, calibrate
+from deniable.mechanisms import Bloom, LocalHash, Mechanism, calibrate
 from deniable.privacy import split
 from deniable.protocols import Alphabet, NGrams, Prefixes
 from deniable.survey import Question
@@ -42,6 +42,8 @@ def noise_sd(mechanism: Mechanism, clients: float, frequency: float = 0.0) -> fl
         raise InputError(f"expected a number of clients above 0, got {clients}")
     p, q = float(mechanism.noise.p_star), float(mechanism.noise.q_star)
     h, load = 1, 0.0
+    if isinstance(mechanism, LocalHash):
+        p = 1 / mechanism.values  # a string that a client does not hold is supported by chance
     if isinstance(mechanism, Bloom):
         h, load = mechanism.hashes, 1 - (1 - 1 / mechanism.bits) ** mechanism.hashes
     r = p + (q - p) * (load + frequency * (1 - load))

@@ -51,6 +51,7 @@ cohorts = 16
 [questions.prefix.dictionary]
 protocol = "prefixes"
 max_length = 8
+levels = [2, 4, 6, 8]
 alphabet = "a-z0-9"
 
 [questions.theme]
@@ -184,6 +185,18 @@ def test_no_candidates(batch: ReportBatch) -> None:
     found = decode(SURVEY, batch, "page", [])
     assert len(found.estimate) == 0
     assert found.mass_unexplained.estimate == 1
+
+
+def test_local_hashing_is_not_decoded_by_guessing() -> None:
+    body = '[questions.w]\nkind = "string"\nmechanism = "localhash"\nepsilon = 3.0\n'
+    s = Survey.from_toml(
+        'name = "o"\nversion = 1\nowner = "o"\ndescription = "d"\nexpires = 2999-12-31\n'
+        f'collect = "once"\n{body}[questions.w.dictionary]\nprotocol = "prefixes"\n'
+        'max_length = 4\nalphabet = "a-z"\n'
+    )
+    reports = simulate(s, ["abc"] * 100, rng=np.random.default_rng(0))
+    with pytest.raises(InputError, match="which discover"):
+        decode(s, reports, "w", ["abc"])
 
 
 def test_corrections(batch: ReportBatch) -> None:

@@ -162,8 +162,8 @@ options = []
          "alphabet = 'a-z'\nsplit = [1, 1]", "3 weights"),
         (STRING + "epsilon = 1\n[questions.a.dictionary]\nprotocol = 'prefixes'\nmax_length = 4\n"
          "alphabet = 'a-z'\nlevels = [2, 4]\nshares = [1]", "2 shares"),
-        (STRING + "epsilon = 1\ncohorts = 6\n[questions.b]\nkind = 'string'\nepsilon = 1\n"
-         "cohorts = 64", "do not divide"),
+        (STRING + "epsilon = 1\ncohorts = 6553\n[questions.b]\nkind = 'string'\nepsilon = 1\n"
+         "cohorts = 64", "at most 65536, got 419392"),
     ],
 )  # fmt: skip
 def test_mistakes_are_clear(body: str, says: str) -> None:

@@ -98,7 +98,11 @@ def reading_of(question: Question, candidates: Sequence[str]) -> Reading:
 def design_of(reading: Reading, candidates: Sequence[str]) -> Design:
     """Which bits each candidate string sets in each stratum."""
     mechanism = reading.mechanism
-    assert isinstance(mechanism, Bloom)
+    if not isinstance(mechanism, Bloom):
+        raise InputError(
+            f"question {reading.question.name!r} is reported by local hashing, which discover() "
+            "reads; decode() and associate() read Bloom filters"
+        )
     part = reading.question.protocol.parts[0]
     chosen = range(len(part.slots)) if reading.slots is None else reading.slots
     tables = [

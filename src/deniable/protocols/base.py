@@ -122,10 +122,6 @@ class Protocol(ABC):
         """Of each part; all its slots share it."""
         return tuple(m.domain.encoding for m in self.mechanisms)
 
-    @property
-    def cohorts(self) -> int:
-        return max(m.cohorts for m in self.mechanisms)
-
 
 def clear_message(survey: str, question: str, what: str) -> bytes:
     """What a clear field is drawn from: the survey's and question's names, never a value."""

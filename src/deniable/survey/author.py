@@ -179,8 +179,11 @@ def _dictionary(
         if grams is not None and len(shares) != grams + 1:
             table.mistake("split", f"{grams + 1} weights: full string, then each n-gram", shares)
     elif name == "prefixes":
-        lengths = table.integers("levels", default=_every_second(length or 1))
-        shares = table.numbers("shares", default=[1.0] * len(lengths))
+        usual = defaults.levels(len(alphabet.content) if alphabet else 1, length or 1)
+        lengths = table.integers("levels", default=[length for length, _ in usual])
+        even = [1.0] * len(lengths)
+        given = "levels" in table.data
+        shares = table.numbers("shares", default=even if given else [s for _, s in usual])
         if len(shares) != len(lengths):
             table.mistake("shares", f"{len(lengths)} shares, one a level", shares)
     if name is not None:
@@ -197,11 +200,6 @@ def _dictionary(
         return NGrams(alphabet, length, gram or 2, full, tuple(each_gram), bool(overlap))
 
     return table.attempt("", build)
-
-
-def _every_second(length: int) -> list[int]:
-    """2, 4, … and the whole length."""
-    return sorted({*range(2, length + 1, 2), length})
 
 
 def _alphabet(ranges: str) -> Alphabet:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from deniable.protocols.base import Draw
 
 FORMAT = "deniable-survey/1"
 DIGEST_SIZE = 16
+MAX_COHORTS = 65536
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
 Kind = Literal["string", "choice", "boolean"]
@@ -149,11 +151,12 @@ class Survey:
                     f"question {question.name!r} has f = 0: collected repeatedly its ε would grow "
                     "with every report; give f above 0, or collect once"
                 )
-            if any(self.cohorts % m.cohorts for m in question.protocol.mechanisms):
-                raise InputError(
-                    f"question {question.name!r} has cohorts that do not divide the survey's "
-                    f"largest, {self.cohorts}: a client has one cohort, reduced for each question"
-                )
+        if self.cohorts > MAX_COHORTS:
+            raise InputError(
+                f"a client has one cohort, reduced for each question, so the least common multiple "
+                f"of their numbers counts: expected at most {MAX_COHORTS}, got {self.cohorts}; "
+                "choose numbers that share factors"
+            )
         if self.budget < (least := spent(self.questions, self.collect)):
             raise InputError(
                 f"expected a budget of at least {least / NANO:.9f}, what one client's answers "
@@ -180,7 +183,8 @@ class Survey:
 
     @cached_property
     def cohorts(self) -> int:
-        return max(q.protocol.cohorts for q in self.questions)
+        """The least common multiple of all mechanisms' cohorts: each has a fair share of it."""
+        return math.lcm(*(m.cohorts for q in self.questions for m in q.protocol.mechanisms))
 
     def question(self, name: str) -> Question:
         """The question of this name."""
