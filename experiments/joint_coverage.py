@@ -1,6 +1,6 @@
 """Do 95% intervals of joint tables with Other cover, and are estimates right on average?
 
-    python experiments/joint_coverage.py [--quick] [--seed 4] [-o FOLDER]      HEADER_TIME
+    python experiments/joint_coverage.py [--quick] [--seed 4] [-o FOLDER]      6 minutes
     python experiments/joint_coverage.py --reports 1000000 --fitted 30         one N, other settings
 
 Two variables of 100 categories, independent or correlated, k = 128, h = 2, 64 cohorts, p = .25,
@@ -10,7 +10,13 @@ the rest. `spread` is the standard deviation of errors over the standard error, 
 cells, of those seen in most trials, whose mean is off by more than 2% and by more than three
 Monte-Carlo errors. Trials in which nothing is detected have no table and are left out.
 
-HEADER_RESULT
+Ours, seed 4, all cells, lowest and highest over the settings with f = 0: N = 10^4 .942 to .951,
+10^5 .948 to .958, 10^6 (six trials each, Monte-Carlo error about .015) .917 to .968. With f = .5
+.961 to .971, .959 to .981 and .936 to .982: cells held at 0 make intervals of the others cautious.
+Mean estimates are off in 0 to 2 cells a setting, with six trials up to 4: what chance makes of
+36 to 81 cells. With only the shown categories fitted (`--fitted 5`, what `associate` did once),
+cells with Other cover .82 at N = 10^6 for i^20 at strength .3, .78 for geometric weights: one
+model of Other serves all rows, but Other consists of different strings in each.
 """
 
 from __future__ import annotations
