@@ -11,8 +11,16 @@ from deniable.analysis import associate, decode
 from deniable.cli.check import describe, in_words
 from deniable.client import Client, new_secret
 from deniable.columns import from_wire, to_wire
+from deniable.discovery import discover
 from deniable.inference import BitCounts, count_bits
-from deniable.simulation import Population, contingency, simulate, zipf
+from deniable.simulation import (
+    Population,
+    contingency,
+    exponential,
+    simulate,
+    top_domains,
+    zipf,
+)
 from deniable.survey import Survey
 
 PEOPLE = [
@@ -21,6 +29,7 @@ PEOPLE = [
     ("Cyd", {}),
 ]
 CROWD = 1_000_000
+UNKNOWN_CROWD = 300_000
 BROWSERS = ("Firefox", "Chromium", "Safari")
 TABLE = [[0.30, 0.20], [0.05, 0.25], [0.05, 0.15]]  # browser × ad blocker
 
@@ -70,8 +79,34 @@ def main() -> None:
         f"Cramér's V {effect.estimate:.2f} [{effect.low:.2f}, {effect.high:.2f}]."
     )
 
+    learn_unknown()
     found = describe(survey)
     print(f"\n{in_words(found['once'], 'Each report')}.")
+
+
+def learn_unknown() -> None:
+    """Strings that nobody listed: each client sends one number of a byte about a prefix."""
+    survey = Survey.load(Path(__file__).with_name("unknown.toml"))
+    rng = np.random.default_rng(2017)
+    domains = Population(top_domains(), exponential(100, 25.0))
+    reports = simulate(survey, domains.draw(UNKNOWN_CROWD, rng), rng=rng)
+    start = time.perf_counter()
+    found = discover(survey, reports, "homepage")
+    print(
+        f"\nUnknown strings: {UNKNOWN_CROWD:,} clients send {survey.body_size} bytes each at "
+        f"ε = {survey.loss.once:.2f}; nobody lists any candidate.\n"
+        f"{len(found.strings)} of {len(domains)} home pages found in "
+        f"{time.perf_counter() - start:.0f} s, "
+        f"{sum(s not in domains.values for s in found.strings)} false:"
+    )
+    for string, estimate, low, high in zip(
+        found.strings[:12], found.estimate, found.low, found.high, strict=False
+    ):
+        print(
+            f"  {string:22} {100 * estimate:5.2f}%  [{100 * low:.2f}, {100 * high:.2f}]"
+            f"  true {100 * domains.share(string):.2f}%"
+        )
+    print(f"  … and {max(len(found.strings) - 12, 0)} more")
 
 
 def show(survey: Survey, name: str, counts: BitCounts) -> None:
