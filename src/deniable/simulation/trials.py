@@ -240,7 +240,7 @@ class Tally:
 
     def bias_error(self) -> Floats:
         """Monte-Carlo standard error of `bias`; NaN for a single trial."""
-        return self._spread() / np.sqrt(len(self.truth))
+        return np.asarray(self._spread() / np.sqrt(len(self.truth)))
 
     def absolute(self) -> Floats:
         """Sum of absolute errors of every trial."""
