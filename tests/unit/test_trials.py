@@ -99,6 +99,7 @@ def test_tables_of_different_shapes_are_tallied_apart() -> None:
     assert [t.truth.shape for t in Tally.by_shape(trials)] == [(2, 4), (1, 2)]
     assert coverage(trials) == (1.0, 5)
     assert coverage([])[1] == 0
+    assert np.isnan(Tally.of(trials[:1]).bias_error()).all()
 
 
 @pytest.mark.parametrize(

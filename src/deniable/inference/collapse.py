@@ -8,7 +8,7 @@ shares .0087 against .0084, N = 50,000, four runs); it is meant for joint tables
 There it matters: one model of Other serves every cell, but if the variables are associated, what
 Other consists of differs from row to row. Weights i^20, a third of the clients moving together,
 top five, N = 10^6: intervals of cells with Other cover .82, with eight categories fitted .89,
-with twelve .94, and more change nothing (geometric weights: .78, .92 with eight).
+with twelve .94, and more change nothing (12 crowds; geometric weights: .78, .92 with eight).
 
 Tests of independence are about the table that is shown, so they add the likelihoods up instead
 (`collapse_evidence`): under independence Other is the same mixture in every cell.

@@ -6,6 +6,7 @@ Store" in its evaluation), which was never published.
 
 from importlib.resources import as_file, files
 
+from deniable.errors import InputError
 from deniable.simulation.populations import JointPopulation, table_from_csv
 
 
@@ -18,7 +19,7 @@ def play_store() -> JointPopulation:
     with as_file(files("deniable.simulation") / "data" / "play_store_30x2.csv") as path:
         counts = table_from_csv(path, "category", "paid")
     if counts.values["paid"] != ("free", "paid"):
-        raise ValueError(f"expected columns free and paid, got {counts.values['paid']}")
+        raise InputError(f"expected columns free and paid, got {counts.values['paid']}")
     return JointPopulation(
         {"category": counts.values["category"], "paid": (False, True)}, counts.table
     )

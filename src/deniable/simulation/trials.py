@@ -239,9 +239,8 @@ class Tally:
         return np.asarray((self.estimate - self.truth).mean(axis=0))
 
     def bias_error(self) -> Floats:
-        """Monte-Carlo standard error of `bias`."""
-        spread = (self.estimate - self.truth).std(axis=0, ddof=1)
-        return np.asarray(spread / np.sqrt(len(self.truth)))
+        """Monte-Carlo standard error of `bias`; NaN for a single trial."""
+        return np.asarray(self._spread() / np.sqrt(len(self.truth)))
 
     def absolute(self) -> Floats:
         """Sum of absolute errors of every trial."""
@@ -253,8 +252,13 @@ class Tally:
 
     def spread_ratio(self) -> Floats:
         """Standard deviation of the errors over the average standard error, by cell: 1 is right."""
-        spread = (self.estimate - self.truth).std(axis=0, ddof=1)
-        return np.asarray(spread / self.error.mean(axis=0))
+        return np.asarray(self._spread() / self.error.mean(axis=0))
+
+    def _spread(self) -> Floats:
+        errors = self.estimate - self.truth
+        if len(errors) < 2:
+            return np.full(errors.shape[1], np.nan)
+        return np.asarray(errors.std(axis=0, ddof=1))
 
 
 def coverage(trials: Sequence[Beside], least: float = 3.0) -> tuple[float, int]:
