@@ -1,6 +1,6 @@
 """Figures of the experiments' data.
 
-    python experiments/draw.py FOLDER        reads FOLDER/*.json, writes FOLDER/*.png
+    python -m experiments.draw FOLDER        reads FOLDER/*.json, writes FOLDER/*.png
 
 tables.json (four panels about Other), playstore.json (rates and cells with intervals) and
 independence.json (Q–Q plots of p-values) have figures; other files are left alone.

@@ -1,7 +1,7 @@
 """Appendix A: are p-values uniform under independence, and how often does an association show?
 
-    python experiments/independence.py [--quick] [--seed 5] [-o FOLDER]      8 minutes
-    python experiments/draw.py FOLDER                                        the Q–Q figure
+    python -m experiments.independence [--quick] [--seed 5] [-o FOLDER]      8 minutes
+    python -m experiments.draw FOLDER                                        the Q–Q figure
 
 Through the public path: reports of a simulated crowd, `deniable.associate`, and three tests of its
 result: the score test (the default), the paper's T, and the likelihood ratio. p = .25, q = .75,

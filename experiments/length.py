@@ -1,6 +1,6 @@
 """Accuracy against the length of strings and of n-grams: the paper's two figures.
 
-    python experiments/length.py [--quick] [--seed 1] [-o FOLDER]
+    python -m experiments.length [--quick] [--seed 1] [-o FOLDER]
 
 100 random strings over a–z with the authors' weights (i^20 plus .001), N = 100,000, three reports a
 client at p = .25, q = .75, h = 2, 128 bits, 64 cohorts; n = 2 at lengths 4 to 12, n = 3 at 6, 9

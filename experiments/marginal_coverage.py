@@ -1,6 +1,6 @@
 """Coverage of marginal intervals and family-wise error of the detections.
 
-    python experiments/marginal_coverage.py [--replications 200] [--part coverage|fwer|both]
+    python -m experiments.marginal_coverage [--replications 200] [--part coverage|fwer|both]
 
 k = 128, h = 2, 64 cohorts, p = .25, q = .75. Coverage of 95% intervals is counted over every true
 string of at least three standard errors, detected or not. The family-wise error is the share

@@ -1,6 +1,6 @@
 """Which model of Other: bias and error of a joint table on every ready population.
 
-    python experiments/other_models.py [--quick] [--seed 3] [-o FOLDER]      6 minutes
+    python -m experiments.other_models [--quick] [--seed 3] [-o FOLDER]      6 minutes
 
 Two independent variables of 100 categories, and two correlated ones (strength .3), k = 128, h = 2,
 64 cohorts, p = .25, q = .75, N = 50,000; top five and Other. Three numbers, in points (per cent of

@@ -1,7 +1,7 @@
 """App categories and whether an app is paid: a 30 × 2 table of real counts.
 
-    python experiments/playstore.py [--quick] [--seed 2] [-o FOLDER]     2 minutes
-    python experiments/draw.py FOLDER                                    its figure
+    python -m experiments.playstore [--quick] [--seed 2] [-o FOLDER]     2 minutes
+    python -m experiments.draw FOLDER                                    its figure
 
 Basic RAPPOR, 30 bits and one bit, p = .25, q = .75, f = 0; N = 200,000 clients drawn from the
 counts of `deniable.simulation.play_store`, another sample than the paper's unpublished one.

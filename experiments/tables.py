@@ -1,7 +1,7 @@
 """Tables I and II and the figure about Other: two independent variables of 100 categories each.
 
-    python experiments/tables.py [--quick] [--seed 1] [-o FOLDER]        10 seconds
-    python experiments/draw.py FOLDER                                    its figure
+    python -m experiments.tables [--quick] [--seed 1] [-o FOLDER]        10 seconds
+    python -m experiments.draw FOLDER                                    its figure
 
 Weights i^20, N = 100,000, k = 128, h = 2, 64 cohorts, p = .25, q = .75, f = 0; the top five of each
 by its estimated marginal, and Other. Errors in points (per cent of all clients), against the

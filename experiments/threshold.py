@@ -1,6 +1,6 @@
 """Accuracy and edges against the pair threshold: the paper's figure.
 
-    python experiments/threshold.py [--quick] [--seed 1] [-o FOLDER]
+    python -m experiments.threshold [--quick] [--seed 1] [-o FOLDER]
 
 The hash trial (100 strings of six letters, bigrams, N = 100,000, p = .25, q = .75) with the paper's
 reading and its threshold δ times ¼, ½, 1, 2, 4 and 8: Hellinger distance, and candidates, which
