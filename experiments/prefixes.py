@@ -2,7 +2,7 @@
 
     python -m experiments.prefixes [--quick] [--seed 1] [-o FOLDER]       about 25 s a run
 
-The URL trial: the 100 domains of `top_domains()` with weights ∝ exp(−rank/25), M = 20, N = 10⁶, total
+The URL trial: the 100 domains of `top_domains()`, weights ∝ exp(−rank/25), M = 20, N = 10⁶, total
 ε = 4.394, one report of four bytes a client; and the same strings with Zipf(1) weights. The paper's
 protocol finds 5 and one false; with the dictionary in hand it finds 75.
 RESULTS_HERE

@@ -47,14 +47,18 @@ def refit(
     weight = np.maximum(sum(read.values(), np.zeros(len(rows))), 1)
     mass = np.zeros(len(rows))
     for _ in range(ROUNDS):
-        left = np.zeros(len(rows))
+        left, spread = np.zeros(len(rows)), np.zeros(len(rows))
         for (level, family), count in read.items():
             cell = positions[level][family]
             rest = tables.mass[level, family] - tables.effect(cell, mass)
             left += count * rest[cell]
+            spread += count**2 * float(rest.var())
         step = left / weight
         mass += step
         if np.abs(step).max() < CLOSE:
             break
-    variance = tables.noise + tables.own * np.clip(mass, 0, 1)
-    return mass, np.sqrt(variance / weight)
+    # The cells' own spread holds the noise and collisions with strings nobody knows; the string's
+    # clients add their noise, and their number varies.
+    share = np.clip(mass, 0, 1)
+    own = (tables.own * share + share * (1 - share)) / weight
+    return mass, np.sqrt(spread / weight**2 + own)
