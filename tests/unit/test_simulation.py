@@ -98,7 +98,10 @@ alphabet = "bytes"
 
 
 @pytest.mark.parametrize(
-    "survey", [*SURVEYS.values(), Survey.from_toml(RAPPOR)], ids=lambda s: s.name
+    "survey",
+    # Numbers by local hashing have their own tie, in test_localhash.py.
+    [*(s for s in SURVEYS.values() if s.name != "localhash"), Survey.from_toml(RAPPOR)],
+    ids=lambda s: s.name,
 )
 def test_equals_the_real_client_on_the_same_secrets_and_random_words(survey: Survey) -> None:
     n = 64
