@@ -7,7 +7,8 @@ reading and its threshold δ times ¼, ½, 1, 2, 4 and 8: Hellinger distance, an
 stand for the edges of the graph and the work that they make.
 
 The paper: the best threshold is near δ.
-RESULTS_HERE
+Measured (--quick, two crowds): Hellinger .354 from ¼ to 2 times the threshold (13.5 found, 54 to 41
+edges), .401 at 4 times, .515 at 8 times: flat below, where the paper has a minimum.
 """
 
 from __future__ import annotations
