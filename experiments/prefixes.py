@@ -5,8 +5,8 @@
 The URL trial: the 100 domains of `top_domains()`, weights ∝ exp(−rank/25), M = 20, N = 10⁶, total
 ε = 4.394, one report of four bytes a client; and the same strings with Zipf(1) weights. The paper's
 protocol finds 5 and one false; with the dictionary in hand it finds 75.
-Measured, three runs each, none false: exponential 72, 76 and 73 found; Zipf 89, 86 and 89. Intervals
-cover .93 to .97.
+Measured, three runs each, none false: exponential 72, 76 and 73 found; Zipf 89, 86 and 89.
+Intervals cover .93 to .97.
 """
 
 from __future__ import annotations
