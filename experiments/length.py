@@ -8,7 +8,10 @@ and 12, n = 4 at 8. Hellinger distance over the true strings and one symbol "uns
 share of the 100 strings that were not found.
 
 The paper: at equal length larger n-grams are better; no false strings.
-RESULTS_HERE
+Measured (--quick, two crowds each, none false), Hellinger distance of the paper's reading / ours:
+n = 2: .33/.30 at 4, .36/.32 at 6, .35/.32 at 8, .39/.31 at 10, .39/.32 at 12; n = 3: .33/.31 at 6,
+.36/.32 at 9, .37/.33 at 12; n = 4: .36/.34 at 8. Larger n-grams help the paper's reading; ours
+hardly depends on length.
 """
 
 from __future__ import annotations
