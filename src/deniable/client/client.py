@@ -5,8 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deniable.client.ledger import Charge, Ledger
 from deniable.client.secret import SECRET_SIZE, load_or_create_secret
@@ -14,6 +13,9 @@ from deniable.errors import InputError, SecretError, SurveyExpired
 from deniable.mechanisms import prf
 from deniable.protocols import Slot
 from deniable.survey import Answer, Report, Survey
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Entropy = Callable[[int], bytes]
 
@@ -65,6 +67,8 @@ class Client:
     @classmethod
     def open(cls, survey: Survey, folder: str | Path) -> Client:
         """A client whose secret and ledger live in this folder, made on first use."""
+        from pathlib import Path
+
         folder = Path(folder).expanduser()
         secret = load_or_create_secret(folder / "secret")
         return cls(survey, secret=secret, ledger=Ledger(folder / "ledger.json"))

@@ -19,15 +19,17 @@ for a report that was never sent, never the other way round.
 from __future__ import annotations
 
 import json
+from _thread import allocate_lock
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deniable.client.files import locked, replace_private
 from deniable.errors import BudgetExceeded, LedgerError
 from deniable.privacy import NANO
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FORMAT = "deniable-ledger/1"
 
@@ -67,9 +69,11 @@ class Ledger:
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
+        from pathlib import Path
+
         self.path = None if path is None else Path(path)
         self._memory: Book = {}
-        self._lock = Lock()
+        self._lock = allocate_lock()
 
     def spent(self, survey: str) -> float:
         """What was spent on this survey's name so far, in nats."""

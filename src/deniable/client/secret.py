@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from deniable.client.files import sync_folder, write_private
 from deniable.errors import SecretError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SECRET_SIZE = 32
 
@@ -25,6 +28,8 @@ def new_secret() -> bytes:
 
 def load_secret(path: str | Path) -> bytes:
     """The secret in this file; refused if others can read it or its size is wrong."""
+    from pathlib import Path
+
     path = Path(path)
     try:
         if os.name == "posix" and (mode := path.stat().st_mode & 0o077):
@@ -45,6 +50,8 @@ def load_secret(path: str | Path) -> bytes:
 
 def load_or_create_secret(path: str | Path) -> bytes:
     """The secret in this file, made on first use. Two processes at once get the same one."""
+    from pathlib import Path
+
     path = Path(path)
     if path.exists():
         return load_secret(path)

@@ -11,7 +11,6 @@ from deniable.errors import InputError
 from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.basic import Boolean, Choice
 from deniable.mechanisms.bloom import Bloom
-from deniable.mechanisms.localhash import LocalHash
 from deniable.mechanisms.noise import ONE, Noise
 from deniable.privacy import largest
 
@@ -28,6 +27,8 @@ def from_canonical(data: Mapping[str, Any]) -> Mechanism:
         if kind == "bloom":
             return Bloom(noise=noise, scheme_name=rest.pop("scheme"), **rest)
         if kind == "localhash":
+            from deniable.mechanisms.localhash import LocalHash
+
             return LocalHash(noise=noise, **rest)
         if kind == "choice":
             return Choice(noise=noise, options=tuple(rest.pop("options")), **rest)

@@ -9,8 +9,6 @@ from deniable import mechanisms
 from deniable.errors import InputError
 from deniable.protocols.alphabet import Alphabet
 from deniable.protocols.base import Protocol
-from deniable.protocols.ngrams import NGrams
-from deniable.protocols.prefixes import Level, Prefixes
 from deniable.protocols.single import Single
 
 
@@ -24,10 +22,14 @@ def from_canonical(data: Mapping[str, Any]) -> Protocol:
         if name in ("ngrams", "prefixes"):
             rest["alphabet"] = Alphabet(rest["alphabet"])
         if name == "ngrams":
+            from deniable.protocols.ngrams import NGrams
+
             rest["full"] = mechanisms.from_canonical(rest["full"])
             rest["grams"] = tuple(mechanisms.from_canonical(m) for m in rest["grams"])
             return NGrams(**rest)
         if name == "prefixes":
+            from deniable.protocols.prefixes import Level, Prefixes
+
             rest["mechanism"] = mechanisms.from_canonical(rest["mechanism"])
             rest["levels"] = tuple(Level(*level) for level in rest["levels"])
             return Prefixes(**rest)

@@ -15,14 +15,16 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from deniable import protocols
 from deniable.errors import InputError
 from deniable.privacy import NANO, PrivacyLoss, nanonats_up, total
 from deniable.protocols import Protocol
 from deniable.protocols.base import Draw
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FORMAT = "deniable-survey/1"
 DIGEST_SIZE = 16
@@ -297,9 +299,9 @@ class Survey:
     @classmethod
     def load(cls, path: str | Path) -> Survey:
         """A `.json` file is a published survey, anything else is TOML."""
-        path = Path(path)
-        data = path.read_bytes()
-        if path.suffix == ".json":
+        with open(path, "rb") as file:
+            data = file.read()
+        if str(path).endswith(".json"):
             return cls.from_json(data)
         try:
             return cls.from_toml(data.decode())
@@ -308,4 +310,5 @@ class Survey:
 
     def publish(self, path: str | Path) -> None:
         """Write the canonical form."""
-        Path(path).write_bytes(self.canonical + b"\n")
+        with open(path, "wb") as file:
+            file.write(self.canonical + b"\n")
