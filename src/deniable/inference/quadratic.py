@@ -20,14 +20,16 @@ def minimise_quadratic(
     free: npt.NDArray[np.bool_],
     *,
     ridge: float = 1e-10,
-    rounds: int = 100,
+    rounds: int | None = None,
 ) -> Floats:
     """Return the minimiser of ½ xᵀHx + cᵀx over x ≥ 0.
 
     hessian : float64[c, c], symmetric, at least positive semidefinite; `ridge` times its mean
     diagonal is added, and raised tenfold where a factorisation fails.
     free : bool[c], a guess of the variables above 0 (any guess will do).
-    Out of rounds, the last iterate is returned with its negative entries set to 0.
+    Out of rounds (100 and 50 a variable, unless given: blocks settle in a few, but moving one
+    variable at a time, the way out of cycles, can take many) the iterate with the fewest wrong
+    signs is returned with its negative entries set to 0.
 
     >>> minimise_quadratic(np.eye(2), np.array([-1.0, 1.0]), np.array([True, True])).round(6)
     array([1., 0.])
@@ -36,8 +38,8 @@ def minimise_quadratic(
     best, patience = len(linear) + 1, _PATIENCE
     shift = ridge * max(float(np.mean(np.diagonal(hessian))), 1e-300)
     tolerance = 1e-12 * max(1.0, float(np.abs(linear).max()))
-    x = np.zeros(len(linear))
-    for _ in range(rounds):
+    x = kept = np.zeros(len(linear))
+    for _ in range(100 + 50 * len(linear) if rounds is None else rounds):
         x, shift = _solve_free(hessian, linear, free, shift)
         slope = hessian @ x + linear
         wrong = np.where(free, x < 0.0, slope < -tolerance)
@@ -45,13 +47,13 @@ def minimise_quadratic(
         if count == 0:
             return x
         if count < best:
-            best, patience = count, _PATIENCE
+            best, patience, kept = count, _PATIENCE, x
         elif patience > 0:
             patience -= 1
         else:
             wrong[: np.flatnonzero(wrong)[-1]] = False
         free ^= wrong
-    return np.maximum(x, 0.0)
+    return np.maximum(kept, 0.0)
 
 
 def _solve_free(
