@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.columns import Column, ReportBatch
+from deniable.columns import ReportBatch
 from deniable.columns.batch import numbers
+from deniable.compute.executor import Executor, default_executor
 from deniable.errors import InputError
 from deniable.kernels.bloom import bloom_positions, hash_fixed_pairs
 from deniable.kernels.counts import count_ones
@@ -103,27 +105,29 @@ class Tables:
         return residual
 
 
-def tables_of(source: Batches, question: Question) -> Tables:
-    """Read every report once."""
+def tables_of(source: Batches, question: Question, executor: Executor | None = None) -> Tables:
+    """Read every report once; only counts come back from where the shards are."""
     protocol = question.protocol
     if not isinstance(protocol, Prefixes):
         raise InputError(f"expected a question asked by prefixes, got protocol {protocol.name!r}")
     mechanism = protocol.mechanism
     if isinstance(mechanism, LocalHash):
-        return _local(source, question, protocol, mechanism)
+        return _local(source, question, protocol, mechanism, executor or default_executor())
     if not isinstance(mechanism, Bloom) or mechanism.hashes != 1:
         raise InputError("expected local hashing, or a Bloom filter with hashes = 1")
     if mechanism.scheme is not DENIABLE_1:
         raise InputError(f"expected scheme deniable-1, got {mechanism.scheme_name!r}")
-    return _bloom(source, question, protocol, mechanism)
+    return _bloom(source, question, protocol, mechanism, executor or default_executor())
 
 
-def _bloom(source: Batches, question: Question, protocol: Prefixes, m: Bloom) -> Tables:
+def _bloom(
+    source: Batches, question: Question, protocol: Prefixes, m: Bloom, executor: Executor
+) -> Tables:
     strata = len(protocol.levels) * m.cohorts
     ones = np.zeros((strata, m.bits), np.int64)
     count = np.zeros(strata, np.int64)
-    for column in _columns(source, question):
-        some, total = count_ones(column.bits, m.bits, column.stratum, strata)
+    task = partial(_ones, question.name, m.bits, strata)
+    for some, total in executor.map(task, source.batches()):
         ones += some
         count += total
     p, q = float(m.noise.p_star), float(m.noise.q_star)
@@ -131,12 +135,13 @@ def _bloom(source: Batches, question: Question, protocol: Prefixes, m: Bloom) ->
     return _debiased(protocol, ones.reshape(shape), count.reshape(shape[:2]), p, q, 1)
 
 
-def _local(source: Batches, question: Question, protocol: Prefixes, m: LocalHash) -> Tables:
+def _local(
+    source: Batches, question: Question, protocol: Prefixes, m: LocalHash, executor: Executor
+) -> Tables:
     strata = len(protocol.levels) * m.cohorts
     sent = np.zeros(strata * m.values, np.int64)
-    for column in _columns(source, question):
-        place = column.stratum.astype(np.int64) * m.values + numbers(column.bits)
-        sent += np.bincount(place, minlength=len(sent))
+    for part in executor.map(partial(_sent, question.name, m.values, strata), source.batches()):
+        sent += part
     by_line = sent.reshape(len(protocol.levels), m.families, m.lines, m.values)
     support = np.zeros((*by_line.shape[:2], m.cells), np.int64)
     cell = np.arange(m.cells)
@@ -152,9 +157,18 @@ def _local(source: Batches, question: Question, protocol: Prefixes, m: LocalHash
     return _debiased(protocol, support, by_line.sum(axis=(2, 3)), p, q, m.values)
 
 
-def _columns(source: Batches, question: Question) -> Iterator[Column]:
-    for batch in source.batches():
-        yield batch.column(question.name)
+def _ones(
+    question: str, bits: int, strata: int, batch: ReportBatch
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    column = batch.column(question)
+    return count_ones(column.bits, bits, column.stratum, strata)
+
+
+def _sent(question: str, values: int, strata: int, batch: ReportBatch) -> NDArray[np.int64]:
+    """int64[strata · values]: how many reports of each stratum are each number."""
+    column = batch.column(question)
+    place = column.stratum.astype(np.int64) * values + numbers(column.bits)
+    return np.bincount(place, minlength=strata * values)
 
 
 def _debiased(
