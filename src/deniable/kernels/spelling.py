@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from deniable.kernels.compiled import compiled
 
-WORD, RUN, END, STAY = 0.5, 0.45, 0.05, 0.85
+WORD, RUN, END, STAY = 0.5, 0.4, 0.1, 0.85
 
 
 @compiled
