@@ -4,7 +4,7 @@
 
 About 20 s of CPU a run. The URL trial: the 100 domains of `top_domains()`, weights ∝ exp(−rank/25),
 M = 20, N = 10⁶, total ε = 4.394, one report of four bytes a client; and the same strings with
-Zipf(1) weights. The paper's protocol finds 5 and one false; with the dictionary in hand it finds 75.
+Zipf(1) weights. The paper's protocol finds 5 and one false; with the dictionary in hand it has 75.
 FILE has a word and its weight on every line: what an analyst expects strings to be made of.
 """
 
@@ -88,9 +88,7 @@ def main() -> None:
              "runs with a false string": sum(row["false"] > 0 for row in rows),
              "covered": float(np.mean([row["covered"] for row in rows]))}
         )  # fmt: skip
-    record.show(
-        "prefixes", summary, "Found without a dictionary, of 100 (the paper: 5 and 1 false)"
-    )
+    record.show("prefixes", summary, "Found of 100, no dictionary (the paper: 5)")
     record.write(options.output)
 
 
