@@ -10,9 +10,9 @@ at once, and a run that is already there is not made again, so a campaign can be
 | population | what |
 | --- | --- |
 | urls | the 100 domains, weights ∝ exp(−rank/25): heavy and light strings, similar endings |
-| flat | 100 strings of ten letters, equally common |
+| flat | 100 strings of eight letters, equally common |
 | tail | half the mass on ten strings, the other half on 5,000 light ones |
-| alike | 50 strings of ten letters that share the first seven or the last seven with many others |
+| alike | 50 strings of eight letters, each sharing its first or last five with four others |
 | many | uniform over 10⁶ strings: nothing can be found, and nothing may be |
 | silence | nobody answers |
 """
@@ -55,24 +55,24 @@ def population_of(name: str, rng: np.random.Generator) -> Population | None:
     if name == "urls":
         return Population(top_domains(), exponential(100, 25.0))
     if name == "flat":
-        return Population(random_strings(100, 10, rng), uniform(100))
+        return Population(random_strings(100, 8, rng), uniform(100))
     if name == "tail":
         weights = np.concatenate([zipf(10) / 2, uniform(5_000) / 2])
-        return Population(random_strings(5_010, 10, rng), weights)
+        return Population(random_strings(5_010, 8, rng), weights)
     if name == "alike":
-        heads, tails = random_strings(5, 7, rng), random_strings(5, 3, rng)
-        other_tails, other_heads = random_strings(5, 7, rng), random_strings(5, 3, rng)
+        heads, tails = random_strings(5, 5, rng), random_strings(5, 3, rng)
+        other_tails, other_heads = random_strings(5, 5, rng), random_strings(5, 3, rng)
         values = [h + t for h in heads for t in tails]
         values += [h + t for h in other_heads for t in other_tails]
         return Population(tuple(values), zipf(50))
     if name == "many":
-        return Population(random_strings(1_000_000, 10, rng), uniform(1_000_000))
+        return Population(random_strings(1_000_000, 8, rng), uniform(1_000_000))
     return None
 
 
 def survey_of(protocol: str, population: str) -> Survey:
     """The domains have their own alphabet and length."""
-    length, alphabet = (20, "a-z0-9._-") if population == "urls" else (10, "a-z")
+    length, alphabet = (20, "a-z0-9._-") if population == "urls" else (8, "a-z")
     if protocol == "ngrams":
         return ngram_survey(q=0.40945, length=length, gram=2, alphabet=alphabet)
     return Survey.from_toml(PREFIXES.format(length=length, alphabet=alphabet))

@@ -38,7 +38,7 @@ from deniable.results import Discovery, Measured, Stage
 from deniable.survey import Question
 
 LEARNING_SHARE = 0.25
-LEARNING_WIDTHS = (1_000, 3_000, 3_000, 5_000, 5_000, 5_000)
+LEARNING_WIDTHS = (1_000, 3_000, 3_000, 5_000)
 WIDTH = 20_000
 LIKELY = 2.0
 """Log-odds at which a string is taken while learning."""
