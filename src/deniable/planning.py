@@ -50,6 +50,20 @@ def noise_sd(mechanism: Mechanism, clients: float, frequency: float = 0.0) -> fl
     return math.sqrt(r * (1 - r) / h / clients) / abs(q - p)
 
 
+def clients_to_move(question: Question, clients: int, shift: float) -> int:
+    """How many of the clients, sending the most harmful report, move one value's estimate this far.
+
+    A report that supports a value adds (1−p)/(q−p)/N to its estimate, p and q the probabilities
+    that an honest report supports it without and with the value. Only clients whose report speaks
+    of the whole value count.
+    """
+    mechanism = question.protocol.mechanisms[0]
+    p, q = float(mechanism.noise.p_star), float(mechanism.noise.q_star)
+    if isinstance(mechanism, LocalHash):
+        p = 1 / mechanism.values
+    return math.ceil(abs(shift) * clients * whole_share(question) * abs(q - p) / (1 - p))
+
+
 def whole_share(question: Question) -> float:
     """The share of clients whose report speaks of the whole value, however long it is."""
     protocol = question.protocol
