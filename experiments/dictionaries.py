@@ -14,7 +14,7 @@ from deniable.simulation import Population, simulate
 from deniable.survey import Survey
 from deniable.survey.author import read_toml
 
-SURVEY = """
+HEAD = """
 name = "trial"
 version = 1
 owner = "experiments"
@@ -24,6 +24,8 @@ collect = "once"
 
 [questions.value]
 kind = "string"
+"""
+NGRAMS = """
 p = {p}
 q = {q}
 bits = 128
@@ -36,13 +38,31 @@ max_length = {length}
 alphabet = "{alphabet}"
 gram = {gram}
 """
+PREFIXES = """
+mechanism = "localhash"
+epsilon = {epsilon}
+
+[questions.value.dictionary]
+protocol = "prefixes"
+max_length = {length}
+alphabet = "{alphabet}"
+"""
 
 
 def ngram_survey(*, q: float, length: int, gram: int, alphabet: str, p: float = 0.25) -> Survey:
     """The paper's parameters: 128 bits, two hashes, f = 0, two n-grams a report."""
-    return read_toml(
-        SURVEY.format(p=p, q=q, length=length, gram=gram, alphabet=alphabet.replace("\\", "\\\\"))
-    )
+    settings = NGRAMS.format(p=p, q=q, length=length, gram=gram, alphabet=_quoted(alphabet))
+    return read_toml(HEAD + settings)
+
+
+def prefix_survey(*, epsilon: float, length: int, alphabet: str) -> Survey:
+    """One report of a prefix by local hashing, with all of epsilon."""
+    settings = PREFIXES.format(epsilon=epsilon, length=length, alphabet=_quoted(alphabet))
+    return read_toml(HEAD + settings)
+
+
+def _quoted(alphabet: str) -> str:
+    return alphabet.replace("\\", "\\\\")
 
 
 @dataclass(frozen=True)
