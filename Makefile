@@ -37,6 +37,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/marginal.py --large
 	$(BIN)/python benchmarks/joint.py
 	$(BIN)/python benchmarks/decode.py --large
+	$(BIN)/python benchmarks/discover.py --large
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo

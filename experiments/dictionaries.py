@@ -37,6 +37,8 @@ protocol = "ngrams"
 max_length = {length}
 alphabet = "{alphabet}"
 gram = {gram}
+grams = {grams}
+overlap = {overlap}
 """
 PREFIXES = """
 mechanism = "localhash"
@@ -49,9 +51,21 @@ alphabet = "{alphabet}"
 """
 
 
-def ngram_survey(*, q: float, length: int, gram: int, alphabet: str, p: float = 0.25) -> Survey:
+def ngram_survey(
+    *,
+    q: float,
+    length: int,
+    gram: int,
+    alphabet: str,
+    p: float = 0.25,
+    grams: int = 2,
+    overlap: bool = False,
+) -> Survey:
     """The paper's parameters: 128 bits, two hashes, f = 0, two n-grams a report."""
-    settings = NGRAMS.format(p=p, q=q, length=length, gram=gram, alphabet=_quoted(alphabet))
+    settings = NGRAMS.format(
+        p=p, q=q, length=length, gram=gram, alphabet=_quoted(alphabet), grams=grams,
+        overlap=str(overlap).lower(),
+    )  # fmt: skip
     return read_toml(HEAD + settings)
 
 

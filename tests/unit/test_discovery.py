@@ -85,6 +85,43 @@ def test_every_shape_of_ngrams(settings: str, reading: str) -> None:
     assert np.all(found.p_value <= found.level)
 
 
+@pytest.mark.parametrize("reading", ["paper", "fused"])
+@pytest.mark.parametrize("gram", [1, 2])
+def test_any_unicode_as_bytes(gram: int, reading: str) -> None:
+    """UTF-8 of one to four bytes a character, and a trailing space, which is no padding."""
+    words = {"naïve": 0.4, "日本": 0.3, "🦦a": 0.2, "a ": 0.1}
+    survey = survey_of(f'max_length = 6\nalphabet = "bytes"\ngram = {gram}')
+    found = discover(survey, reports_of(survey, words, 40_000), "s", reading=reading)
+    assert set(found.strings) == set(words)
+
+
+@pytest.mark.parametrize(
+    ("delta", "expected"),
+    [(0.02, {"rabbit", "hermes", "cat"}), (0.2, {"rabbit", "hermes"}), (0.45, {"rabbit"})],
+)
+def test_pairs_below_delta_are_no_edges(delta: float, expected: set[str]) -> None:
+    """cat, hermes and rabbit have .1, .4 and .5 of the clients, and no gram in common."""
+    survey = survey_of('max_length = 6\nalphabet = "a-z"\ngram = 2')
+    reports = reports_of(survey, {"rabbit": 0.5, "hermes": 0.4, "cat": 0.1}, 30_000)
+    found = discover(survey, reports, "s", reading="paper", delta=delta)
+    assert set(found.strings) == expected
+
+
+def test_overlapping_grams_agree_where_they_overlap() -> None:
+    """Whatever delta, no candidate is made of grams that contradict each other.
+
+    Of "abab" and "baba" every position has two grams, so 2^3 combinations, but only two strings.
+    """
+    survey = survey_of('max_length = 4\nalphabet = "ab"\ngram = 2\noverlap = true')
+    reports = reports_of(survey, {"abab": 0.5, "baba": 0.5}, 20_000)
+    found = discover(survey, reports, "s", reading="paper", delta=-1.0)
+    assert set(found.strings) == {"abab", "baba"} and found.candidates == 2
+    apart = survey_of('max_length = 4\nalphabet = "ab"\ngram = 2')
+    reports = reports_of(apart, {"abab": 0.5, "baba": 0.5}, 20_000)
+    loose = discover(apart, reports, "s", reading="paper", delta=-1.0)
+    assert set(loose.strings) == {"abab", "baba"} and loose.candidates == 4
+
+
 def test_many_more_grams_than_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The screen keeps what the decoding needs."""
     monkeypatch.setattr("deniable.discovery.positions.DECODED", 100)
