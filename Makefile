@@ -38,6 +38,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/marginal.py --large
 	$(BIN)/python benchmarks/joint.py
 	$(BIN)/python benchmarks/decode.py --large
+	$(BIN)/python benchmarks/discover.py --large
 
 docs: $(VENV)/.ready
 	@$(BIN)/python -c 'import mkdocs, mkdocstrings' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'

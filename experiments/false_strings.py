@@ -1,11 +1,13 @@
 """False strings: how many runs name one, on populations made to bring them out.
 
     python -m experiments.false_strings --protocol prefixes --population urls [--seeds 200]
-        [-o FOLDER]
+        [--reading paper] [-o FOLDER]
 
-N = 10⁵ clients, total ε = 4.394, α = .05. `ngrams` has ε/3 a report (p = .25, q = .40945, two
-hashes, bigrams); `prefixes` has local hashing. Every run is appended to FOLDER/false_strings.jsonl
-at once, and a run that is already there is not made again, so a campaign can be interrupted.
+N = 10⁵ clients, α = .05, which allows 16 of 200 runs (more come up once in 50 times at a rate of
+exactly .05). `prefixes` has local hashing at ε = 4.394. `ngrams` has bigrams, two hashes, p = .25,
+and for the domains ε/3 = 1.46 a report (q = .40945); with short strings the q = .75 of the paper's
+hash trial, where there is something to find. Every run is appended to FOLDER/false_strings.jsonl at
+once, and a run that is already there is not made again, so a campaign can be interrupted.
 
 | population | what |
 | --- | --- |
@@ -15,43 +17,58 @@ at once, and a run that is already there is not made again, so a campaign can be
 | alike | 50 strings of eight letters, each sharing its first or last five with four others |
 | many | uniform over 10⁶ strings: nothing can be found, and nothing may be |
 | silence | nobody answers |
+| hashes | the hash trial: 100 strings of six letters, weights i^20 plus .001 |
+| square | 36 strings of six bigrams a position, any two of which occur together as if by chance, |
+| | though only a sixth of the 216 strings that they could make is there |
 """
 
 from __future__ import annotations
 
 import json
 import time
+from itertools import product
 from pathlib import Path
 
 import numpy as np
-from experiments.dictionaries import ngram_survey
+from experiments.dictionaries import ngram_survey, prefix_survey
 
 from deniable import Survey, discover, simulate
-from deniable.simulation import Population, exponential, random_strings, top_domains, uniform, zipf
+from deniable.simulation import (
+    Coded,
+    Population,
+    exponential,
+    power,
+    random_strings,
+    top_domains,
+    uniform,
+    zipf,
+)
 from deniable.simulation.records import arguments, text_table
 
 CLIENTS = 100_000
-PREFIXES = """
-name = "false"
-version = 1
-owner = "experiments"
-description = "false strings"
-expires = 2999-12-31
-collect = "once"
-[questions.value]
-kind = "string"
-mechanism = "localhash"
-epsilon = 4.394449
-[questions.value.dictionary]
-protocol = "prefixes"
-max_length = {length}
-alphabet = "{alphabet}"
-"""
-POPULATIONS = ("urls", "flat", "tail", "alike", "many", "silence")
+POPULATIONS = ("urls", "flat", "tail", "alike", "many", "silence", "hashes", "square")
+SIX_LETTERS = ("hashes", "square")
 
 
-def population_of(name: str, rng: np.random.Generator) -> Population | None:
+def crowd(name: str, rng: np.random.Generator) -> Coded:
+    """The clients' strings; of a million only those are spelt out that somebody holds."""
+    if name == "silence":
+        return Coded((), np.full(CLIENTS, -1, np.int32))
+    if name == "many":
+        held, client = np.unique(rng.integers(0, 1_000_000, CLIENTS), return_inverse=True)
+        return Coded(random_strings(len(held), 8, rng), client.astype(np.int32))
+    return population_of(name, rng).draw(CLIENTS, rng)
+
+
+def population_of(name: str, rng: np.random.Generator) -> Population:
     """The strings of a run; new ones for every seed, but for the domains."""
+    if name == "hashes":
+        return Population(random_strings(100, 6, rng), power(100, floor=0.001))
+    if name == "square":
+        first, second, third = (random_strings(6, 2, rng) for _ in range(3))
+        places = product(range(6), repeat=2)
+        values = [first[i] + second[j] + third[(i + j) % 6] for i, j in places]
+        return Population(tuple(values), uniform(36))
     if name == "urls":
         return Population(top_domains(), exponential(100, 25.0))
     if name == "flat":
@@ -59,34 +76,31 @@ def population_of(name: str, rng: np.random.Generator) -> Population | None:
     if name == "tail":
         weights = np.concatenate([zipf(10) / 2, uniform(5_000) / 2])
         return Population(random_strings(5_010, 8, rng), weights)
-    if name == "alike":
-        heads, tails = random_strings(5, 5, rng), random_strings(5, 3, rng)
-        other_tails, other_heads = random_strings(5, 5, rng), random_strings(5, 3, rng)
-        values = [h + t for h in heads for t in tails]
-        values += [h + t for h in other_heads for t in other_tails]
-        return Population(tuple(values), zipf(50))
-    if name == "many":
-        return Population(random_strings(1_000_000, 8, rng), uniform(1_000_000))
-    return None
+    heads, tails = random_strings(5, 5, rng), random_strings(5, 3, rng)
+    other_tails, other_heads = random_strings(5, 5, rng), random_strings(5, 3, rng)
+    values = [h + t for h in heads for t in tails]
+    values += [h + t for h in other_heads for t in other_tails]
+    return Population(tuple(values), zipf(50))
 
 
 def survey_of(protocol: str, population: str) -> Survey:
     """The domains have their own alphabet and length."""
-    length, alphabet = (20, "a-z0-9._-") if population == "urls" else (8, "a-z")
+    urls = population == "urls"
+    alphabet = "a-z0-9._-" if urls else "a-z"
+    length = 20 if urls else 6 if population in SIX_LETTERS else 8
     if protocol == "ngrams":
-        return ngram_survey(q=0.40945, length=length, gram=2, alphabet=alphabet)
-    return Survey.from_toml(PREFIXES.format(length=length, alphabet=alphabet))
+        return ngram_survey(q=0.40945 if urls else 0.75, length=length, gram=2, alphabet=alphabet)
+    return prefix_survey(epsilon=4.394449, length=length, alphabet=alphabet)
 
 
 def run(protocol: str, reading: str | None, population: str, seed: int) -> dict[str, object]:
     """One crowd: how many strings were found, and which of them nobody said."""
     rng = np.random.default_rng([seed, POPULATIONS.index(population)])
-    survey, truth = survey_of(protocol, population), population_of(population, rng)
-    values = truth.draw(CLIENTS, rng) if truth else [None] * CLIENTS
-    reports = simulate(survey, values, rng=rng)
+    survey, clients = survey_of(protocol, population), crowd(population, rng)
+    reports = simulate(survey, clients, rng=rng)
     start = time.perf_counter()
     found = discover(survey, reports, "value", reading=reading)
-    there = frozenset(truth.values) if truth and population != "many" else frozenset()
+    there = frozenset(clients.levels if population != "many" else ())
     false = [s for s in found.strings if s not in there]
     return {
         "protocol": protocol, "reading": reading or "", "population": population, "seed": seed,

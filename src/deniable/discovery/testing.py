@@ -134,7 +134,7 @@ def allowances(
         return np.asarray(ndtr(-((height - log_p) / z + z / 2)))
 
     low, high = -200.0, 400.0
-    for _ in range(80):
+    for _ in range(50):
         middle = (low + high) / 2
         low, high = (middle, high) if at(middle).sum() > alpha else (low, middle)
     return at(high)
