@@ -2,9 +2,9 @@
 
     python -m experiments.six_letters [--quick] [--seed 1] [--trials 20] [-o FOLDER]
 
-About 25 s of CPU a run. 100 random strings of six letters a–z, Zipf weights with exponent 1.2, total
-ε = 4.394, one report of four bytes a client, N = 10⁶ and 10⁵. The survey names no levels: its rule
-sees that all 321,272,407 strings can be looked at, and asks for whole strings.
+About 25 s of CPU a run. 100 random strings of six letters a–z, Zipf weights with exponent 1.2,
+total ε = 4.394, one report of four bytes a client, N = 10⁶ and 10⁵. The survey names no levels: its
+rule sees that all 321,272,407 strings can be looked at, and asks for whole strings.
 """
 
 from __future__ import annotations

@@ -139,8 +139,8 @@ def _show(found: dict[str, Any]) -> None:
     )  # fmt: skip
     _show_thresholds(
         console, found, "discoverable",
-        "Smallest frequency of a string that nobody listed but discovery finds (by prefixes half as "
-        "long as may be, nothing known about it)",
+        "Smallest frequency of a string that nobody listed but discovery finds (by prefixes, "
+        "half as long as may be)",
     )  # fmt: skip
     if "published" in found:
         console.print(f"published: {found['published']}", markup=False)

@@ -84,7 +84,7 @@ class Mixture:
     def score(self) -> NDArray[np.float64]:
         """float64[n]: the slope by each mass, which is taken from the background."""
         own = self.slope.ravel()[self.place].sum(axis=1)
-        return self.gain * (own - self.slope.sum() / self.values)
+        return np.asarray(self.gain * (own - self.slope.sum() / self.values))
 
     @cached_property
     def covariance(self) -> NDArray[np.float64]:
