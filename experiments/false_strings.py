@@ -4,15 +4,16 @@
         [-o FOLDER]
 
 N = 10⁵ clients, total ε = 4.394, α = .05. `ngrams` has ε/3 a report (p = .25, q = .40945, two
-hashes, bigrams); `prefixes` has local hashing. Every run is appended to FOLDER/false_strings.jsonl
-at once, and a run that is already there is not made again, so a campaign can be interrupted.
+hashes, bigrams); `prefixes` has local hashing; `whole` has it too, with strings of five letters, so
+that every string is looked at. Every run is appended to FOLDER/false_strings.jsonl at once, and a
+run that is already there is not made again, so a campaign can be interrupted.
 
 | population | what |
 | --- | --- |
 | urls | the 100 domains, weights ∝ exp(−rank/25): heavy and light strings, similar endings |
-| flat | 100 strings of eight letters, equally common |
+| flat | 100 strings of eight letters (five with `whole`, also below), equally common |
 | tail | half the mass on ten strings, the other half on 5,000 light ones |
-| alike | 50 strings of eight letters, each sharing its first or last five with four others |
+| alike | 50 strings of eight letters: all but the first or the last three are shared with others |
 | many | uniform over 10⁶ strings: nothing can be found, and nothing may be |
 | silence | nobody answers |
 """
@@ -47,32 +48,33 @@ protocol = "prefixes"
 max_length = {length}
 alphabet = "{alphabet}"
 """
+LENGTHS = {"prefixes": 8, "ngrams": 8, "whole": 5}
 POPULATIONS = ("urls", "flat", "tail", "alike", "many", "silence")
 
 
-def population_of(name: str, rng: np.random.Generator) -> Population | None:
+def population_of(name: str, length: int, rng: np.random.Generator) -> Population | None:
     """The strings of a run; new ones for every seed, but for the domains."""
     if name == "urls":
         return Population(top_domains(), exponential(100, 25.0))
     if name == "flat":
-        return Population(random_strings(100, 8, rng), uniform(100))
+        return Population(random_strings(100, length, rng), uniform(100))
     if name == "tail":
         weights = np.concatenate([zipf(10) / 2, uniform(5_000) / 2])
-        return Population(random_strings(5_010, 8, rng), weights)
+        return Population(random_strings(5_010, length, rng), weights)
     if name == "alike":
-        heads, tails = random_strings(5, 5, rng), random_strings(5, 3, rng)
-        other_tails, other_heads = random_strings(5, 5, rng), random_strings(5, 3, rng)
+        heads, tails = random_strings(5, length - 3, rng), random_strings(5, 3, rng)
+        other_tails, other_heads = random_strings(5, length - 3, rng), random_strings(5, 3, rng)
         values = [h + t for h in heads for t in tails]
         values += [h + t for h in other_heads for t in other_tails]
         return Population(tuple(values), zipf(50))
     if name == "many":
-        return Population(random_strings(1_000_000, 8, rng), uniform(1_000_000))
+        return Population(random_strings(1_000_000, length, rng), uniform(1_000_000))
     return None
 
 
 def survey_of(protocol: str, population: str) -> Survey:
     """The domains have their own alphabet and length."""
-    length, alphabet = (20, "a-z0-9._-") if population == "urls" else (8, "a-z")
+    length, alphabet = (20, "a-z0-9._-") if population == "urls" else (LENGTHS[protocol], "a-z")
     if protocol == "ngrams":
         return ngram_survey(q=0.40945, length=length, gram=2, alphabet=alphabet)
     return Survey.from_toml(PREFIXES.format(length=length, alphabet=alphabet))
@@ -81,7 +83,8 @@ def survey_of(protocol: str, population: str) -> Survey:
 def run(protocol: str, reading: str | None, population: str, seed: int) -> dict[str, object]:
     """One crowd: how many strings were found, and which of them nobody said."""
     rng = np.random.default_rng([seed, POPULATIONS.index(population)])
-    survey, truth = survey_of(protocol, population), population_of(population, rng)
+    survey = survey_of(protocol, population)
+    truth = population_of(population, LENGTHS[protocol], rng)
     values = truth.draw(CLIENTS, rng) if truth else [None] * CLIENTS
     reports = simulate(survey, values, rng=rng)
     start = time.perf_counter()
@@ -99,7 +102,7 @@ def main() -> None:
     """Make the runs that are missing, then say how all of them went."""
     options = arguments(
         __doc__, seed=1,
-        protocol={"default": "prefixes", "choices": ["prefixes", "ngrams"]},
+        protocol={"default": "prefixes", "choices": list(LENGTHS)},
         reading={"default": None, "choices": ["paper", "fused"]},
         population={"default": "urls", "choices": POPULATIONS},
         seeds={"type": int, "default": 200},

@@ -34,8 +34,8 @@ class Domain:
     def __post_init__(self) -> None:
         if not 1 <= self.length <= TAIL - ENDING:
             raise InputError(
-                f"expected max_length up to {TAIL - ENDING} to look at every string, "
-                f"got {self.length}"
+                f"expected max_length up to {TAIL - ENDING} to look at every string, got "
+                f"{self.length}: ask for several levels"
             )
 
     @property
