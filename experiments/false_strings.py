@@ -4,7 +4,8 @@
         [--reading paper] [-o FOLDER]
 
 N = 10⁵ clients, α = .05, which allows 16 of 200 runs (more come up once in 50 times at a rate of
-exactly .05). `prefixes` has local hashing at ε = 4.394. `ngrams` has bigrams, two hashes, p = .25,
+exactly .05). `prefixes` has local hashing at ε = 4.394; `whole` too, with strings of five letters,
+so that every string is looked at (as it is for those of six letters). `ngrams` has bigrams, two hashes, p = .25,
 and for the domains ε/3 = 1.46 a report (q = .40945); with short strings the q = .75 of the paper's
 hash trial, where there is something to find. Every run is appended to FOLDER/false_strings.jsonl at
 once, and a run that is already there is not made again, so a campaign can be interrupted.
@@ -12,9 +13,9 @@ once, and a run that is already there is not made again, so a campaign can be in
 | population | what |
 | --- | --- |
 | urls | the 100 domains, weights ∝ exp(−rank/25): heavy and light strings, similar endings |
-| flat | 100 strings of eight letters, equally common |
+| flat | 100 strings of eight letters (five with `whole`, also below), equally common |
 | tail | half the mass on ten strings, the other half on 5,000 light ones |
-| alike | 50 strings of eight letters, each sharing its first or last five with four others |
+| alike | 50 strings of eight letters: all but the first or the last three are shared with others |
 | many | uniform over 10⁶ strings: nothing can be found, and nothing may be |
 | silence | nobody answers |
 | hashes | the hash trial: 100 strings of six letters, weights i^20 plus .001 |
@@ -50,20 +51,20 @@ POPULATIONS = ("urls", "flat", "tail", "alike", "many", "silence", "hashes", "sq
 SIX_LETTERS = ("hashes", "square")
 
 
-def crowd(name: str, rng: np.random.Generator) -> Coded:
+def crowd(name: str, length: int, rng: np.random.Generator) -> Coded:
     """The clients' strings; of a million only those are spelt out that somebody holds."""
     if name == "silence":
         return Coded((), np.full(CLIENTS, -1, np.int32))
     if name == "many":
         held, client = np.unique(rng.integers(0, 1_000_000, CLIENTS), return_inverse=True)
-        return Coded(random_strings(len(held), 8, rng), client.astype(np.int32))
-    return population_of(name, rng).draw(CLIENTS, rng)
+        return Coded(random_strings(len(held), length, rng), client.astype(np.int32))
+    return population_of(name, length, rng).draw(CLIENTS, rng)
 
 
-def population_of(name: str, rng: np.random.Generator) -> Population:
+def population_of(name: str, length: int, rng: np.random.Generator) -> Population:
     """The strings of a run; new ones for every seed, but for the domains."""
     if name == "hashes":
-        return Population(random_strings(100, 6, rng), power(100, floor=0.001))
+        return Population(random_strings(100, length, rng), power(100, floor=0.001))
     if name == "square":
         first, second, third = (random_strings(6, 2, rng) for _ in range(3))
         places = product(range(6), repeat=2)
@@ -72,22 +73,28 @@ def population_of(name: str, rng: np.random.Generator) -> Population:
     if name == "urls":
         return Population(top_domains(), exponential(100, 25.0))
     if name == "flat":
-        return Population(random_strings(100, 8, rng), uniform(100))
+        return Population(random_strings(100, length, rng), uniform(100))
     if name == "tail":
         weights = np.concatenate([zipf(10) / 2, uniform(5_000) / 2])
-        return Population(random_strings(5_010, 8, rng), weights)
-    heads, tails = random_strings(5, 5, rng), random_strings(5, 3, rng)
-    other_tails, other_heads = random_strings(5, 5, rng), random_strings(5, 3, rng)
+        return Population(random_strings(5_010, length, rng), weights)
+    heads, tails = random_strings(5, length - 3, rng), random_strings(5, 3, rng)
+    other_tails, other_heads = random_strings(5, length - 3, rng), random_strings(5, 3, rng)
     values = [h + t for h in heads for t in tails]
     values += [h + t for h in other_heads for t in other_tails]
     return Population(tuple(values), zipf(50))
 
 
+def length_of(protocol: str, population: str) -> int:
+    """The greatest length that is asked for."""
+    if population == "urls":
+        return 20
+    return 6 if population in SIX_LETTERS else 5 if protocol == "whole" else 8
+
+
 def survey_of(protocol: str, population: str) -> Survey:
-    """The domains have their own alphabet and length."""
-    urls = population == "urls"
+    """The domains have their own alphabet."""
+    urls, length = population == "urls", length_of(protocol, population)
     alphabet = "a-z0-9._-" if urls else "a-z"
-    length = 20 if urls else 6 if population in SIX_LETTERS else 8
     if protocol == "ngrams":
         return ngram_survey(q=0.40945 if urls else 0.75, length=length, gram=2, alphabet=alphabet)
     return prefix_survey(epsilon=4.394449, length=length, alphabet=alphabet)
@@ -96,7 +103,8 @@ def survey_of(protocol: str, population: str) -> Survey:
 def run(protocol: str, reading: str | None, population: str, seed: int) -> dict[str, object]:
     """One crowd: how many strings were found, and which of them nobody said."""
     rng = np.random.default_rng([seed, POPULATIONS.index(population)])
-    survey, clients = survey_of(protocol, population), crowd(population, rng)
+    survey = survey_of(protocol, population)
+    clients = crowd(population, length_of(protocol, population), rng)
     reports = simulate(survey, clients, rng=rng)
     start = time.perf_counter()
     found = discover(survey, reports, "value", reading=reading)
@@ -113,7 +121,7 @@ def main() -> None:
     """Make the runs that are missing, then say how all of them went."""
     options = arguments(
         __doc__, seed=1,
-        protocol={"default": "prefixes", "choices": ["prefixes", "ngrams"]},
+        protocol={"default": "prefixes", "choices": ["prefixes", "whole", "ngrams"]},
         reading={"default": None, "choices": ["paper", "fused"]},
         population={"default": "urls", "choices": POPULATIONS},
         seeds={"type": int, "default": 200},

@@ -12,7 +12,9 @@ r/P of the clients report, among Dⁿ grams, and the full string passes the test
 
 **Unknown, prefixes.** Every client's report is evidence, but a string must stand out among all
 strings: with s nats a string (length · ln D when nothing is known about them) the threshold is
-about σ·√(2(s + 5)).
+about σ·√(2(s + 5)). Where clients report whole strings only, every string of the domain is tested:
+z·σ as for a known dictionary of that size. Strings already found lower σ for the others, by up to
+√2 with local hashing; that is not counted here.
 
 Predictions are tested against simulation.
 """
@@ -28,6 +30,7 @@ from deniable.errors import InputError
 from deniable.mechanisms import Bloom, LocalHash, Mechanism, calibrate
 from deniable.privacy import split
 from deniable.protocols import Alphabet, NGrams, Prefixes
+from deniable.protocols.alphabet import count_strings
 from deniable.survey import Question
 
 ALPHA = 0.05
@@ -109,6 +112,9 @@ def discoverable(
             f"question {question.name!r} asks for whole values only: give it a dictionary, with "
             "protocol ngrams or prefixes"
         )
+    if len(protocol.levels) == 1 and nats is None:
+        strings = count_strings(len(protocol.alphabet.content), protocol.max_length)
+        return _z(alpha, strings) * noise_sd(protocol.mechanism, clients)
     symbols = len(protocol.alphabet.content) + 1
     typical = protocol.max_length / 2 if length is None else length
     known = typical * math.log(symbols) if nats is None else nats

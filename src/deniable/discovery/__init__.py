@@ -57,9 +57,12 @@ def discover(
         if reading is not None or delta is not None:
             raise InputError("reading and delta belong to n-grams; this question asks for prefixes")
         from deniable.discovery.prefixes import discover_prefixes
+        from deniable.discovery.whole_domain import discover_whole
 
         asked = survey.question(question)
-        found = discover_prefixes(
+        # A single level is the whole string: there are no prefixes to follow.
+        discover_question = discover_whole if len(protocol.levels) == 1 else discover_prefixes
+        found = discover_question(
             source,
             asked,
             accept=predicate(accept),

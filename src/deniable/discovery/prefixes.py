@@ -30,7 +30,8 @@ from deniable.discovery.evidence import Evidence
 from deniable.discovery.lexicon import Lexicon, StringModel, Words
 from deniable.discovery.prefix_search import Prefixes, grid, search, searched, with_later
 from deniable.discovery.refit import refit
-from deniable.discovery.tables import Batches, Rows, Tables, tables_of
+from deniable.discovery.tables import Rows, Tables, tables_of
+from deniable.discovery.tally import Batches
 from deniable.discovery.testing import HashTest, allowances
 from deniable.errors import InputError
 from deniable.protocols.alphabet import PAD

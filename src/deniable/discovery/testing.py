@@ -78,6 +78,11 @@ class HashTest:
         """P(sum ≥ i − size/2) at i, for a string that no client holds."""
         return self._tail(np.prod(self.transforms, axis=0))
 
+    def evidence_at(self, p: float) -> float:
+        """The least sum of entries whose p-value is at most this."""
+        first = int(np.searchsorted(-self.tail, -p))
+        return float((first - self.size // 2) * np.sqrt(self.precision) * STEP)
+
     def _tail(self, transform: NDArray[np.complex128]) -> NDArray[np.float64]:
         mass = np.roll(np.fft.irfft(transform, self.size), self.size // 2)
         return np.asarray(np.clip(mass[::-1].cumsum()[::-1], 0.0, 1.0) + ROUND_OFF)

@@ -88,3 +88,12 @@ class Alphabet:
             return content.decode(errors="replace")
         characters = self.characters
         return "".join(REPLACEMENT if s == OTHER else characters[s] for s in content)
+
+
+def count_strings(symbols: int, length: int) -> int:
+    """Strings of up to `length` of these symbols, the empty one included.
+
+    >>> count_strings(26, 6)
+    321272407
+    """
+    return sum(int(symbols) ** n for n in range(length + 1))
