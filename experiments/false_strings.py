@@ -5,10 +5,11 @@
 
 N = 10⁵ clients, α = .05, which allows 16 of 200 runs (more come up once in 50 times at a rate of
 exactly .05). `prefixes` has local hashing at ε = 4.394; `whole` too, with strings of five letters,
-so that every string is looked at (as it is for those of six letters). `ngrams` has bigrams, two hashes, p = .25,
-and for the domains ε/3 = 1.46 a report (q = .40945); with short strings the q = .75 of the paper's
-hash trial, where there is something to find. Every run is appended to FOLDER/false_strings.jsonl at
-once, and a run that is already there is not made again, so a campaign can be interrupted.
+so that every string is looked at (as it is for those of six). `ngrams` has bigrams, two hashes,
+p = .25, and for the domains ε/3 = 1.46 a report (q = .40945); with short strings the q = .75 of the
+paper's hash trial, where there is something to find. Every run is appended to
+FOLDER/false_strings.jsonl at once, and a run that is already there is not made again, so a campaign
+can be interrupted.
 
 | population | what |
 | --- | --- |
