@@ -294,7 +294,8 @@ def _report(run: _Run, found: tuple[_Tested, ...], model: StringModel, alpha: fl
     whole, spread = float(mass.sum()), float(np.sqrt((error**2).sum()))
     reach = Z95 * spread
     return Discovery(
-        strings=tuple(run.text(row) for row in rows), estimate=mass, standard_error=error,
+        strings=tuple(run.text(row) for row in rows), symbols=rows,
+        estimate=mass, standard_error=error,
         low=np.clip(mass - Z95 * error, 0, 1), high=np.clip(mass + Z95 * error, 0, 1),
         p_value=p_value[order], evidence=mass / np.maximum(error, 1e-300), level=allowed[order],
         evidence_name="estimate in standard errors", candidates=run.looked,

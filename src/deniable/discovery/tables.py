@@ -21,6 +21,7 @@ from deniable.compute.executor import Executor, default_executor
 from deniable.errors import InputError
 from deniable.kernels.bloom import bloom_positions, hash_fixed_pairs
 from deniable.kernels.counts import count_ones
+from deniable.kernels.lines import digits_of, line_support
 from deniable.mechanisms import Bloom, LocalHash
 from deniable.mechanisms.schemes import DENIABLE_1
 from deniable.protocols import Prefixes
@@ -143,16 +144,11 @@ def _local(
     for part in executor.map(partial(_sent, question.name, m.values, strata), source.batches()):
         sent += part
     by_line = sent.reshape(len(protocol.levels), m.families, m.lines, m.values)
-    support = np.zeros((*by_line.shape[:2], m.cells), np.int64)
-    cell = np.arange(m.cells)
-    for line in range(m.lines):
-        rest, number = np.divmod(cell, m.values)
-        left = line
-        for _ in range(m.digits - 1):
-            rest, v = np.divmod(rest, m.values)
-            left, a = divmod(left, m.values)
-            number = number + a * v
-        support += by_line[:, :, line][:, :, number % m.values]
+    support = np.empty((*by_line.shape[:2], m.cells), np.int64)
+    cells = digits_of(np.arange(m.cells), m.values, m.digits)
+    lines = digits_of(np.arange(m.lines), m.values, m.digits - 1)
+    for level, family in np.ndindex(*by_line.shape[:2]):
+        line_support(by_line[level, family], lines, cells, support[level, family])
     p, q = 1 / m.values, float(m.noise.q_star)
     return _debiased(protocol, support, by_line.sum(axis=(2, 3)), p, q, m.values)
 

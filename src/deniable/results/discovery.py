@@ -45,7 +45,9 @@ class GramGraph:
 class Discovery(Result):
     """Strings found without a dictionary, most frequent first.
 
-    strings : as text; what is not in the alphabet is U+FFFD.
+    strings : as text; a character outside the alphabet is U+FFFD, and bytes of one that was cut at
+        max_length are written as \\xce. symbols : uint8[C, max_length], the same as the survey
+        spells them (`protocols.alphabet`).
     estimate, standard_error, low, high : float64[C], share of all clients; [low, high] is a 95%
         interval. Estimates near the detection threshold are of strings that happened to come out
         high, and are too large on average.
@@ -63,6 +65,7 @@ class Discovery(Result):
     """
 
     strings: tuple[str, ...]
+    symbols: NDArray[np.uint8]
     estimate: Floats
     standard_error: Floats
     low: Floats
