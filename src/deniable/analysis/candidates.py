@@ -44,6 +44,11 @@ def candidates_of(question: Question, given: Strings | None) -> Candidates:
     if isinstance(given, str):
         raise InputError(f"expected a list of candidates, got the one text {given!r}")
     if isinstance(given, Discovery):
+        if not given.strings:
+            raise InputError(
+                f"question {question.name!r}: the discovery found no strings to look for; it would "
+                f"find some of {given.detection_threshold:.4f} of clients"
+            )
         if _spelt_alike(given, question):
             return Candidates(given.strings, given.symbols)
         given = given.strings

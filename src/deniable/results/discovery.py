@@ -60,7 +60,10 @@ class Discovery(Result):
     stages : the steps, in order. detection_threshold : the frequency at which a string that was
         proposed is found half the time, at the mildest level, if its candidate was first in line.
     mass_found, mass_unexplained : shares of clients. mass_at_end : the share whose string fills all
-        max_length symbols, so that it may have been cut; None if that was not measured.
+        max_length symbols, so that it may have been cut; None if that was not measured. With
+        n-grams it is estimated for all clients. With prefixes only strings that were found tell
+        how long they are: the estimate is what found strings of full length add up to, and
+        [low, high] reaches from there to all that no shorter one explains.
     graph : of a small case, for drawing.
     """
 
