@@ -307,7 +307,8 @@ def _report(run: _Run, found: tuple[_Tested, ...], model: StringModel, alpha: fl
         ),
         mass_found=Measured(whole, spread, whole - reach, whole + reach),
         mass_unexplained=Measured(1 - whole, spread, 1 - whole - reach, 1 - whole + reach),
-        mass_at_end=_mass_at_end(rows, mass, error), reports=reports, alpha=alpha, reading="prefixes",
+        mass_at_end=_mass_at_end(rows, mass, error),
+        reports=reports, alpha=alpha, reading="prefixes",
     )  # fmt: skip
 
 
