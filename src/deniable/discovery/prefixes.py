@@ -295,7 +295,8 @@ def _report(run: _Run, found: tuple[_Tested, ...], model: StringModel, alpha: fl
     whole, spread = float(mass.sum()), float(np.sqrt((error**2).sum()))
     reach = Z95 * spread
     return Discovery(
-        strings=tuple(run.text(row) for row in rows), estimate=mass, standard_error=error,
+        strings=tuple(run.text(row) for row in rows), symbols=rows,
+        estimate=mass, standard_error=error,
         low=np.clip(mass - Z95 * error, 0, 1), high=np.clip(mass + Z95 * error, 0, 1),
         p_value=p_value[order], evidence=mass / np.maximum(error, 1e-300), level=allowed[order],
         evidence_name="estimate in standard errors", candidates=run.looked,
@@ -307,8 +308,18 @@ def _report(run: _Run, found: tuple[_Tested, ...], model: StringModel, alpha: fl
         ),
         mass_found=Measured(whole, spread, whole - reach, whole + reach),
         mass_unexplained=Measured(1 - whole, spread, 1 - whole - reach, 1 - whole + reach),
-        mass_at_end=None, reports=reports, alpha=alpha, reading="prefixes",
+        mass_at_end=_mass_at_end(rows, mass, error),
+        reports=reports, alpha=alpha, reading="prefixes",
     )  # fmt: skip
+
+
+def _mass_at_end(rows: Rows, mass: NDArray[np.float64], error: NDArray[np.float64]) -> Measured:
+    """What found strings of full length add up to; at most, all that shorter ones leave."""
+    full = rows[:, -1] != PAD
+    least, most = float(mass[full].sum()), 1 - float(mass[~full].sum())
+    spread, beyond = (float(np.sqrt((error[some] ** 2).sum())) for some in (full, ~full))
+    low, high = max(least - Z95 * spread, 0.0), min(most + Z95 * beyond, 1.0)
+    return Measured(least, spread, low, high)
 
 
 def _typical_code(tables: Tables) -> float:

@@ -20,6 +20,7 @@ from deniable.columns.batch import numbers
 from deniable.compute.executor import Executor, default_executor
 from deniable.errors import InputError
 from deniable.kernels.counts import count_ones
+from deniable.kernels.lines import digits_of
 from deniable.mechanisms import Bloom, LocalHash
 from deniable.mechanisms.schemes import DENIABLE_1
 from deniable.protocols import Prefixes
@@ -67,12 +68,9 @@ class Tally:
         m = self.mechanism
         if not isinstance(m, LocalHash):
             return np.asarray(cell, np.int64)
-        rest, number = np.divmod(np.asarray(cell, np.int64), m.values)
-        for _ in range(m.digits - 1):
-            rest, v = np.divmod(rest, m.values)
-            line, a = divmod(line, m.values)
-            number += a * v
-        return np.asarray(number % m.values)
+        slope = digits_of(np.array(line), m.values, m.digits - 1)
+        digits = digits_of(np.asarray(cell), m.values, m.digits)
+        return np.asarray((digits[..., 0] + digits[..., 1:] @ slope) % m.values)
 
     def by_cell(self, entry: NDArray[Any]) -> NDArray[Any]:
         """[L, C, K] of entry[L, C, lines, V]: for each cell, the sum over lines of its number's."""
