@@ -58,10 +58,9 @@ class Quiet(SimpleHTTPRequestHandler):
 def in_node(survey: Survey) -> list[float]:
     root = (ROOT / "clients" / "js").as_uri()
     arguments = json.dumps([root, survey.canonical.decode(), survey.digest.hex(), True])
-    script = (
-        f"globalThis.crypto ??= (await import('node:crypto')).webcrypto;\nconst run = {MEASURE};"
-    )
-    script += f"\nconsole.log(JSON.stringify(await run({arguments})));"
+    script = f"""globalThis.crypto ??= (await import("node:crypto")).webcrypto;
+        const run = {MEASURE};
+        console.log(JSON.stringify(await run({arguments})));"""
     command = ["node", "--input-type=module", "--eval", script]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found: list[float] = json.loads(done.stdout)
@@ -71,7 +70,7 @@ def in_node(survey: Survey) -> list[float]:
 def in_chromium(browser: Any, address: str, survey: Survey, memory: bool) -> list[float]:
     context = browser.new_context()
     page = context.new_page()
-    page.goto(f"{address}/README.md")
+    page.goto(f"{address}/examples/site/survey.json")
     arguments = [f"{address}/clients/js", survey.canonical.decode(), survey.digest.hex(), memory]
     found: list[float] = page.evaluate(MEASURE, arguments)
     context.close()
@@ -93,21 +92,16 @@ def main() -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{server.server_port}"
     print(f"milliseconds, median (least); load average {os.getloadavg()[0]:.1f}")
-    print(
-        " " * 30 + "".join(f"{c:>18}" for c in ("load the module", "first answer", "each further"))
-    )
+    print(f"{'load the module':>48}{'first answer':>18}{'each further':>18}")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for name, toml in CASES.items():
             survey = Survey.from_toml(HEAD + toml)
             print(name)
             show("node, in memory", [in_node(survey) for _ in range(TIMES)])
-            for what, memory in (
-                ("Chromium, in memory", True),
-                ("Chromium, IndexedDB synced", False),
-            ):
-                runs = [in_chromium(browser, address, survey, memory) for _ in range(TIMES)]
-                show(what, runs)
+            for what in ("Chromium, in memory", "Chromium, IndexedDB synced"):
+                memory = "memory" in what
+                show(what, [in_chromium(browser, address, survey, memory) for _ in range(TIMES)])
         browser.close()
     server.shutdown()
 

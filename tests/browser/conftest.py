@@ -24,8 +24,9 @@ Run = Callable[..., Any]
 
 def run_in_node(scenario: str, arguments: Any, module: Path = tools.MODULE) -> Any:
     """What a file of scenarios/ returns. JSON goes both ways, so that any text survives."""
+    files = module.as_uri(), (HERE / "scenarios" / scenario).as_uri()
     done = subprocess.run(
-        [tools.node(), HERE / "node.mjs", module.as_uri(), (HERE / "scenarios" / scenario).as_uri()],
+        [tools.node(), HERE / "node.mjs", *files],
         input=json.dumps(arguments), capture_output=True, text=True, timeout=240,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -14,9 +14,12 @@ from deniable.errors import BudgetExceeded
 from deniable.survey import Survey
 from tests.browser.conftest import result_in_page, run_in_node, run_in_page, start_in_page
 
-HEAD = (
-    'name = "{name}"\nversion = {version}\nowner = "t"\ndescription = "t"\nexpires = 2999-12-31\n'
-)
+HEAD = """name = "{name}"
+version = {version}
+owner = "tests"
+description = "tests"
+expires = 2999-12-31
+"""
 REPEATED = """collect = "repeatedly"
 budget = {budget}
 [questions.page]

@@ -7,6 +7,7 @@ from typing import Any
 from deniable.survey import Survey, from_bytes
 from tests.browser.servers import collecting
 from tests.browser.tools import ROOT
+from tests.unit.test_docs import blocks
 
 PUBLISHED = ROOT / "examples" / "site" / "survey.json"
 
@@ -42,3 +43,17 @@ def test_a_person_answers_once(context: Any, site: str) -> None:
         page.wait_for_selector("#status:text('already')")
         assert len(collector.seen) == 1
     assert [text for text in complaints if "favicon" not in text and "404" not in text] == []
+
+
+def test_the_documented_example_runs(context: Any, site: str) -> None:
+    survey = Survey.load(PUBLISHED)
+    (example,) = blocks(ROOT / "docs" / "browser.md", "js")
+    page = context.new_page()
+    page.goto(f"{site}/examples/site/survey.json")
+    with collecting(survey) as collector:
+        replaced = example.replace("./deniable.js", f"{site}/clients/js/deniable.js")
+        replaced = replaced.replace("https://collector.example", collector.address)
+        page.add_script_tag(
+            type="module", content=f"{replaced}\nwindow.tally = {{ sent, waiting }};"
+        )
+        assert page.wait_for_function("window.tally").json_value() == {"sent": 1, "waiting": 0}
