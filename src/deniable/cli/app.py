@@ -12,6 +12,7 @@ import click
 import deniable
 from deniable.cli.check import check
 from deniable.cli.rappor import rappor
+from deniable.cli.report import report
 from deniable.cli.simulate import simulate
 from deniable.errors import DeniableError
 
@@ -39,5 +40,5 @@ def app() -> None:
     """Learn what a crowd says without learning what anyone said."""
 
 
-for command in (check, simulate, rappor):
+for command in (check, simulate, report, rappor):
     app.add_command(command)
