@@ -34,6 +34,7 @@ test: lint
 
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/client.py
+	$(BIN)/python benchmarks/browser.py
 	$(BIN)/python benchmarks/crowds.py
 	$(BIN)/python benchmarks/marginal.py --large
 	$(BIN)/python benchmarks/joint.py
