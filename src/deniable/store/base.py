@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from deniable.columns import ReportBatch
+    from deniable.store.snapshot import Snapshot
 
 KEY_SIZE = 16
 ROWS = 1 << 18
@@ -119,8 +120,13 @@ class Store(Protocol):
     ) -> Iterator[ReportBatch]:  # fmt: skip
         """Every report from `since` to `until`, both included, once, at most `rows` at a time.
 
-        What is appended or compacted meanwhile does not change what a scan sees.
+        Their order says nothing. What happens meanwhile does not change what a scan sees.
         """
+
+    def snapshot(
+        self, survey: Survey, *, since: date | None = None, until: date | None = None
+    ) -> Snapshot:
+        """The same reports, to be read several times."""
 
     def compact(self, *, at_least: int = AT_LEAST, today: date | None = None) -> Compacted:
         """Shuffle what is staged into segments, and delete it from staging for good.
@@ -175,5 +181,5 @@ def open(url: str | Path, *, create: bool = False) -> Store:
     if scheme == "sqlite" or text.endswith(".db"):
         from deniable.store.sqlite import SqliteStore
 
-        return SqliteStore(text, create=create)  # type: ignore[return-value]
+        return SqliteStore(text, create=create)
     raise InputError(f"expected sqlite:///FILE.db, or a path ending in .db; got {text!r}")

@@ -1,0 +1,308 @@
+"""What the stores in a database have in common: everything but the database.
+
+survey    published surveys
+upload    name and seal of every upload, to know it again
+staged    uploads as they came: one row, one blob
+segment   the segments that are part of the store
+loose     files that may exist and are not part of the store: see `compaction`
+setting   where the segments are
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from datetime import UTC, date, datetime
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from deniable.columns import ReportBatch
+from deniable.errors import InputError, StoreError, UnknownSurvey
+from deniable.store.base import AT_LEAST, ROWS, Compacted, Outcome, Upload
+from deniable.store.compaction import Compaction, recorded, sweep
+from deniable.store.places import Place, folder
+from deniable.store.segments import problems
+from deniable.store.sessions import Session, Transact, listed
+from deniable.store.snapshot import Snapshot
+from deniable.survey import Survey
+
+SLICES = 256
+EVERYTHING = """
+    SELECT day, reports FROM staged WHERE survey = ? AND day BETWEEN ? AND ? UNION ALL
+    SELECT day, reports FROM segment WHERE survey = ? AND day BETWEEN ? AND ?"""
+
+
+class SqlStore(ABC):
+    """See `store.base.Store`; a subclass supplies transactions and a lock."""
+
+    url: str
+    _write: Transact
+    _read: Transact
+
+    def __init__(self, segments: str | None) -> None:
+        """`segments` : where they shall be; None for where they are, or the default."""
+        self._surveys: dict[bytes, Survey] = {}
+        self._place = self._settle(segments)
+        self.surveys()
+
+    # --- what a subclass supplies ----------------------------------------------------------------
+
+    @abstractmethod
+    def _alone(self) -> AbstractContextManager[Transact]:
+        """The only one to compact, delete or back up; transactions that fail if it no longer is."""
+
+    @abstractmethod
+    def _purge(self) -> None:
+        """Make deleted bytes disappear from the database's files, as far as it can."""
+
+    @abstractmethod
+    def _check_database(self) -> list[str]:
+        """What the database itself finds wrong."""
+
+    @abstractmethod
+    def _default_place(self) -> Place:
+        """Where segments are if nothing was said."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of files and connections."""
+
+    # --- uploads ---------------------------------------------------------------------------------
+
+    def append(self, uploads: Sequence[Upload]) -> list[Outcome]:
+        """Stage all of them in one transaction, which is durable when this returns."""
+        for upload in uploads:
+            survey = self._survey(upload.digest)
+            if len(upload.bodies) != upload.reports * survey.body_size:
+                raise InputError(
+                    f"expected {upload.reports * survey.body_size} bytes for {upload.reports} "
+                    f"reports of {survey!r}, got {len(upload.bodies)}"
+                )
+        receipts = [upload.receipt for upload in uploads]
+
+        def stage(db: Session) -> list[Outcome]:
+            seals: dict[bytes, bytes] = {}
+            for marks, names in listed([name for name, _ in receipts]):
+                found = db.rows(f"SELECT name, seal FROM upload WHERE name IN {marks}", names)
+                seals.update(found)
+            outcomes, new = [], []
+            for upload, (name, seal) in zip(uploads, receipts, strict=True):
+                if name in seals:
+                    same = seals[name] == seal
+                    outcomes.append(Outcome.REPEATED if same else Outcome.CONFLICT)
+                    continue
+                seals[name] = seal
+                new.append((upload, name, seal))
+                outcomes.append(Outcome.STORED)
+            db.many(
+                "INSERT INTO upload (name, seal, day) VALUES (?, ?, ?)",
+                [(name, seal, upload.day.isoformat()) for upload, name, seal in new],
+            )
+            db.many(
+                "INSERT INTO staged (survey, day, reports, bodies) VALUES (?, ?, ?, ?)",
+                [(u.digest, u.day.isoformat(), u.reports, u.bodies) for u, _, _ in new],
+            )
+            return outcomes
+
+        return self._write(stage)
+
+    def forget(self, before: date) -> int:
+        """Forget the idempotency keys of uploads before that day; says how many.
+
+        A slice of the names at a time, so that uploads never wait long.
+        """
+        forgotten = 0
+        for first in range(SLICES):
+            start, end = bytes([first]), bytes([first + 1]) if first < SLICES - 1 else b"\xff" * 17
+            which = (start, end, before.isoformat())
+            forgotten += self._write(partial(_forget, which=which))
+        return forgotten
+
+    # --- surveys ---------------------------------------------------------------------------------
+
+    def add_survey(self, survey: Survey) -> None:
+        """Keep the published survey; its reports can be appended from now on."""
+
+        def add(db: Session) -> None:
+            rows = db.rows("SELECT canonical FROM survey")
+            if any(canonical == survey.canonical for (canonical,) in rows):
+                return
+            for (canonical,) in rows:
+                other = Survey.from_json(canonical)
+                if (other.name, other.version) == (survey.name, survey.version):
+                    raise InputError(
+                        f"{self.url} has another survey {survey.name!r} v{survey.version}, digest "
+                        f"{other.digest.hex()}: give the changed survey a new version"
+                    )
+            row = (survey.digest, survey.canonical)
+            db.run("INSERT INTO survey (digest, canonical) VALUES (?, ?)", row)
+
+        self._write(add)
+        self._surveys[survey.digest] = survey
+
+    def surveys(self) -> list[Survey]:
+        """Every survey kept, by name and version."""
+        rows = self._read(lambda db: db.rows("SELECT digest, canonical FROM survey"))
+        for digest, canonical in rows:
+            if digest not in self._surveys:
+                self._surveys[digest] = Survey.from_json(canonical)
+        return sorted(self._surveys.values(), key=lambda s: (s.name, s.version))
+
+    def _survey(self, digest: bytes) -> Survey:
+        if digest not in self._surveys:
+            self.surveys()
+        if digest not in self._surveys:
+            known = ", ".join(f"{s.name} v{s.version}" for s in self._surveys.values()) or "none"
+            raise UnknownSurvey(
+                f"digest {digest.hex()} is none of the surveys in {self.url}: {known}"
+            )
+        return self._surveys[digest]
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def days(self, survey: Survey) -> dict[date, int]:
+        """The number of reports of each day that has some."""
+        self._survey(survey.digest)
+        return self._read(lambda db: _days(db, survey, date.min, date.max))
+
+    def snapshot(
+        self, survey: Survey, *, since: date | None = None, until: date | None = None
+    ) -> Snapshot:
+        """The survey's reports as they are now, to be read several times."""
+        self._survey(survey.digest)
+        first, last = since or date.min, until or date.max
+        which = (survey.digest, first.isoformat(), last.isoformat())
+
+        def take(db: Session) -> Snapshot:
+            names = db.rows(
+                "SELECT name FROM segment WHERE survey = ? AND day BETWEEN ? AND ?", which
+            )
+            found = Snapshot(survey, self._place, _days(db, survey, first, last))
+            staged = db.stream(
+                "SELECT bodies FROM staged WHERE survey = ? AND day BETWEEN ? AND ?", which
+            )
+            return found.take((name for (name,) in names), (bodies for (bodies,) in staged))
+
+        return self._read(take)
+
+    def scan(
+        self, survey: Survey, *, since: date | None = None, until: date | None = None,
+        rows: int = ROWS,
+    ) -> Iterator[ReportBatch]:  # fmt: skip
+        """Every report from `since` to `until`, both included, once, at most `rows` at a time."""
+        yield from self.snapshot(survey, since=since, until=until).batches(rows)
+
+    # --- keeping house ---------------------------------------------------------------------------
+
+    def compact(self, *, at_least: int = AT_LEAST, today: date | None = None) -> Compacted:
+        """Shuffle what is staged into segments, and delete it from staging for good."""
+        if at_least < 1:
+            raise InputError(f"expected at_least of 1 or more, got {at_least}")
+        today = today or datetime.now(UTC).date()
+        with self._alone() as write:
+            compaction = Compaction(write, self._read, self._place, at_least, today)
+            sweep(write, self._place)
+            groups = self._read(
+                lambda db: db.rows("SELECT DISTINCT survey, day FROM staged ORDER BY day")
+            )
+            for digest, day in groups:
+                compaction.compact_day(self._survey(digest), date.fromisoformat(day))
+            sweep(write, self._place)
+            self._purge()
+        return compaction.done()
+
+    def delete(self, survey: Survey, *, before: date | None = None) -> int:
+        """Delete the survey's reports, of all days or of those before one; says how many."""
+        self._survey(survey.digest)
+        which = (survey.digest, (before or date.max).isoformat())
+        until = "survey = ? AND day < ?"
+
+        def drop(db: Session) -> int:
+            count = "SELECT coalesce(sum(reports), 0) FROM"
+            (staged,), (kept,) = (
+                db.rows(f"{count} {table} WHERE {until}", which)[0]
+                for table in ("staged", "segment")
+            )
+            db.run(f"INSERT INTO loose (name) SELECT name FROM segment WHERE {until}", which)
+            for table in ("staged", "segment"):
+                db.run(f"DELETE FROM {table} WHERE {until}", which)
+            return int(staged) + int(kept)
+
+        with self._alone() as write:
+            deleted = write(drop)
+            sweep(write, self._place)
+            self._purge()
+        return deleted
+
+    def backup(self, to: str | Path) -> None:
+        """Copy everything, as it is at one moment, to a new store in a database."""
+        from deniable.store.backup import backup
+
+        backup(self, to)
+
+    def check(self) -> list[str]:
+        """Everything that is wrong with the store: none, if all is well."""
+        with self._alone():
+            found = self._check_database()
+            staged = self._read(
+                lambda db: db.rows("SELECT survey, reports, length(bodies) FROM staged")
+            )
+            known = {s.digest: s for s in self.surveys()}
+            for digest, reports, size in staged:
+                if digest not in known:
+                    found.append(f"an upload is of survey {digest.hex()}, which is not kept")
+                elif size != reports * known[digest].body_size:
+                    found.append(
+                        f"an upload of {known[digest]!r} has {size} bytes, expected "
+                        f"{reports * known[digest].body_size} for {reports} reports"
+                    )
+            for segment in self._read(recorded):
+                found += problems(self._place, segment)
+        return found
+
+    def _settle(self, segments: str | None) -> Place:
+        """Find out, or note, where the segments are."""
+        rows = self._read(lambda db: db.rows("SELECT value FROM setting WHERE name = 'segments'"))
+        kept = rows[0][0] if rows else None
+        if segments is None or segments == kept:
+            return folder(kept) if kept else self._default_place()
+
+        def note(db: Session) -> None:
+            if db.rows("SELECT name FROM segment LIMIT 1"):
+                where = kept or self._default_place().url
+                raise StoreError(
+                    f"{self.url} has segments at {where}, expected none before they can be kept at "
+                    f"{segments}: leave the setting out"
+                )
+            db.run("DELETE FROM setting WHERE name = 'segments'")
+            db.run("INSERT INTO setting (name, value) VALUES ('segments', ?)", (segments,))
+
+        self._write(note)
+        return folder(segments)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _forget(db: Session, which: tuple[bytes, bytes, str]) -> int:
+    return db.run("DELETE FROM upload WHERE name >= ? AND name < ? AND day < ?", which)
+
+
+def _days(db: Session, survey: Survey, first: date, last: date) -> dict[date, int]:
+    which = (survey.digest, first.isoformat(), last.isoformat())
+    rows = db.rows(
+        f"SELECT day, sum(reports) FROM ({EVERYTHING}) AS every GROUP BY day ORDER BY day",
+        which * 2,
+    )
+    return {date.fromisoformat(day): int(count) for day, count in rows}
