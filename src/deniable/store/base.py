@@ -16,9 +16,8 @@ from datetime import date
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
-from urllib.parse import urlsplit
 
-from deniable.errors import InputError
+from deniable.errors import InputError, StoreError
 from deniable.survey import Survey
 from deniable.survey.survey import DIGEST_SIZE
 
@@ -168,18 +167,28 @@ class Store(Protocol):
 def is_url(text: str | Path) -> bool:
     """Whether this names a store, and not a file of reports."""
     text = str(text)
-    return "://" in text or text.endswith(".db")
+    return "://" in text or text.partition("?")[0].endswith(".db") or Path(text).is_dir()
 
 
 def open(url: str | Path, *, create: bool = False) -> Store:
     """The store that the URL names; it must exist, unless `create`.
 
-    `sqlite:///folder/reports.db` or a path that ends in `.db`
+    `sqlite:///FILE.db` or a path that ends in `.db`; `postgresql://…`; else a folder of Parquet
+    files, as a path or as a URL that fsspec knows. The first two take `?segments=URL`.
     """
     text = str(url)
-    scheme = urlsplit(text).scheme
-    if scheme == "sqlite" or text.endswith(".db"):
+    if text.startswith("sqlite:") or text.partition("?")[0].endswith(".db"):
         from deniable.store.sqlite import SqliteStore
 
         return SqliteStore(text, create=create)
-    raise InputError(f"expected sqlite:///FILE.db, or a path ending in .db; got {text!r}")
+    if text.startswith(("postgresql:", "postgres:")):
+        try:
+            from deniable.store.postgres import PostgresStore
+        except ModuleNotFoundError as error:
+            raise StoreError(
+                f"PostgreSQL needs {error.name}: pip install 'deniable[postgres]'"
+            ) from None
+        return PostgresStore(text, create=create)
+    from deniable.store.folder import FolderStore
+
+    return FolderStore(text, create=create)

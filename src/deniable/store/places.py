@@ -60,7 +60,8 @@ class LocalPlace:
     """A folder, made when first written to. Only its owner may read it."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.url = folder, str(folder)
+        self.folder = folder.absolute()
+        self.url = str(self.folder)
 
     def put(self, name: str, data: bytes, day: date | None = None) -> None:
         """Write under another name, sync, rename, sync the folder."""

@@ -54,7 +54,7 @@ class PostgresStore(SqlStore):
             self._writer = self._connect()
         try:
             self._write(lambda db: self._migrate(db, create))
-            super().__init__(segments)
+            super().__init__(self.url, segments)
         except BaseException:
             self.close()
             raise

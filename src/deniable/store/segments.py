@@ -36,10 +36,14 @@ class Segment:
     sha256: bytes
 
 
+def folder_of(survey: Survey) -> str:
+    """The folder of this survey's segments."""
+    return f"{survey.name}-v{survey.version}-{survey.digest.hex()[:8]}"
+
+
 def new_name(survey: Survey, day: date) -> str:
     """A name that says of what and of which day, and nothing of when it was written."""
-    folder = f"{survey.name}-v{survey.version}-{survey.digest.hex()[:8]}"
-    return f"{folder}/{day.isoformat()}/{os.urandom(16).hex()}.parquet"
+    return f"{folder_of(survey)}/{day.isoformat()}/{os.urandom(16).hex()}.parquet"
 
 
 def shuffled(bodies: bytes | memoryview, size: int) -> NDArray[np.uint8]:

@@ -1,4 +1,4 @@
-"""What the stores in a database have in common: everything but the database.
+"""What the stores in a database have in common: everything but the database. Its tables:
 
 survey    published surveys
 upload    name and seal of every upload, to know it again
@@ -10,19 +10,17 @@ setting   where the segments are
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from datetime import UTC, date, datetime
+from datetime import date
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-from deniable.columns import ReportBatch
-from deniable.errors import InputError, StoreError, UnknownSurvey
-from deniable.store.base import AT_LEAST, ROWS, Compacted, Outcome, Upload
+from deniable.errors import StoreError
+from deniable.store.base import AT_LEAST, Compacted, Outcome, Upload
 from deniable.store.compaction import Compaction, recorded, sweep
+from deniable.store.keeper import Keeper, check_at_least, tell_apart, this_day
 from deniable.store.places import Place, folder
 from deniable.store.segments import problems
 from deniable.store.sessions import Session, Transact, listed
@@ -35,18 +33,16 @@ EVERYTHING = """
     SELECT day, reports FROM segment WHERE survey = ? AND day BETWEEN ? AND ?"""
 
 
-class SqlStore(ABC):
+class SqlStore(Keeper):
     """See `store.base.Store`; a subclass supplies transactions and a lock."""
 
-    url: str
     _write: Transact
     _read: Transact
 
-    def __init__(self, segments: str | None) -> None:
+    def __init__(self, url: str, segments: str | None) -> None:
         """`segments` : where they shall be; None for where they are, or the default."""
-        self._surveys: dict[bytes, Survey] = {}
+        super().__init__(url)
         self._place = self._settle(segments)
-        self.surveys()
 
     # --- what a subclass supplies ----------------------------------------------------------------
 
@@ -66,21 +62,11 @@ class SqlStore(ABC):
     def _default_place(self) -> Place:
         """Where segments are if nothing was said."""
 
-    @abstractmethod
-    def close(self) -> None:
-        """Let go of files and connections."""
-
     # --- uploads ---------------------------------------------------------------------------------
 
     def append(self, uploads: Sequence[Upload]) -> list[Outcome]:
         """Stage all of them in one transaction, which is durable when this returns."""
-        for upload in uploads:
-            survey = self._survey(upload.digest)
-            if len(upload.bodies) != upload.reports * survey.body_size:
-                raise InputError(
-                    f"expected {upload.reports * survey.body_size} bytes for {upload.reports} "
-                    f"reports of {survey!r}, got {len(upload.bodies)}"
-                )
+        self._check_uploads(uploads)
         receipts = [upload.receipt for upload in uploads]
 
         def stage(db: Session) -> list[Outcome]:
@@ -88,22 +74,15 @@ class SqlStore(ABC):
             for marks, names in listed([name for name, _ in receipts]):
                 found = db.rows(f"SELECT name, seal FROM upload WHERE name IN {marks}", names)
                 seals.update(found)
-            outcomes, new = [], []
-            for upload, (name, seal) in zip(uploads, receipts, strict=True):
-                if name in seals:
-                    same = seals[name] == seal
-                    outcomes.append(Outcome.REPEATED if same else Outcome.CONFLICT)
-                    continue
-                seals[name] = seal
-                new.append((upload, name, seal))
-                outcomes.append(Outcome.STORED)
+            outcomes, new = tell_apart(receipts, seals)
+            days = [upload.day.isoformat() for upload in uploads]
             db.many(
                 "INSERT INTO upload (name, seal, day) VALUES (?, ?, ?)",
-                [(name, seal, upload.day.isoformat()) for upload, name, seal in new],
+                [(*receipts[i], days[i]) for i in new],
             )
             db.many(
                 "INSERT INTO staged (survey, day, reports, bodies) VALUES (?, ?, ?, ?)",
-                [(u.digest, u.day.isoformat(), u.reports, u.bodies) for u, _, _ in new],
+                [(uploads[i].digest, days[i], uploads[i].reports, uploads[i].bodies) for i in new],
             )
             return outcomes
 
@@ -128,38 +107,15 @@ class SqlStore(ABC):
 
         def add(db: Session) -> None:
             rows = db.rows("SELECT canonical FROM survey")
-            if any(canonical == survey.canonical for (canonical,) in rows):
-                return
-            for (canonical,) in rows:
-                other = Survey.from_json(canonical)
-                if (other.name, other.version) == (survey.name, survey.version):
-                    raise InputError(
-                        f"{self.url} has another survey {survey.name!r} v{survey.version}, digest "
-                        f"{other.digest.hex()}: give the changed survey a new version"
-                    )
-            row = (survey.digest, survey.canonical)
-            db.run("INSERT INTO survey (digest, canonical) VALUES (?, ?)", row)
+            if self._is_new(survey, (canonical for (canonical,) in rows)):
+                row = (survey.digest, survey.canonical)
+                db.run("INSERT INTO survey (digest, canonical) VALUES (?, ?)", row)
 
         self._write(add)
-        self._surveys[survey.digest] = survey
+        self._known[survey.digest] = survey
 
-    def surveys(self) -> list[Survey]:
-        """Every survey kept, by name and version."""
-        rows = self._read(lambda db: db.rows("SELECT digest, canonical FROM survey"))
-        for digest, canonical in rows:
-            if digest not in self._surveys:
-                self._surveys[digest] = Survey.from_json(canonical)
-        return sorted(self._surveys.values(), key=lambda s: (s.name, s.version))
-
-    def _survey(self, digest: bytes) -> Survey:
-        if digest not in self._surveys:
-            self.surveys()
-        if digest not in self._surveys:
-            known = ", ".join(f"{s.name} v{s.version}" for s in self._surveys.values()) or "none"
-            raise UnknownSurvey(
-                f"digest {digest.hex()} is none of the surveys in {self.url}: {known}"
-            )
-        return self._surveys[digest]
+    def _published(self) -> Iterable[tuple[bytes, bytes]]:
+        return self._read(lambda db: db.rows("SELECT digest, canonical FROM survey"))
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -188,22 +144,13 @@ class SqlStore(ABC):
 
         return self._read(take)
 
-    def scan(
-        self, survey: Survey, *, since: date | None = None, until: date | None = None,
-        rows: int = ROWS,
-    ) -> Iterator[ReportBatch]:  # fmt: skip
-        """Every report from `since` to `until`, both included, once, at most `rows` at a time."""
-        yield from self.snapshot(survey, since=since, until=until).batches(rows)
-
     # --- keeping house ---------------------------------------------------------------------------
 
     def compact(self, *, at_least: int = AT_LEAST, today: date | None = None) -> Compacted:
         """Shuffle what is staged into segments, and delete it from staging for good."""
-        if at_least < 1:
-            raise InputError(f"expected at_least of 1 or more, got {at_least}")
-        today = today or datetime.now(UTC).date()
+        check_at_least(at_least)
         with self._alone() as write:
-            compaction = Compaction(write, self._read, self._place, at_least, today)
+            compaction = Compaction(write, self._read, self._place, at_least, today or this_day())
             sweep(write, self._place)
             groups = self._read(
                 lambda db: db.rows("SELECT DISTINCT survey, day FROM staged ORDER BY day")
@@ -267,32 +214,24 @@ class SqlStore(ABC):
         """Find out, or note, where the segments are."""
         rows = self._read(lambda db: db.rows("SELECT value FROM setting WHERE name = 'segments'"))
         kept = rows[0][0] if rows else None
-        if segments is None or segments == kept:
+        if segments is None:
             return folder(kept) if kept else self._default_place()
+        asked = folder(segments)
+        if asked.url == kept:
+            return asked
 
         def note(db: Session) -> None:
             if db.rows("SELECT name FROM segment LIMIT 1"):
                 where = kept or self._default_place().url
                 raise StoreError(
                     f"{self.url} has segments at {where}, expected none before they can be kept at "
-                    f"{segments}: leave the setting out"
+                    f"{asked.url}: leave segments= out"
                 )
             db.run("DELETE FROM setting WHERE name = 'segments'")
-            db.run("INSERT INTO setting (name, value) VALUES ('segments', ?)", (segments,))
+            db.run("INSERT INTO setting (name, value) VALUES ('segments', ?)", (asked.url,))
 
         self._write(note)
-        return folder(segments)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+        return asked
 
 
 def _forget(db: Session, which: tuple[bytes, bytes, str]) -> int:

@@ -43,7 +43,6 @@ class SqliteStore(SqlStore):
 
     def __init__(self, url: str, *, create: bool = False) -> None:
         self.path, segments = parse(url)
-        self.url = f"sqlite:///{self.path}"
         if not self.path.exists():
             if not create:
                 raise StoreError(f"there is no store at {self.path}: collect or import into it")
@@ -51,8 +50,8 @@ class SqliteStore(SqlStore):
         self._lock = Lock()
         self._writer = _connect(self.path)
         try:
-            self._write(lambda db: migrate(db, DIALECT, self.url))
-            super().__init__(segments)
+            self._write(lambda db: migrate(db, DIALECT, f"sqlite:///{self.path}"))
+            super().__init__(f"sqlite:///{self.path}", segments)
         except BaseException:
             self.close()
             raise
