@@ -161,12 +161,11 @@ class FolderStore(Keeper):
             new: Files = {}
             for name in self._names("staged"):
                 uploads = read_staged(self._folder, name)
-                late = [u for u in uploads if u.day < before and u.name is not None]
+                late = sum(u.day < before and u.name is not None for u in uploads)
                 if late:
-                    kept = [u.forgotten() if u in late else u for u in uploads]
-                    new |= staged_files(kept)
+                    new |= staged_files([u.forgotten() if u.day < before else u for u in uploads])
                     old.append(name)
-                    forgotten += len(late)
+                    forgotten += late
             self._swap(old, new)
             self._seals.clear()
             self._read_already.clear()
@@ -249,7 +248,7 @@ class FolderStore(Keeper):
                 uploads = read_staged(self._folder, name)
                 gone = [u for u in uploads if u.digest == survey.digest and u.day < end]
                 if gone:
-                    kept = [u for u in uploads if u not in gone]
+                    kept = [u for u in uploads if u.digest != survey.digest or u.day >= end]
                     new |= staged_files(kept) | key_files(gone)
                     old.append(name)
                     deleted += sum(u.reports for u in gone)
@@ -285,10 +284,9 @@ class FolderStore(Keeper):
             return [str(error)]
         if any(batch.survey != survey for batch in batches):
             return [f"{name} is of another survey than {survey!r}"]
-        found = sum(map(len, batches))
-        return [f"{name}: expected {count_of(name)} reports, got {found}"] * (
-            found != count_of(name)
-        )
+        if (found := sum(map(len, batches))) != count_of(name):
+            return [f"{name}: expected {count_of(name)} reports, got {found}"]
+        return []
 
     def backup(self, to: str | Path) -> None:
         """Copy every file to a new folder; its store.json comes last."""
