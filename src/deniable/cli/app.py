@@ -11,8 +11,12 @@ import click
 
 import deniable
 from deniable.cli.check import check
+from deniable.cli.compact import compact
+from deniable.cli.export import export
+from deniable.cli.import_ import import_
 from deniable.cli.rappor import rappor
 from deniable.cli.simulate import simulate
+from deniable.cli.store import store
 from deniable.errors import DeniableError
 
 
@@ -39,5 +43,5 @@ def app() -> None:
     """Learn what a crowd says without learning what anyone said."""
 
 
-for command in (check, simulate, rappor):
+for command in (check, simulate, import_, export, compact, store, rappor):
     app.add_command(command)
