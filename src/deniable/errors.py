@@ -7,6 +7,9 @@
     ├── LedgerError           the ledger cannot be trusted: nothing is sent
     ├── BudgetExceeded        the answer would spend more than the survey's budget
     ├── SurveyExpired         the survey's last day has passed
+    ├── StoreError            a store that is not there, is damaged, or cannot do what was asked
+    │   ├── StoreFull         no room left: nothing was stored
+    │   └── StoreUnavailable  the store cannot be reached now; trying again may help
     └── WireError             bytes that are not a report of this survey (also a ValueError)
         ├── UnknownFormat     not ours, or of a later version of the format
         ├── UnknownSurvey     the digest names a survey that is not at hand
@@ -54,6 +57,18 @@ class BudgetExceeded(DeniableError):
 
 class SurveyExpired(DeniableError):
     """The survey's last day has passed."""
+
+
+class StoreError(DeniableError):
+    """A store that is not there, is damaged, or cannot do what was asked."""
+
+
+class StoreFull(StoreError):
+    """No room left: nothing was stored."""
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be reached now; trying again may help."""
 
 
 class WireError(DeniableError, ValueError):

@@ -11,9 +11,13 @@ import click
 
 import deniable
 from deniable.cli.check import check
+from deniable.cli.compact import compact
+from deniable.cli.export import export
+from deniable.cli.import_ import import_
 from deniable.cli.rappor import rappor
 from deniable.cli.report import report
 from deniable.cli.simulate import simulate
+from deniable.cli.store import store
 from deniable.errors import DeniableError
 
 
@@ -40,5 +44,5 @@ def app() -> None:
     """Learn what a crowd says without learning what anyone said."""
 
 
-for command in (check, simulate, report, rappor):
+for command in (check, simulate, report, import_, export, compact, store, rappor):
     app.add_command(command)
