@@ -11,9 +11,13 @@ import click
 
 import deniable
 from deniable.cli.check import check
+from deniable.cli.keys import keys
 from deniable.cli.rappor import rappor
+from deniable.cli.serve import serve
 from deniable.cli.simulate import simulate
 from deniable.errors import DeniableError
+
+COLLECTOR = ("granian", "starlette")
 
 
 class App(click.Group):
@@ -26,8 +30,9 @@ class App(click.Group):
             click.echo(f"error: {error}", err=True)
             ctx.exit(1)
         except ModuleNotFoundError as error:
+            extra = "collector" if error.name in COLLECTOR else "analysis"
             click.echo(
-                f"error: this command needs {error.name}: pip install 'deniable[analysis]'",
+                f"error: this command needs {error.name}: pip install 'deniable[{extra}]'",
                 err=True,
             )
             ctx.exit(1)
@@ -39,5 +44,5 @@ def app() -> None:
     """Learn what a crowd says without learning what anyone said."""
 
 
-for command in (check, simulate, rappor):
+for command in (check, simulate, rappor, serve, keys):
     app.add_command(command)
