@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench campaign clean
 help:
 	@echo "make demo   the main job end to end     make test   lint and the whole test suite"
 	@echo "make bench  speed, as ratios in one run  make lint   ruff, mypy, import-linter"
+	@echo "make campaign  every fault in earnest, about an hour"
 
 # uv when it is on the PATH, else venv and pip.
 $(VENV)/.ready: pyproject.toml
@@ -37,6 +38,10 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/marginal.py --large
 	$(BIN)/python benchmarks/joint.py
 	$(BIN)/python benchmarks/decode.py --large
+	$(BIN)/python benchmarks/collector.py
+
+campaign: $(VENV)/.ready
+	$(BIN)/python -m tests.faults.campaign
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo

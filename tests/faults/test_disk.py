@@ -58,12 +58,12 @@ async def _until(port: int, crowd: Crowd, seen: Seen, wanted: int, most: int) ->
     raise AssertionError(f"never answered {wanted}: {seen.answers}")
 
 
-def inflict(folder: Path, reserve: int) -> str:
+def inflict(folder: Path, size: int, reserve: int) -> str:
     """Fill the disk, free some of it, and go on. Without a reserve the disk really ends."""
     crowd, seen = Crowd(5000), Seen()
-    with small_disk(folder, 32) as place:
+    with small_disk(folder, size // MIB) as place:
         filler = place / "filler"
-        filler.write_bytes(bytes(8 * MIB))
+        filler.write_bytes(bytes(size // 4))
         with Server(place, "--reserve", str(reserve)) as server:
             asyncio.run(_until(server.port, crowd, seen, 507, 1000))
             taken = crowd.acknowledged()
@@ -76,12 +76,12 @@ def inflict(folder: Path, reserve: int) -> str:
         assert set(seen.answers) == {202, 507}, seen.answers
         assert not (wrong := differences(server.url, crowd)), wrong
     return (
-        f"reserve {reserve // MIB} MiB: 507 after {taken} uploads with {left / MIB:.1f} MiB left, "
-        "none lost, taken again when space returned"
+        f"{size // MIB} MiB, reserve {reserve // MIB} MiB: 507 after {taken} uploads with "
+        f"{left / MIB:.1f} MiB left, none lost, taken again when space returned"
     )
 
 
 @needs_mount
-@pytest.mark.parametrize("reserve", [8 * MIB, 0])
+@pytest.mark.parametrize("reserve", [4 * MIB, 0])
 def test_disk(reserve: int, tmp_path: Path) -> None:
-    print(inflict(tmp_path, reserve))
+    print(inflict(tmp_path, 16 * MIB, reserve))

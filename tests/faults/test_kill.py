@@ -57,7 +57,7 @@ def _round(
 
 
 def test_kill(tmp_path: Path) -> None:
-    print(inflict(tmp_path, 3))
+    print(inflict(tmp_path, 2))
 
 
 def test_a_lost_and_a_doubled_report_are_noticed(tmp_path: Path) -> None:

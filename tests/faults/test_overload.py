@@ -85,4 +85,4 @@ def inflict(folder: Path, seconds: float) -> str:
 
 
 def test_overload(tmp_path: Path) -> None:
-    print(inflict(tmp_path, 2))
+    print(inflict(tmp_path, 1.5))

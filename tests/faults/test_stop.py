@@ -45,4 +45,4 @@ def inflict(folder: Path, stops: int, *flags: str) -> str:
 
 
 def test_stop(tmp_path: Path) -> None:
-    print(inflict(tmp_path, 2, "--stop-time", "0.5"))
+    print(inflict(tmp_path, 1, "--stop-time", "0.5"))

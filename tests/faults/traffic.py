@@ -28,8 +28,10 @@ def request(body: bytes, key: str, extra: str = "") -> bytes:
 
 async def response(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     """The status and the body of one answer."""
-    head = await reader.readuntil(b"\r\n\r\n")
-    status = int(head[9:12])
+    status = 100
+    while status < 200:
+        head = await reader.readuntil(b"\r\n\r\n")
+        status = int(head[9:12])
     size = 0
     for line in head.lower().split(b"\r\n")[1:]:
         if line.startswith(b"content-length:"):

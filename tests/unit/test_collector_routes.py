@@ -228,14 +228,14 @@ def test_the_description_has_every_route_and_method() -> None:
     described = {
         (path, method.upper())
         for path, item in OPENAPI["paths"].items()
-        for method in item.keys() & {"get", "post", "options", "put", "delete"}
+        for method in item.keys() - {"parameters"}
     }
     real = {
         (route.path.replace(":int", ""), method)
         for route in ROUTES
-        for method in (route.methods or set()) - {"HEAD"}
+        for method in (route.methods or set()) - {"HEAD", "OPTIONS"}
     }
-    assert described == real | {(ingest.PATH, "POST"), (ingest.PATH, "OPTIONS")}
+    assert described == real | {(ingest.PATH, "POST")}
 
 
 def test_the_description_says_who_may() -> None:
