@@ -4,6 +4,7 @@ tests/bare runs in an environment of its own: see test_bare_environment.py.
 """
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,16 @@ collect_ignore = ["bare"]
 # On a developer's machine every run looks at new examples; in CI they stay the same.
 settings.register_profile("untimed", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("untimed")
+
+
+@pytest.fixture
+def memory_path(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory, where there is one: for tests of killed processes, not of lost power."""
+    if not os.access("/dev/shm", os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")

@@ -15,12 +15,12 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from tests import postgres
 from tests.faults import (
+    campaign_stores,
     test_api,
     test_disk,
     test_durability,
@@ -36,19 +36,9 @@ from tests.faults import (
 MIB = 1 << 20
 
 
-@contextmanager
-def database() -> Iterator[postgres.Server]:
-    """A PostgreSQL of our own."""
-    server = postgres.Server()
-    try:
-        yield server
-    finally:
-        server.remove()
-
-
 def with_database(fault: Callable[[Path, postgres.Server, int], str]) -> Callable[[Path, int], str]:
     def run(folder: Path, count: int) -> str:
-        with database() as server:
+        with campaign_stores.server() as server:
             return fault(folder, server, count)
 
     return run
@@ -58,13 +48,24 @@ def killed_on_postgres(folder: Path, server: postgres.Server, count: int) -> str
     return test_kill.inflict(folder, count, store=server.url)
 
 
+def compactor_killed(_: Path, stores: int) -> str:
+    """On SQLite, in a folder and on PostgreSQL; the full count is all three."""
+    seen = [
+        f"{store}: {campaign_stores.killed(name, 'compact')}"
+        for store, name in list(campaign_stores.STORES.items())[:stores]
+    ]
+    if stores > len(campaign_stores.STORES):
+        seen.append(f"PostgreSQL: {campaign_stores.killed_in_postgresql()}")
+    return "; ".join(seen)
+
+
 FAULTS: dict[str, tuple[str, int, Callable[[Path, int], str]]] = {
     "kill": ("kill −9 under load, SQLite", 500, test_kill.inflict),
     "kill-postgres": (
         "kill −9 under load, PostgreSQL", 50, with_database(killed_on_postgres),
     ),
     "order": ("sync before acknowledgement (strace)", 200, test_durability.inflict),
-    "torn": ("torn or cut logs", 1000, test_durability.tear),
+    "torn": ("SQLite logs cut, and torn", 1000, lambda _, count: campaign_stores.torn(count)),
     "repeats": ("uploads sent 1–5 times, connections cut", 20_000, test_repeats.inflict),
     "overload": ("3× overload, seconds", 60, test_overload.inflict),
     "disk": (
@@ -80,6 +81,7 @@ FAULTS: dict[str, tuple[str, int, Callable[[Path, int], str]]] = {
     "api": ("schemathesis, examples an operation", 500, test_api.inflict),
     "slow": ("slow headers, and slow bodies", 1000, test_slow.inflict),
     "stop": ("SIGTERM under load", 50, test_stop.inflict),
+    "compactor": ("compactor killed at every step, stores", 3, compactor_killed),
     "postgres": (
         "PostgreSQL restarts, crashes, cuts", 100, with_database(test_postgres.inflict),
     ),

@@ -1,4 +1,4 @@
-"""The store's sync comes before the acknowledgement; a torn log recovers to what was committed.
+"""The store's sync comes before the acknowledgement.
 
 The order is read from a trace of the system calls, made by strace. Uploads are sent one at a time:
 between two acknowledgements the log must be written and then synced, in this order.
@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import re
 import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.faults.crowd import Crowd, differences, stored
+from tests.faults.crowd import Crowd, differences
 from tests.faults.server import MAIN, Server
 from tests.faults.traffic import Seen, settle
 
@@ -98,38 +97,3 @@ def test_the_sync_comes_first(tmp_path: Path) -> None:
 def test_a_store_that_never_syncs_is_noticed(tmp_path: Path) -> None:
     answers, wrong = traced(tmp_path, 5, NEVER_SYNCED + MAIN)
     assert (answers, len(wrong)) == (5, 5)
-
-
-def tear(folder: Path, copies: int) -> str:
-    """Cut or spoil copies of the log at random places: each recovers to a prefix of the commits."""
-    crowd, rng = Crowd(10), random.Random(1)
-    with Server(folder) as server:
-        for _ in range(60):
-            crowd.upload()
-        asyncio.run(settle(server.port, crowd, Seen(), senders=1))
-        names = ("reports.db", "reports.db-wal")
-        data = {name: (folder / name).read_bytes() for name in names}
-    log = data["reports.db-wal"]
-    prefixes = set()
-    for i in range(copies):
-        place = folder / "torn"
-        place.mkdir()
-        (place / "reports.db").write_bytes(data["reports.db"])
-        at = rng.randrange(len(log) + 1)
-        torn = (
-            log[:at]
-            if i % 2
-            else log[:at] + rng.randbytes(min(512, len(log) - at)) + log[at + 512 :]
-        )
-        (place / "reports.db-wal").write_bytes(torn)
-        url = f"sqlite:///{place / 'reports.db'}"
-        found = stored(url)
-        assert found == list(range(len(found))), "not a prefix of what was committed"
-        assert len(found) % 10 == 0, "an upload was stored in part"
-        prefixes.add(len(found) // 10)
-        shutil.rmtree(place)
-    return f"{copies} torn logs: each a prefix of the commits, {len(prefixes)} different ones"
-
-
-def test_a_torn_log(tmp_path: Path) -> None:
-    print(tear(tmp_path, 25))

@@ -201,3 +201,24 @@ def test_appending_needs_no_more_than_the_standard_library_and_numpy() -> None:
 
     code = "import sys, deniable.store.sqlite; assert 'pyarrow' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ})
+
+
+def test_a_compaction_ends_however_busy_the_collector(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each segment written brings enough uploads for another: they are left to the next run."""
+    from deniable.store import segments
+
+    uploads = [upload(60), upload(60)]
+    store.append(uploads)
+    write = segments.write
+
+    def busy(*arguments: object) -> object:
+        assert len(uploads) < 10, "it goes on for ever"
+        uploads.extend(more := [upload(60), upload(60)])
+        store.append(more)
+        return write(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(segments, "write", busy)
+    assert store.compact(at_least=50, today=DAY).reports == 120
+    assert kept(store) == reports_of(uploads)

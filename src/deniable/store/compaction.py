@@ -45,6 +45,8 @@ class Compaction:
     place: Place
     at_least: int
     today: date
+    newest: int
+    """The last upload that is looked at: a busy collector shall not keep us here for ever."""
     _written: list[int] = field(default_factory=list)
     _joined: int = 0
     _waiting: int = 0
@@ -77,8 +79,9 @@ class Compaction:
         # Each upload has a report, so that this many rows are always enough for a segment.
         enough = MOST_UPLOADS + self.at_least + 1
         found = db.rows(
-            "SELECT id, reports FROM staged WHERE survey = ? AND day = ? ORDER BY id LIMIT ?",
-            (*which, enough),
+            "SELECT id, reports FROM staged WHERE survey = ? AND day = ? AND id <= ? "
+            "ORDER BY id LIMIT ?",
+            (*which, self.newest, enough),
         )
         sizes = [reports for _, reports in found]
         count, joined = portion(sizes, self.at_least, MOST_BYTES // survey.body_size), None

@@ -150,12 +150,15 @@ class SqlStore(Keeper):
         """Shuffle what is staged into segments, and delete it from staging for good."""
         check_at_least(at_least)
         with self._alone() as write:
-            compaction = Compaction(write, self._read, self._place, at_least, today or this_day())
             sweep(write, self._place)
             groups = self._read(
-                lambda db: db.rows("SELECT DISTINCT survey, day FROM staged ORDER BY day")
+                lambda db: db.rows("SELECT survey, day, max(id) FROM staged GROUP BY survey, day")
             )
-            for digest, day in groups:
+            newest = max((last for *_, last in groups), default=0)
+            compaction = Compaction(
+                write, self._read, self._place, at_least, today or this_day(), newest
+            )
+            for digest, day, _ in groups:
                 compaction.compact_day(self._survey(digest), date.fromisoformat(day))
             sweep(write, self._place)
             self._purge()

@@ -90,7 +90,7 @@ def read_counts(place: Place, name: str) -> Iterator[tuple[bytes, date, int]]:
 def _rows(place: Place, name: str, columns: list[str]) -> Iterator[tuple[Any, ...]]:
     try:
         with place.source(name) as source:
-            table = pq.read_table(source, columns=columns)
+            table = pq.read_table(source, columns=columns, use_threads=False)
     except (pa.ArrowException, KeyError) as error:
         raise StoreError(f"{name} is damaged: {error}; restore it from a backup") from None
     return zip(*(table[c].to_pylist() for c in columns), strict=True)
