@@ -537,7 +537,7 @@ def test_fetch_a_survey() -> None:
         assert fetch_survey(address) == SURVEY
         assert fetch_survey(address, digest=SURVEY.digest.hex()) == SURVEY
         assert fetch_survey(address, digest=SURVEY.digest) == SURVEY
-        with pytest.raises(TransferError, match="it was changed since"):
+        with pytest.raises(InputError, match="not the one that was reviewed"):
             fetch_survey(address, digest="00" * 16)
         with pytest.raises(InputError, match="32 hexadecimal digits"):
             fetch_survey(address, digest="abc")

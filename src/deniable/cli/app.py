@@ -10,9 +10,11 @@ from typing import Any
 import click
 
 import deniable
+from deniable.cli.answer import answer
 from deniable.cli.check import check
 from deniable.cli.rappor import rappor
 from deniable.cli.report import report
+from deniable.cli.send import send
 from deniable.cli.simulate import simulate
 from deniable.errors import DeniableError
 
@@ -40,5 +42,5 @@ def app() -> None:
     """Learn what a crowd says without learning what anyone said."""
 
 
-for command in (check, simulate, report, rappor):
+for command in (check, answer, send, simulate, rappor, report):
     app.add_command(command)

@@ -24,26 +24,27 @@ def fetch_survey(
     With `digest` (16 bytes, or 32 hexadecimal digits, as `deniable check` prints them) no other
     survey is taken. Without, whoever answers at that address decides what is asked, at what ε.
     """
-    expected = _digest(digest)
     reply = exchange("GET", url, headers={"Accept": "application/json"}, timeout=timeout, tls=tls)
     if reply.status != 200:
         raise TransferError(f"expected a published survey at {url}, got {reply}")
-    survey = Survey.from_json(reply.body)
-    if expected is not None and survey.digest != expected:
-        raise TransferError(
-            f"expected the survey with digest {expected.hex()} at {url}, got {survey.name!r} "
-            f"v{survey.version} with {survey.digest.hex()}: it was changed since this was pinned"
+    return checked_digest(Survey.from_json(reply.body), digest, url)
+
+
+def checked_digest(survey: Survey, digest: str | bytes | None, where: str) -> Survey:
+    """The survey found there, if it is the one with this digest, or none was given."""
+    if digest is None:
+        return survey
+    try:
+        expected = bytes.fromhex(digest) if isinstance(digest, str) else digest
+    except ValueError:
+        expected = b""
+    if len(expected) != DIGEST_SIZE:
+        raise InputError(
+            f"expected a digest of {2 * DIGEST_SIZE} hexadecimal digits, got {digest!r:.80}"
+        )
+    if survey.digest != expected:
+        raise InputError(
+            f"expected the survey with digest {expected.hex()} at {where}, got {survey.name!r} "
+            f"v{survey.version} with {survey.digest.hex()}: it is not the one that was reviewed"
         )
     return survey
-
-
-def _digest(digest: str | bytes | None) -> bytes | None:
-    if digest is None:
-        return None
-    try:
-        found = bytes.fromhex(digest) if isinstance(digest, str) else digest
-    except ValueError:
-        found = b""
-    if len(found) != DIGEST_SIZE:
-        raise InputError(f"expected a digest of {2 * DIGEST_SIZE} hexadecimal digits: {digest!r}")
-    return found
