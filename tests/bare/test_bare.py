@@ -10,6 +10,7 @@ from pathlib import Path
 
 import deniable
 from deniable.client import Client, Sender, fetch_survey, load_or_create_secret
+from deniable.conformance import FILES, cases
 from deniable.errors import BudgetExceeded, WireError
 from deniable.survey import from_batch, from_bytes, to_batch
 
@@ -108,6 +109,9 @@ class Bare(unittest.TestCase):
         finally:
             server.shutdown()
             server.server_close()
+
+    def test_vectors_are_in_the_package(self) -> None:
+        self.assertEqual({case.file for case in cases()}, set(FILES))
 
     def test_command_says_how_to_get_it(self) -> None:
         command = [sys.executable, "-c", "from deniable.cli import main; main()"]

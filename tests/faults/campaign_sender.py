@@ -20,8 +20,7 @@ from pathlib import Path
 
 from deniable.client import Ledger, Outbox
 from deniable.survey.report import BATCH, BATCH_HEADER_SIZE, HEADER_SIZE, header
-from tests.faults.sending import SURVEY
-from tests.faults.server import (
+from tests.faults.cutting_server import (
     ACCEPT,
     CUT_AFTER,
     CUT_AT_ONCE,
@@ -31,6 +30,7 @@ from tests.faults.server import (
     Server,
     refuse,
 )
+from tests.faults.sending import SURVEY
 
 ACTS = [ACCEPT, ACCEPT, ACCEPT, CUT_AFTER, CUT_AFTER, HALF_AN_ANSWER, CUT_BEFORE, CUT_AT_ONCE,
         refuse(503, Retry_After="0")]  # fmt: skip

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from deniable.cli.app import app
 from deniable.survey import Survey, from_bytes
-from tests.faults.server import ACCEPT, Act, Server, refuse
+from tests.faults.cutting_server import ACCEPT, Act, Server, refuse
 
 SURVEY = Survey.from_toml("""
 name = "shell"

@@ -15,8 +15,8 @@ from deniable.client import sender as sender_module
 from deniable.client.outbox import KEY_LIFE, LONGEST_WAIT
 from deniable.errors import BudgetExceeded, InputError, OutboxError, TransferError
 from deniable.survey import Report, Survey, from_batch, from_bytes
-from tests.faults import server as faults
-from tests.faults.server import ACCEPT, Act, Server, refuse, reply
+from tests.faults import cutting_server as faults
+from tests.faults.cutting_server import ACCEPT, Act, Server, refuse, reply
 
 SURVEY = Survey.from_toml("""
 name = "sent"
@@ -450,7 +450,7 @@ def test_unanswered_longer_than_a_key_is_remembered_is_moved_aside(outbox: Outbo
         sent = Sender(outbox, server.url).send()
     assert (sent.accepted, sent.waiting) == (0, 0)
     assert server.connections == 1
-    assert list(outbox.refusals()) == ["no answer in the 14 days since it was first sent"]
+    assert list(outbox.refusals()) == ["no answer in the 6 days since it was first sent"]
 
 
 # --- bounds -------------------------------------------------------------------------------------

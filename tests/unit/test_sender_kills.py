@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.campaign_sender import campaign
-from tests.faults.server import CUT_AFTER, CUT_BEFORE, Act
+from tests.faults.cutting_server import CUT_AFTER, CUT_BEFORE, Act
 
 
 @pytest.mark.parametrize("batch", [1, 5])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deniable.client import Outbox, Sender
-from tests.faults.server import Server
+from tests.faults.cutting_server import Server
 from tests.unit.test_sender import reports
 
 

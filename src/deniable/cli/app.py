@@ -12,6 +12,7 @@ import click
 import deniable
 from deniable.cli.answer import answer
 from deniable.cli.check import check
+from deniable.cli.conformance import conformance
 from deniable.cli.rappor import rappor
 from deniable.cli.report import report
 from deniable.cli.send import send
@@ -42,5 +43,5 @@ def app() -> None:
     """Learn what a crowd says without learning what anyone said."""
 
 
-for command in (check, answer, send, simulate, rappor, report):
+for command in (check, answer, send, simulate, rappor, conformance, report):
     app.add_command(command)

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KEY_SIZE = 16
-KEY_LIFE = 14 * 86400.0
-"""Seconds from an upload's first try to the last."""
+KEY_LIFE = 6 * 86400.0
+"""Seconds from an upload's first try to its last; collectors remember keys for a week or more."""
 LONGEST_WAIT = 86400.0
 """Seconds that an outbox waits at most, whatever a server says."""
 LIMIT = 1 << 20
