@@ -230,6 +230,7 @@ def test_the_same_upload_is_sent_until_it_is_accepted(outbox: Outbox, act: Act) 
         (FAILURES["a redirection"], "sent on to http://127.0.0.1:9/; give its own address"),
         (FAILURES["a proxy's 404"], "404 Not Found: this answer is not a collector's"),
         (refuse(507, "disk nearly full"), "disk nearly full"),
+        (refuse(503, "\x1b]0;gotcha\x07 \n\x1b[2J"), "503 Service Unavailable:  ]0;gotcha    [2J"),
         (faults.CUT_BEFORE, "no answer from 127.0.0.1"),
     ],
 )

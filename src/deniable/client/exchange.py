@@ -63,7 +63,12 @@ class Reply:
             with suppress(ValueError, AttributeError, RecursionError):
                 found = json.loads(self.body)
                 text += f": {found.get('detail') or found.get('title') or ''!s:.300}"
-        return text
+        return shown(text)
+
+
+def shown(text: str) -> str:
+    """A stranger's words without what would steer a terminal."""
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def checked_url(url: str) -> SplitResult:

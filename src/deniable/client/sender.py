@@ -12,7 +12,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deniable.client.exchange import Reply, checked_url, exchange
+from deniable.client.exchange import Reply, checked_url, exchange, shown
 from deniable.client.outbox import Outbox, Upload
 from deniable.errors import InputError, TransferError
 
@@ -136,7 +136,7 @@ def _temporary(reply: Reply) -> str:
     if reply.status in ABOUT_THE_SENDER:
         return f"the collector does not take this sender's token: {reply}"
     if 300 <= reply.status < 400:
-        where = reply.headers.get("Location", "nowhere")
+        where = shown(reply.headers.get("Location", "nowhere"))
         return f"{reply}: expected a collector, was sent on to {where:.200}; give its own address"
     if not reply.problem and reply.status < 500:
         return f"{reply}: this answer is not a collector's; is the address right?"
