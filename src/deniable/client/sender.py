@@ -96,7 +96,7 @@ class Sender:
             except TransferError as error:
                 problem = str(error)
                 self._hold()
-                continue
+                break
             if reply.status == 202:
                 accepted += upload.reports
                 self.outbox.accept(upload, self.spread * fraction())
@@ -107,6 +107,7 @@ class Sender:
             else:
                 problem = _temporary(reply)
                 self._hold(reply.retry_after or 0.0)
+                break
         counts, wait = self.outbox.counts(), self.outbox.wait()
         return Sent(accepted, refused, counts.waiting, counts.dropped, wait, problem)
 
