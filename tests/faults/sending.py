@@ -41,7 +41,7 @@ class NewKeys(Outbox):
 
     def next(self, batch: int = 1) -> Upload | None:
         with self._transaction() as db:
-            db.execute("UPDATE upload SET key = randomblob(16) WHERE key IS NOT NULL")
+            db.execute("UPDATE upload SET key = randomblob(16)")
         return super().next(batch)
 
 

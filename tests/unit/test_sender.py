@@ -454,6 +454,16 @@ def test_unanswered_longer_than_a_key_is_remembered_is_moved_aside(outbox: Outbo
     assert list(outbox.refusals()) == ["no answer in the 6 days since it was first sent"]
 
 
+def test_an_outbox_restored_from_a_backup_is_counted_once(outbox: Outbox) -> None:
+    outbox.put(*reports(3))
+    backup = outbox.path.read_bytes()
+    with Server() as server:
+        assert Sender(outbox, server.url).send().accepted == 3
+        outbox.path.write_bytes(backup)
+        assert Sender(outbox, server.url).send().accepted == 3
+    assert len(server.stored) == 3
+
+
 # --- bounds -------------------------------------------------------------------------------------
 
 
@@ -465,7 +475,7 @@ def test_disk_use_is_bounded_oldest_go_first_and_are_counted(tmp_path: Path) -> 
         assert outbox.path.stat().st_size <= (1 << 16) + (1 << 14)
     counts = outbox.counts()
     assert counts.waiting + counts.dropped == 3000
-    assert counts.waiting > 800
+    assert counts.waiting > 500
     with Server() as server:
         Sender(outbox, server.url, batch=100).send()
     arrived = {r for body in server.stored.values() for r in from_batch(body, SURVEY)}

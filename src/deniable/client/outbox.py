@@ -2,10 +2,10 @@
 
 One SQLite file, so that each step is there whole or not at all, whenever the process is killed:
 
-* `put` returns when the report is on disk.
-* A report becomes (part of) an upload with a random key. Key and bytes are on disk before the first
-  try and never change, so whatever happens between sending and hearing the answer, the next try is
-  the very same upload, which a collector counts once.
+* `put` returns when the report is on disk, with the random key under which it will be sent.
+* A report becomes an upload, or several become one with a key of its own. From then on, and before
+  the first try, key and bytes are on disk and never change: whatever happens between sending and
+  hearing the answer, the next try is the very same upload, which a collector counts once.
 * An accepted upload is deleted. One that is refused for good is moved aside, not tried again.
 
 Disk use is bounded: past `limit` the oldest go, sent or not, and are counted. Collectors forget
@@ -43,9 +43,10 @@ SCHEMA = (
     """
     CREATE TABLE upload (
         id INTEGER PRIMARY KEY,
-        key BLOB,                    -- NULL: not an upload yet
-        body BLOB NOT NULL,          -- a report, or once there is a key the exact bytes to send
+        key BLOB NOT NULL,
+        body BLOB NOT NULL,
         reports INTEGER NOT NULL,
+        formed INTEGER NOT NULL,     -- 0: a report that may still join others; 1: never changes
         tried REAL,                  -- when it was first sent, in seconds since 1970
         refused TEXT                 -- why it was moved aside
     )""",
@@ -112,7 +113,10 @@ class Outbox:
         with self._transaction() as db:
 
             def add(report: Report) -> None:
-                db.execute("INSERT INTO upload (body, reports) VALUES (?, 1)", [bytes(report)])
+                db.execute(
+                    "INSERT INTO upload (key, body, reports, formed) VALUES (?, ?, 1, 0)",
+                    [os.urandom(KEY_SIZE), bytes(report)],
+                )
 
             yield add
             self._drop_oldest(db)
@@ -154,7 +158,7 @@ class Outbox:
             _form(db, batch)
             row = db.execute(
                 "SELECT id, key, body, reports FROM upload WHERE id = (SELECT id FROM upload "
-                "WHERE key IS NOT NULL AND refused IS NULL ORDER BY random() LIMIT 1)"
+                "WHERE formed AND refused IS NULL ORDER BY random() LIMIT 1)"
             ).fetchone()
         return None if row is None else Upload(*row)
 
@@ -280,23 +284,25 @@ def _check_format(db: sqlite3.Connection) -> None:
 def _form(db: sqlite3.Connection, batch: int) -> None:
     """Make one upload of waiting reports, drawn at random from those of one survey."""
     header = db.execute(
-        "SELECT substr(body, 1, ?) FROM upload WHERE key IS NULL ORDER BY random() LIMIT 1",
+        "SELECT substr(body, 1, ?) FROM upload WHERE NOT formed ORDER BY random() LIMIT 1",
         [HEADER_SIZE],
     ).fetchone()
     if header is None:
         return
     rows = db.execute(
-        "SELECT id, body FROM upload WHERE key IS NULL AND substr(body, 1, ?) = ? "
+        "SELECT id, key, body FROM upload WHERE NOT formed AND substr(body, 1, ?) = ? "
         "ORDER BY random() LIMIT ?",
         [HEADER_SIZE, *header, batch],
     ).fetchall()
-    ids, bodies = [row[0] for row in rows], [row[1] for row in rows]
-    body = bodies[0] if len(rows) == 1 else joined(bodies)
+    first, key, body = min(rows)
+    if len(rows) > 1:
+        # A key stands for its bytes: these are others than the first report's.
+        key, body = os.urandom(KEY_SIZE), joined([row[2] for row in rows])
     db.execute(
-        "UPDATE upload SET key = ?, body = ?, reports = ? WHERE id = ?",
-        [os.urandom(KEY_SIZE), body, len(rows), min(ids)],
+        "UPDATE upload SET key = ?, body = ?, reports = ?, formed = 1 WHERE id = ?",
+        [key, body, len(rows), first],
     )
-    db.executemany("DELETE FROM upload WHERE id = ?", [[i] for i in ids if i != min(ids)])
+    db.executemany("DELETE FROM upload WHERE id = ?", [[i] for i, *_ in rows if i != first])
 
 
 def joined(reports: list[bytes]) -> bytes:
