@@ -10,13 +10,16 @@ from typing import Any
 import click
 
 import deniable
+from deniable.cli.answer import answer
 from deniable.cli.check import check
 from deniable.cli.compact import compact
+from deniable.cli.conformance import conformance
 from deniable.cli.export import export
 from deniable.cli.import_ import import_
 from deniable.cli.keys import keys
 from deniable.cli.rappor import rappor
 from deniable.cli.report import report
+from deniable.cli.send import send
 from deniable.cli.serve import serve
 from deniable.cli.simulate import simulate
 from deniable.cli.store import store
@@ -50,6 +53,7 @@ def app() -> None:
 
 
 for command in (
-    check, simulate, report, serve, keys, import_, export, compact, store, rappor,
+    check, answer, send, simulate, report, serve, keys, import_, export, compact, store, rappor,
+    conformance,
 ):  # fmt: skip
     app.add_command(command)
