@@ -84,6 +84,8 @@ def test_files_of_others_are_refused_untouched(tmp_path: Path) -> None:
 
 
 def test_urls_say_what_they_mean(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"expected FILE\.db"):
+        deniable.store.open(tmp_path / "reports.sqlite", create=True)
     with pytest.raises(StoreError, match="there is no folder"):
         deniable.store.open(f"sqlite:///{tmp_path}/nowhere/x.db", create=True)
     for wrong in ("sqlite:///", "sqlite:///x.db?segment=y", "sqlite://x.db"):
