@@ -36,15 +36,8 @@ ACTIONS: dict[str, Callable[[Store], object]] = {
     "delete": lambda store: store.delete(MARKS),
     "forget": lambda store: store.forget(NEXT),
 }
-READS = (
-    "('SELECT",
-    "('PRAGMA journal",
-    "('PRAGMA s",
-    "('PRAGMA fo",
-    "('PRAGMA fr",
-    "('PRAGMA b",
-    "('PRAGMA wal_a",
-)
+SETTINGS = ("journal", "sync", "secure", "foreign", "freelist", "busy", "wal_auto", "user")
+READS = ("('SELECT", *(f"('PRAGMA {name}" for name in SETTINGS))
 """Statements that leave no trace; those that empty the log and vacuum are not among them."""
 SYSTEM_CALLS = ("open", "fsync", "replace", "unlink", "mkdir", "utime")
 

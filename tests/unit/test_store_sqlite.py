@@ -224,3 +224,26 @@ def test_a_compaction_ends_however_busy_the_collector(
     monkeypatch.setattr(segments, "write", busy)
     assert store.compact(at_least=50, today=DAY).reports == 120
     assert kept(store) == reports_of(uploads)
+
+
+def test_uploads_that_vanish_under_a_compaction_stop_it(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever took them, the rest must not be swapped for a segment that has them."""
+    from deniable.store import segments
+
+    uploads = [upload(60), upload(60)]
+    store.append(uploads)
+    write = segments.write
+
+    def taken_away(*arguments: object) -> object:
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute("DELETE FROM staged WHERE id = 1")
+        return write(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(segments, "write", taken_away)
+    with pytest.raises(StoreError, match="try again"):
+        store.compact(at_least=50)
+    assert kept(store) == reports_of(uploads[1:])
+    assert store.compact(at_least=50).waiting == 60
+    assert not list(path.parent.rglob("*.parquet"))
