@@ -3,11 +3,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint bench campaign clean
+.PHONY: help demo test lint bench campaign docs clean
 help:
-	@echo "make demo   the main job end to end     make test   lint and the whole test suite"
-	@echo "make bench  speed, as ratios in one run  make lint   ruff, mypy, import-linter"
-	@echo "make campaign  every fault in earnest, about an hour"
+	@echo "make demo      the main job end to end      make test  lint and the whole test suite"
+	@echo "make bench     speed, as ratios in one run  make lint  ruff, mypy, import-linter"
+	@echo "make campaign  every fault in earnest       make docs  the documentation as a site"
 
 # uv when it is on the PATH, else venv and pip.
 $(VENV)/.ready: pyproject.toml
@@ -34,14 +34,21 @@ test: lint
 
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/client.py
+	$(BIN)/python benchmarks/browser.py
 	$(BIN)/python benchmarks/crowds.py
 	$(BIN)/python benchmarks/marginal.py --large
 	$(BIN)/python benchmarks/joint.py
 	$(BIN)/python benchmarks/decode.py --large
+	$(BIN)/python benchmarks/discover.py --large
 	$(BIN)/python benchmarks/collector.py
 
 campaign: $(VENV)/.ready
 	$(BIN)/python -m tests.faults.campaign
 
+docs: $(VENV)/.ready
+	@$(BIN)/python -c 'import mkdocs, mkdocstrings' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(BIN)/python -m mkdocs build --quiet --strict
+	@echo "site/index.html"
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo site

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import resource
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from deniable.discovery import discover
 from deniable.results import Discovery
-from deniable.simulation import Population, simulate
+from deniable.simulation import Population, random_strings, simulate
+from deniable.simulation.populations import Weights
+from deniable.simulation.trials import hellinger
 from deniable.survey import Survey
 from deniable.survey.author import read_toml
 
-SURVEY = """
+HEAD = """
 name = "trial"
 version = 1
 owner = "experiments"
@@ -24,6 +28,8 @@ collect = "once"
 
 [questions.value]
 kind = "string"
+"""
+NGRAMS = """
 p = {p}
 q = {q}
 bits = 128
@@ -35,14 +41,54 @@ protocol = "ngrams"
 max_length = {length}
 alphabet = "{alphabet}"
 gram = {gram}
+grams = {grams}
+overlap = {overlap}
+"""
+PREFIXES = """
+mechanism = "localhash"
+epsilon = {epsilon}
+
+[questions.value.dictionary]
+protocol = "prefixes"
+max_length = {length}
+alphabet = "{alphabet}"
 """
 
+AS_RUN = 0.04
+"""The pair threshold that the authors' published program sets, whatever δ it has computed."""
+READINGS: dict[str, tuple[str, dict[str, float]]] = {
+    "paper, δ = .04 as its program": ("paper", {"delta": AS_RUN}),
+    "paper, δ by its formula": ("paper", {}),
+    "default": ("fused", {}),
+}
 
-def ngram_survey(*, q: float, length: int, gram: int, alphabet: str, p: float = 0.25) -> Survey:
+
+def ngram_survey(
+    *,
+    q: float,
+    length: int,
+    gram: int,
+    alphabet: str,
+    p: float = 0.25,
+    grams: int = 2,
+    overlap: bool = False,
+) -> Survey:
     """The paper's parameters: 128 bits, two hashes, f = 0, two n-grams a report."""
-    return read_toml(
-        SURVEY.format(p=p, q=q, length=length, gram=gram, alphabet=alphabet.replace("\\", "\\\\"))
-    )
+    settings = NGRAMS.format(
+        p=p, q=q, length=length, gram=gram, alphabet=_quoted(alphabet), grams=grams,
+        overlap=str(overlap).lower(),
+    )  # fmt: skip
+    return read_toml(HEAD + settings)
+
+
+def prefix_survey(*, epsilon: float, length: int, alphabet: str) -> Survey:
+    """One report of a prefix by local hashing, with all of epsilon."""
+    settings = PREFIXES.format(epsilon=epsilon, length=length, alphabet=_quoted(alphabet))
+    return read_toml(HEAD + settings)
+
+
+def _quoted(alphabet: str) -> str:
+    return alphabet.replace("\\", "\\\\")
 
 
 @dataclass(frozen=True)
@@ -73,6 +119,12 @@ def run(
     return Run(int(there.sum()), int((~there).sum()), result.candidates, covered, seconds, result)
 
 
+def distance(population: Population, found: Discovery) -> float:
+    """Hellinger distance of what was found from the truth."""
+    truth = dict(zip(population.values, population.weights.tolist(), strict=True))
+    return hellinger(truth, dict(zip(found.strings, found.estimate.tolist(), strict=True)))
+
+
 def report(name: str, runs: list[Run]) -> None:
     """Print one line: mean, spread and false strings."""
     found = np.array([r.found for r in runs])
@@ -85,3 +137,31 @@ def report(name: str, runs: list[Run]) -> None:
         f"{np.median([r.seconds for r in runs]):.1f} s, peak {peak:.1f} GB",
         flush=True,
     )
+
+
+def short_strings(
+    shapes: Mapping[str, Weights], seed: int, trials: int, reports: int = 100_000
+) -> list[dict[str, Any]]:
+    """Crowds with random strings of six letters in every reading: found, false, distance.
+
+    The paper's parameters of section V's first trial and of Appendix B.
+    """
+    survey = ngram_survey(q=0.75, length=6, gram=2, alphabet="a-z")
+    rows = []
+    for shape, weights in shapes.items():
+        for reading, (way, more) in READINGS.items():
+            runs, distances = [], []
+            for trial in range(seed, seed + trials):
+                strings = random_strings(100, 6, np.random.default_rng([74, trial]))
+                population = Population(strings, weights)
+                runs.append(run(survey, population, reports, trial, way, **more))
+                distances.append(distance(population, runs[-1].result))
+            found = [r.found for r in runs]
+            rows.append(
+                {"weights": shape, "reading": reading, "found": float(np.mean(found)),
+                 "least": min(found), "most": max(found), "Hellinger": float(np.mean(distances)),
+                 "runs with a false string": sum(r.false > 0 for r in runs),
+                 "seconds": float(np.median([r.seconds for r in runs]))}
+            )  # fmt: skip
+            print(rows[-1], flush=True)
+    return rows

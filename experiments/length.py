@@ -17,11 +17,10 @@ hardly depends on length.
 from __future__ import annotations
 
 import numpy as np
-from experiments.dictionaries import ngram_survey, run
+from experiments.dictionaries import distance, ngram_survey, run
 
 from deniable.simulation import Population, power, random_strings
 from deniable.simulation.records import Record, arguments
-from deniable.simulation.trials import hellinger
 
 CASES = [(2, length) for length in range(4, 13, 2)] + [(3, 6), (3, 9), (3, 12), (4, 8)]
 REPORTS = 100_000
@@ -41,9 +40,7 @@ def main() -> None:
                 rng = np.random.default_rng([options.seed, gram, length, trial])
                 population = Population(random_strings(100, length, rng), power(100, floor=0.001))
                 found = run(survey, population, REPORTS, options.seed + trial, reading)
-                truth = dict(zip(population.values, population.weights.tolist(), strict=True))
-                estimates = zip(found.result.strings, found.result.estimate.tolist(), strict=True)
-                distances.append(hellinger(truth, dict(estimates)))
+                distances.append(distance(population, found.result))
                 missed.append(1 - found.found / 100)
                 false += found.false > 0
             rows.append(

@@ -5,6 +5,8 @@
     ├── SurveyError           a survey file with mistakes; `.mistakes` lists every one
     ├── SecretError           the client's secret cannot be read, or others can read it
     ├── LedgerError           the ledger cannot be trusted: nothing is sent
+    ├── OutboxError           the outbox cannot be read or written
+    ├── TransferError         a server gave no answer, or another than expected
     ├── BudgetExceeded        the answer would spend more than the survey's budget
     ├── SurveyExpired         the survey's last day has passed
     ├── StoreError            a store that is not there, is damaged, or cannot do what was asked
@@ -49,6 +51,14 @@ class SecretError(DeniableError):
 
 class LedgerError(DeniableError):
     """The ledger cannot be trusted, so nothing may be sent."""
+
+
+class OutboxError(DeniableError):
+    """The outbox cannot be read or written."""
+
+
+class TransferError(DeniableError):
+    """A server gave no answer, or another than expected."""
 
 
 class BudgetExceeded(DeniableError):

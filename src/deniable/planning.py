@@ -12,7 +12,9 @@ r/P of the clients report, among Dⁿ grams, and the full string passes the test
 
 **Unknown, prefixes.** Every client's report is evidence, but a string must stand out among all
 strings: with s nats a string (length · ln D when nothing is known about them) the threshold is
-about σ·√(2(s + 5)).
+about σ·√(2(s + 5)). Where clients report whole strings only, every string of the domain is tested:
+z·σ as for a known dictionary of that size. Strings already found lower σ for the others, by up to
+√2 with local hashing; that is not counted here.
 
 Predictions are tested against simulation.
 """
@@ -28,6 +30,7 @@ from deniable.errors import InputError
 from deniable.mechanisms import Bloom, LocalHash, Mechanism, calibrate
 from deniable.privacy import split
 from deniable.protocols import Alphabet, NGrams, Prefixes
+from deniable.protocols.alphabet import count_strings
 from deniable.survey import Question
 
 ALPHA = 0.05
@@ -48,6 +51,20 @@ def noise_sd(mechanism: Mechanism, clients: float, frequency: float = 0.0) -> fl
         h, load = mechanism.hashes, 1 - (1 - 1 / mechanism.bits) ** mechanism.hashes
     r = p + (q - p) * (load + frequency * (1 - load))
     return math.sqrt(r * (1 - r) / h / clients) / abs(q - p)
+
+
+def clients_to_move(question: Question, clients: int, shift: float) -> int:
+    """How many of the clients, sending the most harmful report, move one value's estimate this far.
+
+    A report that supports a value adds (1−p)/(q−p)/N to its estimate, p and q the probabilities
+    that an honest report supports it without and with the value. Only clients whose report speaks
+    of the whole value count.
+    """
+    mechanism = question.protocol.mechanisms[0]
+    p, q = float(mechanism.noise.p_star), float(mechanism.noise.q_star)
+    if isinstance(mechanism, LocalHash):
+        p = 1 / mechanism.values
+    return math.ceil(abs(shift) * clients * whole_share(question) * abs(q - p) / (1 - p))
 
 
 def whole_share(question: Question) -> float:
@@ -95,6 +112,9 @@ def discoverable(
             f"question {question.name!r} asks for whole values only: give it a dictionary, with "
             "protocol ngrams or prefixes"
         )
+    if len(protocol.levels) == 1 and nats is None:
+        strings = count_strings(len(protocol.alphabet.content), protocol.max_length)
+        return _z(alpha, strings) * noise_sd(protocol.mechanism, clients)
     symbols = len(protocol.alphabet.content) + 1
     typical = protocol.max_length / 2 if length is None else length
     known = typical * math.log(symbols) if nats is None else nats

@@ -115,7 +115,10 @@ def test_prefix_reading_uses_the_levels_that_determine_a_string(batch: ReportBat
     found = decode(SURVEY, batch, "prefix", WORDS)
     share = found.reports / CLIENTS
     assert share == pytest.approx(0.75, abs=0.01)
-    long = decode(SURVEY, batch, "prefix", [*WORDS, "abcdefgh"])
+    mixed = decode(SURVEY, batch, "prefix", [*WORDS, "no", "abcdefgh"])
+    assert mixed.reports == found.reports, "a long string takes no reports away from short ones"
+    assert mixed.standard_error[-1] > 1.5 * mixed.standard_error[-2], "and has a third of theirs"
+    long = decode(SURVEY, batch, "prefix", ["abcdefgh"])
     assert long.reports / CLIENTS == pytest.approx(0.25, abs=0.01)
 
 
@@ -185,18 +188,6 @@ def test_no_candidates(batch: ReportBatch) -> None:
     found = decode(SURVEY, batch, "page", [])
     assert len(found.estimate) == 0
     assert found.mass_unexplained.estimate == 1
-
-
-def test_local_hashing_is_not_decoded_by_guessing() -> None:
-    body = '[questions.w]\nkind = "string"\nmechanism = "localhash"\nepsilon = 3.0\n'
-    s = Survey.from_toml(
-        'name = "o"\nversion = 1\nowner = "o"\ndescription = "d"\nexpires = 2999-12-31\n'
-        f'collect = "once"\n{body}[questions.w.dictionary]\nprotocol = "prefixes"\n'
-        'max_length = 4\nalphabet = "a-z"\n'
-    )
-    reports = simulate(s, ["abc"] * 100, rng=np.random.default_rng(0))
-    with pytest.raises(InputError, match="which discover"):
-        decode(s, reports, "w", ["abc"])
 
 
 def test_corrections(batch: ReportBatch) -> None:
@@ -301,7 +292,7 @@ def test_dictionary_questions_can_be_associated(batch: ReportBatch) -> None:
         SURVEY, batch, ["grams", "prefix"], candidates={"grams": WORDS, "prefix": WORDS}, top=2
     )
     expected = zipf(12)[:2]
-    assert found.reports < CLIENTS
+    assert found.reports == CLIENTS, "also those that tell nothing of one of the two"
     assert np.abs(found.table[:2, :2] - np.outer(expected, expected)).max() < 0.03
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations, product
 from pathlib import Path
 
+import networkx
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -67,6 +68,24 @@ def test_all_cliques_in_order_of_their_weakest_edge() -> None:
         assert found.cut == "" and found.complete_above == -np.inf
         total += len(expected)
     assert total > 5000
+
+
+def test_the_same_cliques_as_networkx() -> None:
+    """Graphs too large for brute force: a maximal clique with a node of every part is one of ours.
+
+    No clique has two nodes of one part, so cliques of k nodes are maximal.
+    """
+    rng = np.random.default_rng(2)
+    total = 0
+    for _ in range(1000):
+        sizes = rng.integers(1, 12, rng.integers(3, 7)).tolist()
+        graph = random_graph(rng, sizes, rng.uniform(0.2, 0.75))
+        drawn = networkx.Graph(graph.edges.tolist())
+        theirs = {tuple(sorted(c)) for c in networkx.find_cliques(drawn) if len(c) == len(sizes)}
+        ours = [tuple(row) for row in find_cliques(graph).nodes.tolist()]
+        assert len(ours) == len(theirs) and set(ours) == theirs
+        total += len(ours)
+    assert total > 20_000
 
 
 def test_partitions_wider_than_a_word() -> None:

@@ -11,11 +11,13 @@ import pytest
 
 from deniable.discovery import discover
 from deniable.discovery.beam import search
-from deniable.discovery.characters import Characters
+from deniable.discovery.character_model import CharacterModel, rows_of
 from deniable.discovery.grams import assemble, compatible, gram_blocks, gram_count
+from deniable.discovery.neighbours import Neighbours
 from deniable.discovery.pairs import pair_threshold
 from deniable.errors import InputError
 from deniable.protocols import NGrams
+from deniable.protocols.alphabet import OTHER, PAD, Alphabet
 from deniable.results import Discovery, Result
 from deniable.simulation import Population, simulate
 from deniable.survey import Survey
@@ -81,6 +83,43 @@ def test_every_shape_of_ngrams(settings: str, reading: str) -> None:
     assert np.all(np.abs(found.estimate - truth) < 4.5 * found.standard_error)
     assert found.candidates >= 3
     assert np.all(found.p_value <= found.level)
+
+
+@pytest.mark.parametrize("reading", ["paper", "fused"])
+@pytest.mark.parametrize("gram", [1, 2])
+def test_any_unicode_as_bytes(gram: int, reading: str) -> None:
+    """UTF-8 of one to four bytes a character, and a trailing space, which is no padding."""
+    words = {"naïve": 0.4, "日本": 0.3, "🦦a": 0.2, "a ": 0.1}
+    survey = survey_of(f'max_length = 6\nalphabet = "bytes"\ngram = {gram}')
+    found = discover(survey, reports_of(survey, words, 40_000), "s", reading=reading)
+    assert set(found.strings) == set(words)
+
+
+@pytest.mark.parametrize(
+    ("delta", "expected"),
+    [(0.02, {"rabbit", "hermes", "cat"}), (0.2, {"rabbit", "hermes"}), (0.45, {"rabbit"})],
+)
+def test_pairs_below_delta_are_no_edges(delta: float, expected: set[str]) -> None:
+    """cat, hermes and rabbit have .1, .4 and .5 of the clients, and no gram in common."""
+    survey = survey_of('max_length = 6\nalphabet = "a-z"\ngram = 2')
+    reports = reports_of(survey, {"rabbit": 0.5, "hermes": 0.4, "cat": 0.1}, 30_000)
+    found = discover(survey, reports, "s", reading="paper", delta=delta)
+    assert set(found.strings) == expected
+
+
+def test_overlapping_grams_agree_where_they_overlap() -> None:
+    """Whatever delta, no candidate is made of grams that contradict each other.
+
+    Of "abab" and "baba" every position has two grams, so 2^3 combinations, but only two strings.
+    """
+    survey = survey_of('max_length = 4\nalphabet = "ab"\ngram = 2\noverlap = true')
+    reports = reports_of(survey, {"abab": 0.5, "baba": 0.5}, 20_000)
+    found = discover(survey, reports, "s", reading="paper", delta=-1.0)
+    assert set(found.strings) == {"abab", "baba"} and found.candidates == 2
+    apart = survey_of('max_length = 4\nalphabet = "ab"\ngram = 2')
+    reports = reports_of(apart, {"abab": 0.5, "baba": 0.5}, 20_000)
+    loose = discover(apart, reports, "s", reading="paper", delta=-1.0)
+    assert set(loose.strings) == {"abab", "baba"} and loose.candidates == 4
 
 
 def test_many_more_grams_than_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,9 +258,41 @@ def test_a_wide_beam_is_a_full_search() -> None:
     assert not wide.dropped and search(prior, gain, 20).dropped
 
 
-def test_characters_know_what_follows() -> None:
-    rows = np.array([list(b"abcabcab")] * 9, np.uint8)
-    model = Characters(rows)
-    left, right = np.array([list(b"ab")], np.uint8), np.array([list(b"ca"), list(b"bb")], np.uint8)
-    likely, unlikely = model.follows(left, right)[0]
-    assert likely > 0 > unlikely
+@pytest.mark.parametrize("gram", [1, 2, 3])
+def test_neighbours_by_hand(gram: int) -> None:
+    """Against the models' own probabilities of whole strings: log P(left right) / P(left) P(right).
+
+    "By itself" means without anything before, not at a string's beginning.
+    """
+    alphabet = Alphabet("abc")
+    rows = rows_of(alphabet, ["abcabc", "abcab", "cabcab", "abca", "bcabca", "abc"] * 2, 6)
+    order = min(2, gram)
+    models = {k: CharacterModel(3, k, CharacterModel.uniform(alphabet).log_p[: 5**k]).learnt(rows)
+              for k in range(3)}  # fmt: skip
+
+    def log_p(before: bytes, symbol: int) -> float:
+        model = models[len(before)]
+        row = np.frombuffer(before, np.uint8).reshape(1, -1)
+        return float(model.of(row, len(before))[0, min(symbol, 3)])
+
+    grams = [bytes(g) for g in product([0, 1, 2], repeat=gram)]
+    grams += [g[:-1] + bytes([PAD]) for g in grams[:4]]
+    table = np.array([list(g) for g in grams], np.uint8)
+    got = Neighbours(alphabet, rows, gram).follows(table, table)
+    for i, left in enumerate(grams):
+        for j, right in enumerate(grams):
+            expected = 0.0
+            for t in range(gram) if left[-1] != PAD else ():
+                expected += log_p((left + right[:t])[-order:], right[t])
+                expected -= log_p(right[max(t - order, 0) : t], right[t])
+            assert got[i, j] == pytest.approx(expected, abs=1e-4)
+
+
+def test_strange_characters_are_neither_learnt_nor_judged() -> None:
+    alphabet = Alphabet("abc")
+    rows = rows_of(alphabet, ["abcabc"] * 9 + ["ab?abc"], 6)
+    grams = np.array([[0, 1], [2, 0], [0, OTHER]], np.uint8)
+    gain = Neighbours(alphabet, rows, 2).follows(grams, grams)
+    assert gain[0, 1] > 0 > gain[0, 0]
+    assert not gain[2].any() and not gain[:, 2].any()
+    np.testing.assert_array_equal(gain, Neighbours(alphabet, rows[:9], 2).follows(grams, grams))

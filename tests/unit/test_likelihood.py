@@ -6,7 +6,13 @@ from hypothesis import strategies as st
 from deniable.errors import InputError
 from deniable.inference.channel import Channel
 from deniable.inference.design import Design
-from deniable.inference.likelihood import Likelihood, count_ones, likelihood_rows, with_column
+from deniable.inference.likelihood import (
+    Likelihood,
+    count_ones,
+    likelihood_rows,
+    mixture_log,
+    with_column,
+)
 
 
 def unpack(bits, k):
@@ -55,6 +61,25 @@ def test_dense_rows_are_the_product_of_bits(seed, k, m):
     assert np.allclose(result.log_scale, expected.max(axis=1), atol=1e-9)
     rows = np.exp(expected - expected.max(axis=1, keepdims=True))
     assert np.allclose(result.rows, rows, rtol=1e-5, atol=1e-30)
+
+
+def test_an_untold_candidate_is_a_string_with_bits_anywhere():
+    """One hash: the mean over all the bits that it could set, in rows and in mixtures."""
+    rng = np.random.default_rng(5)
+    k = 11
+    everywhere = np.arange(k, dtype=np.int32).reshape(1, k, 1).repeat(2, axis=0)
+    bits, stratum = random_reports(rng, 30, k, 2)
+    design = Design(everywhere, k, 0.2, 0.7)
+    each = np.exp(absolute_log(likelihood_rows(bits, stratum, design)))
+    untold = Design(np.where(np.arange(2)[:, None, None] == 1, -1, everywhere[:, :2]), k, 0.2, 0.7)
+    found = np.exp(absolute_log(likelihood_rows(bits, stratum, untold)))
+    mean = np.repeat(each.mean(axis=1, keepdims=True), 2, axis=1)
+    expected = np.where(stratum[:, None] == 1, mean, each[:, :2])
+    assert np.allclose(found, expected, rtol=1e-5)
+    share = np.array([0.5, 0.2, 0.3])
+    mixed = expected @ share[:2] + 0.3 * each.mean(axis=1)
+    assert np.allclose(np.exp(mixture_log(bits, stratum, untold, share)), mixed, rtol=1e-5)
+    assert np.allclose(Channel.of(untold).theta[1], 0.2 + 0.5 / k)
 
 
 def test_extreme_channels_stay_finite():

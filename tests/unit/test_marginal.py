@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -53,6 +55,49 @@ def test_strata_may_differ_in_parameters_and_size_and_be_empty():
     assert np.allclose(result.estimate, shares, atol=1e-5)
     assert np.isfinite(result.standard_error).all()
     assert result.background[2] == 0 and result.reports == reports.sum()
+
+
+@pytest.mark.parametrize("selection", ["all", "lasso"])
+def test_a_candidate_is_estimated_from_the_strata_that_tell_it(selection):
+    """Six of 12 are told in the first half only; elsewhere they are part of the background."""
+    rng = np.random.default_rng(12)
+    positions = random_positions(12, rng, strata=16, k=64)
+    positions[8:, :6] = -1
+    shares = 0.5 * zipf(12)
+    slot = np.repeat([0, 1], 8)
+    counts, design = noiseless(shares, positions, 64, 0.2, 0.6, 10**9, level=0.02)
+    result = estimate_marginal(counts, replace(design, slot=slot), selection=selection)
+    assert np.allclose(result.estimate, shares, atol=1e-6)
+    counts = BitCounts(np.rint(counts.ones / 10**6).astype(np.int64), counts.total // 10**6)
+    result = estimate_marginal(counts, design)
+    half = estimate_marginal(
+        BitCounts(counts.ones[:8], counts.total[:8]),
+        Design(positions[:8, :6], 64, 0.2, 0.6),
+    )
+    assert result.standard_error[:6] == pytest.approx(half.standard_error, rel=0.05)
+    nowhere = positions.copy()
+    nowhere[:, 0] = -1
+    found = estimate_marginal(counts, Design(nowhere, 64, 0.2, 0.6))
+    assert not found.identified[0] and np.isnan(found.estimate[0]) and found.identified[1:].all()
+
+
+def test_slots_scatter_each_by_their_own_measure():
+    """One slot's bits scatter by .05; the other's candidates keep the standard errors of noise."""
+    rng = np.random.default_rng(13)
+    positions = random_positions(10, rng, strata=16, k=64)
+    positions[:8, :5], positions[8:, 5:] = -1, -1
+    counts, design = noiseless(np.full(10, 0.05), positions, 64, 0.2, 0.6, 10_000)
+    noise = rng.normal(0, 0.05 * 0.4 * 10_000, (8, 64))
+    ones = counts.ones.copy()
+    ones[:8] = np.clip(ones[:8] + noise, 0, 10_000).astype(np.int64)
+    scattered = BitCounts(ones, counts.total)
+    apart = estimate_marginal(scattered, replace(design, slot=np.repeat([0, 1], 8)))
+    together = estimate_marginal(scattered, design)
+    clean = estimate_marginal(counts, design)
+    assert apart.standard_error[:5] == pytest.approx(clean.standard_error[:5], rel=0.02)
+    assert (apart.standard_error[5:] > 2 * clean.standard_error[5:]).all()
+    assert (together.standard_error[:5] > 1.5 * clean.standard_error[:5]).all()
+    assert apart.overdispersion == pytest.approx(0.05, rel=0.2)
 
 
 def test_an_empty_stratum_changes_nothing():
@@ -252,6 +297,8 @@ def test_candidate_order_does_not_matter():
         (dict(p_star=[0.1, 0.2, 0.3]), "one per stratum"),
         (dict(positions=np.zeros((2, 3, 0), np.int32)), "at least one hash"),
         (dict(positions=np.zeros((2, 3))), "integers of shape"),
+        (dict(positions=np.full((2, 3, 2), [0, -1])), "all its positions in a stratum, or none"),
+        (dict(slot=np.zeros(3, np.int64)), "a slot for each of 2 strata"),
     ],
 )
 def test_illegal_designs_cannot_exist(change, message):

@@ -198,6 +198,9 @@ def test_a_small_crowd_gives_its_words_and_no_others(mechanism: str) -> None:
     assert set(d.strings) == {*WORDS[:-1], "decafac"}  # cut at seven symbols
     assert list(d.estimate) == sorted(d.estimate, reverse=True)
     assert abs(d.mass_unexplained.estimate) < 0.1
+    # Four standard errors: false alarm below 1e-4.
+    assert abs(d.mass_at_end.estimate - 0.05) < 4 * d.mass_at_end.standard_error < 0.05
+    assert d.mass_at_end.low < 0.05 < d.mass_at_end.high < 0.15
     only = discover_prefixes(
         reports(s, WORDS, SHARES, 60_000, 6), s.questions[0], accept=lambda w: w.startswith("a")
     )
@@ -209,10 +212,11 @@ def test_noise_gives_nothing() -> None:
     s = survey()
     found = [
         discover_prefixes(Given(simulate(s, [None] * 5_000, rng=np.random.default_rng(i))),
-                          s.questions[0]).strings
+                          s.questions[0])
         for i in range(4)
     ]  # fmt: skip
-    assert found == [()] * 4
+    assert [d.strings for d in found] == [()] * 4
+    assert all((d.mass_at_end.low, d.mass_at_end.high) == (0, 1) for d in found), "nobody can tell"
 
 
 def test_mistakes_are_named() -> None:

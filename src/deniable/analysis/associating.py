@@ -7,7 +7,7 @@ certified to be within a hundredth of a nat of the best.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from math import prod
@@ -16,15 +16,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.analysis.decoding import candidates_of, count_all, estimate, provenance
-from deniable.analysis.reading import (
-    NO_ANSWER,
-    OTHER,
-    Reading,
-    channel_of,
-    design_of,
-    reading_of,
-)
+from deniable.analysis.candidates import Strings, candidates_of
+from deniable.analysis.decoding import count_all, provenance
+from deniable.analysis.reading import NO_ANSWER, OTHER, OptionReading, Reading, reading_of
 from deniable.analysis.source import Reports, Source
 from deniable.columns import ReportBatch
 from deniable.compute.executor import Executor, default_executor
@@ -36,9 +30,11 @@ from deniable.inference.association import (
 )
 from deniable.inference.collapse import choose_categories, collapse_evidence, how_many_to_fit
 from deniable.inference.covariance import covariance
+from deniable.inference.design import Design
 from deniable.inference.effect import cramers_v
 from deniable.inference.em import Fit
 from deniable.inference.evidence import Evidence, gather
+from deniable.inference.hashed import Hashed
 from deniable.inference.likelihood import Likelihood, likelihood_rows
 from deniable.inference.other import NoOther, likelihood_with_other, mixture_other, product_other
 from deniable.inference.shrink import shrunk
@@ -56,7 +52,7 @@ def associate(
     reports: Reports | Any,
     questions: Sequence[str],
     *,
-    candidates: Mapping[str, Iterable[str]] | None = None,
+    candidates: Mapping[str, Strings] | None = None,
     top: int = 10,
     other: bool | OtherModel = True,
     fitted: int | None = None,
@@ -68,8 +64,8 @@ def associate(
 ) -> Joint:
     """Estimate the joint distribution of two questions or more.
 
-    candidates : for each string question the strings looked for; the `top` most common of those
-        detected at `alpha` become categories
+    candidates : for each string question the strings looked for, or what `discover` found; the
+        `top` most common of those detected at `alpha` become categories
     other : True or "mixture" models everything else by what the marginal saw of it, "product" by
         independent bits as the paper does; False leaves it out, which biases the table
     fitted : fit up to this many detected strings of each question, then add up those beyond `top`
@@ -93,11 +89,8 @@ def associate(
     axes = [
         _axis(q, given.get(q.name), source, top, other, fit_count, alpha, executor) for q in asked
     ]
-    rows = list(executor.map(partial(_rows, axes), source.batches()))
-    shards = [part for part in rows if len(part.strata)]
+    shards = list(executor.map(partial(_rows, axes), source.batches()))
     shape = [len(axis.labels) for axis in axes]
-    if not shards:
-        raise InputError("no report speaks of whole values of all these questions")
     evidence = gather([part.shard for part in shards], shape, executor=executor)
     fit = maximise_evidence(evidence, nats=nats, max_passes=max_passes)
     scale = sum(part.log_scale for part in shards)
@@ -143,7 +136,7 @@ def associate_likelihoods(
 
 
 def _fit_count(questions: Sequence[Question], top: int) -> int:
-    options = [len(candidates_of(q, None)) + 1 for q in questions if q.kind != "string"]
+    options = [len(candidates_of(q, None).names) + 1 for q in questions if q.kind != "string"]
     return how_many_to_fit(top, len(questions) - len(options), prod(options))
 
 
@@ -158,13 +151,13 @@ class _Axis:
     labels: tuple[str, ...]
     shown: tuple[str, ...]
     groups: NDArray[np.intp]
-    likelihood: Callable[[NDArray[np.uint8], NDArray[np.uint16]], Likelihood]
+    likelihood: Callable[[NDArray[np.uint8], NDArray[np.integer[Any]]], Likelihood]
     other: str
 
 
 def _axis(
     question: Question,
-    candidates: Iterable[str] | None,
+    candidates: Strings | None,
     source: Source,
     top: int,
     other: bool | OtherModel,
@@ -172,17 +165,17 @@ def _axis(
     alpha: float,
     executor: Executor,
 ) -> _Axis:
-    names = candidates_of(question, candidates)
-    reading = reading_of(question, names)
-    if question.kind == "boolean":
+    reading = reading_of(question, candidates_of(question, candidates))
+    if isinstance(reading, OptionReading) and question.kind == "boolean":
         return _whole(reading, no_answer=False)
     counts = count_all(source, reading, executor)
-    marginal = estimate(reading, counts, names, alpha=alpha, correction="bonferroni")
-    if question.kind == "choice":
+    marginal = reading.marginal(counts, alpha=alpha, correction="bonferroni")
+    if isinstance(reading, OptionReading):
         total = float(marginal.estimate.sum())
         error = float(np.sqrt((marginal.standard_error**2).sum()))
         return _whole(reading, no_answer=bool(other) and 1 - total > 3 * error)
-    design = design_of(reading, names)
+    design, names = reading.source, reading.candidates.names
+    assert isinstance(design, Design | Hashed)
     chosen = choose_categories(marginal, top, cap=max(fitted, top))
     if chosen.fitted.size == 0:
         raise InputError(
@@ -197,6 +190,11 @@ def _axis(
         shown = labels[: chosen.shown] + ((OTHER,) if len(labels) > chosen.shown else ())
         return _Axis(reading, labels, shown, groups, rows, "")
     if other == "product":
+        if not isinstance(known, Design):
+            raise InputError(
+                f'question {question.name!r} is reported by local hashing: other="product", the '
+                'paper\'s model of bits, does not apply; leave it at "mixture"'
+            )
         model: Any = product_other(counts, known, marginal.estimate[chosen.fitted])
     else:
         model = mixture_other(marginal, design, chosen.fitted)
@@ -213,27 +211,25 @@ def _axis(
     return _Axis(reading, fit_labels, shown, groups, rows, meaning)
 
 
-def _whole(reading: Reading, *, no_answer: bool) -> _Axis:
+def _whole(reading: OptionReading, *, no_answer: bool) -> _Axis:
     """All the options of a question that has them."""
-    channel = channel_of(reading.mechanism, no_answer=no_answer)
+    channel = reading.channel(no_answer=no_answer)
     labels = channel.labels or ()
     meaning = "clients that gave none of the options" if NO_ANSWER in labels else ""
-    rows = partial(_channel_rows, channel)
+    rows = partial(_known_rows, channel)
     return _Axis(reading, labels, labels, np.arange(len(labels)), rows, meaning)
 
 
-def _known_rows(known: Any, bits: NDArray[np.uint8], stratum: NDArray[np.uint16]) -> Likelihood:
+def _known_rows(
+    known: Any, bits: NDArray[np.uint8], stratum: NDArray[np.integer[Any]]
+) -> Likelihood:
     return likelihood_rows(bits, stratum, known)
 
 
 def _other_rows(
-    known: Any, model: Any, bits: NDArray[np.uint8], stratum: NDArray[np.uint16]
+    known: Any, model: Any, bits: NDArray[np.uint8], stratum: NDArray[np.integer[Any]]
 ) -> Likelihood:
     return likelihood_with_other(bits, stratum, known, model)
-
-
-def _channel_rows(channel: Any, bits: NDArray[np.uint8], stratum: NDArray[np.uint16]) -> Likelihood:
-    return likelihood_rows(bits, np.zeros(len(stratum), np.uint16), channel)
 
 
 # --- reports to rows to a table ------------------------------------------------------------------
@@ -247,11 +243,7 @@ class _Rows:
 
 
 def _rows(axes: Sequence[_Axis], batch: ReportBatch) -> _Rows:
-    """Likelihood rows of the reports that all questions can read."""
-    for axis in axes:
-        mask = axis.reading.mask(batch)
-        if mask is not None:
-            batch = batch.select(mask)
+    """Likelihood rows; flat in a question of which a report says nothing."""
     found = [axis.likelihood(*axis.reading.read(batch)) for axis in axes]
     scale = float(sum(f.log_scale.sum() for f in found))
     return _Rows(tuple(f.rows for f in found), scale, batch.cohort)

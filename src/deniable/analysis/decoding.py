@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any
 
-from deniable.analysis.reading import Reading, design_of, reading_of
+from deniable.analysis.candidates import Strings, candidates_of
+from deniable.analysis.reading import Reading, reading_of
 from deniable.analysis.source import Reports, Source
 from deniable.compute.executor import Executor, default_executor
 from deniable.errors import InputError
-from deniable.inference.closed_form import estimate_basic
-from deniable.inference.counts import BitCounts
-from deniable.inference.marginal import estimate_marginal
 from deniable.inference.multiplicity import Correction
-from deniable.mechanisms import Choice, Mechanism
+from deniable.mechanisms import Mechanism
 from deniable.mechanisms.noise import ONE
 from deniable.results import Marginal, Provenance
 from deniable.survey import Question, Survey
@@ -27,7 +25,7 @@ def decode(
     survey: Survey,
     reports: Reports | Any,
     question: str,
-    candidates: Iterable[str] | None = None,
+    candidates: Strings | None = None,
     *,
     alpha: float = 0.05,
     correction: Correction = "bonferroni",
@@ -36,24 +34,21 @@ def decode(
 ) -> Marginal:
     """Estimate how common each candidate is, with intervals, and which are there at all.
 
-    reports : a batch, a file, an Arrow table, or any number of these
-    candidates : the strings looked for; a choice or boolean has its own. Given twice, they count
-        once. Strings that nobody listed are allowed for.
+    reports : a batch, a file, an Arrow table, a store, or any number of these
+    candidates : the strings looked for, or what `discover` found; a choice or boolean has its own.
+        Given twice, they count once. Strings that nobody listed are allowed for.
     alpha, correction : false detections are controlled at alpha over all candidates
         ("bonferroni"), as a share of the detected ("fdr"), or for each by itself (None)
     reports_per_client : reports of one client share its permanent noise, and say less together
         than those of as many clients: above 1, standard errors and tests allow for it
     """
     asked = survey.question(question)
-    names = candidates_of(asked, candidates)
-    reading = reading_of(asked, names)
+    reading = reading_of(asked, candidates_of(asked, candidates))
     source = Source(reports, survey)
     counts = count_all(source, reading, executor or default_executor())
-    effective = counts
-    if reports_per_client != 1.0:
-        effect = repetition_effect(reading.mechanism, reports_per_client)
-        effective = counts.as_if_from(counts.reports / effect)
-    found = estimate(reading, effective, names, alpha=alpha, correction=correction)
+    effect = repetition_effect(reading.mechanism, reports_per_client)
+    effective = counts if effect == 1 else counts.as_if_from(counts.reports / effect)
+    found = reading.marginal(effective, alpha=alpha, correction=correction)
     return replace(
         found,
         question=question,
@@ -77,45 +72,13 @@ def repetition_effect(mechanism: Mechanism, reports_per_client: float) -> float:
     return 1 + (reports_per_client - 1) * correlation
 
 
-def candidates_of(question: Question, candidates: Iterable[str] | None) -> tuple[str, ...]:
-    """The candidates, each once; a question that has options needs none."""
-    if question.kind != "string":
-        if candidates is not None:
-            raise InputError(f"question {question.name!r} is a {question.kind}: it has its options")
-        mechanism = question.protocol.mechanisms[0]
-        return mechanism.options if isinstance(mechanism, Choice) else ("yes",)
-    if candidates is None:
-        raise InputError(f"question {question.name!r} is a string: give candidates, or discover")
-    if isinstance(candidates, str):
-        raise InputError(f"expected a list of candidates, got the one text {candidates!r}")
-    names = tuple(dict.fromkeys(candidates))
-    if wrong := [c for c in names if not isinstance(c, str)]:
-        raise InputError(f"expected candidates that are texts, got {wrong[0]!r}")
-    return names
-
-
-def count_all(source: Source, reading: Reading, executor: Executor) -> BitCounts:
-    """Bit counts of all the reports that are read."""
-    return reduce(add, executor.map(reading.count, source.batches()))
-
-
-def estimate(
-    reading: Reading,
-    counts: BitCounts,
-    names: Sequence[str],
-    *,
-    alpha: float,
-    correction: Correction,
-) -> Marginal:
-    """The marginal from counts alone."""
-    if reading.question.kind == "string":
-        design = design_of(reading, names)
-        return estimate_marginal(counts, design, alpha=alpha, correction=correction)
-    noise = reading.mechanism.noise
-    return estimate_basic(
-        counts, float(noise.p_star), float(noise.q_star),
-        alpha=alpha, correction=correction, labels=tuple(names),
-    )  # fmt: skip
+def count_all(source: Source, reading: Reading, executor: Executor) -> Any:
+    """What the marginal needs, of all the reports that are read."""
+    counted = executor.map(reading.count, source.batches())
+    first = next(iter_ := iter(counted), None)
+    if first is None:
+        raise InputError("expected reports, got none")
+    return reduce(add, iter_, first)
 
 
 def provenance(source: Source, questions: Sequence[Question], reports: int) -> Provenance:

@@ -52,6 +52,7 @@ def describe(survey: Any) -> dict[str, Any]:
             "detectable": {str(n): planning.detectable(q, n) for n in CLIENTS},
             "discoverable": {str(n): planning.discoverable(q, n) for n in CLIENTS}
             if q.protocol.name in ("ngrams", "prefixes") else None,
+            "levels": levels_in_words(q.protocol),
         }
         for q in survey.questions
     ]  # fmt: skip
@@ -74,6 +75,24 @@ def in_words(epsilon: float | None, what: str) -> str:
         f"{what}: ε = {epsilon:.4g}. Whoever sees it can become at most {_odds(epsilon)[1:]} times "
         "surer of any guess about the answer"
     )
+
+
+def levels_in_words(protocol: Any) -> str | None:
+    """Which prefixes clients report, and why; None for other protocols."""
+    from deniable.protocols.alphabet import count_strings
+    from deniable.survey.defaults import MOST_WHOLE
+
+    if protocol.name != "prefixes":
+        return None
+    strings = count_strings(len(protocol.alphabet.content), protocol.max_length)
+    number = f"{strings:,}" if strings < 10**12 else f"10^{math.log10(strings):.0f}"
+    lengths = [level.length for level in protocol.levels]
+    if len(lengths) == 1:
+        return f"whole strings only, since each of the {number} that can be held is looked at"
+    what = f"prefixes of {lengths[0]} to {lengths[-1]} symbols, at {len(lengths)} levels"
+    if strings > MOST_WHOLE:
+        return f"{what}, since {number} strings are too many to look at each"
+    return f"{what}; each of {number} strings could be looked at: leave levels out"
 
 
 def _odds(epsilon: float) -> str:
@@ -111,14 +130,17 @@ def _show(found: dict[str, Any]) -> None:
         f"Sent in the clear, the cohort and drawn positions make {found['groups']:,} groups; "
         f"of a million clients the smallest has about {1e6 * found['smallest_group']:,.0f}.\n"
     )
+    for q in found["questions"]:
+        if q["levels"]:
+            console.print(f"Clients report of {q['name']}: {q['levels']}.\n")
     _show_thresholds(
         console, found, "detectable",
         "Smallest detectable frequency, value on the analyst's list (1,000 for strings)",
     )  # fmt: skip
     _show_thresholds(
         console, found, "discoverable",
-        "Smallest frequency of a string that nobody listed but discovery finds (half as long as "
-        "may be, nothing known about it)",
+        "Smallest frequency of a string that nobody listed but discovery finds (by prefixes, "
+        "half as long as may be)",
     )  # fmt: skip
     if "published" in found:
         console.print(f"published: {found['published']}", markup=False)

@@ -6,8 +6,9 @@ cluster that can map can stand in.
 """
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
 from typing import Protocol, TypeVar
@@ -18,6 +19,10 @@ from deniable.errors import InputError
 
 Shard = TypeVar("Shard")
 Result = TypeVar("Result")
+
+
+AHEAD = 4
+"""Shards of each worker that wait for their turn."""
 
 
 class Executor(Protocol):
@@ -49,9 +54,23 @@ class Threads:
     def map(
         self, function: Callable[[Shard], Result], shards: Iterable[Shard], /
     ) -> Iterator[Result]:
-        """Yield function(shard) for every shard, in order."""
-        with one_blas_thread():
-            yield from self._pool.map(function, shards)
+        """Yield function(shard) for every shard, in order.
+
+        Shards are taken from a stream only a little ahead of the results, so that files larger
+        than memory pass through.
+        """
+        waiting: deque[Future[Result]] = deque()
+        try:
+            with one_blas_thread():
+                for shard in shards:
+                    waiting.append(self._pool.submit(function, shard))
+                    if len(waiting) > AHEAD * self.workers:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
 
 
 @cache

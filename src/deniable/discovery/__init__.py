@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +9,7 @@ from deniable.analysis.decoding import provenance
 from deniable.analysis.source import Reports, Source
 from deniable.compute.executor import Executor, default_executor
 from deniable.discovery.candidates import Accept, predicate
+from deniable.discovery.lexicon import Words
 from deniable.errors import InputError
 from deniable.protocols import NGrams, Prefixes
 from deniable.results import Discovery
@@ -27,20 +27,20 @@ def discover(
     alpha: float = 0.05,
     reading: str | None = None,
     delta: float | None = None,
-    examples: Sequence[str] = (),
+    words: Words = (),
     executor: Executor | None = None,
 ) -> Discovery:
     """Find the strings that clients reported, without a list of candidates.
 
-    reports : a batch, a file, an Arrow table, or any number of these
+    reports : a batch, a file, an Arrow table, a store, or any number of these
     accept : a regular expression for the whole string, or a function of it: candidates that it
         refuses are neither tested nor counted
     alpha : the chance of reporting any string that is not there
     reading : of an `ngrams` question: "fused", the default, searches with all pairs of grams and
         peels off what it finds; "paper" is the paper's procedure
     delta : the pair threshold of the paper's reading, if not its own
-    examples : of a `prefixes` question: strings like those expected, a word list for instance, from
-        which the search learns what strings look like; they need not be there
+    words : of a `prefixes` question: words that strings may be made of, or whole strings, perhaps
+        with weights (a mapping); they steer the search and need not be there
     """
     if not 0 < alpha < 1:
         raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha}")
@@ -57,10 +57,18 @@ def discover(
         if reading is not None or delta is not None:
             raise InputError("reading and delta belong to n-grams; this question asks for prefixes")
         from deniable.discovery.prefixes import discover_prefixes
+        from deniable.discovery.whole_domain import discover_whole
 
         asked = survey.question(question)
-        found = discover_prefixes(
-            source, asked, accept=predicate(accept), alpha=alpha, examples=examples
+        # A single level is the whole string: there are no prefixes to follow.
+        discover_question = discover_whole if len(protocol.levels) == 1 else discover_prefixes
+        found = discover_question(
+            source,
+            asked,
+            accept=predicate(accept),
+            alpha=alpha,
+            words=words,
+            executor=executor,
         )
         return replace(
             found, question=question, provenance=provenance(source, (asked,), found.reports)

@@ -1,8 +1,7 @@
 """How likely a next character is: learnt from strings that were found, for finding others.
 
 Orders are interpolated, from the lowest up: P_k(c | the last k) = (n(c) + a·P_{k−1}(c))/(n + a),
-a = 2 + the number of different characters seen there, as in Witten and Bell (1991). An analyst's
-own examples, if there are any, take the place of the uniform distribution at the bottom.
+a = 2 + the number of different characters seen there, as in Witten and Bell (1991).
 
 On the URL population the order-2 model learnt from the 65 heaviest strings takes 27 nats for one of
 the next, against 43 for characters alone.
@@ -59,7 +58,7 @@ class CharacterModel:
 
     def of(self, rows: Rows, length: int) -> NDArray[np.float32]:
         """float32[n, A+1]: log-probabilities of the symbol that follows the first `length`."""
-        return np.asarray(self.log_p[self._contexts(rows, length)])
+        return np.asarray(self.log_p[self.contexts(rows, length)])
 
     def code(self, rows: Rows) -> NDArray[np.float64]:
         """float64[n]: nats that each whole string takes."""
@@ -73,10 +72,11 @@ class CharacterModel:
         each = _symbols_each(rows)
         numbered = self._numbered(rows)
         inside = np.arange(rows.shape[1]) < each[:, np.newaxis]
-        contexts = [self._contexts(rows, j) for j in range(rows.shape[1])]
+        contexts = [self.contexts(rows, j) for j in range(rows.shape[1])]
         return numbered[inside], np.stack(contexts, axis=1)[inside]
 
-    def _contexts(self, rows: Rows, length: int) -> NDArray[np.int64]:
+    def contexts(self, rows: Rows, length: int) -> NDArray[np.int64]:
+        """int64[n]: the row of `log_p` for the symbol that follows the first `length`."""
         out = np.zeros(len(rows), np.int64)
         for j in range(length - self.order, length):
             symbol = self.symbols + 1 if j < 0 else self._numbered(rows[:, j])

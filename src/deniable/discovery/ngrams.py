@@ -90,6 +90,7 @@ def _account(evidence: Evidence, found: Found, alpha: float, reading: str) -> Di
     asked = evidence.source.survey.question(evidence.question)
     return Discovery(
         strings=tuple(text(found.rows[i].tobytes()) for i in order),
+        symbols=found.rows[order],
         estimate=fitted.estimate[order],
         standard_error=fitted.standard_error[order],
         low=fitted.low[order],

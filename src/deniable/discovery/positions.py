@@ -137,11 +137,11 @@ def _screen(protocol: NGrams, counts: BitCounts, design_of: object) -> Rows:
             fit = fit_columns(table, design.indicator(np.zeros(0, np.intp)))
             inverse = np.where(table.live, 1.0 / np.maximum(table.total, 1.0), 0.0)
             mass = np.where(table.live, 1.0 / np.maximum(fit.weight.sum(axis=1), 1e-300), 0.0)
-        sums = np.zeros((6, len(block)))
+        sums = np.zeros((7, len(block)))
         gather_sums(
             design.positions, fit.weight, fit.residual, np.full_like(fit.residual, np.inf),
             np.zeros_like(fit.residual), np.zeros(len(block)), mass, np.zeros_like(mass), inverse,
-            sums,
+            np.zeros_like(mass), sums,
         )  # fmt: skip
         kept.append(block)
         scores.append(sums[1] / np.sqrt(np.maximum(sums[0], 1e-300)))

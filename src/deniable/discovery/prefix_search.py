@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.discovery.character_model import CharacterModel
 from deniable.discovery.evidence import Evidence
+from deniable.discovery.lexicon import StringModel
 from deniable.discovery.tables import Rows, Tables
 from deniable.protocols.alphabet import PAD
 
@@ -22,9 +22,11 @@ EXPECTED = 100.0
 """Strings that one expects before looking; the odds move by its logarithm."""
 STAYS = 0.92
 MASSES = 15
-MOST_CHILDREN = 5_000_000
-EARLY_WIDTHS = (6, 4, 2, 1)
+MOST_CHILDREN = 3_000_000
+"""Prefixes scored at a level, the likeliest by the character model."""
+EARLY_WIDTHS = (20, 16, 10, 6, 4, 2, 1)
 """How much wider the beam is at the first levels, where one unlucky level can lose a string."""
+SLACK = np.float32(1e-3)
 MOST_FINISHED = 20_000
 """Finished strings kept at each level."""
 
@@ -61,7 +63,7 @@ def searched(tables: Tables) -> list[int]:
     return [i for i in range(tables.levels) if i == 0 or lengths[i] != lengths[i - 1]]
 
 
-def search(evidence: Evidence, model: CharacterModel, width: int) -> tuple[Prefixes, int]:
+def search(evidence: Evidence, model: StringModel, width: int) -> tuple[Prefixes, int]:
     """The likeliest finished strings, and how many prefixes were looked at."""
     tables = evidence.tables
     masses = grid(tables)
@@ -73,25 +75,37 @@ def search(evidence: Evidence, model: CharacterModel, width: int) -> tuple[Prefi
         looked += len(children)
         sums = evidence.sums(level, children)
         before = _may_fall(alive.weight)
-        ratio = evidence.log_ratios(level, sums, before, parent, masses)
-        odds = _log_probability(alive.odds, level)[parent] + log_p + ratio
+        prior = _log_probability(alive.odds, level)[parent] + log_p
         precision = evidence.precision[level]
+        most = np.maximum(sums, 0) ** 2 / np.float32(2 * max(precision, 1e-30))
+        bound = (prior + most + SLACK).astype(np.float32, copy=False)
 
-        def chosen(
-            best: NDArray[np.int64],
+        def likeliest(
+            among: NDArray[np.int64], count: int,
             rows: Rows = children, level: int = level, precision: float = precision,
-            odds: NDArray[np.float32] = odds, sums: NDArray[np.float32] = sums,
+            prior: NDArray[np.float32] = prior, sums: NDArray[np.float32] = sums,
             parent: NDArray[np.int64] = parent, before: NDArray[np.float32] = before,
+            bound: NDArray[np.float32] = bound,
         ) -> Prefixes:  # fmt: skip
+            def odds_of(some: NDArray[np.int64]) -> NDArray[np.float32]:
+                ratio = evidence.log_ratios(level, sums[some], before, parent[some], masses)
+                return np.asarray(prior[some] + ratio)
+
+            if len(among) > count:
+                pool = odds_of(_best(among, bound, 2 * count))
+                among = among[bound[among] >= -np.partition(-pool, count - 1)[count - 1]]
+            odds = odds_of(among)
+            kept = _best(np.arange(len(among)), odds, count)
+            best = among[kept]
             weight = _posterior(before[parent[best]], sums[best], precision, masses)
-            return Prefixes(rows[best], odds[best], weight, np.full(len(best), level))
+            return Prefixes(rows[best], odds[kept], weight, np.full(len(best), level))
 
         ended = children[:, goal - 1] == PAD
         if goal == children.shape[1]:
             ended[:] = True
-        finished.append(chosen(_best(np.flatnonzero(ended), odds, MOST_FINISHED)))
+        finished.append(likeliest(np.flatnonzero(ended), MOST_FINISHED))
         wide = width * EARLY_WIDTHS[min(step, len(EARLY_WIDTHS) - 1)]
-        alive = chosen(_best(np.flatnonzero(~ended), odds, wide))
+        alive = likeliest(np.flatnonzero(~ended), wide)
         length = goal
     return joined(finished), looked
 
@@ -113,22 +127,24 @@ def _root(tables: Tables, masses: int) -> Prefixes:
 
 
 def _extended(
-    alive: Prefixes, model: CharacterModel, length: int, goal: int
+    alive: Prefixes, model: StringModel, length: int, goal: int
 ) -> tuple[Rows, NDArray[np.float32], NDArray[np.int64]]:
     """Every way to go on to `goal` symbols: rows, log-probability, index into `alive`."""
     rows, parent = alive.rows, np.arange(len(alive))
     log_p, ended = np.zeros(len(alive), np.float32), np.zeros(len(alive), bool)
     symbols = np.append(np.arange(model.symbols), PAD).astype(np.uint8)
     for at in range(length, goal):
-        room = MOST_CHILDREN // len(symbols)
-        open_ = _best(np.flatnonzero(~ended), alive.odds[parent] + log_p, room)
-        children = np.repeat(rows[open_], len(symbols), axis=0)
-        children[:, at] = np.tile(symbols, len(open_))
-        more = (log_p[open_, np.newaxis] + model.of(rows[open_], at)).ravel()
+        open_ = np.flatnonzero(~ended)
+        more = log_p[open_, np.newaxis] + model.of(rows[open_], at)
+        prior = (more + np.minimum(alive.odds, 0)[parent[open_], np.newaxis]).ravel()
+        best = _best(np.arange(more.size), prior, MOST_CHILDREN)
+        from_, symbol = open_[best // len(symbols)], symbols[best % len(symbols)]
+        children = rows[from_]
+        children[:, at] = symbol
         rows = np.concatenate([rows[ended], children])
-        log_p = np.concatenate([log_p[ended], more])
-        parent = np.concatenate([parent[ended], np.repeat(parent[open_], len(symbols))])
-        ended = np.concatenate([ended[ended], children[:, at] == PAD])
+        log_p = np.concatenate([log_p[ended], more.ravel()[best]])
+        parent = np.concatenate([parent[ended], parent[from_]])
+        ended = np.concatenate([ended[ended], symbol == PAD])
     return rows, log_p, parent
 
 

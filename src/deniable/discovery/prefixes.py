@@ -18,17 +18,20 @@ All reports count: those that do not test a string set the odds from which its a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.discovery.character_model import CharacterModel, rows_of
+from deniable.compute.executor import Executor
+from deniable.discovery.character_model import CharacterModel
 from deniable.discovery.evidence import Evidence
+from deniable.discovery.lexicon import Lexicon, StringModel, Words
 from deniable.discovery.prefix_search import Prefixes, grid, search, searched, with_later
-from deniable.discovery.refit import refit
-from deniable.discovery.tables import Batches, Rows, Tables, tables_of
+from deniable.discovery.refit import Z95, mass_at_end, refit
+from deniable.discovery.tables import Rows, Tables, tables_of
+from deniable.discovery.tally import Batches
 from deniable.discovery.testing import HashTest, allowances
 from deniable.errors import InputError
 from deniable.protocols.alphabet import PAD
@@ -36,7 +39,7 @@ from deniable.results import Discovery, Measured, Stage
 from deniable.survey import Question
 
 LEARNING_SHARE = 0.25
-LEARNING_WIDTHS = (3_000, 10_000, 10_000, 20_000, 20_000, 20_000)
+LEARNING_WIDTHS = (1_000, 3_000, 3_000, 5_000)
 WIDTH = 20_000
 LIKELY = 2.0
 """Log-odds at which a string is taken while learning."""
@@ -48,7 +51,7 @@ SURE = 7.0
 CONFIRMING_SHARE = 0.1
 """Of α, for those tests."""
 MOST_CANDIDATES = 60_000
-Z95 = 1.959964
+
 
 Accept = Callable[[str], bool]
 
@@ -59,24 +62,24 @@ def discover_prefixes(
     *,
     accept: Accept | None = None,
     alpha: float = 0.05,
-    examples: Sequence[str] = (),
+    words: Words = (),
+    executor: Executor | None = None,
 ) -> Discovery:
     """The strings of a question asked by prefixes, with at most α of runs naming a false one.
 
     source : anything with `batches()`, such as `analysis.source.Source`
-    accept : keeps only strings for which it is true; examples : strings like those expected, which
-    the character model starts from
+    accept : keeps only strings for which it is true; words : of which strings may be made
     """
     if not 0 < alpha < 1:
         raise InputError(f"expected alpha between 0 and 1, got {alpha}")
     started = time.perf_counter()
-    tables = tables_of(source, question)
+    tables = tables_of(source, question, executor)
     if tables.families < 2:
         raise InputError(
             "expected at least 2 families of hash functions (cohorts, of a Bloom filter), to "
             f"choose with some and test with others; got {tables.families}"
         )
-    return discover_in(tables, accept=accept, alpha=alpha, examples=examples, started=started)
+    return discover_in(tables, accept=accept, alpha=alpha, words=words, started=started)
 
 
 def discover_in(
@@ -84,16 +87,16 @@ def discover_in(
     *,
     accept: Accept | None = None,
     alpha: float = 0.05,
-    examples: Sequence[str] = (),
+    words: Words = (),
     started: float | None = None,
 ) -> Discovery:
     """`discover_prefixes` from tables."""
     run = _Run(tables, accept, time.perf_counter() if started is None else started)
     run.stage("tables", int(tables.count.sum()), 0)
     alphabet, length = tables.protocol.alphabet, tables.protocol.max_length
-    model = CharacterModel.uniform(alphabet)
-    if examples:
-        model = model.learnt(rows_of(alphabet, examples, length))
+    model: StringModel = CharacterModel.uniform(alphabet)
+    if words:
+        model = Lexicon.of_words(alphabet, words, length)
     known, model = _learn(run, model)
     known, sure = _confirm(run, known, CONFIRMING_SHARE * alpha)
     others = _test(run, known, model, (1 - CONFIRMING_SHARE) * alpha)
@@ -134,7 +137,7 @@ class _Run:
             return np.ones(len(rows), bool)
         return np.array([self.accept(self.text(row)) for row in rows], bool)
 
-    def finished(self, evidence: Evidence, model: CharacterModel, width: int) -> Prefixes:
+    def finished(self, evidence: Evidence, model: StringModel, width: int) -> Prefixes:
         """The likeliest finished strings of one search."""
         found, looked = search(evidence, model, width)
         self.looked += looked
@@ -159,7 +162,7 @@ class _Known:
         return _Known(self.rows[chosen], self.mass[chosen], self.odds[chosen], self.tested[chosen])
 
 
-def _learn(run: _Run, start: CharacterModel) -> tuple[_Known, CharacterModel]:
+def _learn(run: _Run, start: StringModel) -> tuple[_Known, StringModel]:
     tables, model = run.tables, start
     none = np.empty((0, tables.protocol.max_length), np.uint8)
     known = _Known(none, np.zeros(0), np.zeros(0), np.zeros(0, bool))
@@ -252,7 +255,7 @@ def _p_values(
     return p
 
 
-def _test(run: _Run, known: _Known, model: CharacterModel, alpha: float) -> _Tested:
+def _test(run: _Run, known: _Known, model: StringModel, alpha: float) -> _Tested:
     """Search for what is left, and test it and the known strings that were not tested yet."""
     residual = run.tables.without(known.rows, known.mass)
     found = run.finished(run.evidence(residual, all_families=True), model, WIDTH)
@@ -278,9 +281,7 @@ def _ends(tables: Tables, rows: Rows) -> NDArray[np.int64]:
     return np.asarray(levels[np.minimum(after, len(levels) - 1)])
 
 
-def _report(
-    run: _Run, found: tuple[_Tested, ...], model: CharacterModel, alpha: float
-) -> Discovery:
+def _report(run: _Run, found: tuple[_Tested, ...], model: StringModel, alpha: float) -> Discovery:
     tables = run.tables
     rows = np.concatenate([part.rows for part in found])
     p_value = np.concatenate([part.p_value for part in found])
@@ -294,7 +295,8 @@ def _report(
     whole, spread = float(mass.sum()), float(np.sqrt((error**2).sum()))
     reach = Z95 * spread
     return Discovery(
-        strings=tuple(run.text(row) for row in rows), estimate=mass, standard_error=error,
+        strings=tuple(run.text(row) for row in rows), symbols=rows,
+        estimate=mass, standard_error=error,
         low=np.clip(mass - Z95 * error, 0, 1), high=np.clip(mass + Z95 * error, 0, 1),
         p_value=p_value[order], evidence=mass / np.maximum(error, 1e-300), level=allowed[order],
         evidence_name="estimate in standard errors", candidates=run.looked,
@@ -306,7 +308,8 @@ def _report(
         ),
         mass_found=Measured(whole, spread, whole - reach, whole + reach),
         mass_unexplained=Measured(1 - whole, spread, 1 - whole - reach, 1 - whole + reach),
-        mass_at_end=None, reports=reports, alpha=alpha, reading="prefixes",
+        mass_at_end=mass_at_end(rows, mass, error),
+        reports=reports, alpha=alpha, reading="prefixes",
     )  # fmt: skip
 
 

@@ -7,31 +7,21 @@ for each cell, the reports that agree with it on their own line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.columns import Column, ReportBatch
-from deniable.columns.batch import numbers
-from deniable.errors import InputError
+from deniable.compute.executor import Executor
+from deniable.discovery.tally import Batches, Tally, tally_of
 from deniable.kernels.bloom import bloom_positions, hash_fixed_pairs
-from deniable.kernels.counts import count_ones
 from deniable.mechanisms import Bloom, LocalHash
-from deniable.mechanisms.schemes import DENIABLE_1
 from deniable.protocols import Prefixes
 from deniable.survey import Question
 
 Rows = NDArray[np.uint8]
 """u8[n, M]: strings as symbols, padded to the greatest length."""
-
-
-class Batches(Protocol):
-    """Anything that gives a survey's reports, some at a time."""
-
-    def batches(self) -> Iterator[ReportBatch]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +58,15 @@ class Tables:
 
     def pairs(self, level: int, rows: Rows, threads: int | None = None) -> Any:
         """Seeds (x, y) of the strings' prefixes at this level."""
-        slot = self.protocol.parts[0].slots[level].mechanism
-        assert isinstance(slot, Bloom | LocalHash)
         length = int(self.lengths[level])
         lengths = np.full(len(rows), length, np.int64)
-        return hash_fixed_pairs(slot.header, rows, lengths, threads=threads)
+        return hash_fixed_pairs(self.header(level), rows, lengths, threads=threads)
+
+    def header(self, level: int) -> bytes:
+        """What is hashed before every prefix of this level."""
+        slot = self.protocol.parts[0].slots[level].mechanism
+        assert isinstance(slot, Bloom | LocalHash)
+        return slot.header
 
     def positions(self, level: int, rows: Rows) -> NDArray[np.int32]:
         """int32[C, n]: the cell of each string's prefix in each family."""
@@ -103,72 +97,21 @@ class Tables:
         return residual
 
 
-def tables_of(source: Batches, question: Question) -> Tables:
-    """Read every report once."""
-    protocol = question.protocol
-    if not isinstance(protocol, Prefixes):
-        raise InputError(f"expected a question asked by prefixes, got protocol {protocol.name!r}")
-    mechanism = protocol.mechanism
-    if isinstance(mechanism, LocalHash):
-        return _local(source, question, protocol, mechanism)
-    if not isinstance(mechanism, Bloom) or mechanism.hashes != 1:
-        raise InputError("expected local hashing, or a Bloom filter with hashes = 1")
-    if mechanism.scheme is not DENIABLE_1:
-        raise InputError(f"expected scheme deniable-1, got {mechanism.scheme_name!r}")
-    return _bloom(source, question, protocol, mechanism)
+def tables_of(source: Batches, question: Question, executor: Executor | None = None) -> Tables:
+    """Read every report once; only counts come back from where the shards are."""
+    return debiased(tally_of(source, question, executor))
 
 
-def _bloom(source: Batches, question: Question, protocol: Prefixes, m: Bloom) -> Tables:
-    strata = len(protocol.levels) * m.cohorts
-    ones = np.zeros((strata, m.bits), np.int64)
-    count = np.zeros(strata, np.int64)
-    for column in _columns(source, question):
-        some, total = count_ones(column.bits, m.bits, column.stratum, strata)
-        ones += some
-        count += total
-    p, q = float(m.noise.p_star), float(m.noise.q_star)
-    shape = (len(protocol.levels), m.cohorts, m.bits)
-    return _debiased(protocol, ones.reshape(shape), count.reshape(shape[:2]), p, q, 1)
-
-
-def _local(source: Batches, question: Question, protocol: Prefixes, m: LocalHash) -> Tables:
-    strata = len(protocol.levels) * m.cohorts
-    sent = np.zeros(strata * m.values, np.int64)
-    for column in _columns(source, question):
-        place = column.stratum.astype(np.int64) * m.values + numbers(column.bits)
-        sent += np.bincount(place, minlength=len(sent))
-    by_line = sent.reshape(len(protocol.levels), m.families, m.lines, m.values)
-    support = np.zeros((*by_line.shape[:2], m.cells), np.int64)
-    cell = np.arange(m.cells)
-    for line in range(m.lines):
-        rest, number = np.divmod(cell, m.values)
-        left = line
-        for _ in range(m.digits - 1):
-            rest, v = np.divmod(rest, m.values)
-            left, a = divmod(left, m.values)
-            number = number + a * v
-        support += by_line[:, :, line][:, :, number % m.values]
-    p, q = 1 / m.values, float(m.noise.q_star)
-    return _debiased(protocol, support, by_line.sum(axis=(2, 3)), p, q, m.values)
-
-
-def _columns(source: Batches, question: Question) -> Iterator[Column]:
-    for batch in source.batches():
-        yield batch.column(question.name)
-
-
-def _debiased(
-    protocol: Prefixes,
-    ones: NDArray[np.int64],
-    count: NDArray[np.int64],
-    p: float,
-    q: float,
-    line: int,
-) -> Tables:
-    reports = np.maximum(count, 1)[:, :, np.newaxis]
-    mass = (ones / reports - p) / (q - p)
+def debiased(tally: Tally) -> Tables:
+    """Tables of what was sent."""
+    m, q = tally.mechanism, tally.q
+    # A number that is not the client's own is as likely as any of g, over the lines.
+    p, line = (1 / m.values, m.values) if isinstance(m, LocalHash) else (tally.p, 1)
+    count = tally.reports.sum(axis=2)
+    support = tally.by_cell(tally.sent)
+    mass = (support / np.maximum(count, 1)[:, :, np.newaxis] - p) / (q - p)
     mass -= mass.mean(axis=2, keepdims=True)
     mass[count == 0] = 0
     gain = (q - p) ** 2
-    noise = p * (1 - p) / gain
-    return Tables(protocol, mass.astype(np.float32), count, noise, q * (1 - q) / gain - noise, line)
+    noise, own = p * (1 - p) / gain, q * (1 - q) / gain
+    return Tables(tally.protocol, mass.astype(np.float32), count, noise, own - noise, line)

@@ -78,6 +78,11 @@ class HashTest:
         """P(sum ≥ i − size/2) at i, for a string that no client holds."""
         return self._tail(np.prod(self.transforms, axis=0))
 
+    def evidence_at(self, p: float) -> float:
+        """The least sum of entries whose p-value is at most this."""
+        first = int(np.searchsorted(-self.tail, -p))
+        return float((first - self.size // 2) * np.sqrt(self.precision) * STEP)
+
     def _tail(self, transform: NDArray[np.complex128]) -> NDArray[np.float64]:
         mass = np.roll(np.fft.irfft(transform, self.size), self.size // 2)
         return np.asarray(np.clip(mass[::-1].cumsum()[::-1], 0.0, 1.0) + ROUND_OFF)
@@ -134,7 +139,7 @@ def allowances(
         return np.asarray(ndtr(-((height - log_p) / z + z / 2)))
 
     low, high = -200.0, 400.0
-    for _ in range(80):
+    for _ in range(50):
         middle = (low + high) / 2
         low, high = (middle, high) if at(middle).sum() > alpha else (low, middle)
     return at(high)

@@ -43,5 +43,6 @@ class Channel:
         """Spell a sparse design out as bit probabilities."""
         shape = (design.strata, design.bits, design.candidates)
         member = design.indicator().toarray().reshape(shape).transpose(0, 2, 1)
+        member[~design.told] = 1.0 - (1.0 - 1.0 / design.bits) ** design.hashes
         p, q = design.p[:, None, None], design.q[:, None, None]
         return cls(p + (q - p) * member, design.labels)

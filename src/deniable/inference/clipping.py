@@ -6,6 +6,9 @@ each of them costs it nothing it needs. So tests (never estimates or intervals) 
 clipped at a few standard deviations. What skewness the clipped residuals still have enters the
 p-values. With clipping at four standard deviations and no skewness, three unlisted strings of
 10% each at N = 100,000 gave a family-wise error of .088; with all of this, .049.
+
+Slots are clipped each by their own scatter, and a candidate's test has the variance of the slots
+that tell it: prefixes that many strings share make short levels scatter far more than long ones.
 """
 
 from __future__ import annotations
@@ -28,23 +31,28 @@ def clip_level(table: BitTable, design: Design, z_needed: float) -> float:
     Two, unless a candidate has so few bits in all that even with each of them at the clipping
     point it could not reach twice the z that detection needs.
     """
-    rows = max(int(table.live.sum()) * design.hashes, 1)
+    strata = int(table.live.sum())
+    if design.partial:
+        each = design.told[table.live].sum(axis=0)
+        strata = int(each[each > 0].min(initial=strata))
+    rows = max(strata * design.hashes, 1)
     return max(CLIP, 2.0 * z_needed / float(np.sqrt(rows)))
 
 
 def scores(
     table: BitTable, design: Design, fit: Fit, shift: Floats, clip: float
-) -> tuple[Floats, float]:
-    """Return the sums of `gather_sums` for every candidate, float64[6, m], and the test's variance.
+) -> tuple[Floats, Floats]:
+    """Return the sums of `gather_sums`, float64[7, m], and the tests' variance, float64[m].
 
-    The variance is that of a clipped residual relative to the weight's own, at most 1.
+    The variance is that of clipped residuals relative to the weight's own, at most 1.
     """
     weight = fit.weight
     deviation = np.where(weight > 0, 1.0 / np.sqrt(np.where(weight > 0, weight, 1.0)), 0.0)
-    if fit.overdispersion > 0:
+    if fit.overdispersion.any():
         # Clip where the mechanism's own noise ends, not where heavy unlisted strings end.
-        deviation = np.sqrt(np.maximum(deviation**2 - fit.overdispersion, 0.0))
-    limit = _limit(fit, deviation, clip)
+        own = np.maximum(deviation**2 - fit.overdispersion[:, None], 0.0)
+        deviation = np.sqrt(own)
+    limit = _limit(table, fit, deviation, clip)
     clipped = np.clip(fit.residual, -limit, limit)
     mass = weight.sum(axis=1)
     inverse_mass = np.divide(1.0, mass, out=np.zeros(mass.size), where=mass > 0)
@@ -52,17 +60,28 @@ def scores(
     if not table.background:
         inverse_mass, mean_excess = np.zeros(mass.size), np.zeros(mass.size)
     inverse_total = np.where(table.live, 1.0 / np.maximum(table.total, 1.0), 0.0)
-    out = np.zeros((6, design.candidates))
+    kept = clipped + mean_excess[:, None]
+    variance = _relative_variance(table, fit, kept, deviation, clip)
+    out = np.zeros((7, design.candidates))
     gather_sums(
-        design.positions, weight, fit.residual, limit, _cubes(fit, clipped + mean_excess[:, None]),
-        shift, inverse_mass, mean_excess, inverse_total, out,
+        design.positions, weight, fit.residual, limit, _cubes(table, fit, kept),
+        shift, inverse_mass, mean_excess, inverse_total, variance, out,
     )  # fmt: skip
-    relative = 1.0
+    return out, np.divide(out[6], out[0], out=np.ones(design.candidates), where=out[0] > 0)
+
+
+def _relative_variance(
+    table: BitTable, fit: Fit, kept: Floats, deviation: Floats, clip: float
+) -> Floats:
+    """Return the variance of a slot's clipped residuals relative to their weight's, float64[S]."""
+    noise = table.over_slots((fit.weight * deviation**2).sum(axis=1))
+    noise /= np.maximum(table.over_slots(np.count_nonzero(fit.weight, axis=1)), 1)
+    relative = np.ones(noise.size)
     if fit.freedom > 0:
-        squares = np.sum(weight * (clipped + mean_excess[:, None]) ** 2)
-        relative = (float(squares) + fit.spent) / fit.freedom
-    noise_only = np.sum(weight * deviation**2) / max(np.count_nonzero(weight), 1)
-    return out, float(np.clip(relative, noise_only * _clipped_variance(clip), 1.0))
+        share = table.slot_share()
+        squares = table.over_slots((fit.weight * kept**2).sum(axis=1)) + share * fit.spent
+        np.divide(squares, share * fit.freedom, out=relative, where=share > 0)
+    return np.clip(relative, noise * _clipped_variance(clip), 1.0)
 
 
 def _clipped_variance(clip: float) -> float:
@@ -72,7 +91,7 @@ def _clipped_variance(clip: float) -> float:
     return 1 - 2 * beyond - 2 * clip * density + 2 * clip**2 * beyond
 
 
-def _limit(fit: Fit, deviation: Floats, clip: float) -> Floats:
+def _limit(table: BitTable, fit: Fit, deviation: Floats, clip: float) -> Floats:
     """Return where each residual is clipped, float64[S, k].
 
     Further out where the noise itself is skewed: three ones where a third of a one is expected
@@ -81,7 +100,11 @@ def _limit(fit: Fit, deviation: Floats, clip: float) -> Floats:
     cubed = np.where(deviation > 0, deviation, 1.0) ** 3
     skewness = np.abs(fit.third) / cubed
     reach = clip + skewness * (clip**2 - 1) / 3
-    return np.asarray(reach * deviation * _robust_scale(fit.residual, deviation))
+    scale = np.ones(table.slot.size)
+    for slot in np.unique(table.slot):
+        here = table.slot == slot
+        scale[here] = _robust_scale(fit.residual[here], deviation[here])
+    return np.asarray(reach * deviation * scale[:, None])
 
 
 def _robust_scale(residual: Floats, deviation: Floats) -> float:
@@ -108,14 +131,16 @@ def clipped_away(sums: Floats) -> Floats:
     return moved
 
 
-def _cubes(fit: Fit, clipped: Floats) -> Floats:
+def _cubes(table: BitTable, fit: Fit, clipped: Floats) -> Floats:
     """Third moments of the weighted noise, float64[S, k]: the mechanism's plus the unlisted tail's.
 
-    The tail's is one number, from moments as the overdispersion is:
+    The tail's is one number a slot, from moments as the overdispersion is:
     E clipped^3 = third + extra.
     """
     root = fit.weight**1.5
-    extra = 0.0
-    if fit.freedom > 0 and root.sum() > 0:
-        extra = float(np.sum(root * (clipped**3 - fit.third)) / root.sum())
-    return np.asarray(fit.weight**3 * (fit.third + extra))
+    extra = np.zeros(table.slot.size)
+    if fit.freedom > 0:
+        total = table.over_slots(root.sum(axis=1))
+        cubes = table.over_slots((root * (clipped**3 - fit.third)).sum(axis=1))
+        np.divide(cubes, total, out=extra, where=total > 0)
+    return np.asarray(fit.weight**3 * (fit.third + extra[:, None]))

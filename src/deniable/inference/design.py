@@ -6,7 +6,8 @@ per stratum say all there is to say about a candidate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,11 +21,14 @@ class Design:
     """Candidates as bit positions.
 
     positions : int32[S, m, h], in 0..bits-1. A position that repeats among a candidate's h counts
-        once: a Bloom filter is a set of bits.
+        once: a Bloom filter is a set of bits. All h are −1 where the reports of a stratum say
+        nothing of the candidate: there it is as good as a string that nobody listed.
     bits : k, width of a report.
     p_star, q_star : float64[S] (or one number for all), P(bit = 1) off and on the candidate's
         bits. p* > q* is legal, p* = q* carries no information and is refused.
     labels : the m candidates, all different, or None.
+    slot : int64[S], or None for one slot: strata of different slots report different parts of
+        strings, which may scatter more or less.
     """
 
     positions: NDArray[np.int32]
@@ -32,6 +36,7 @@ class Design:
     p_star: ArrayLike
     q_star: ArrayLike
     labels: tuple[str, ...] | None = None
+    slot: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         """Validate, and broadcast p* and q* over the strata."""
@@ -43,9 +48,9 @@ class Design:
             )
         if positions.shape[2] < 1:
             raise InputError("a candidate needs at least one hash, got positions with h = 0")
-        if positions.size and (positions.min() < 0 or positions.max() >= self.bits):
+        if positions.size and (positions.min() < -1 or positions.max() >= self.bits):
             raise InputError(
-                f"positions must lie in 0..{self.bits - 1}, got "
+                f"positions must lie in 0..{self.bits - 1}, or be -1, got "
                 f"{positions.min()}..{positions.max()}; is 'bits' the report's width?"
             )
         object.__setattr__(self, "positions", positions.astype(np.int32, copy=False))
@@ -57,6 +62,12 @@ class Design:
                     f"got shape {value.shape}"
                 )
             object.__setattr__(self, name, np.broadcast_to(value, positions.shape[:1]).copy())
+        if self.partial and bool(((positions < 0) != (positions[:, :, :1] < 0)).any()):
+            raise InputError("a candidate has all its positions in a stratum, or none: all -1")
+        if self.slot is not None and self.slot.shape != positions.shape[:1]:
+            raise InputError(
+                f"expected a slot for each of {positions.shape[0]} strata, got {self.slot.shape}"
+            )
         self._check_probabilities()
         self._check_labels()
 
@@ -102,11 +113,20 @@ class Design:
         """How many hashes, h."""
         return int(self.positions.shape[2])
 
+    @cached_property
+    def partial(self) -> bool:
+        """Whether some stratum says nothing of some candidate."""
+        return bool(self.positions.size) and bool(self.positions.min() < 0)
+
+    @property
+    def told(self) -> NDArray[np.bool_]:
+        """bool[S, m], whether a stratum's reports say anything of a candidate."""
+        return np.asarray(self.positions[:, :, 0] >= 0)
+
     def take(self, candidates: NDArray[np.intp]) -> Design:
         """Return the design of some candidates, in the order given."""
         labels = None if self.labels is None else tuple(self.labels[i] for i in candidates)
-        positions = np.ascontiguousarray(self.positions[:, candidates])
-        return Design(positions, self.bits, self.p, self.q, labels)
+        return replace(self, positions=self.positions[:, candidates], labels=labels)
 
     def indicator(self, candidates: NDArray[np.intp] | None = None) -> sparse.csc_matrix:
         """Return the 0/1 matrix of some candidates: float64[S * k, len(candidates)], row s*k+b."""
@@ -115,6 +135,8 @@ class Design:
         ordered = np.sort(chosen, axis=2)
         first = np.ones(ordered.shape, dtype=bool)
         first[:, :, 1:] = ordered[:, :, 1:] != ordered[:, :, :-1]
+        if self.partial:
+            first &= ordered >= 0
         rows = ordered + (np.arange(strata, dtype=np.int64) * self.bits)[:, None, None]
         rows, first = rows.transpose(1, 0, 2), first.transpose(1, 0, 2)
         indices = rows[first]

@@ -3,19 +3,24 @@
 Bits are independent given the value, so P(report | category) is a product over bits. For a sparse
 design only the candidate's h bits differ from the empty filter's, so a row costs m * h bit tests;
 for an arbitrary channel all k bits count, and sums of logits are looked up four bits at a time.
+A local hash's report is a number, a candidate's own or not.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.columns.batch import numbers
 from deniable.errors import InputError
 from deniable.inference.channel import Channel
 from deniable.inference.design import Design
+from deniable.inference.hashed import Hashed
 from deniable.kernels import likelihood as kernels
+from deniable.kernels.lines import number_mixture, number_rows
 
 Floats = NDArray[np.float64]
 # Reports sorted by stratum at a time: few enough to stay in the cache, many enough for a table.
@@ -44,12 +49,15 @@ class Likelihood:
 
 
 def likelihood_rows(
-    bits: NDArray[np.uint8], stratum: NDArray[np.uint16], source: Design | Channel
+    bits: NDArray[np.uint8],
+    stratum: NDArray[np.integer[Any]],
+    source: Design | Channel | Hashed,
 ) -> Likelihood:
     """Return the likelihood rows of packed reports.
 
     bits : uint8[N, B], bit i is bit i % 8, least significant first, of byte i // 8;
-    stratum : uint16[N].
+    stratum : uint16[N]. Of local hashes: the number, little-endian, and integers[N],
+    stratum·lines + line.
 
     >>> design = Design(np.array([[[0], [1]]]), bits=2, p_star=.25, q_star=.75)
     >>> likelihood_rows(np.array([[0b01]], np.uint8), np.zeros(1, np.uint16), design).rows.round(3)
@@ -59,12 +67,44 @@ def likelihood_rows(
         check_reports(bits, stratum, source.strata, source.bits)
         require_open(source)
         return _design_rows(bits, stratum, source)
+    if isinstance(source, Hashed):
+        return _hashed_rows(bits, stratum, source)
     check_reports(bits, stratum, source.theta.shape[0], source.theta.shape[2])
     return _channel_rows(bits, stratum, source)
 
 
+def mixture_log(
+    bits: NDArray[np.uint8],
+    stratum: NDArray[np.integer[Any]],
+    source: Design | Hashed,
+    share: Floats,
+) -> Floats:
+    """Log-likelihood of every report, float64[N], if its value is one of the candidates, each with
+    its share, or else, with the last share, a string that nobody listed.
+
+    share : float64[m + 1], which sum to 1
+    """
+    out = np.empty(bits.shape[0])
+    if isinstance(source, Hashed):
+        number, place, line = _numbers(bits, stratum, source)
+        number_mixture(
+            number, place, line, source.line_digits, source.cell_digits, source.values,
+            source.chance, share, out,
+        )  # fmt: skip
+        return np.asarray(np.log(out))
+    check_reports(bits, stratum, source.strata, source.bits)
+    require_open(source)
+    ones = count_ones(bits, source.bits)
+    positions, distinct = distinct_first(source.positions)
+    kernels.mixture_column(
+        bits, stratum.astype(np.uint16, copy=False), ones, positions, distinct,
+        ratio_table(source), unlisted_ratios(source), share, out,
+    )  # fmt: skip
+    return np.asarray(np.log(out) + empty_filter_log(source)[stratum, ones])
+
+
 def check_reports(
-    bits: NDArray[np.uint8], stratum: NDArray[np.uint16], strata: int, width: int
+    bits: NDArray[np.uint8], stratum: NDArray[np.integer[Any]], strata: int, width: int
 ) -> None:
     """Refuse reports that do not fit the design."""
     needed = (width + 7) // 8
@@ -92,10 +132,11 @@ def require_open(design: Design) -> None:
 
 
 def distinct_first(positions: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Move repeated positions to the end; return them and the distinct counts[S, m]."""
+    """Move repeated positions to the end; return them and the distinct counts[S, m], 0 for -1."""
     ordered = np.sort(positions, axis=2)
     repeated = np.zeros(ordered.shape, dtype=bool)
     repeated[:, :, 1:] = ordered[:, :, 1:] == ordered[:, :, :-1]
+    repeated |= ordered < 0
     rank = np.argsort(repeated, axis=2, kind="stable")
     count = (~repeated).sum(axis=2).astype(np.int32)
     return np.ascontiguousarray(np.take_along_axis(ordered, rank, axis=2)), count
@@ -114,6 +155,17 @@ def bit_ratios(design: Design) -> tuple[Floats, Floats]:
     return design.q / design.p, (1 - design.q) / (1 - design.p)
 
 
+def unlisted_ratios(design: Design) -> Floats:
+    """Likelihood ratio of a string that nobody listed, by number of ones, float64[S, k + 1].
+
+    Its h bits are anywhere: (mean over bits of the bit's ratio)^h.
+    """
+    ones = np.arange(design.bits + 1)
+    one, zero = bit_ratios(design)
+    mean = (ones * one[:, None] + (design.bits - ones) * zero[:, None]) / design.bits
+    return np.asarray(mean**design.hashes)
+
+
 def count_ones(bits: NDArray[np.uint8], width: int) -> NDArray[np.int64]:
     """Ones among the first `width` bits of every report, int64[N]; padding is ignored."""
     out = np.empty(bits.shape[0], dtype=np.int64)
@@ -128,8 +180,40 @@ def empty_filter_log(design: Design) -> Floats:
     return np.asarray(ones * np.log(design.p)[:, None] + zeros * np.log1p(-design.p)[:, None])
 
 
+def _numbers(
+    bits: NDArray[np.uint8], stratum: NDArray[np.integer[Any]], hashed: Hashed
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Numbers, strata and lines, int64[N] each."""
+    number = numbers(bits)
+    if stratum.shape != number.shape:
+        raise InputError(f"expected stratum as integers[{len(number)}], got {stratum.shape}")
+    if number.size and (
+        int(stratum.max()) >= hashed.strata * hashed.lines or int(number.max()) >= hashed.values
+    ):
+        raise InputError(
+            f"expected strata below {hashed.strata * hashed.lines} and numbers below "
+            f"{hashed.values}, got up to {int(stratum.max())} and {int(number.max())}"
+        )
+    place, line = np.divmod(stratum.astype(np.int64), hashed.lines)
+    return number, place, line
+
+
+def _hashed_rows(
+    bits: NDArray[np.uint8], stratum: NDArray[np.integer[Any]], hashed: Hashed
+) -> Likelihood:
+    rows = np.empty((bits.shape[0], hashed.candidates), dtype=np.float32)
+    log_scale = np.full(bits.shape[0], -np.log(hashed.values))
+    if hashed.candidates:
+        number, place, line = _numbers(bits, stratum, hashed)
+        number_rows(
+            number, place, line, hashed.line_digits, hashed.cell_digits, hashed.values,
+            hashed.chance, rows, log_scale,
+        )  # fmt: skip
+    return Likelihood(rows, log_scale)
+
+
 def _design_rows(
-    bits: NDArray[np.uint8], stratum: NDArray[np.uint16], design: Design
+    bits: NDArray[np.uint8], stratum: NDArray[np.integer[Any]], design: Design
 ) -> Likelihood:
     base = empty_filter_log(design)
     ones = count_ones(bits, design.bits)
@@ -139,8 +223,9 @@ def _design_rows(
     log_scale = np.empty(bits.shape[0])
     positions, distinct = distinct_first(design.positions)
     kernels.sparse_rows(
-        bits, stratum, ones, positions, distinct, ratio_table(design), base, rows, log_scale
-    )
+        bits, stratum.astype(np.uint16, copy=False), ones, positions, distinct,
+        ratio_table(design), unlisted_ratios(design), base, rows, log_scale,
+    )  # fmt: skip
     return Likelihood(rows, log_scale)
 
 
@@ -154,7 +239,7 @@ def with_column(likelihood: Likelihood, log_likelihood: Floats) -> Likelihood:
 
 
 def _channel_rows(
-    bits: NDArray[np.uint8], stratum: NDArray[np.uint16], channel: Channel
+    bits: NDArray[np.uint8], stratum: NDArray[np.integer[Any]], channel: Channel
 ) -> Likelihood:
     theta = channel.theta
     if theta.size and not (theta.min() > 0 and theta.max() < 1):

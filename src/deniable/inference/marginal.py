@@ -188,10 +188,11 @@ def _assemble(
         identified[every] = False
     detected = identified & (p_value <= cutoff)
     z_cut = float(stats.norm.isf(cutoff))
+    overdispersion = float(np.sqrt(fit.overdispersion.max(initial=0.0)))
     found, rest = _masses(estimate, error, detected, z_cut, scan, fit, active)
     return Marginal(
         estimate, error, low, high, p_value, detected, identified, groups, threshold, found, rest,
-        fit.level, float(np.sqrt(fit.overdispersion)), counts.reports, alpha, correction, labels,
+        fit.level, overdispersion, counts.reports, alpha, correction, labels,
     )  # fmt: skip
 
 

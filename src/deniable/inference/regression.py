@@ -5,7 +5,8 @@ that nobody listed lift every bit by about their mass times h/k, so each stratum
 constant beside the candidates; it is eliminated, never stored as a column.
 
 Variance of t: counts are binomial, r(1 - r) / (N_s (q* - p*)^2) with r the fitted P(bit = 1), plus
-one overdispersion for the scatter that unlisted strings cause by hitting some bits and not others.
+for each slot one overdispersion for the scatter that unlisted strings cause by hitting some bits
+and not others (short prefixes are shared by more strings than long ones).
 The weights use fitted, not observed, frequencies: weights that follow the noise would bias the
 estimates.
 """
@@ -38,7 +39,7 @@ class BitTable:
     frequency : float64[S, k], 0 in empty strata; total : float64[S], reports;
     offset, gain : float64[S], P(bit = 1) = offset + gain * frequency;
     low, high : float64[S], range that P(bit = 1) can take;
-    background : whether each stratum has a free constant.
+    background : whether each stratum has a free constant; slot : int64[S], as in `Design`.
     """
 
     frequency: Floats
@@ -48,6 +49,7 @@ class BitTable:
     low: Floats
     high: Floats
     background: bool
+    slot: NDArray[np.int64]
 
     @classmethod
     def of(cls, counts: BitCounts, source: Design | Channel, background: bool) -> BitTable:
@@ -66,12 +68,22 @@ class BitTable:
         share = counts.ones / np.maximum(total, 1.0)[:, None]
         frequency = (share - offset[:, None]) / gain[:, None]
         frequency[total == 0] = 0.0
-        return cls(frequency, total, offset, gain, low, np.maximum(low, high), background)
+        slot = source.slot if isinstance(source, Design) else None
+        slot = np.zeros(total.size, np.int64) if slot is None else slot
+        return cls(frequency, total, offset, gain, low, np.maximum(low, high), background, slot)
 
     @property
     def live(self) -> NDArray[np.bool_]:
         """Strata with reports, bool[S]."""
         return self.total > 0
+
+    def over_slots(self, values: NDArray[Any]) -> Floats:
+        """Sums of values[S] over the strata of each stratum's slot, float64[S]."""
+        return np.asarray(np.bincount(self.slot, values)[self.slot])
+
+    def slot_share(self) -> Floats:
+        """The share of each stratum's slot in all rows that have reports, float64[S]."""
+        return self.over_slots(self.live) / max(int(self.live.sum()), 1)
 
     def probability(self, fitted: Floats) -> Floats:
         """P(bit = 1) at fitted frequencies[S, k], inside its possible range."""
@@ -93,7 +105,7 @@ class Fit:
 
     coefficient : float64[a]; covariance : float64[a, a]; estimable : bool[a];
     residual, weight, third : float64[S, k], weight 0 in empty strata, third the third central
-    moment of the noise; level : float64[S], the background; overdispersion : variance;
+    moment of the noise; level, overdispersion : float64[S], background and added variance;
     freedom : residual degrees of freedom; spent : the caller's `spent`.
     """
 
@@ -104,7 +116,7 @@ class Fit:
     weight: Floats
     third: Floats
     level: Floats
-    overdispersion: float
+    overdispersion: Floats
     freedom: int
     spent: float
 
@@ -117,15 +129,22 @@ def fit_columns(table: BitTable, columns: Columns, spent: float = 0.0) -> Fit:
     """
     start = np.average(table.frequency, axis=1) if table.frequency.size else table.total
     variance, third = table.moments(np.broadcast_to(start[:, None], table.frequency.shape))
-    fit = _solve(table, columns, _inverse(variance, table.live), third, 0.0, spent)
+    extra = np.zeros(table.total.size)
+    fit = _solve(table, columns, _inverse(variance, table.live), third, extra, spent)
     variance, third = table.moments(table.frequency - fit.residual)
-    weight = _inverse(variance, table.live)
-    extra = 0.0
-    if fit.freedom > 0 and weight.sum() > 0:
-        # Moment estimate: E sum(residual^2 / variance) = freedom + extra * sum(1 / variance).
-        squares = np.sum(weight * fit.residual**2) + spent
-        extra = max(0.0, float(squares - fit.freedom) / float(weight.sum()))
-    return _solve(table, columns, _inverse(variance + extra, table.live), third, extra, spent)
+    if fit.freedom > 0:
+        extra = _overdispersion(table, fit, _inverse(variance, table.live))
+    weight = _inverse(variance + extra[:, None], table.live)
+    return _solve(table, columns, weight, third, extra, spent)
+
+
+def _overdispersion(table: BitTable, fit: Fit, weight: Floats) -> Floats:
+    """Moment estimate, float64[S]: in each slot E sum(w residual^2) = freedom + extra sum(w)."""
+    known = table.over_slots(weight.sum(axis=1))
+    excess = table.over_slots((weight * fit.residual**2).sum(axis=1))
+    excess -= table.slot_share() * (fit.freedom - fit.spent)
+    extra = np.divide(excess, known, out=np.zeros_like(excess), where=known > 0)
+    return np.asarray(np.maximum(extra, 0.0))
 
 
 def _inverse(variance: Floats, live: NDArray[np.bool_]) -> Floats:
@@ -137,7 +156,7 @@ def _solve(
     columns: Columns,
     weight: Floats,
     third: Floats,
-    extra: float,
+    extra: Floats,
     spent: float,
 ) -> Fit:
     strata, bits = weight.shape

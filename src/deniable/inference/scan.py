@@ -46,7 +46,7 @@ def scan_candidates(
     shift = np.zeros(design.candidates)
     shift[active] = fit.coefficient
     sums, relative = scores(table, design, fit, shift, clip_level(table, design, z_needed))
-    length, product, _, cube, pair, _ = sums
+    length, product, _, cube, pair, _, _ = sums
     outside = np.ones(design.candidates, dtype=bool)
     outside[active] = False
     left = length.copy()

@@ -34,10 +34,20 @@ def extend(
     items, visited = chosen.shape
     grams = len(prior)
     total = np.empty(grams, np.float32)
+    most = np.empty(len(gain), np.float32)
+    for r in range(len(gain)):
+        most[r] = gain[r].max()
+    highest = prior.max()
     least = np.float32(-np.inf)
     count = 0
     for i in range(items):
         base = score[i]
+        bound = base + highest
+        for d in range(visited):
+            bound += most[start[d] + chosen[i, d]]
+        # Nothing that follows from this one can be among the best.
+        if bound <= least:
+            continue
         for a in range(grams):
             total[a] = base + prior[a]
         for d in range(visited):

@@ -1,7 +1,7 @@
 """Sums of table entries at each candidate's bit positions.
 
 Tables are float64[S, k] and small enough for the first-level cache; positions are read once, in
-storage order, so a million candidates over 64 strata take about a second.
+storage order, so a million candidates over 64 strata take about a second. A position of −1 is none.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ def gather_sums(
     inverse_mass: Floats,
     mean_excess: Floats,
     inverse_total: Floats,
+    relative: Floats,
     out: Floats,
 ) -> None:
-    """Accumulate six sums over the distinct positions of every candidate.
+    """Accumulate seven sums over the distinct positions of every candidate.
 
     positions : int32[S, m, h]; weight, value, limit, cube : float64[S, k];
-    shift : float64[m]; inverse_mass, mean_excess, inverse_total : float64[S];
-    out : float64[6, m], zeroed by the caller. With w, the weights at a candidate's positions in a
+    shift : float64[m]; inverse_mass, mean_excess, inverse_total, relative : float64[S];
+    out : float64[7, m], zeroed by the caller. With w, the weights at a candidate's positions in a
     stratum, and mu = sum(w) * inverse_mass:
       0: sum of w, less (sum w)^2 * inverse_mass: squared length after removing stratum means
       1: sum of w * value
@@ -39,6 +40,7 @@ def gather_sums(
       3: sum of cube * (1 - 3 mu + 3 mu^2): third powers after removing stratum means
       4: sum over strata of ((sum w)^2 - sum w^2) * inverse_total: pairs of bits
       5: sum of w
+      6: as 0, each stratum times its relative
     """
     strata, candidates, hashes = positions.shape
     for s in range(strata):
@@ -57,7 +59,7 @@ def gather_sums(
                 for earlier in range(a):
                     if positions[s, j, earlier] == b:
                         repeated = True
-                if repeated:
+                if repeated or b < 0:
                     continue
                 w = w_s[b]
                 mass += w
@@ -74,6 +76,7 @@ def gather_sums(
             out[3, j] += cubes * (1.0 - 3.0 * mu + 3.0 * mu * mu)
             out[4, j] += (mass * mass - squares) * inverse_total[s]
             out[5, j] += mass
+            out[6, j] += (mass - mass * mu) * relative[s]
 
 
 @compiled
@@ -103,7 +106,7 @@ def gather_cross(
                 for earlier in range(a):
                     if positions[s, j, earlier] == b:
                         repeated = True
-                if repeated:
+                if repeated or b < 0:
                     continue
                 w = weight[s, b]
                 mass[j - start, s] += w
@@ -129,5 +132,5 @@ def set_fingerprints(
                 for earlier in range(a):
                     if positions[s, j, earlier] == b:
                         repeated = True
-                if not repeated:
+                if not repeated and b >= 0:
                     out[j] += keys[s, b]

@@ -44,6 +44,7 @@ def sparse_rows(
     positions: NDArray[np.int32],
     distinct: NDArray[np.int32],
     ratio: Floats,
+    unlisted: Floats,
     base: Floats,
     rows: Singles,
     log_scale: Floats,
@@ -51,8 +52,9 @@ def sparse_rows(
     """Likelihood rows of candidates, by their ratio to the empty filter.
 
     ones : int64[N], ones in each report;
-    positions : int32[S, m, h], the distinct[s, i] different ones first;
+    positions : int32[S, m, h], the distinct[s, i] different ones first, if there are any;
     ratio : float64[S, h + 1, h + 1], ratio at [s, distinct bits, ones among them];
+    unlisted : float64[S, k + 1], ratio where positions are not known, by number of ones;
     base : float64[S, k + 1], log-likelihood of the empty filter by number of ones;
     rows : float32[N, m] with m >= 1; log_scale : float64[N].
     """
@@ -66,7 +68,7 @@ def sparse_rows(
             for a in range(distinct[s, i]):
                 b = positions[s, i, a]
                 count += (bits[r, b >> 3] >> (b & 7)) & 1
-            value = ratio[s, distinct[s, i], count]
+            value = ratio[s, distinct[s, i], count] if distinct[s, i] else unlisted[s, ones[r]]
             line[i] = value
             largest = max(largest, value)
         inverse = 1.0 / largest
@@ -83,24 +85,25 @@ def mixture_column(
     positions: NDArray[np.int32],
     distinct: NDArray[np.int32],
     ratio: Floats,
+    unlisted: Floats,
     share: Floats,
-    by_ones: Floats,
     out: Floats,
 ) -> None:
-    """Weighted sum of candidates' ratios plus a term that depends on the number of ones only.
+    """Weighted sum of candidates' ratios and, with the last weight, of an unlisted string's.
 
-    share : float64[m]; by_ones : float64[S, k + 1]; out : float64[N].
+    As `sparse_rows`; share : float64[m + 1]; out : float64[N].
     """
     candidates = positions.shape[1]
     for r in range(bits.shape[0]):
         s = stratum[r]
-        total = by_ones[s, ones[r]]
+        random = unlisted[s, ones[r]]
+        total = share[candidates] * random
         for i in range(candidates):
             count = 0
             for a in range(distinct[s, i]):
                 b = positions[s, i, a]
                 count += (bits[r, b >> 3] >> (b & 7)) & 1
-            total += share[i] * ratio[s, distinct[s, i], count]
+            total += share[i] * (ratio[s, distinct[s, i], count] if distinct[s, i] else random)
         out[r] = total
 
 

@@ -82,9 +82,19 @@ class Alphabet:
         return cut.ljust(length, bytes([PAD]))
 
     def text(self, symbols: bytes) -> str:
-        """Back to a string: up to the first PAD, OTHER as U+FFFD."""
+        """Back to a string: up to the first PAD, OTHER as U+FFFD; what is left of a character that
+        was cut in two, as \\xce."""
         content = symbols.split(bytes([PAD]), 1)[0]
         if self.characters is None:
-            return content.decode(errors="replace")
+            return content.decode(errors="backslashreplace")
         characters = self.characters
         return "".join(REPLACEMENT if s == OTHER else characters[s] for s in content)
+
+
+def count_strings(symbols: int, length: int) -> int:
+    """Strings of up to `length` of these symbols, the empty one included.
+
+    >>> count_strings(26, 6)
+    321272407
+    """
+    return sum(int(symbols) ** n for n in range(length + 1))

@@ -192,6 +192,8 @@ def cell(value: Any) -> str:
         if not math.isfinite(number):
             return "–" if math.isnan(number) else ("∞" if number > 0 else "−∞")
         return f"{number:.3g}" if abs(number) < 0.01 else f"{number:.4f}"
+    if isinstance(value, str) and value != value.strip():
+        return repr(value)  # blanks at an end would not be seen
     return str(value)
 
 

@@ -45,7 +45,9 @@ class GramGraph:
 class Discovery(Result):
     """Strings found without a dictionary, most frequent first.
 
-    strings : as text; what is not in the alphabet is U+FFFD.
+    strings : as text; a character outside the alphabet is U+FFFD, and bytes of one that was cut at
+        max_length are written as \\xce. symbols : uint8[C, max_length], the same as the survey
+        spells them (`protocols.alphabet`).
     estimate, standard_error, low, high : float64[C], share of all clients; [low, high] is a 95%
         interval. Estimates near the detection threshold are of strings that happened to come out
         high, and are too large on average.
@@ -58,11 +60,15 @@ class Discovery(Result):
     stages : the steps, in order. detection_threshold : the frequency at which a string that was
         proposed is found half the time, at the mildest level, if its candidate was first in line.
     mass_found, mass_unexplained : shares of clients. mass_at_end : the share whose string fills all
-        max_length symbols, so that it may have been cut; None if that was not measured.
+        max_length symbols, so that it may have been cut; None if that was not measured. With
+        n-grams it is estimated for all clients. With prefixes only strings that were found tell
+        how long they are: the estimate is what found strings of full length add up to, and
+        [low, high] reaches from there to all that no shorter one explains.
     graph : of a small case, for drawing.
     """
 
     strings: tuple[str, ...]
+    symbols: NDArray[np.uint8]
     estimate: Floats
     standard_error: Floats
     low: Floats

@@ -38,7 +38,8 @@ class Marginal(Result):
     detection_threshold : the frequency at which a typical candidate is detected half the time.
     mass_found, mass_unexplained : what the detected candidates sum to, and the rest.
     background : float64[S], average lift of a bit, per stratum, from strings nobody listed.
-    overdispersion : standard deviation of a bit's frequency beyond the mechanism's own noise.
+    overdispersion : standard deviation of a bit's frequency beyond the mechanism's own noise, the
+        largest of any slot.
     reports : N.
     """
 

@@ -24,12 +24,16 @@ from deniable.errors import InputError
 from deniable.mechanisms import LocalHash, Mechanism, Noise, calibrate
 from deniable.mechanisms.noise import ONE
 from deniable.privacy import NANO, largest, nanonats_down
+from deniable.protocols.alphabet import count_strings
 
 HASHES, COHORTS = 1, 64
 FEWEST_BITS, MOST_BITS = 128, 1024
 LOAD_NOISE = Fraction(1, 6)
 FAMILIES = 16
-MOST_FIRST = 5_000_000
+MOST_WHOLE, LONGEST_WHOLE = 1_200_000_000, 23
+"""Strings of a domain that an analyst can look at each, in a minute on two cores, and their longest
+length, which SHA-256 hashes in one block."""
+MOST_FIRST, FALL, SECOND_LOOK = 4_000_000, 4.5, 0.27
 
 Build = Callable[[Noise], Mechanism]
 
@@ -133,19 +137,23 @@ def bits_for(noise: Noise, hashes: int) -> int:
 def levels(symbols: int, length: int) -> list[tuple[int, float]]:
     """Prefix lengths and their shares of clients.
 
-    From the longest prefix of which all can be looked at, every length, each with e^(−1/3.5) of the
+    If every string can be looked at, the whole string alone: no client is spent on a prefix. Else,
+    from the longest prefix of which all can be looked at, every length, each with e^(−1/4.5) of the
     share before it, since later levels have fewer prefixes to tell apart; and the whole string once
-    more, with .15 of the clients, to test what was found. Chosen by trial on strings of 20 symbols.
+    more, with .27 of the clients, to test what was found. Chosen by trial on strings of 20 symbols;
+    shares within a tenth of these find as many.
     """
+    if length <= LONGEST_WHOLE and count_strings(symbols, length) <= MOST_WHOLE:
+        return [(length, 1.0)]
     first = 1
     while first < length and (symbols + 1) ** (first + 1) <= MOST_FIRST:
         first += 1
     lengths = range(first, length + 1)
-    shares = [math.exp(-(n - first) / 3.5) for n in lengths]
+    shares = [math.exp(-(n - first) / FALL) for n in lengths]
     whole = sum(shares)
     return [
-        *((n, 0.85 * share / whole) for n, share in zip(lengths, shares, strict=True)),
-        (length, 0.15),
+        *((n, (1 - SECOND_LOOK) * share / whole) for n, share in zip(lengths, shares, strict=True)),
+        (length, SECOND_LOOK),
     ]
 
 

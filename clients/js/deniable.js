@@ -1,0 +1,417 @@
+/**
+ * The browser client of deniable: values in, reports out, paid for before they exist.
+ *
+ * Made from docs/wire.md, scheme deniable-1; the numbers below are its sections. Randomness, SHA-256
+ * and HMAC are WebCrypto's; numbers that can pass 2^53 are BigInts. Errors differ by their `name`:
+ * SurveyError, SurveyExpired, InputError, BudgetExceeded, StoreError.
+ */
+/**
+ * @typedef {Uint8Array<ArrayBuffer>} Bytes
+ * @typedef {{name: string, version: number, owner: string, description: string, expires: string,
+ *   collect: string, budget: number, digest: Bytes, cohorts: number, questions: {name: string, kind:
+ *   string, description: string, protocol: any, loss: {once: number, forever: number | null}[]}[]
+ *   }} Survey
+ * @typedef {{update: (key: string, change: (old: any) => any) => Promise<any>,
+ *   all: (prefix: string) => Promise<any[]>}} Store `update` is one transaction, durable when it
+ *   resolves: the value becomes what `change` makes of the old one (undefined: none), unless it
+ *   throws. `all`: the values whose keys begin so.
+ */
+
+const ONE = 2 ** 32, MOST = 65536, DAY = 86_400_000, HOLD = 30_000;
+
+const trouble = (name, message) => Object.assign(new Error(message), { name });
+function insist(fine, name, message) {
+  if (!fine) throw trouble(name, message);
+}
+
+// Notation
+
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+const utf8 = (text) => new TextEncoder().encode(text); // a lone surrogate becomes U+FFFD
+const hex = (bytes) => Array.from(bytes, (b) => b.toString(16).padStart(2, "0")).join("");
+const unhex = (text) => Uint8Array.from(text.match(/../g), (pair) => parseInt(pair, 16));
+const le = (x, size) => Uint8Array.from({ length: size }, (_, i) => x / 256 ** i);
+const be32 = (x) => le(x, 4).reverse();
+
+function join(...parts) {
+  const out = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  parts.reduce((at, part) => (out.set(part, at), at + part.length), 0);
+  return out;
+}
+
+const bytesOf = (part) => (typeof part === "string" ? utf8(part) : part);
+const fields = (...parts) => join(...parts.map(bytesOf).flatMap((b) => [be32(b.length), b]));
+
+/** From the operating system, in pieces that browsers allow. */
+function random(size) {
+  const out = new Uint8Array(size);
+  for (let at = 0; at < size; at += MOST) crypto.getRandomValues(out.subarray(at, at + MOST));
+  return out;
+}
+
+const sha256 = async (message) => new Uint8Array(await crypto.subtle.digest("SHA-256", message));
+const hmac = async (key, message) => new Uint8Array(await crypto.subtle.sign("HMAC", key, message));
+const hmacKey = (raw) =>
+  crypto.subtle.importKey("raw", raw, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+
+// 1. The survey
+
+const WAYS = /^string ((single|ngrams|prefixes) bloom deniable-1|prefixes localhash )$|^(choice|boolean) single \3 $/;
+const mechanismsOf = (p) => (p.name === "ngrams" ? [p.full, ...p.grams] : [p.mechanism]);
+
+/** Bits, bytes, cohorts and random bytes of a slot. */
+function shapeOf({ kind, p, q, bits = 1, cohorts = 1, values, digits, families, options }) {
+  const local = kind === "localhash", lines = families * values ** (digits - 1);
+  const width = local ? 32 - Math.clz32(values - 1) : options?.length ?? bits, size = Math.ceil(width / 8);
+  return { width, size, cohorts: local ? lines : cohorts, rand: local ? 4 : size * levels(p, q) };
+}
+
+/**
+ * A published survey. Its digest (hexadecimal, 16 or 32 bytes) must be the one that the page's author
+ * reviewed: publishing has checked all its numbers.
+ * @param {ArrayBuffer | Bytes} data @param {string} digest @returns {Promise<Survey>}
+ */
+export async function readSurvey(data, digest) {
+  const text = decoder.decode(data).replace(/\n$/, ""), sum = await sha256(utf8(text));
+  const same = digest?.length >= 32 && hex(sum).startsWith(digest);
+  insist(same, "SurveyError", `expected a survey with digest ${digest}, got ${hex(sum)}`);
+  const raw = JSON.parse(text), counts = [];
+  const known = raw.format === "deniable-survey/1" && Number.isSafeInteger(raw.budget);
+  insist(known, "SurveyError", `unknown format ${raw.format}, or budget ${raw.budget} above 2^53`);
+  for (const { kind, protocol } of raw.questions)
+    for (const m of mechanismsOf(protocol)) {
+      const way = `${kind} ${protocol.name} ${m?.kind} ${m?.scheme ?? ""}`;
+      insist(WAYS.test(way), "SurveyError", `unknown way to report: ${way}`);
+      counts.push(shapeOf(m).cohorts);
+    }
+  let cohorts = 1;
+  while (counts.some((count) => cohorts % count)) cohorts++; // at most 65536
+  return { ...raw, digest: sum.slice(0, 16), cohorts };
+}
+
+// 2. What is drawn once, for ever
+
+function binomial(n, r) {
+  let ways = 1n;
+  for (let i = 1; i <= r; i++) ways = (ways * BigInt(n - r + i)) / BigInt(i);
+  return ways;
+}
+
+/** The clear numbers of a question. @returns {Promise<number[]>} */
+async function clearOf(p, draw) {
+  if (p.name === "single") return [];
+  if (p.name === "prefixes") {
+    let x = await draw("level", ONE), level = 0;
+    while (x >= p.levels[level][1]) x -= BigInt(p.levels[level++][1]);
+    return [level];
+  }
+  const chosen = [], end = p.overlap ? p.max_length - p.gram + 1 : p.max_length / p.gram;
+  let left = p.grams.length, x = await draw("positions", binomial(end, left));
+  for (let g = 0; left > 0; g++) {
+    const ways = binomial(end - g - 1, left - 1); // subsets whose next member is g
+    if (x < ways) chosen.push(g), left--;
+    else x -= ways;
+  }
+  return chosen;
+}
+
+// 3. Slots and tokens
+
+function slotsOf(question, clear) {
+  const { protocol: p, encodings, loss } = question, step = p.overlap ? 1 : p.gram;
+  const part = (name, start, length) => ({ name, start, end: start + length });
+  const parts = p.name === "prefixes"
+    ? clear.map((i) => part(`level:${i}:${p.levels[i][0]}`, 0, p.levels[i][0]))
+    : [part("full", 0, p.max_length), ...clear.map((g) => part(`gram:${g}`, g * step, p.gram))];
+  return mechanismsOf(p).map((m, i) => {
+    const fixed = { encoding: unhex(encodings[i]), clear: Uint8Array.from(i ? [] : clear) };
+    return { question, m, ...fixed, ...parts[i], ...shapeOf(m), ...loss[i] };
+  });
+}
+
+/** What a slot says of a value. */
+function tokenOf({ question: { protocol: p }, m, start, end }, value) {
+  if (typeof value !== "string") return value;
+  const bytes = utf8(value), text = decoder.decode(bytes);
+  if (p.name === "single") return m.kind === "choice" ? text : bytes;
+  const letters = [...(p.alphabet ?? "")], row = new Uint8Array(p.max_length).fill(0xff);
+  const symbol = (c) => (letters.includes(c) ? letters.indexOf(c) : 0xfe);
+  const symbols = p.alphabet === null ? bytes : [...text.slice(0, 2 * p.max_length)].map(symbol);
+  row.set(symbols.slice(0, p.max_length));
+  return row.subarray(start, end);
+}
+
+// 4. Bits
+
+const headerOf = (...names) => sha256(fields("deniable-1/hash", ...names));
+
+async function positions(header, token, k, h, c) {
+  const seed = new DataView((await sha256(join(header, token))).buffer);
+  const x = seed.getBigUint64(0, true), y = seed.getBigUint64(8, true) | 1n;
+  return Array.from({ length: h }, (_, j) => {
+    let z = BigInt.asUintN(64, x + BigInt(c * h + j + 1) * y);
+    z = BigInt.asUintN(64, (z ^ (z >> 30n)) * 0xbf58476d1ce4e5b9n);
+    z = BigInt.asUintN(64, (z ^ (z >> 27n)) * 0x94d049bb133111ebn);
+    z ^= z >> 31n;
+    return Number(((z >> 32n) * BigInt(k)) >> 32n);
+  });
+}
+
+/** The number of a local hash. */
+async function numberOf({ values: g, digits }, header, token, c) {
+  const lines = g ** (digits - 1);
+  let line = c % lines, number = 0, factor = 1;
+  let [cell] = await positions(header, token, g ** digits, 1, Math.floor(c / lines));
+  for (; cell > 0; cell = Math.floor(cell / g)) {
+    number += factor * (cell % g);
+    factor = line % g;
+    line = Math.floor(line / g);
+  }
+  return number % g;
+}
+
+/** Packed bits; of a local hash the number, null if not answered. */
+async function trueBits({ question, m, name, width, size }, survey, token, c) {
+  const header = await headerOf(survey, question.name, name), bits = new Uint8Array(size);
+  if (m.kind === "localhash") return token && numberOf(m, header, token, c);
+  let set = m.kind === "choice" ? [m.options.indexOf(token)] : [token ? 0 : -1];
+  if (m.kind === "bloom") set = token ? await positions(header, token, width, m.hashes, c) : [];
+  for (const i of set) if (i >= 0) bits[i >> 3] |= 1 << (i & 7);
+  return bits;
+}
+
+// 5. Noise
+
+/** How many random words these thresholds can need. */
+const levels = (...thresholds) => Math.max(...thresholds.map((t) => t % ONE && 1 + Math.clz32(t & -t)));
+
+/** Bit i answers 1 with probability ifOne/2^32 if it is set, else ifZero/2^32. */
+function randomise(bits, width, ifZero, ifOne, words) {
+  const size = bits.length, count = levels(ifZero, ifOne);
+  const digit = (threshold, place) => -(Math.floor(threshold / 2 ** place) % 2);
+  return bits.map((byte, i) => {
+    const lanes = i < size - 1 ? 255 : 255 >> (8 * size - width);
+    const target = (place) => ((byte & digit(ifOne, place)) | (~byte & digit(ifZero, place))) & lanes;
+    let result = target(32), undecided = lanes ^ result;
+    for (let level = 0; level < count; level++) {
+      const wanted = target(31 - level), uniform = words[level * size + i];
+      result |= undecided & wanted & ~uniform;
+      undecided &= ~(uniform ^ wanted);
+    }
+    return result;
+  });
+}
+
+/** What permanent noise is derived from. */
+const messageOf = (survey, { question, name, encoding, m }, c, bits) =>
+  fields("deniable-1/prr", survey, question.name, name, encoding, be32(m.flip), be32(c), bits);
+
+async function permanent(bits, width, flip, key, message) {
+  const own = await hmacKey(await hmac(key, message));
+  const blocks = Math.ceil((levels(flip, ONE - flip) * bits.length) / 32);
+  const stream = await Promise.all(Array.from({ length: blocks }, (_, n) => hmac(own, be32(n))));
+  return randomise(bits, width, flip, ONE - flip, join(...stream));
+}
+
+/** What is sent of a slot. */
+async function noised({ m, width, size }, bits, key, message, rand) {
+  if (m.kind !== "localhash") {
+    const kept = m.flip ? await permanent(bits, width, m.flip, key, message) : bits;
+    return randomise(kept, width, m.p, m.q, rand);
+  }
+  const u = rand.reduce((sum, byte, i) => sum + byte * 256 ** i, 0);
+  const moved = u < m.q ? 0 : 1 + Math.floor((u - m.q) / m.p);
+  const sent = bits === null ? Math.floor((u * m.values) / ONE) : (bits + moved) % m.values;
+  return le(sent, size);
+}
+
+// 6. The report
+
+/**
+ * Answers one survey for one person, whose secret and ledger are in the store, made on first use.
+ * @param {Survey} survey
+ * @param {{store?: Store, entropy?: (size: number) => Bytes}} [options] entropy is for tests
+ */
+export async function openClient(survey, { store = browserStore(), entropy = random } = {}) {
+  const made = { secret: random(32), spent: new Map() };
+  const { secret } = await store.update("client", (kept) => kept ?? made), key = await hmacKey(secret);
+  const draw = async (question, what, bound) => {
+    const message = fields("deniable-1/clear", survey.name, question, what);
+    return BigInt("0x" + hex(await hmac(key, message))) % BigInt(bound);
+  };
+  const cohort = Number(await draw("", "cohort", survey.cohorts));
+  const clear = await Promise.all(survey.questions.map((q) => clearOf(q.protocol, draw.bind(null, q.name))));
+  const slots = survey.questions.flatMap((q, i) => slotsOf(q, clear[i]));
+  return { cohort, clear, answer };
+
+  /**
+   * One report of all questions. Null, or left out, is no answer, which looks like any other. Past
+   * the budget it rejects, and nothing is spent.
+   * @param {{[question: string]: string | boolean | null | undefined}} values @returns {Promise<Bytes>}
+   */
+  async function answer(values) {
+    const { name, questions, expires, digest, cohorts } = survey, now = new Date();
+    const today = new Date(+now - now.getTimezoneOffset() * 60_000).toISOString().slice(0, 10);
+    insist(today <= expires, "SurveyExpired", `survey ${name} ended on ${expires}`);
+    const given = new Map(Object.entries(values)), names = questions.map((q) => q.name);
+    const unknown = [...given.keys()].filter((key) => !names.includes(key));
+    insist(!unknown.length, "InputError", `survey ${name} does not ask ${unknown}`);
+    const filled = await Promise.all(slots.map((slot) => fill(slot, given.get(slot.question.name) ?? null)));
+    await store.update("client", (kept) => charged(kept, filled));
+    const rand = entropy(slots.reduce((sum, slot) => sum + slot.rand, 0));
+    let at = 0;
+    const sent = await Promise.all(filled.map(({ slot, bits, message }) =>
+      noised(slot, bits, key, message, rand.subarray(at, (at += slot.rand)))));
+    const parts = sent.flatMap((bits, i) => [slots[i].clear, bits]);
+    return join(utf8("dn\x01\x01"), digest, le(cohort, cohorts > 1 ? 2 : 0), ...parts);
+  }
+
+  /** A slot's true bits, which never leave here, and the name of their noise. */
+  async function fill(slot, value) {
+    const { question, m, cohorts } = slot, c = cohort % cohorts;
+    const type = question.kind === "boolean" ? "boolean" : "string";
+    const fine = value === null || typeof value === type;
+    insist(fine, "InputError", `${question.name} expects a ${type} or null`);
+    const bits = await trueBits(slot, survey.name, tokenOf(slot, value), c);
+    if (!m.flip) return { slot, bits, noise: `${question.name}/${slot.name}` };
+    const message = messageOf(survey.name, slot, c, bits);
+    const print = await hmac(key, join(utf8("deniable-1/ledger"), message));
+    return { slot, bits, message, noise: hex(print.subarray(0, 16)) };
+  }
+
+  // 7. Paying for it
+
+  /** Sums are exact below 2^53; one that is not exceeds every budget and limit. */
+  function charged(kept, filled) {
+    const same = kept && hex(kept.secret) === hex(secret), { name, budget } = survey;
+    insist(same, "StoreError", "the storage was cleared: open a new client");
+    const page = new Map(kept.spent.get(name));
+    for (const { slot: { once, forever }, noise } of filled) {
+      const [sum, limit] = page.get(noise) ?? [0, 0];
+      page.set(noise, [sum + once, Math.max(limit, forever ?? Infinity)]);
+    }
+    const cost = [...page.values()].reduce((total, [sum, limit]) => total + Math.min(sum, limit), 0);
+    const why = `survey ${name}: ${cost / 1e9} nats would be spent of ${budget / 1e9}; nothing was sent`;
+    insist(cost <= budget, "BudgetExceeded", why);
+    return { ...kept, spent: new Map(kept.spent).set(name, page) };
+  }
+}
+
+// Storage
+
+/** IndexedDB of the page's origin, shared by its tabs and workers. @returns {Store} */
+export function browserStore() {
+  const settled = (request, event) => new Promise((resolve, reject) => {
+    request[event] = () => resolve(request.result);
+    request.onerror = request.onabort = () => reject(trouble("StoreError", request.error));
+  });
+  const request = indexedDB.open("deniable", 1), opened = settled(request, "onsuccess");
+  request.onupgradeneeded = () => request.result.createObjectStore("kept");
+  return {
+    async update(key, change) {
+      // Other tabs wait for this transaction; strict: it is on disk when it completes.
+      const tx = (await opened).transaction("kept", "readwrite", { durability: "strict" });
+      const kept = tx.objectStore("kept"), read = kept.get(key);
+      let value, failure;
+      read.onsuccess = () => {
+        try {
+          value = change(read.result);
+          if (value === undefined) kept.delete(key);
+          else if (value !== read.result) kept.put(value, key);
+        } catch (error) {
+          failure = error;
+          tx.abort();
+        }
+      };
+      await settled(tx, "oncomplete").catch((error) => { throw failure ?? error; });
+      return value;
+    },
+    async all(prefix) {
+      const kept = (await opened).transaction("kept").objectStore("kept");
+      return settled(kept.getAll(IDBKeyRange.bound(prefix, prefix + "\uffff")), "onsuccess");
+    },
+  };
+}
+
+// Sending
+
+const hopeless = (status) => [400, 404, 409, 410, 413, 415, 422].includes(status);
+
+/**
+ * Sends each report as an upload with a key of its own, until the collector has it. After `days` it
+ * is dropped: collectors forget keys after 7, and might count it again.
+ * @param {string} collector its address, before /v1
+ * @param {{store?: Store, token?: string, days?: number}} [options]
+ */
+export function openSender(collector, { store = browserStore(), token, days = 6 } = {}) {
+  const url = collector.replace(/\/$/, "") + "/v1/reports", page = globalThis.document;
+  const online = () => !page || navigator.onLine, again = () => flush().catch(() => {});
+  let timer, hold = 0, /** @type {any[]} */ waiting = [];
+  page?.addEventListener("visibilitychange", () => page.hidden && hide());
+  if (page) addEventListener("pagehide", hide), addEventListener("online", again);
+  return { send, flush };
+
+  /** Queued durably, then tried. @param {Bytes} report */
+  async function send(report) {
+    const key = hex(random(16)), since = Date.now();
+    const upload = { key, url, body: report, since, tries: 0, after: 0, busy: 0 };
+    await store.update("queue/" + key, () => upload);
+    return flush();
+  }
+
+  /** Tries what waits until one try fails, the rest later; `refused` are statuses. */
+  async function flush() {
+    /** @type {number[]} */ const statuses = [];
+    const queue = (await store.all("queue/")).filter((upload) => upload.url === url), now = Date.now();
+    hold = Math.max(0, ...queue.map(({ after }) => (after > now + DAY ? 0 : after)));
+    waiting = queue;
+    for (const upload of queue)
+      if (online() && hold <= Date.now()) statuses.push(await attempt(upload));
+    const left = queue.filter((upload) => !upload.done).length;
+    clearTimeout(timer);
+    if (left) timer = setTimeout(again, Math.max(1000, hold - Date.now()));
+    const sent = statuses.filter((status) => status === 202).length;
+    return { sent, refused: statuses.filter(hopeless), waiting: left };
+  }
+
+  /** Takes an upload, so that no other tab does, and sends it. */
+  async function attempt(upload) {
+    const now = Date.now();
+    let mine;
+    const kept = await store.update("queue/" + upload.key, (old) => {
+      if (!old || Math.abs(now - old.since) > days * DAY) return undefined;
+      if (old.busy > now && old.busy <= now + HOLD) return old;
+      return (mine = { ...old, tries: old.tries + 1, busy: now + HOLD });
+    });
+    upload.done = !kept;
+    return mine ? post(Object.assign(upload, mine)) : 0;
+  }
+
+  async function post(upload) {
+    const { key, body, tries } = upload, ingest = token && { Authorization: `Bearer ${token}` };
+    const headers = { "Content-Type": "application/octet-stream", "Idempotency-Key": key, ...ingest };
+    upload.busy = Date.now() + HOLD;
+    // No answer (offline, too late): the key makes it safe to send again.
+    const answer = await fetch(url, {
+      method: "POST", body, headers, keepalive: body.length < 60_000, credentials: "omit",
+      redirect: "error", referrerPolicy: "no-referrer", signal: AbortSignal.timeout(HOLD),
+    }).catch(() => null);
+    const later = answer?.headers.get("Retry-After") ?? "", pause = Math.min(3_600_000, 2000 * 2 ** tries);
+    const wait = Math.min(1000 * Number(later) || Date.parse(later) - Date.now() || 0, DAY);
+    const after = Date.now() + Math.max(wait, pause * (0.5 + random(1)[0] / 512));
+    const status = answer?.status ?? 0, done = (upload.done = status === 202 || hopeless(status));
+    if (!done) hold = after;
+    await store.update("queue/" + key, (old) => (done || !old ? undefined : { ...old, after, busy: 0 }));
+    return status;
+  }
+
+  /** The page may end: what waits goes out now; it stays queued until acknowledged. */
+  function hide() {
+    for (const upload of waiting)
+      if (!upload.done && Math.max(hold, upload.busy) <= Date.now())
+        post(upload).catch(() => {});
+  }
+}
+
+/** For the vectors. @type {any} */
+export const steps = { headerOf, positions, messageOf, permanent, randomise, slotsOf, tokenOf };

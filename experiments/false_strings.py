@@ -1,0 +1,158 @@
+"""False strings: how many runs name one, on populations made to bring them out.
+
+    python -m experiments.false_strings --protocol prefixes --population urls [--seeds 200]
+        [--reading paper] [-o FOLDER]
+
+N = 10⁵ clients, α = .05, which allows 16 of 200 runs (more come up once in 50 times at a rate of
+exactly .05). `prefixes` has local hashing at ε = 4.394; `whole` too, with strings of five letters,
+so that every string is looked at (as it is for those of six). `ngrams` has bigrams, two hashes,
+p = .25, and for the domains ε/3 = 1.46 a report (q = .40945); with short strings the q = .75 of the
+paper's hash trial, where there is something to find. Every run is appended to
+FOLDER/false_strings.jsonl at once, and a run that is already there is not made again, so a campaign
+can be interrupted.
+
+| population | what |
+| --- | --- |
+| urls | the 100 domains, weights ∝ exp(−rank/25): heavy and light strings, similar endings |
+| flat | 100 strings of eight letters (five with `whole`, also below), equally common |
+| tail | half the mass on ten strings, the other half on 5,000 light ones |
+| alike | 50 strings of eight letters: all but the first or the last three are shared with others |
+| many | uniform over 10⁶ strings: nothing can be found, and nothing may be |
+| silence | nobody answers |
+| hashes | the hash trial: 100 strings of six letters, weights i^20 plus .001 |
+| square | 36 strings of six bigrams a position, any two of which occur together as if by chance, |
+| | though only a sixth of the 216 strings that they could make is there |
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from experiments.dictionaries import ngram_survey, prefix_survey
+
+from deniable import Survey, discover, simulate
+from deniable.simulation import (
+    Coded,
+    Population,
+    exponential,
+    power,
+    random_strings,
+    top_domains,
+    uniform,
+    zipf,
+)
+from deniable.simulation.records import arguments, text_table
+
+CLIENTS = 100_000
+POPULATIONS = ("urls", "flat", "tail", "alike", "many", "silence", "hashes", "square")
+SIX_LETTERS = ("hashes", "square")
+
+
+def crowd(name: str, length: int, rng: np.random.Generator) -> Coded:
+    """The clients' strings; of a million only those are spelt out that somebody holds."""
+    if name == "silence":
+        return Coded((), np.full(CLIENTS, -1, np.int32))
+    if name == "many":
+        held, client = np.unique(rng.integers(0, 1_000_000, CLIENTS), return_inverse=True)
+        return Coded(random_strings(len(held), length, rng), client.astype(np.int32))
+    return population_of(name, length, rng).draw(CLIENTS, rng)
+
+
+def population_of(name: str, length: int, rng: np.random.Generator) -> Population:
+    """The strings of a run; new ones for every seed, but for the domains."""
+    if name == "hashes":
+        return Population(random_strings(100, length, rng), power(100, floor=0.001))
+    if name == "square":
+        first, second, third = (random_strings(6, 2, rng) for _ in range(3))
+        places = product(range(6), repeat=2)
+        values = [first[i] + second[j] + third[(i + j) % 6] for i, j in places]
+        return Population(tuple(values), uniform(36))
+    if name == "urls":
+        return Population(top_domains(), exponential(100, 25.0))
+    if name == "flat":
+        return Population(random_strings(100, length, rng), uniform(100))
+    if name == "tail":
+        weights = np.concatenate([zipf(10) / 2, uniform(5_000) / 2])
+        return Population(random_strings(5_010, length, rng), weights)
+    heads, tails = random_strings(5, length - 3, rng), random_strings(5, 3, rng)
+    other_tails, other_heads = random_strings(5, length - 3, rng), random_strings(5, 3, rng)
+    values = [h + t for h in heads for t in tails]
+    values += [h + t for h in other_heads for t in other_tails]
+    return Population(tuple(values), zipf(50))
+
+
+def length_of(protocol: str, population: str) -> int:
+    """The greatest length that is asked for."""
+    if population == "urls":
+        return 20
+    return 6 if population in SIX_LETTERS else 5 if protocol == "whole" else 8
+
+
+def survey_of(protocol: str, population: str) -> Survey:
+    """The domains have their own alphabet."""
+    urls, length = population == "urls", length_of(protocol, population)
+    alphabet = "a-z0-9._-" if urls else "a-z"
+    if protocol == "ngrams":
+        return ngram_survey(q=0.40945 if urls else 0.75, length=length, gram=2, alphabet=alphabet)
+    return prefix_survey(epsilon=4.394449, length=length, alphabet=alphabet)
+
+
+def run(protocol: str, reading: str | None, population: str, seed: int) -> dict[str, object]:
+    """One crowd: how many strings were found, and which of them nobody said."""
+    rng = np.random.default_rng([seed, POPULATIONS.index(population)])
+    survey = survey_of(protocol, population)
+    clients = crowd(population, length_of(protocol, population), rng)
+    reports = simulate(survey, clients, rng=rng)
+    start = time.perf_counter()
+    found = discover(survey, reports, "value", reading=reading)
+    there = frozenset(clients.levels if population != "many" else ())
+    false = [s for s in found.strings if s not in there]
+    return {
+        "protocol": protocol, "reading": reading or "", "population": population, "seed": seed,
+        "found": len(found.strings) - len(false), "false": false,
+        "seconds": round(time.perf_counter() - start, 2),
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Make the runs that are missing, then say how all of them went."""
+    options = arguments(
+        __doc__, seed=1,
+        protocol={"default": "prefixes", "choices": ["prefixes", "whole", "ngrams"]},
+        reading={"default": None, "choices": ["paper", "fused"]},
+        population={"default": "urls", "choices": POPULATIONS},
+        seeds={"type": int, "default": 200},
+    )  # fmt: skip
+    key = (options.protocol, options.reading or "", options.population)
+    path = (options.output or Path("demo")) / "false_strings.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = path.read_text().splitlines() if path.exists() else []
+    rows = [
+        r for r in map(json.loads, lines) if (r["protocol"], r["reading"], r["population"]) == key
+    ]
+    made = {r["seed"] for r in rows}
+    seeds = 2 if options.quick else options.seeds
+    for seed in range(options.seed, options.seed + seeds):
+        if seed in made:
+            continue
+        rows.append(run(options.protocol, options.reading, options.population, seed))
+        with path.open("a") as file:
+            file.write(json.dumps(rows[-1]) + "\n")
+        wrong = sum(bool(r["false"]) for r in rows)
+        print(f"{len(rows)} runs, {wrong} with a false string; last: {rows[-1]}", flush=True)
+    found = np.array([r["found"] for r in rows])
+    summary = {
+        "protocol": " ".join(key[:2]).strip(), "population": key[2], "runs": len(rows),
+        "with a false string": sum(bool(r["false"]) for r in rows),
+        "false strings": sum(len(r["false"]) for r in rows),
+        "found": float(found.mean()), "least": int(found.min()), "most": int(found.max()),
+    }  # fmt: skip
+    print(text_table([summary]))
+
+
+if __name__ == "__main__":
+    main()

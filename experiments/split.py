@@ -1,0 +1,76 @@
+"""How to divide ε between the full string and the n-grams: the paper's open question.
+
+    python -m experiments.split [--quick] [--seed 1] [-o FOLDER]
+
+The URL trial with n-grams, default reading, N = 10⁶, total ε = 4.394: equal thirds, as in the
+paper, the division that `planning.best_split` predicts to be best, and divisions around it. One
+hash and q = ½ in every report, so that only the division differs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from experiments.dictionaries import run
+
+from deniable import Survey
+from deniable.planning import best_split, split_threshold
+from deniable.protocols import Alphabet, NGrams
+from deniable.simulation import Population, exponential, top_domains
+from deniable.simulation.records import Record, arguments
+
+EPSILON, REPORTS = 4.394449, 1_000_000
+SURVEY = """
+name = "split"
+version = 1
+owner = "experiments"
+description = "an unknown dictionary"
+expires = 2999-12-31
+collect = "once"
+[questions.value]
+kind = "string"
+epsilon = {epsilon}
+[questions.value.dictionary]
+protocol = "ngrams"
+max_length = 20
+alphabet = "a-z0-9._-"
+split = {split}
+"""
+
+
+def main() -> None:
+    """Thirds, the predicted best, and others."""
+    options = arguments(__doc__, seed=1)
+    trials = 1 if options.quick else 3
+    record = Record("split", options.seed, {"reports": REPORTS, "trials": trials})
+    population = Population(top_domains(), exponential(100, 25.0))
+    alphabet = survey_of((1.0, 1.0, 1.0)).question("value").protocol
+    assert isinstance(alphabet, NGrams)
+    letters: Alphabet = alphabet.alphabet
+    best = best_split(EPSILON, REPORTS, letters, 20)
+    rows = []
+    for name, shares in (
+        ("thirds", (1 / 3, 1 / 3, 1 / 3)), ("predicted best", best.shares),
+        ("full .4", (0.4, 0.3, 0.3)), ("full .5", (0.5, 0.25, 0.25)),
+        ("full .15", (0.15, 0.425, 0.425)),
+    ):  # fmt: skip
+        survey = survey_of(shares)
+        runs = [run(survey, population, REPORTS, options.seed + i, "fused") for i in range(trials)]
+        found = np.array([r.found for r in runs])
+        rows.append(
+            {"division": name, "full string": float(shares[0]),
+             "predicted threshold": split_threshold(EPSILON, shares, REPORTS, letters, 20),
+             "found": float(found.mean()), "least": int(found.min()), "most": int(found.max()),
+             "runs with a false string": sum(r.false > 0 for r in runs)}
+        )  # fmt: skip
+        print(rows[-1], flush=True)
+    record.show("split", rows, "Strings found of 100, by the full string's share of ε")
+    record.write(options.output)
+
+
+def survey_of(shares: tuple[float, ...]) -> Survey:
+    """The paper's protocol with these shares of ε."""
+    return Survey.from_toml(SURVEY.format(epsilon=EPSILON, split=list(shares)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""Two questions, neither with a dictionary: discover both, associate them. Do intervals cover?
+
+    python -m experiments.two_unknowns [--quick] [--seed 9] [-o FOLDER]      about 10 minutes
+
+Two correlated variables of 16 strings each, two to five letters of a–f, Zipf weights, N = 50,000;
+every trial draws its own strings. `prefixes` by local hashing with ε = 2.2 a question, `ngrams` by
+Bloom filters with ε = 6 a question (three reports share it). What `discover` finds goes into
+`associate` as it is; up to ten strings of each question are shown, everything else is Other.
+
+Strings near the threshold are found when they come out high, so cells are divided: `sure` where
+both strings' ranks are found in 19 of 20 trials or more, `lucky` where one of them is not, `Other`
+where one of them is Other. `covered` counts every cell; most are small, and an interval that ends
+at 0 holds a small truth easily, so `large covered` counts those of three standard errors or more.
+`z` is the mean error in standard errors. `rates` are P(y | x) for each string x that is shown. The
+second table has the margins, as `discover` gives them, by rank.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from deniable import Survey, associate, discover, simulate
+from deniable.errors import InputError
+from deniable.results import Discovery, Joint
+from deniable.simulation import contingency, correlated, zipf
+from deniable.simulation.records import Record, arguments
+from deniable.simulation.trials import generators, truth_of
+
+REPORTS, STRINGS, STRENGTH, SURE, LARGE = 50_000, 16, 0.4, 0.95, 3.0
+HEAD = """
+name = "two-unknowns"
+version = 1
+owner = "experiments"
+description = "two strings that nobody listed"
+expires = 2999-12-31
+collect = "once"
+"""
+SETTINGS = {
+    "prefixes": (
+        'mechanism = "localhash"\nepsilon = 2.2',
+        'protocol = "prefixes"\nmax_length = 5\nalphabet = "a-f"\nlevels = [2, 3, 4, 5, 5]',
+    ),
+    "ngrams": (
+        "epsilon = 6.0\ncohorts = 32",
+        'protocol = "ngrams"\nmax_length = 6\nalphabet = "a-f"\ngram = 2',
+    ),
+}
+
+
+def survey_of(protocol: str) -> Survey:
+    """Questions x and y, both asked by this protocol."""
+    mechanism, dictionary = SETTINGS[protocol]
+    return Survey.from_toml(
+        HEAD + "".join(
+            f'[questions.{q}]\nkind = "string"\n{mechanism}\n'
+            f"[questions.{q}.dictionary]\n{dictionary}\n"
+            for q in "xy"
+        )
+    )  # fmt: skip
+
+
+def strings(rng: np.random.Generator) -> tuple[str, ...]:
+    """As many different ones as there are ranks."""
+    found: dict[str, None] = {}
+    while len(found) < STRINGS:
+        found["".join(rng.choice(list("abcdef"), rng.integers(2, 6)))] = None
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One number beside its truth: the ranks it is of (None for Other), and its interval."""
+
+    ranks: tuple[int | None, ...]
+    truth: float
+    estimate: float
+    error: float
+    low: float
+    high: float
+
+    @property
+    def inside(self) -> bool:
+        """Whether the interval holds the truth."""
+        return self.low <= self.truth <= self.high
+
+    @property
+    def z(self) -> float:
+        """Error in standard errors."""
+        return (self.estimate - self.truth) / self.error if self.error > 0 else 0.0
+
+
+def cells(joint: Joint, crowd: Any) -> tuple[list[Seen], list[Seen]]:
+    """Every cell of a table, and the rates of y for every x."""
+    truth = truth_of(crowd, joint.labels)
+    ranks = [
+        [list(values).index(name) if name in values else None for name in names]
+        for values, names in zip(crowd.values.values(), joint.labels, strict=True)
+    ]
+    rates = joint.conditional("x")
+    whole = (truth, joint.table, joint.standard_error, joint.low, joint.high)
+    given_x = (truth / truth.sum(axis=1, keepdims=True), rates.estimate, rates.standard_error,
+               rates.low, rates.high)  # fmt: skip
+    both = [
+        [Seen((ranks[0][i], ranks[1][j]), *(float(part[i, j]) for part in parts))
+         for i, j in np.ndindex(*truth.shape)]
+        for parts in (whole, given_x)
+    ]  # fmt: skip
+    return both[0], [rate for rate in both[1] if rate.ranks[0] is not None]
+
+
+def margins(found: Discovery, values: tuple[str, ...]) -> list[Seen]:
+    """Every string of a discovery."""
+    weights = zipf(STRINGS)
+    each = zip(found.strings, found.estimate, found.standard_error, found.low, found.high,
+               strict=True)  # fmt: skip
+    return [
+        Seen((rank := values.index(s),), float(weights[rank]), *map(float, numbers))
+        for s, *numbers in each
+    ]
+
+
+def measured(some: list[Seen]) -> dict[str, Any]:
+    """What a line of a table says of these."""
+    errors: dict[Any, list[float]] = {}
+    for one in some:
+        errors.setdefault(one.ranks, []).append(one.error)
+    # Not each one's own standard error, which grows with its estimate.
+    large = [c for c in some if c.truth >= LARGE * np.mean(errors[c.ranks])]
+
+    def mean(values: list[Any]) -> float:
+        return float(np.mean(values)) if values else float("nan")
+
+    return {
+        "count": len(some), "covered": mean([c.inside for c in some]),
+        "large": len(large), "large covered": mean([c.inside for c in large]),
+        "z": mean([c.z for c in some]),
+    }  # fmt: skip
+
+
+def run(protocol: str, trials: int, seed: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Coverage of cells by kind, and of margins by rank."""
+    survey, table = survey_of(protocol), correlated(zipf(STRINGS), zipf(STRINGS), strength=STRENGTH)
+    seen: list[Seen] = []
+    rates: list[Seen] = []
+    alone: list[Seen] = []
+    false, empty = 0, 0
+    for rng in generators(seed, trials):
+        crowd = contingency(table, x=strings(rng), y=strings(rng))
+        reports = simulate(survey, crowd.draw(REPORTS, rng), rng=rng)
+        found = {q: discover(survey, reports, q) for q in "xy"}
+        if any(set(found[q].strings) - set(crowd.values[q]) for q in "xy"):
+            false += 1
+            continue
+        try:
+            joint = associate(survey, reports, ["x", "y"], candidates=found)
+        except InputError:
+            empty += 1
+            continue
+        of_table, of_x = cells(joint, crowd)
+        seen, rates = seen + of_table, rates + of_x
+        alone += [m for q in "xy" for m in margins(found[q], crowd.values[q])]
+    used = trials - false - empty
+    times = np.bincount([m.ranks[0] for m in alone], minlength=STRINGS) / max(2 * used, 1)
+
+    def kind(cell: Seen) -> str:
+        if None in cell.ranks:
+            return "Other"
+        return "sure" if all(times[r] >= SURE for r in cell.ranks) else "lucky"
+
+    kinds = {k: [c for c in seen if kind(c) == k] for k in ("sure", "lucky", "Other")}
+    kinds |= {"all": seen, "rates": rates}
+    common = {"protocol": protocol, "trials": used, "false": false, "empty": empty}
+    lines = [{**common, "cells": k, **measured(some)} for k, some in kinds.items()]
+    ranks = [
+        {"protocol": protocol, "rank": r + 1, "share": float(zipf(STRINGS)[r]),
+         "found": float(times[r]), **measured([m for m in alone if m.ranks == (r,)])}
+        for r in range(STRINGS)
+    ]  # fmt: skip
+    return lines, ranks
+
+
+def main() -> None:
+    """Run both protocols."""
+    options = arguments(__doc__, seed=9, trials={"type": int, "default": 120},
+                        protocol={"choices": list(SETTINGS)})  # fmt: skip
+    trials = 4 if options.quick else options.trials
+    record = Record("two_unknowns", options.seed, {"reports": REPORTS, "trials": trials})
+    for protocol in [options.protocol] if options.protocol else SETTINGS:
+        lines, ranks = run(protocol, trials, options.seed)
+        record.show(f"{protocol} cells", lines, f"{protocol}: 95% intervals of joint cells")
+        record.show(
+            f"{protocol} margins", ranks, f"{protocol}: 95% intervals of discovered strings"
+        )
+    record.write(options.output)
+
+
+if __name__ == "__main__":
+    main()

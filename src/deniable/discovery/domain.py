@@ -1,0 +1,94 @@
+"""Every string of a small domain, looked at once.
+
+Strings are rows of symbols, padded; those of one length lie in stretches that share their first
+symbols, and a stretch is one call of a kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.discovery.evidence import Evidence
+from deniable.discovery.tables import Rows
+from deniable.errors import InputError
+from deniable.kernels.chunks import over_threads, thread_count
+from deniable.kernels.domain import TAIL, scan
+from deniable.protocols.alphabet import PAD, count_strings
+
+STRETCH = 1_000_000
+"""Strings of a stretch, at most."""
+ENDING = 9
+"""Bytes that SHA-256 adds to a message at least: a bit, and the length."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """All strings of up to `length` symbols, numbered 0…symbols−1."""
+
+    symbols: int
+    length: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.length <= TAIL - ENDING:
+            raise InputError(
+                f"expected max_length up to {TAIL - ENDING} to look at every string, got "
+                f"{self.length}: ask for several levels"
+            )
+
+    @property
+    def strings(self) -> int:
+        """How many there are."""
+        return count_strings(self.symbols, self.length)
+
+    def above(self, evidence: Evidence, least: float) -> Rows:
+        """u8[n, M]: the strings whose evidence at the first level is at least this."""
+        header = evidence.tables.header(0)
+        lead = np.frombuffer(header, ">u4").astype(np.uint32)
+        entry = np.ascontiguousarray(evidence.entry[0])
+
+        def work(length: int, stretch: int) -> Rows:
+            first = length - self.free(length)
+            kept = np.empty(self.symbols ** (length - first), np.int64)
+            row = self.row(length, stretch * len(kept))
+            block = _ended(row, len(header))
+            found = scan(lead, block, first, length, self.symbols, entry, np.float32(least), kept)
+            rows, number = np.repeat(row[np.newaxis], found, axis=0), kept[:found]
+            for at in range(length - 1, first - 1, -1):
+                number, rows[:, at] = np.divmod(number, self.symbols)
+            return rows
+
+        return np.concatenate(over_threads(work, self.stretches(), thread_count(None)))
+
+    def stretches(self) -> list[tuple[int, int]]:
+        """(length, number) of each."""
+        return [
+            (length, stretch)
+            for length in range(self.length + 1)
+            for stretch in range(self.symbols ** (length - self.free(length)))
+        ]
+
+    def free(self, length: int) -> int:
+        """How many symbols vary within a stretch of strings of this length."""
+        free = 0
+        while free < length and self.symbols ** (free + 1) <= STRETCH:
+            free += 1
+        return free
+
+    def row(self, length: int, number: int) -> Rows:
+        """u8[M]: this one of the strings of this length, counted from the last symbol."""
+        row = np.full(self.length, PAD, np.uint8)
+        for at in range(length - 1, -1, -1):
+            number, row[at] = divmod(number, self.symbols)
+        return row
+
+
+def _ended(row: Rows, before: int) -> NDArray[np.uint8]:
+    """u8[32]: the row as SHA-256 ends a message, with so many bytes before it."""
+    block = np.zeros(TAIL, np.uint8)
+    block[: len(row)] = row
+    block[len(row)] = 0x80
+    block[-2:] = divmod(8 * (before + len(row)), 256)
+    return block

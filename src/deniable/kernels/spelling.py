@@ -1,0 +1,71 @@
+"""Probabilities of the next symbol of strings made of words and of single characters.
+
+A writer stands at the start of a piece or within a run of characters. At the start he takes a word
+(WORD), goes on character by character (RUN) or ends the string; within a run each character follows
+a character model, and the run goes on with probability STAY. The probability of a prefix is the sum
+over all ways to have written it, computed from left to right.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.kernels.compiled import compiled
+
+WORD, RUN, END, STAY = 0.5, 0.4, 0.1, 0.85
+
+
+@compiled
+def next_symbols(
+    rows: NDArray[np.uint8],
+    context: NDArray[np.int64],
+    length: int,
+    log_p: NDArray[np.float32],
+    child: NDArray[np.int32],
+    below: NDArray[np.float64],
+    ends: NDArray[np.float64],
+    out: NDArray[np.float32],
+) -> None:
+    """out[i, s] = log P(symbol s | the first `length` symbols of rows[i]); the last s is the end.
+
+    rows : u8[n, M], no padding among the first `length`; context : int64[n, length + 1], the rows
+    of log_p that each position's character follows; log_p : float32[contexts, A + 1]; the words as
+    a tree with root 0: child : int32[nodes, A], -1 where there is none; below, ends :
+    float64[nodes], probability of all words through a node, and of the one that ends there;
+    out : float32[n, A + 1]
+    """
+    symbols = child.shape[1]
+    start, run = np.empty(length + 1), np.empty(length + 1)
+    node = np.empty(length + 1, np.int32)
+    following = np.empty(symbols + 1)
+    for i in range(len(rows)):
+        start[:] = 0.0
+        run[:] = 0.0
+        start[0] = 1.0
+        for at in range(length):
+            written = (RUN * start[at] + run[at]) * np.exp(log_p[context[i, at], rows[i, at]])
+            start[at + 1] += (1 - STAY) * written
+            run[at + 1] = STAY * written
+            # Words that begin here; where they are after the whole prefix is kept.
+            n = np.int32(0)
+            for j in range(at, length):
+                n = child[n, rows[i, j]]
+                if n < 0:
+                    break
+                start[j + 1] += WORD * start[at] * ends[n]
+            node[at] = n
+        node[length] = 0
+        alone = RUN * start[length] + run[length]
+        for s in range(symbols):
+            following[s] = alone * np.exp(log_p[context[i, length], s])
+        following[symbols] = alone * np.exp(log_p[context[i, length], symbols])
+        following[symbols] += END * start[length]
+        for at in range(length + 1):
+            if node[at] < 0 or start[at] == 0.0:
+                continue
+            for s in range(symbols):
+                n = child[node[at], s]
+                if n >= 0:
+                    following[s] += WORD * start[at] * below[n]
+        total = following.sum()
+        for s in range(symbols + 1):
+            out[i, s] = np.log(following[s] / total)

@@ -1,0 +1,274 @@
+"""Charts as SVG text: intervals, heat maps, trends, stages. No script and no style of their own.
+
+Colours are classes of `static/style.css`, so that light, dark and print follow one sheet. Every
+mark carries its numbers as a <title>, and can be reached by keyboard. Labels are decoded strings,
+which are hostile input: everything is escaped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+from deniable.results import Discovery, Joint
+from deniable.results.base import cell
+
+LABEL, WIDTH, ROW, MARGIN = 190, 740, 22, 26
+LONGEST = 22
+
+
+def safe(words: str) -> str:
+    """Text for a page: escaped, and characters that cannot be seen (or turn the line round) shown
+    as such."""
+    return escape("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in words))
+
+
+def short(words: str) -> str:
+    """A label that fits."""
+    return words if len(words) <= LONGEST else words[: LONGEST - 1] + "…"
+
+
+def percent(share: float) -> str:
+    """A share in per cent, with three digits that matter.
+
+    >>> percent(0.12345), percent(0.00012345)
+    ('12.3%', '0.0123%')
+    """
+    if not math.isfinite(share):
+        return "–"
+    if not share:
+        return "0%"
+    digits = max(0, 2 - math.floor(math.log10(abs(100 * share))))
+    return f"{100 * share:.{min(digits, 6)}f}%"
+
+
+def frame(width: float, height: float, text: str, body: Sequence[str]) -> str:
+    """An SVG image with its alternative text."""
+    return (
+        f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{safe(text)}" '
+        f'xmlns="http://www.w3.org/2000/svg">{"".join(body)}</svg>'
+    )
+
+
+def mark(title: str, body: str, kind: str = "mark") -> str:
+    """Something that says its numbers when pointed at or reached by keyboard."""
+    return f'<g class="{kind}" tabindex="0"><title>{safe(title)}</title>{body}</g>'
+
+
+def shape(name: str, kind: str, **places: float) -> str:
+    """An element with its class and coordinates."""
+    where = "".join(f' {key}="{value:.1f}"' for key, value in places.items())
+    return f'<{name} class="{kind}"{where}/>'
+
+
+def text(x: float, y: float, words: str, kind: str = "", anchor: str = "start") -> str:
+    """Escaped text at a place."""
+    place = f'x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}"'
+    return f"<text {place}>{safe(words)}</text>"
+
+
+def ticks(low: float, high: float, count: int = 5) -> list[float]:
+    """Round numbers from low to high.
+
+    >>> ticks(0, 1)
+    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    """
+    span = max(high - low, 1e-12)
+    raw = span / count
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = power * next(m for m in (1, 2, 5, 10) if m * power >= raw * 0.999)
+    first = math.ceil(low / step - 1e-9)
+    return [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def intervals(
+    labels: Sequence[str],
+    estimate: Sequence[float],
+    low: Sequence[float],
+    high: Sequence[float],
+    *,
+    detected: Sequence[bool] | None = None,
+    threshold: float | None = None,
+    truth: Sequence[float | None] | None = None,
+) -> str:
+    """Estimates with their 95% intervals, one row a value; a dotted line where detection starts."""
+    known = [v for v in (*estimate, *low, *high) if math.isfinite(v)]
+    left, right = min([0.0, *known]), max([threshold or 0.0, 1e-9, *known])
+    room = WIDTH - LABEL - 90
+
+    def x(share: float) -> float:
+        return LABEL + room * (min(max(share, left), right) - left) / (right - left)
+
+    height = ROW * len(labels) + 2 * MARGIN
+    body = [
+        shape("line", "grid", x1=x(t), x2=x(t), y1=MARGIN - 8, y2=height - 18)
+        + text(x(t), height - 4, percent(t), "small", "middle")
+        for t in ticks(left, right)
+    ]
+    if threshold is not None and left <= threshold <= right:
+        at = x(threshold)
+        body.append(shape("line", "threshold", x1=at, x2=at, y1=MARGIN - 8, y2=height - 18))
+        body.append(text(at, MARGIN - 12, "detectable", "small", "middle"))
+    for i, label in enumerate(labels):
+        y = MARGIN + ROW * i + ROW / 2
+        body.append(text(LABEL - 8, y + 4, short(label), "label", "end"))
+        if not math.isfinite(estimate[i]):
+            body.append(text(LABEL + 4, y + 4, "not identified", "small"))
+            continue
+        kind = "sure" if detected is None or detected[i] else "unsure"
+        real = truth[i] if truth is not None else None
+        drawn = shape("line", f"{kind} bar", x1=x(low[i]), x2=x(high[i]), y1=y, y2=y)
+        drawn += shape("circle", kind, cx=x(estimate[i]), cy=y, r=4)
+        if real is not None:
+            drawn += shape("line", "truth", x1=x(real), x2=x(real), y1=y - 7, y2=y + 7)
+        words = (
+            f"{label}: {percent(estimate[i])}, 95% interval {percent(low[i])} to {percent(high[i])}"
+        )
+        body.append(mark(words + (f", truth {percent(real)}" if real is not None else ""), drawn))
+        body.append(text(WIDTH - 4, y + 4, percent(estimate[i]), "small", "end"))
+    return frame(WIDTH, height, f"{len(labels)} values with their 95% intervals", body)
+
+
+def heatmap(joint: Joint) -> str:
+    """Two questions: shares in per cent, coloured by how far they are from independence."""
+    table, error = joint.table, joint.standard_error
+    rows, columns = joint.labels
+    across, down = table.sum(axis=0), table.sum(axis=1)
+    wide = max(44.0, min(110.0, (WIDTH - LABEL) / len(columns)))
+    top = 92.0
+    body = [
+        f'<g transform="translate({LABEL + wide * (j + 0.5):.1f} {top - 8}) rotate(-40)">'
+        + text(0, 0, short(label), "label")
+        + "</g>"
+        for j, label in enumerate(columns)
+    ]
+    for i, row in enumerate(rows):
+        y = top + 30 * i
+        body.append(text(LABEL - 8, y + 19, short(row), "label", "end"))
+        for j, column in enumerate(columns):
+            expected = float(down[i] * across[j])
+            apart = (float(table[i, j]) - expected) / max(float(error[i, j]), 1e-12)
+            step = min(4, int(abs(apart)))
+            kind = f"cell {'more' if apart > 0 else 'less'}{step}"
+            title = (
+                f"{row} and {column}: {percent(table[i, j])}, 95% interval "
+                f"{percent(joint.low[i, j])} to {percent(joint.high[i, j])}; "
+                f"independent would be {percent(expected)} ({apart:+.1f} standard errors)"
+            )
+            at = LABEL + wide * j
+            box = shape("rect", kind, x=at, y=y, width=wide - 2, height=28, rx=3)
+            inside = text(
+                LABEL + wide * (j + 0.5) - 1, y + 19, percent(float(table[i, j])), f"on{step}",
+                "middle",
+            )  # fmt: skip
+            body.append(mark(title, box + inside))
+    words = (
+        f"{joint.questions[0]} by {joint.questions[1]}, a table of {len(rows)} by {len(columns)}"
+    )
+    return frame(
+        max(WIDTH, LABEL + wide * len(columns) + 60), top + 30 * len(rows) + 8, words, body
+    )
+
+
+def stages(found: Discovery) -> str:
+    """What each step of a discovery kept, on a logarithmic scale."""
+    largest = max([1, *(s.kept + s.dropped for s in found.stages)])
+    room = WIDTH - LABEL - 150
+
+    def reach(count: int) -> float:
+        return room * math.log1p(count) / math.log1p(largest)
+
+    body = []
+    for i, stage in enumerate(found.stages):
+        y = 8 + ROW * i
+        title = (
+            f"{stage.name}: kept {stage.kept:,}, dropped {stage.dropped:,}, {stage.seconds:.2f} s"
+        )
+        place = {"x": LABEL, "y": y, "height": ROW - 6, "rx": 2}
+        bars = shape("rect", "dropped", width=reach(stage.kept + stage.dropped), **place)
+        bars += shape("rect", "kept", width=reach(stage.kept), **place)
+        body += [text(LABEL - 8, y + 13, short(stage.name), "label", "end"), mark(title, bars)]
+        body.append(
+            text(
+                WIDTH - 4,
+                y + 13,
+                f"{stage.kept:,} of {stage.kept + stage.dropped:,}",
+                "small",
+                "end",
+            )
+        )
+    return frame(WIDTH, ROW * len(found.stages) + 16, "what each stage kept", body)
+
+
+def lines(
+    days: Sequence[str],
+    labels: Sequence[str],
+    estimate: Sequence[Sequence[float]],
+    low: Sequence[Sequence[float]],
+    high: Sequence[Sequence[float]],
+) -> str:
+    """Shares over time, one line a value, with their 95% intervals as bands.
+
+    estimate, low, high : one sequence a value, one number a day
+    """
+    height, bottom = 300.0, 260.0
+    known = [v for series in (*low, *high) for v in series if math.isfinite(v)]
+    least, most = min([0.0, *known]), max([1e-9, *known])
+    room = WIDTH - 70 - 130
+
+    def x(i: int) -> float:
+        return 60 + room * (i / max(len(days) - 1, 1))
+
+    def y(share: float) -> float:
+        return bottom - (bottom - 16) * (share - least) / (most - least)
+
+    body = [
+        shape("line", "grid", x1=60, x2=60 + room, y1=y(t), y2=y(t))
+        + text(54, y(t) + 4, percent(t), "small", "end")
+        for t in ticks(least, most)
+    ]
+    step = max(1, len(days) // 8)
+    body += [
+        text(x(i), bottom + 20, d, "small", "middle") for i, d in enumerate(days) if i % step == 0
+    ]
+    for k, label in enumerate(labels):
+        there = [i for i in range(len(days)) if math.isfinite(estimate[k][i])]
+        if not there:
+            continue
+        up = " ".join(f"{x(i):.1f},{y(high[k][i]):.1f}" for i in there)
+        down = " ".join(f"{x(i):.1f},{y(low[k][i]):.1f}" for i in reversed(there))
+        path = " ".join(f"{x(i):.1f},{y(estimate[k][i]):.1f}" for i in there)
+        body.append(f'<polygon class="band series{k % 8}" points="{up} {down}"/>')
+        body.append(f'<polyline class="line series{k % 8}" points="{path}"/>')
+        for i in there:
+            words = (
+                f"{label}, {days[i]}: {percent(estimate[k][i])}, 95% interval "
+                f"{percent(low[k][i])} to {percent(high[k][i])}"
+            )
+            dot = shape("circle", f"series{k % 8}", cx=x(i), cy=y(estimate[k][i]), r=3.5)
+            body.append(mark(words, dot))
+        last = there[-1]
+        body.append(text(x(last) + 8, y(estimate[k][last]) + 4, short(label)[:16], f"name{k % 8}"))
+    return frame(WIDTH, height, f"{len(labels)} values over {len(days)} days", body)
+
+
+def table(columns: dict[str, Sequence[object]], most: int = 1000) -> str:
+    """A table that can be sorted and filtered."""
+    names = list(columns)
+    count = len(next(iter(columns.values()), ()))
+    head = "".join(f'<th scope="col"><button type="button">{safe(n)}</button></th>' for n in names)
+    rows = []
+    for i in range(min(count, most)):
+        cells = []
+        for name in names:
+            value = columns[name][i]
+            number = isinstance(value, float | int) and not isinstance(value, bool)
+            key = f' data-key="{float(value)!r}"' if number else ""  # type: ignore[arg-type]
+            cells.append(f"<td{key}>{safe(cell(value))}</td>")
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    more = f"<p>{count - most:,} more rows are in the data.</p>" if count > most else ""
+    return (
+        '<div class="scroll"><table class="sortable"><thead><tr>'
+        f"{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>{more}"
+    )

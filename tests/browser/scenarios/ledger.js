@@ -1,0 +1,21 @@
+// One person answers in turn, each time [index of a survey, values]: how each ended, and the ledger.
+import { memoryStore } from "../../../clients/js/outside.js";
+
+const bytes = (hex) => Uint8Array.from(hex.match(/../g), (pair) => parseInt(pair, 16));
+
+export default async function ({ readSurvey, openClient }, { published, secret, answers }) {
+  const store = memoryStore(new Map([["client", { secret: bytes(secret), spent: new Map() }]]));
+  const clients = [];
+  for (const [canonical, sha256] of published) {
+    const survey = await readSurvey(new TextEncoder().encode(canonical), sha256);
+    clients.push(await openClient(survey, { store }));
+  }
+  const ended = [];
+  for (const [index, values] of answers)
+    ended.push(await clients[index].answer(values).then(() => "answered", (error) => error.name));
+  const [{ spent }] = await store.all("client");
+  const pages = {};
+  for (const [survey, page] of spent)
+    pages[survey] = [...page].map(([noise, [sum, limit]]) => [noise, sum, limit === Infinity ? null : limit]);
+  return { ended, pages };
+}

@@ -1,0 +1,242 @@
+"""Local hashes as rows and as counts: against the client's own arithmetic, report by report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deniable import associate, decode, discover, simulate
+from deniable.analysis.candidates import Candidates, candidates_of
+from deniable.analysis.reading import HashReading, reading_of
+from deniable.columns import ReportBatch
+from deniable.errors import InputError
+from deniable.inference.hashed import Hashed, Sent, support_counts
+from deniable.inference.likelihood import likelihood_rows, mixture_log
+from deniable.mechanisms import LocalHash
+from deniable.protocols import Prefixes
+from deniable.results import Discovery, Result
+from deniable.simulation import Population, contingency, correlated, zipf
+from deniable.survey import Survey
+
+SURVEY = Survey.from_toml(
+    """
+name = "hashed"
+version = 1
+owner = "tests"
+description = "local hashing beside everything else"
+expires = 2999-12-31
+collect = "once"
+
+[questions.word]
+kind = "string"
+mechanism = "localhash"
+epsilon = 3.0
+[questions.word.dictionary]
+protocol = "prefixes"
+max_length = 5
+alphabet = "a-f"
+levels = [2, 3, 4, 5, 5]
+
+[questions.place]
+kind = "string"
+mechanism = "localhash"
+epsilon = 3.0
+[questions.place.dictionary]
+protocol = "prefixes"
+max_length = 4
+alphabet = "a-f"
+levels = [2, 3, 4, 4]
+
+[questions.page]
+kind = "string"
+epsilon = 3.0
+cohorts = 16
+
+[questions.theme]
+kind = "choice"
+options = ["light", "dark"]
+epsilon = 2.0
+"""
+)
+WORDS = ("ab", "abc", "abcde", "fade", "bead", "cab", "facea")
+PLACES = ("bad", "ad", "deaf")
+CLIENTS = 40_000
+QUESTION = SURVEY.question("word")
+MECHANISM = QUESTION.protocol.mechanisms[0]
+
+
+def reading(names: tuple[str, ...] = WORDS) -> HashReading:
+    found = reading_of(QUESTION, candidates_of(QUESTION, names))
+    assert isinstance(found, HashReading)
+    return found
+
+
+@pytest.fixture(scope="module")
+def batch() -> ReportBatch:
+    rng = np.random.default_rng(3)
+    table = correlated(zipf(7), np.array([0.5, 0.3, 0.2]), strength=0.5)
+    both = contingency(table, word=WORDS, place=PLACES).draw(CLIENTS, rng)
+    page = Population(("p", "q", "r"), np.array([0.5, 0.3, 0.2])).draw(CLIENTS, rng)
+    theme = Population(("light", "dark"), np.array([0.7, 0.3])).draw(CLIENTS, rng)
+    return simulate(SURVEY, {**both, "page": page, "theme": theme}, rng=rng)
+
+
+def client_rows(batch: ReportBatch, count: int) -> np.ndarray:
+    """P(number | word), from the client's tokens, levels and filter."""
+    protocol, m = QUESTION.protocol, MECHANISM
+    assert isinstance(protocol, Prefixes)
+    assert isinstance(m, LocalHash)
+    rows = np.empty((count, len(WORDS)))
+    for r, report in enumerate(batch.select(slice(0, count)).reports()):
+        (level,), (sent,) = report.answers[0].clear, report.answers[0].slots
+        for i, word in enumerate(WORDS):
+            length = protocol.levels[level].length
+            if length <= len(word) and length < protocol.max_length:
+                rows[r, i] = 1 / m.values
+                continue
+            slot = protocol.parts[0].slots[level].mechanism
+            true = slot.filter(protocol.token(word, 0, level), report.cohort)
+            q, p = float(m.noise.q_star), m.noise.p / 2**32
+            rows[r, i] = q if true == int.from_bytes(sent, "little") else p
+    return rows
+
+
+def test_rows_are_the_clients_probabilities(batch: ReportBatch) -> None:
+    bits, stratum = reading().read(batch.select(slice(0, 500)))
+    found = likelihood_rows(bits, stratum, reading().source)
+    expected = client_rows(batch, 500)
+    np.testing.assert_allclose(found.rows.max(axis=1), 1)
+    np.testing.assert_allclose(found.rows * np.exp(found.log_scale)[:, None], expected, rtol=1e-5)
+    share = np.array([0.3, 0.1, 0.1, 0.1, 0.05, 0.05, 0.1, 0.2])
+    mixed = expected @ share[:-1] + share[-1] / MECHANISM.bound
+    np.testing.assert_allclose(np.exp(mixture_log(bits, stratum, reading().source, share)), mixed)
+
+
+def test_support_is_counted_report_by_report(batch: ReportBatch) -> None:
+    some = batch.select(slice(0, 2000))
+    counts, design = support_counts(reading().count(some), reading().source)
+    expected = client_rows(some, 2000) == float(MECHANISM.noise.q_star)
+    told = reading().told
+    seen = np.array([[r.answers[0].clear[0], r.cohort] for r in some.reports()])
+    for i in range(len(WORDS)):
+        at = design.positions[:, i, 0]
+        rows = np.flatnonzero(at >= 0)
+        assert set(design.slot[rows]) == set(np.flatnonzero(told[:, i]))
+        supported = expected[told[seen[:, 0], i], i].sum()
+        assert counts.ones[rows, at[rows]].sum() == supported
+    # A report supports one cell in g of all that are counted.
+    share = counts.ones.sum() / (counts.total.sum() * design.bits)
+    assert share == pytest.approx(1 / MECHANISM.bound, rel=0.02)
+
+
+def test_counts_of_shards_add(batch: ReportBatch) -> None:
+    parts = [batch.select(slice(0, 100)), batch.select(slice(100, 300))]
+    both = reading().count(parts[0]) + reading().count(parts[1])
+    whole = reading().count(batch.select(slice(0, 300)))
+    assert both.reports == whole.reports
+    assert support_counts(both, reading().source)[0].ones.tolist() == (
+        support_counts(whole, reading().source)[0].ones.tolist()
+    )
+
+
+def test_decode_gives_each_word_its_share(batch: ReportBatch) -> None:
+    """17 estimates, 4.5 standard errors: false alarm 1e-4."""
+    absent = ("dad", "bed", "ade", "abcd", "abcdf", "fadea", "faced", "ba", "da", "ea")
+    found = decode(SURVEY, batch, "word", (*WORDS, *absent))
+    truth = np.append(zipf(7), np.zeros(len(absent)))
+    assert (np.abs(found.estimate - truth) < 4.5 * found.standard_error).all()
+    assert found.detected[:5].all() and not found.detected[7:].any()
+    assert decode(SURVEY, batch, "word", []).mass_unexplained.estimate == 1
+    few = batch.select(slice(0, 0))
+    with pytest.raises(InputError, match="expected reports, got none"):
+        decode(SURVEY, few, "word", WORDS)
+
+
+def test_strings_cut_alike_are_one(batch: ReportBatch) -> None:
+    found = decode(SURVEY, batch, "word", ["ab", "faceaa", "faceab"])
+    assert found.groups == ((1, 2),)
+
+
+@pytest.mark.parametrize(
+    ("other", "candidates", "expected"),
+    [
+        ("place", {"place": PLACES}, correlated(zipf(7), np.array([0.5, 0.3, 0.2]), strength=0.5)),
+        ("page", {"page": ("p", "q", "r")}, np.outer(zipf(7), [0.5, 0.3, 0.2])),
+        ("theme", {}, np.outer(zipf(7), [0.7, 0.3])),
+    ],
+)
+def test_words_are_associated_with_every_kind(
+    batch: ReportBatch, other: str, candidates: dict[str, Any], expected: np.ndarray
+) -> None:
+    """Some 60 cells, 4.5 standard errors: false alarm below 1e-3."""
+    joint = associate(SURVEY, batch, ["word", other], candidates={"word": WORDS, **candidates})
+    assert joint.reports == CLIENTS
+    assert joint.labels[0][:2] == ("ab", "abc")
+    for i, name in enumerate(joint.labels[0]):
+        for k in range(expected.shape[1]):
+            if name in WORDS:
+                error = joint.table[i, k] - expected[WORDS.index(name), k]
+                assert abs(error) < 4.5 * joint.standard_error[i, k]
+    p_value = joint.test().p_value
+    assert p_value < 1e-6 if other == "place" else p_value > 1e-4
+
+
+def test_the_papers_model_of_bits_is_refused(batch: ReportBatch) -> None:
+    with pytest.raises(InputError, match="local hashing"):
+        associate(
+            SURVEY, batch, ["word", "theme"], candidates={"word": WORDS}, top=2, other="product"
+        )
+
+
+def test_what_was_discovered_is_a_list_of_candidates(batch: ReportBatch) -> None:
+    found = {name: discover(SURVEY, batch, name) for name in ("word", "place")}
+    joint = associate(SURVEY, batch, ["word", "place"], candidates=found)
+    listed = {name: d.strings for name, d in found.items()}
+    by_text = associate(SURVEY, batch, ["word", "place"], candidates=listed)
+    np.testing.assert_array_equal(joint.table, by_text.table)
+    again = Result.from_json(found["word"].to_json())
+    assert isinstance(again, Discovery)
+    np.testing.assert_array_equal(again.symbols, found["word"].symbols)
+    # Symbols of one question say nothing in another: there the texts count.
+    elsewhere = candidates_of(SURVEY.question("place"), found["word"])
+    assert elsewhere.rows is not None and elsewhere.rows.shape[1] == 4
+    assert candidates_of(SURVEY.question("page"), found["word"]).rows is None
+    nothing = replace(found["word"], strings=())
+    with pytest.raises(InputError, match="found no strings"):
+        decode(SURVEY, batch, "word", nothing)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"cells": np.zeros((3, 2), np.int32)}, r"expected cells\[strata, 1\]"),
+        ({"slot": np.zeros(2, np.int64)}, "a slot for each"),
+        ({"keep": 0.1}, "expected q above 1/5"),
+        ({"cells": np.full((3, 1), 25, np.int32)}, "cells in -1..24"),
+    ],
+)
+def test_wrong_cells_are_refused(changes: dict[str, Any], message: str) -> None:
+    good = Hashed(np.zeros((3, 1), np.int32), 5, 2, 0.5, np.zeros(3, np.int64), ("a",))
+    with pytest.raises(InputError, match=message):
+        replace(good, **changes)
+
+
+def test_wrong_reports_are_refused() -> None:
+    hashed = Hashed(np.zeros((3, 1), np.int32), 5, 2, 0.5, np.zeros(3, np.int64), ("a",))
+    number = np.zeros((2, 1), np.uint8)
+    with pytest.raises(InputError, match="stratum as integers"):
+        likelihood_rows(number, np.zeros(1, np.int32), hashed)
+    with pytest.raises(InputError, match="strata below 15"):
+        likelihood_rows(number, np.full(2, 15), hashed)
+    with pytest.raises(InputError, match="numbers below 5"):
+        likelihood_rows(number + np.uint8(5), np.zeros(2, np.int32), hashed)
+
+
+def test_no_candidates_and_no_reports() -> None:
+    none = reading_of(QUESTION, Candidates((), np.empty((0, 5), np.uint8)))
+    assert isinstance(none, HashReading)
+    counts, design = support_counts(Sent(()), none.source)
+    assert counts.reports == 0 and design.candidates == 0

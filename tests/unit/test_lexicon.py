@@ -1,0 +1,67 @@
+"""Words that strings are made of: probabilities by hand, by enumeration, and what they are for."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from deniable.discovery.character_model import CharacterModel, rows_of
+from deniable.discovery.lexicon import Lexicon
+from deniable.errors import InputError
+from deniable.kernels.spelling import END, RUN, STAY, WORD
+from deniable.protocols.alphabet import Alphabet
+
+ABC = Alphabet("abc")
+WORDS = {"ab": 3.0, "abc": 1.0, "b": 1.0}
+
+
+def written(text: str, words: dict[str, float]) -> float:
+    """P(a writer writes exactly this), by adding up every way, character by character."""
+    whole = sum(words.values())
+
+    def start(rest: str) -> float:
+        total = END if not rest else 0.0
+        for word, weight in words.items():
+            if rest.startswith(word):
+                total += WORD * weight / whole * start(rest[len(word) :])
+        return total + RUN * run(rest)
+
+    def run(rest: str) -> float:
+        """Uniform characters: each of three, or the end, has a quarter."""
+        if not rest:
+            return 0.25
+        return 0.25 * (STAY * run(rest[1:]) + (1 - STAY) * start(rest[1:]))
+
+    return start(text)
+
+
+@pytest.mark.parametrize("text", ["", "a", "b", "ab", "abc", "abab", "babc", "cabbab", "ccc"])
+def test_a_string_takes_the_sum_of_all_ways_to_write_it(text: str) -> None:
+    lexicon = Lexicon.of_words(ABC, WORDS, 8)
+    code = lexicon.code(rows_of(ABC, [text], 8))
+    assert np.exp(-code)[0] == pytest.approx(written(text, WORDS), rel=1e-4)
+
+
+def test_the_next_symbols_sum_to_one_after_any_prefix() -> None:
+    lexicon = Lexicon.of_words(ABC, WORDS, 8).learnt(rows_of(ABC, ["abba", "cab"], 8))
+    for length in range(4):
+        rows = rows_of(ABC, ["".join(c) for c in itertools.product("abc", repeat=length)], 8)
+        np.testing.assert_allclose(np.exp(lexicon.of(rows, length)).sum(axis=1), 1, rtol=1e-5)
+
+
+def test_words_are_likelier_than_by_characters_and_others_not_much_less() -> None:
+    alphabet = Alphabet("abcdefghijklmnopqrstuvwxyz")
+    plain = CharacterModel.uniform(alphabet)
+    lexicon = Lexicon.of_words(alphabet, ["otter", "badger", "lynx"], 12)
+    rows = rows_of(alphabet, ["otter", "otterlynx", "qzvvkx"], 12)
+    saved = plain.code(rows) - lexicon.code(rows)
+    assert saved[0] > 10
+    assert saved[1] > 18
+    assert saved[2] > -3
+
+
+def test_words_outside_the_alphabet_are_left_out_and_weights_are_checked() -> None:
+    lexicon = Lexicon.of_words(ABC, ["ab", "xyz", ""], 8)
+    assert lexicon.ends.sum() == pytest.approx(1)
+    with pytest.raises(InputError, match="weights above 0"):
+        Lexicon.of_words(ABC, {"ab": 0.0}, 8)

@@ -1,0 +1,165 @@
+"""The HTML report: everything is in it, nothing in it runs, nothing is fetched."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from deniable import Survey, associate, decode, discover, simulate
+from deniable.cli.app import app
+from deniable.errors import InputError
+from deniable.pages import report, svg
+from deniable.planning import clients_to_move
+from deniable.results import Result
+from deniable.simulation import Population, zipf
+
+HOSTILE = ('<script>alert("x")</script>', '"><img src=x onerror=alert(1)>', "</svg>&amp;\u202eabc")
+SURVEY = Survey.from_toml(f"""
+name = "report"
+version = 1
+owner = "tests"
+description = "<i>what</i> people use"
+expires = 2999-12-31
+collect = "once"
+[questions.browser]
+kind = "choice"
+options = ["firefox", "{HOSTILE[0].replace('"', chr(92) + '"')}", '{HOSTILE[1]}', "{HOSTILE[2]}"]
+epsilon = 2.0
+[questions.blocker]
+kind = "boolean"
+epsilon = 1.0
+[questions.word]
+kind = "string"
+mechanism = "localhash"
+epsilon = 4.0
+[questions.word.dictionary]
+protocol = "prefixes"
+max_length = 6
+alphabet = "a-z<>/"
+""")
+
+
+@pytest.fixture(scope="module")
+def results() -> list[Result]:
+    rng, n = np.random.default_rng(7), 20_000
+    browser = rng.integers(0, 4, n)
+    options = ("firefox", *HOSTILE)
+    words = Population(("otter", "<b>", "lynx", "hare"), zipf(4))
+    reports = simulate(
+        SURVEY,
+        {"browser": [options[i] for i in browser], "blocker": (browser < 2).tolist(),
+         "word": words.draw(n, rng)},
+        rng=rng,
+    )  # fmt: skip
+    return [
+        decode(SURVEY, reports, "browser"),
+        associate(SURVEY, reports, ("browser", "blocker")),
+        discover(SURVEY, reports, "word"),
+    ]
+
+
+class Page(HTMLParser):
+    """Tags with their attributes, in order, and the text between them."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("meta", "line", "circle", "rect", "polyline", "polygon", "input"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_hostile_strings_stay_text_and_only_our_script_may_run(results: list[Result]) -> None:
+    text = report(results, survey=SURVEY)
+    page = Page(text)
+    assert page.open == []
+    assert [tag for tag, _ in page.tags].count("script") == 1
+    assert not {"img", "b", "i", "link", "iframe"} & {t for t, _ in page.tags} - {"b"}
+    assert not any(name.startswith("on") for _, attrs in page.tags for name in attrs)
+    assert not any("src" in attrs or "href" in attrs for _, attrs in page.tags)
+    for word in HOSTILE[:2]:
+        assert word not in text
+    assert "\u202e" not in text
+
+
+def test_the_policy_names_the_script_and_style_by_their_hashes(results: list[Result]) -> None:
+    text = report(results)
+    policy = next(a for t, a in Page(text).tags if "http-equiv" in a)["content"]
+    for tag in ("script", "style"):
+        inside = re.search(f"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        assert inside is not None
+        digest = base64.b64encode(hashlib.sha256(inside[1].encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in str(policy)
+    assert "default-src 'none'" in str(policy)
+    assert "unsafe" not in str(policy)
+
+
+def test_every_mark_says_its_numbers_and_charts_have_alternative_text(
+    results: list[Result],
+) -> None:
+    page = Page(report(results, survey=SURVEY))
+    charts = [a for t, a in page.tags if t == "svg"]
+    assert len(charts) == 4
+    assert all(a["role"] == "img" and a["aria-label"] for a in charts)
+    marks = [i for i, (_, a) in enumerate(page.tags) if a.get("class") == "mark"]
+    assert marks
+    assert all(page.tags[i + 1][0] == "title" and page.tags[i][1]["tabindex"] == "0" for i in marks)
+
+
+def test_the_command_reads_saved_results(results: list[Result], tmp_path: Path) -> None:
+    for i, result in enumerate(results):
+        result.save(tmp_path / f"{i}.json")
+    survey = tmp_path / "survey.json"
+    SURVEY.publish(survey)
+    files = [str(tmp_path / f"{i}.json") for i in range(len(results))]
+    out = tmp_path / "report.html"
+    run = CliRunner().invoke(app, ["report", *files, "--survey", str(survey), "-o", str(out)])
+    assert run.exit_code == 0, run.output
+    again = report([Result.from_json(Path(f).read_text()) for f in files], survey=SURVEY)
+    assert out.read_text() == again
+    broken = tmp_path / "broken.json"
+    broken.write_text("{}")
+    run = CliRunner().invoke(app, ["report", str(broken), "-o", str(out)])
+    assert run.exit_code == 1
+    assert "not a result" in run.output
+    with pytest.raises(InputError, match="at least one"):
+        report([])
+
+
+def test_ticks_are_round_and_inside() -> None:
+    for low, high in ((0, 0.37), (-0.02, 0.11), (0, 1e-5)):
+        marks = svg.ticks(low, high)
+        assert 2 <= len(marks) <= 12
+        assert low - 1e-12 <= marks[0] < marks[-1] <= high + 1e-12
+
+
+def test_that_many_malicious_clients_do_move_an_estimate_that_far() -> None:
+    """Clients who always send "firefox" without noise shift the estimate as predicted."""
+    rng, n = np.random.default_rng(3), 40_000
+    honest = simulate(SURVEY, {"browser": [HOSTILE[1]] * n}, rng=rng)
+    evil = clients_to_move(SURVEY.question("browser"), n, 0.05)
+    bits = honest.column("browser").bits.copy()
+    before = decode(SURVEY, honest, "browser").estimate[0]
+    bits[:evil, 0] |= 1  # option 0 is bit 0
+    after = (bits[:, 0] & 1).mean()
+    noise = SURVEY.question("browser").protocol.mechanisms[0].noise
+    p, q = float(noise.p_star), float(noise.q_star)
+    assert (after - p) / (q - p) - before == pytest.approx(0.05, rel=0.1)
