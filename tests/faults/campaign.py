@@ -44,10 +44,6 @@ def with_database(fault: Callable[[Path, postgres.Server, int], str]) -> Callabl
     return run
 
 
-def killed_on_postgres(folder: Path, server: postgres.Server, count: int) -> str:
-    return test_kill.inflict(folder, count, store=server.url)
-
-
 def compactor_killed(_: Path, stores: int) -> str:
     """On SQLite, in a folder and on PostgreSQL; the full count is all three."""
     seen = [
@@ -62,7 +58,8 @@ def compactor_killed(_: Path, stores: int) -> str:
 FAULTS: dict[str, tuple[str, int, Callable[[Path, int], str]]] = {
     "kill": ("kill −9 under load, SQLite", 500, test_kill.inflict),
     "kill-postgres": (
-        "kill −9 under load, PostgreSQL", 50, with_database(killed_on_postgres),
+        "kill −9 under load, PostgreSQL", 50,
+        with_database(lambda folder, server, kills: test_kill.inflict(folder, kills, server)),
     ),
     "order": ("sync before acknowledgement (strace)", 200, test_durability.inflict),
     "torn": ("SQLite logs cut, and torn", 1000, lambda _, count: campaign_stores.torn(count)),

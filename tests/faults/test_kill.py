@@ -6,6 +6,7 @@ import asyncio
 import random
 from pathlib import Path
 
+from tests import postgres
 from tests.faults.crowd import Crowd, differences
 from tests.faults.server import Server
 from tests.faults.traffic import Seen, pour, settle
@@ -14,13 +15,16 @@ ROUND = 25
 """Kills before a new store is begun, so that checking it stays quick."""
 
 
-def inflict(folder: Path, kills: int, *flags: str, store: str | None = None) -> str:
+def inflict(folder: Path, kills: int, database: postgres.Server | None = None) -> str:
     """Kill the server so many times while senders upload; returns what was seen."""
     acknowledged = broken = 0
     for start in range(0, kills, ROUND):
         place = folder / f"round{start}"
         place.mkdir()
-        crowd, seen = _round(place, min(ROUND, kills - start), flags, store)
+        if database:
+            database.wipe()
+        url = database.url if database else None
+        crowd, seen = _round(Server(place, store=url), min(ROUND, kills - start))
         acknowledged += crowd.acknowledged()
         broken += seen.broken
     return (
@@ -29,10 +33,8 @@ def inflict(folder: Path, kills: int, *flags: str, store: str | None = None) -> 
     )
 
 
-def _round(
-    folder: Path, kills: int, flags: tuple[str, ...], store: str | None
-) -> tuple[Crowd, Seen]:
-    server, crowd, seen = Server(folder, *flags, store=store), Crowd(20), Seen()
+def _round(server: Server, kills: int) -> tuple[Crowd, Seen]:
+    crowd, seen = Crowd(20), Seen()
     rng = random.Random(kills)
 
     async def run() -> None:
