@@ -3,11 +3,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test lint bench campaign docs clean
 help:
-	@echo "make demo   the main job end to end     make test   lint and the whole test suite"
-	@echo "make bench  speed, as ratios in one run  make lint   ruff, mypy, import-linter"
-	@echo "make docs   the documentation as a site"
+	@echo "make demo      the main job end to end      make test  lint and the whole test suite"
+	@echo "make bench     speed, as ratios in one run  make lint  ruff, mypy, import-linter"
+	@echo "make campaign  every fault in earnest       make docs  the documentation as a site"
 
 # uv when it is on the PATH, else venv and pip.
 $(VENV)/.ready: pyproject.toml
@@ -40,6 +40,10 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/joint.py
 	$(BIN)/python benchmarks/decode.py --large
 	$(BIN)/python benchmarks/discover.py --large
+	$(BIN)/python benchmarks/collector.py
+
+campaign: $(VENV)/.ready
+	$(BIN)/python -m tests.faults.campaign
 
 docs: $(VENV)/.ready
 	@$(BIN)/python -c 'import mkdocs, mkdocstrings' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'

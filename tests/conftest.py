@@ -1,10 +1,14 @@
-"""Settings for the whole suite.
+"""Settings for the whole suite, and the stores that it runs against.
 
 tests/bare runs in an environment of its own: see test_bare_environment.py.
 """
 
 import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 collect_ignore = ["bare"]
@@ -13,3 +17,41 @@ collect_ignore = ["bare"]
 # On a developer's machine every run looks at new examples; in CI they stay the same.
 settings.register_profile("untimed", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("untimed")
+
+
+@pytest.fixture
+def memory_path(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory, where there is one: for tests of killed processes, not of lost power."""
+    if not os.access("/dev/shm", os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[object]:
+    """A PostgreSQL server of our own; without the programs, a skip or in CI a failure."""
+    from tests import postgres
+
+    if postgres.programs() is None:
+        if os.environ.get("CI"):
+            pytest.fail(postgres.MISSING)
+        pytest.skip(postgres.MISSING)
+    server = postgres.Server()
+    yield server
+    server.remove()
+
+
+@pytest.fixture(params=["sqlite", "postgres", "folder", "memory"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a store that does not exist yet, of every kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/reports.db"
+    if request.param == "folder":
+        return str(tmp_path / "reports")
+    if request.param == "memory":
+        return f"memory://{tmp_path}"
+    server = request.getfixturevalue("postgres_server")
+    server.wipe()
+    return str(server.url)

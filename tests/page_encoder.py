@@ -1,4 +1,4 @@
-"""A single-report client encoder for scheme deniable-1, written from docs/wire.md alone."""
+"""A client of scheme deniable-1, encoder and ledger, written from docs/wire.md alone."""
 
 import hashlib
 import hmac
@@ -79,8 +79,10 @@ def split(protocol, value, draw):
     return chosen, [("full", protocol["full"], row), *grams]
 
 
-def report(survey_json: bytes, secret: bytes, values: dict, rand: bytes) -> bytes:
-    survey, fresh = json.loads(survey_json), io.BytesIO(rand)
+def noiseless(survey_json: bytes, secret: bytes, values: dict):
+    """A report's first bytes; then for each question its clear bytes and its slots as (mechanism,
+    what `noised` needs, the key of the permanent noise, loss)."""
+    survey = json.loads(survey_json)
 
     def mac(label, *items):
         return hmac.digest(secret, fields("deniable-1/" + label, survey["name"], *items), "sha256")
@@ -94,29 +96,69 @@ def report(survey_json: bytes, secret: bytes, values: dict, rand: bytes) -> byte
     cohort = draw("cohort", cohorts)
     out = b"dn\x01\x01" + hashlib.sha256(survey_json.removesuffix(b"\n")).digest()[:16]
     out += cohort.to_bytes(2, "little") if cohorts > 1 else b""
+    questions = []
     for question in survey["questions"]:
         name, value = question["name"], values.get(question["name"])
         clear, slots = split(question["protocol"], value, lambda w, b, n=name: draw(w, b, n))
-        out += bytes(clear)
-        for (slot, m, token), encoding in zip(slots, question["encodings"], strict=True):
+        found = []
+        for (slot, m, token), encoding, loss in zip(
+            slots, question["encodings"], question["loss"], strict=True
+        ):
+            names, c = [survey["name"], name, slot], cohort % cohort_count(m)
             if m["kind"] == "localhash":
-                names, u = [survey["name"], name, slot], int.from_bytes(fresh.read(4), "little")
-                known = None if value is None else token
-                sent = local_number(known, m, cohort % cohort_count(m), names, u)
-                out += sent.to_bytes(((m["values"] - 1).bit_length() + 7) // 8, "little")
+                found.append((m, (None if value is None else token, c, names), None, loss))
                 continue
             options = m.get("options", [True])  # a boolean is a choice with one option, true
-            k, c, flip = m.get("bits", len(options)), cohort % m.get("cohorts", 1), m["flip"]
+            k, flip = m.get("bits", len(options)), m["flip"]
             bits = {i for i, option in enumerate(options) if value is not None and option == token}
             if m["kind"] == "bloom" and value is not None:
                 token = token.encode() if isinstance(token, str) else token
-                bits = set(bloom(token, k, m["hashes"], c, [survey["name"], name, slot]))
-            if flip > 0:
-                numbers = flip.to_bytes(4, "big"), c.to_bytes(4, "big")
-                key = mac("prr", name, slot, bytes.fromhex(encoding), *numbers, pack(bits, k))
-                stream = (hmac.digest(key, n.to_bytes(4, "big"), "sha256") for n in range(k))
-                bits = randomise(bits, k, flip, 2**32 - flip, io.BytesIO(b"".join(stream)))
-            out += pack(randomise(bits, k, m["p"], m["q"], fresh), k)
+                bits = set(bloom(token, k, m["hashes"], c, names))
+            numbers = flip.to_bytes(4, "big"), c.to_bytes(4, "big")
+            key = mac("prr", name, slot, bytes.fromhex(encoding), *numbers, pack(bits, k))
+            found.append((m, (bits, k), key if flip else None, loss))
+        questions.append((bytes(clear), found))
+    return out, questions
+
+
+def noised(m, what, key, fresh):
+    if m["kind"] == "localhash":
+        token, cohort, names = what
+        sent = local_number(token, m, cohort, names, int.from_bytes(fresh.read(4), "little"))
+        return sent.to_bytes(((m["values"] - 1).bit_length() + 7) // 8, "little")
+    bits, k = what
+    if key:
+        stream = (hmac.digest(key, n.to_bytes(4, "big"), "sha256") for n in range(k))
+        bits = randomise(bits, k, m["flip"], 2**32 - m["flip"], io.BytesIO(b"".join(stream)))
+    return pack(randomise(bits, k, m["p"], m["q"], fresh), k)
+
+
+def report(survey_json: bytes, secret: bytes, values: dict, rand: bytes) -> bytes:
+    out, questions = noiseless(survey_json, secret, values)
+    fresh = io.BytesIO(rand)
+    for clear, slots in questions:
+        out += clear
+        for m, what, key, _ in slots:
+            out += noised(m, what, key, fresh)
     if fresh.read(1):
         raise ValueError("too many random bytes")
     return out
+
+
+def pay(book: dict, survey_json: bytes, secret: bytes, values: dict) -> bool:
+    """Whether the answer is within the budget; `book` is name → entry → [sum of once, limit]."""
+    survey = json.loads(survey_json)
+    page = {k: list(v) for k, v in book.setdefault(survey["name"], {}).items()}
+    for number, (_, slots) in enumerate(noiseless(survey_json, secret, values)[1]):
+        for place, (_, _, key, loss) in enumerate(slots):
+            entry = page.setdefault(key or (number, place), [0, 0])
+            entry[0] += loss["once"]
+            entry[1] = max(entry[1], loss["forever"]) if key else float("inf")
+    if spent(page) > survey["budget"]:
+        return False
+    book[survey["name"]] = page
+    return True
+
+
+def spent(page: dict) -> int:
+    return sum(min(entry) for entry in page.values())

@@ -11,7 +11,7 @@ from deniable.survey import Report, Survey
 from deniable.version import __version__
 
 if TYPE_CHECKING:
-    from deniable.analysis import associate, decode
+    from deniable.analysis import Stored, associate, decode, trend
     from deniable.columns import ReportBatch
     from deniable.discovery import discover
     from deniable.simulation import simulate
@@ -20,20 +20,24 @@ __all__ = [
     "Client",
     "Report",
     "ReportBatch",
+    "Stored",
     "Survey",
     "__version__",
     "associate",
     "decode",
     "discover",
     "simulate",
+    "trend",
 ]
 
 _LATER = {
     "ReportBatch": "deniable.columns",
+    "Stored": "deniable.analysis",
     "associate": "deniable.analysis",
     "decode": "deniable.analysis",
     "discover": "deniable.discovery",
     "simulate": "deniable.simulation",
+    "trend": "deniable.analysis",
 }
 
 

@@ -5,8 +5,13 @@
     ├── SurveyError           a survey file with mistakes; `.mistakes` lists every one
     ├── SecretError           the client's secret cannot be read, or others can read it
     ├── LedgerError           the ledger cannot be trusted: nothing is sent
+    ├── OutboxError           the outbox cannot be read or written
+    ├── TransferError         a server gave no answer, or another than expected
     ├── BudgetExceeded        the answer would spend more than the survey's budget
     ├── SurveyExpired         the survey's last day has passed
+    ├── StoreError            a store that is not there, is damaged, or cannot do what was asked
+    │   ├── StoreFull         no room left: nothing was stored
+    │   └── StoreUnavailable  the store cannot be reached now; trying again may help
     └── WireError             bytes that are not a report of this survey (also a ValueError)
         ├── UnknownFormat     not ours, or of a later version of the format
         ├── UnknownSurvey     the digest names a survey that is not at hand
@@ -48,12 +53,32 @@ class LedgerError(DeniableError):
     """The ledger cannot be trusted, so nothing may be sent."""
 
 
+class OutboxError(DeniableError):
+    """The outbox cannot be read or written."""
+
+
+class TransferError(DeniableError):
+    """A server gave no answer, or another than expected."""
+
+
 class BudgetExceeded(DeniableError):
     """The answer would spend more than the survey's budget; nothing was spent or sent."""
 
 
 class SurveyExpired(DeniableError):
     """The survey's last day has passed."""
+
+
+class StoreError(DeniableError):
+    """A store that is not there, is damaged, or cannot do what was asked."""
+
+
+class StoreFull(StoreError):
+    """No room left: nothing was stored."""
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be reached now; trying again may help."""
 
 
 class WireError(DeniableError, ValueError):

@@ -3,11 +3,14 @@
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import deniable
-from deniable.client import Client, load_or_create_secret
+from deniable.client import Client, Sender, fetch_survey, load_or_create_secret
+from deniable.conformance import FILES, cases
 from deniable.errors import BudgetExceeded, WireError
 from deniable.survey import from_batch, from_bytes, to_batch
 
@@ -69,6 +72,46 @@ class Bare(unittest.TestCase):
             with self.assertRaises(BudgetExceeded):
                 client.answer({"page": "b", "tag": "x", "theme": "light", "ads": False})
             self.assertEqual(len(load_or_create_secret(Path(folder) / "client" / "secret")), 32)
+
+    def test_queue_and_send(self) -> None:
+        survey = deniable.Survey.from_toml(SURVEY)
+        kept: dict[str, bytes] = {}
+
+        class Collector(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(survey.canonical + b"\n")
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                first = not kept
+                kept[self.headers["Idempotency-Key"]] = body
+                self.send_response(503 if first else 202)  # the first answer hides that it is kept
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Collector)
+        threading.Thread(target=server.serve_forever).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                found = fetch_survey(f"{url}/v1/surveys/bare", digest=survey.digest.hex())
+                client = Client.open(found, folder)
+                made = {bytes(client.answer_and_queue({"ads": True})) for _ in range(3)}
+                self.assertEqual(client.send(url).waiting, 3)
+                Sender(client.outbox, url).send(now=True)
+                self.assertEqual(set(kept.values()), made)
+                self.assertEqual(len(kept), 3)
+                self.assertEqual(client.outbox.counts().accepted, 3)
+        finally:
+            server.shutdown()
+            server.server_close()
+
+    def test_vectors_are_in_the_package(self) -> None:
+        self.assertEqual({case.file for case in cases()}, set(FILES))
 
     def test_command_says_how_to_get_it(self) -> None:
         command = [sys.executable, "-c", "from deniable.cli import main; main()"]

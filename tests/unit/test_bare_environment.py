@@ -24,4 +24,4 @@ def test_the_wheel_alone_in_an_empty_environment(tmp_path: Path) -> None:
     run = [str(python), "-W", "error", str(ROOT / "tests" / "bare" / "test_bare.py")]
     done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
-    assert "Ran 4 tests" in done.stderr
+    assert "Ran 6 tests" in done.stderr

@@ -57,7 +57,7 @@ def test_pieces_over_threads_keep_their_order() -> None:
 
 
 @given(
-    k=st.sampled_from([1, 8, 100, 128, 4096, 65536]),
+    k=st.sampled_from([1, 8, 100, 128, 4096, 65536, 160_801]),
     cohorts=st.integers(1, 9),
     hashes=st.integers(1, 4),
     value=st.binary(max_size=30),

@@ -13,11 +13,11 @@ from deniable.survey import Survey, from_batch, from_bytes
 from tests import page_encoder
 from tests.vectors import make
 
-HERE = make.HERE
+VECTORS = make.VECTORS
 
 
 def rows(name: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((HERE / name).read_text())
+    found: list[dict[str, Any]] = json.loads((VECTORS / name).read_text())
     return found
 
 
@@ -26,7 +26,7 @@ SURVEYS = {row["name"]: row["canonical"].encode() for row in rows("surveys.json"
 
 @pytest.mark.parametrize("name", make.FILES)
 def test_this_release_writes_the_committed_vectors(name: str) -> None:
-    assert make.text(make.FILES[name]()) == (HERE / name).read_text()
+    assert make.text(make.FILES[name]()) == (VECTORS / name).read_text()
 
 
 def test_encoder_from_the_page_alone_agrees_bit_for_bit() -> None:
@@ -37,6 +37,19 @@ def test_encoder_from_the_page_alone_agrees_bit_for_bit() -> None:
         )  # fmt: skip
         assert got.hex() == row["report"], row["values"]
         assert bytes(from_bytes(got, Survey.from_json(SURVEYS[row["survey"]]))) == got
+
+
+def test_ledger_from_the_page_alone_agrees() -> None:
+    for row in rows("ledger.json"):
+        book: dict[str, Any] = {}
+        accepted, spent = [], []
+        for answer in row["answers"]:
+            survey = row["surveys"][answer["survey"]].encode()
+            secret = bytes.fromhex(answer["secret"])
+            accepted.append(page_encoder.pay(book, survey, secret, answer["values"]))
+            spent.append(page_encoder.spent(book[json.loads(survey)["name"]]))
+        assert (accepted, spent) == (row["accepted"], row["spent"])
+    assert {x for row in rows("ledger.json") for x in row["accepted"]} == {True, False}
 
 
 def test_encoder_from_the_page_imports_nothing_of_ours() -> None:

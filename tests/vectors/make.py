@@ -11,12 +11,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from deniable.client import Client
+import deniable.conformance
+from deniable.client import Client, Ledger
+from deniable.errors import BudgetExceeded
 from deniable.mechanisms import Bloom, Domain, Noise, randomise
 from deniable.mechanisms.noise import levels
+from deniable.privacy import NANO
 from deniable.survey import Survey, to_batch
 
 HERE = Path(__file__).parent
+VECTORS = Path(deniable.conformance.__file__).parent / "vectors"
 SECRETS = [bytes(range(32)), bytes(32), hashlib.sha256(b"vector").digest()]
 VALUES: list[str | None] = [
     None, "", "a", "abc", "example.com", "Ünïcødé ☃ 🐈", "\ud800lone", "a" * 300, "aaaa", " pad ",
@@ -183,10 +187,88 @@ def batches() -> list[dict[str, Any]]:
     return rows
 
 
+def dated(body: str, collect: str = "repeatedly", version: int = 1, budget: float = 0) -> Survey:
+    return Survey.from_toml(
+        f'name = "paid"\nversion = {version}\nowner = "tests"\ndescription = "what it costs"\n'
+        f'expires = 2999-12-31\ncollect = "{collect}"\n'
+        + (f"budget = {budget}\n" if budget else "")
+        + body
+    )
+
+
+DARK = '[questions.dark]\nkind = "boolean"\nepsilon = 1.0\n'
+WORD = '[questions.word]\nkind = "string"\nepsilon = 2.0\n'
+COLOUR = '[questions.colour]\nkind = "choice"\nepsilon = 1.0\noptions = {}\n'
+PREFIX = (
+    '[questions.word]\nkind = "string"\nepsilon = 2.0\n[questions.word.dictionary]\n'
+    'protocol = "prefixes"\nmax_length = 4\nalphabet = "a-z"\nlevels = [2, 4]\n'
+)
+LOCAL = PREFIX.replace("epsilon", 'mechanism = "localhash"\nepsilon')
+
+
+def payments() -> list[tuple[list[Survey], list[tuple[int, int, dict[str, Any]]]]]:
+    """Surveys, and answers in turn: (which survey, which secret, values)."""
+    word = dated(WORD, budget=5.0)
+    first, second = COLOUR.format('["red", "blue"]'), COLOUR.format('["red", "blue", "green"]')
+    raised = [dated(DARK, "once"), dated(DARK, "once", version=2, budget=2.5)]
+    recoded = [dated(first, budget=3.0), dated(second, version=2, budget=3.0)]
+    return [
+        # Once is once, for another answer and another secret too.
+        ([dated(DARK + WORD, "once")], [(0, s, {"dark": True, "word": w}) for s, w in
+                                        ((0, "a"), (0, "a"), (1, "b"))]),
+        # A value that does not change costs no more than for ever; a new one is a new spend.
+        ([word], [(0, 0, {"word": w}) for w in 4 * ["a"] + 4 * ["b"] + ["c", "c", "a", None]]),
+        # No answer costs what an answer does.
+        ([word], [(0, 0, {}) for _ in range(6)] + [(0, 0, {"word": ""})]),
+        # A new secret draws new noise for the same value.
+        ([word], [(0, s, {"word": "a"}) for s in (0, 0, 0, 0, 1, 1, 2, 0, 2)]),
+        # The budget is that of the version being answered.
+        (raised, [(v, 0, {"dark": True}) for v in (0, 0, 1, 0, 1)]),
+        # A version that sets other bits charges every value anew.
+        (recoded, [(v, 0, {"colour": "red"}) for v in (0, 0, 0, 1, 1, 1, 0, 1)]),
+        # Only the drawn prefix is told: four letters with secret 0, two with secret 1.
+        ([dated(PREFIX, budget=5.0)], [(0, s, {"word": w}) for s in (0, 1)
+                                       for w in ("aaaa", "aabb", "aazz")]),
+        # One number a report, no permanent noise: each is paid in full.
+        ([dated(LOCAL, "once", budget=4.5)], [(0, 0, {"word": "a"}) for _ in range(3)]),
+        # All protocols at once.
+        ([s for s in surveys() if s.name == "vectors"],
+         [(0, 0, {"word": w, "grams": w, "prefix": w, "colour": "red", "dark": None})
+          for w in 4 * ["a"] + ["b"] + 4 * ["a"]]),
+    ]  # fmt: skip
+
+
+def ledger() -> list[dict[str, Any]]:
+    rows = []
+    for versions, answers in payments():
+        book = Ledger()
+        accepted, spent = [], []
+        for which, secret, values in answers:
+            survey = versions[which]
+            try:
+                Client(survey, secret=SECRETS[secret], ledger=book).answer(values)
+                accepted.append(True)
+            except BudgetExceeded:
+                accepted.append(False)
+            spent.append(round(book.spent(survey.name) * NANO))
+        rows.append(
+            {
+                "surveys": [survey.canonical.decode() for survey in versions],
+                "answers": [
+                    {"survey": which, "secret": SECRETS[secret].hex(), "values": values}
+                    for which, secret, values in answers
+                ],
+                "accepted": accepted, "spent": spent,
+            }
+        )  # fmt: skip
+    return rows
+
+
 FILES = {
     "surveys.json": published,
     "hashing.json": hashing, "permanent.json": permanent, "instantaneous.json": instantaneous,
     "slots.json": slots, "reports.json": reports, "batches.json": batches,
+    "ledger.json": ledger,
 }  # fmt: skip
 
 
@@ -196,4 +278,4 @@ def text(rows: list[dict[str, Any]]) -> str:
 
 if __name__ == "__main__":
     for name, make in FILES.items():
-        (HERE / name).write_text(text(make()))
+        (VECTORS / name).write_text(text(make()))

@@ -2,5 +2,7 @@
 
 from deniable.analysis.associating import associate, associate_likelihoods
 from deniable.analysis.decoding import decode
+from deniable.analysis.source import Stored
+from deniable.analysis.trending import trend
 
-__all__ = ["associate", "associate_likelihoods", "decode"]
+__all__ = ["Stored", "associate", "associate_likelihoods", "decode", "trend"]

@@ -34,7 +34,7 @@ def decode(
 ) -> Marginal:
     """Estimate how common each candidate is, with intervals, and which are there at all.
 
-    reports : a batch, a file, an Arrow table, or any number of these
+    reports : a batch, a file, an Arrow table, a store, or any number of these
     candidates : the strings looked for, or what `discover` found; a choice or boolean has its own.
         Given twice, they count once. Strings that nobody listed are allowed for.
     alpha, correction : false detections are controlled at alpha over all candidates

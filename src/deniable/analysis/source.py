@@ -3,35 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import deniable.store
 from deniable.columns import ReportBatch, scan
 from deniable.errors import InputError
+from deniable.store import Store
+from deniable.store.snapshot import Snapshot
 from deniable.survey import Survey
 
 ROWS = 1 << 16
 """Rows worked on together: a batch is cut into pieces of this many, so that threads share them."""
 
-Reports = ReportBatch | str | Path | Iterable[ReportBatch | str | Path]
+
+@dataclass(frozen=True)
+class Stored:
+    """The reports of some days in a store, both ends included; a store alone means all of it.
+
+    store : open, or its URL: `sqlite:///FILE.db`, `postgresql://…`, or a folder of Parquet files
+    """
+
+    store: Store | str | Path
+    since: date | None = None
+    until: date | None = None
+
+    def __post_init__(self) -> None:
+        if self.since and self.until and self.since > self.until:
+            raise InputError(f"expected since before until, got {self.since} and {self.until}")
+
+    @contextmanager
+    def opened(self) -> Iterator[Store]:
+        """The store; closed again if it was not open before."""
+        if not isinstance(self.store, str | Path):
+            yield self.store
+            return
+        with deniable.store.open(self.store) as store:
+            yield store
+
+
+Part = ReportBatch | Stored | Store | str | Path
+Reports = Part | Iterable[Part]
 
 
 class Source:
-    """A survey's reports: a batch, a file, an Arrow table, or any number of these."""
+    """A survey's reports: a batch, a file, an Arrow table, a store, or any number of these."""
 
     def __init__(self, reports: Reports | Any, survey: Survey) -> None:
         self.survey = survey
-        one = isinstance(reports, ReportBatch | str | Path) or hasattr(reports, "schema")
+        one = isinstance(reports, ReportBatch | Stored | str | Path)
+        one = one or hasattr(reports, "schema") or hasattr(reports, "snapshot")
         given: Any = reports
-        self._parts: list[Any] = [given] if one else list(given)
+        self._parts = [_part(part) for part in ([given] if one else given)]
         if not self._parts:
             raise InputError("expected reports, got none")
+        self._snapshots: dict[int, tuple[Snapshot, str]] = {}
         self.origin = ""
 
     def batches(self) -> Iterator[ReportBatch]:
-        """Every report, some at a time."""
+        """Every report, some at a time. A store is read as it was the first time."""
         origins: dict[str, None] = {}
-        for part in self._parts:
+        for i, part in enumerate(self._parts):
+            if isinstance(part, Stored):
+                snapshot, origin = self._snapshot(i, part)
+                origins[origin] = None
+                yield from snapshot.batches(ROWS)
+                continue
             for batch in self._read(part):
                 if batch.survey != self.survey:
                     raise InputError(
@@ -41,6 +81,19 @@ class Source:
                 for start in range(0, len(batch), ROWS):
                     yield batch.select(slice(start, start + ROWS))
         self.origin = "; ".join(o for o in origins if o)
+
+    def _snapshot(self, index: int, part: Stored) -> tuple[Snapshot, str]:
+        if index not in self._snapshots:
+            with part.opened() as store:
+                found = store.snapshot(self.survey, since=part.since, until=part.until)
+                url = store.url
+            if not len(found):
+                raise InputError(
+                    f"{url} has no reports of {self.survey!r} from {part.since or 'the first day'} "
+                    f"to {part.until or 'the last'}"
+                )
+            self._snapshots[index] = found, f"{url}, {min(found.days)} to {max(found.days)}"
+        return self._snapshots[index]
 
     def _read(self, part: Any) -> Iterator[ReportBatch]:
         if isinstance(part, ReportBatch):
@@ -53,5 +106,12 @@ class Source:
             yield from_arrow(part)
         else:
             raise InputError(
-                f"expected a ReportBatch, a file or an Arrow table, got {type(part).__name__}"
+                f"expected a ReportBatch, a file, an Arrow table or a store, got "
+                f"{type(part).__name__}"
             )
+
+
+def _part(part: Any) -> Any:
+    """A store, or what names one, as all that it has."""
+    named = isinstance(part, str | Path) and deniable.store.is_url(part)
+    return Stored(part) if named or hasattr(part, "snapshot") else part

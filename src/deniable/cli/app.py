@@ -10,11 +10,22 @@ from typing import Any
 import click
 
 import deniable
+from deniable.cli.answer import answer
 from deniable.cli.check import check
+from deniable.cli.compact import compact
+from deniable.cli.conformance import conformance
+from deniable.cli.export import export
+from deniable.cli.import_ import import_
+from deniable.cli.keys import keys
 from deniable.cli.rappor import rappor
 from deniable.cli.report import report
+from deniable.cli.send import send
+from deniable.cli.serve import serve
 from deniable.cli.simulate import simulate
+from deniable.cli.store import store
 from deniable.errors import DeniableError
+
+COLLECTOR = ("granian", "starlette")
 
 
 class App(click.Group):
@@ -27,8 +38,9 @@ class App(click.Group):
             click.echo(f"error: {error}", err=True)
             ctx.exit(1)
         except ModuleNotFoundError as error:
+            extra = "collector" if error.name in COLLECTOR else "analysis"
             click.echo(
-                f"error: this command needs {error.name}: pip install 'deniable[analysis]'",
+                f"error: this command needs {error.name}: pip install 'deniable[{extra}]'",
                 err=True,
             )
             ctx.exit(1)
@@ -40,5 +52,8 @@ def app() -> None:
     """Learn what a crowd says without learning what anyone said."""
 
 
-for command in (check, simulate, report, rappor):
+for command in (
+    check, answer, send, simulate, report, serve, keys, import_, export, compact, store, rappor,
+    conformance,
+):  # fmt: skip
     app.add_command(command)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deniable.cli.output import OutputPath, say
+from deniable.cli.values import typed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -108,21 +109,9 @@ def _from_values(survey: Survey, path: str, rng: np.random.Generator) -> Iterato
             if len(row) != len(header):
                 raise InputError(f"{path}, line {line}: expected {len(header)} cells, got {row}")
             for name, kind, cell in zip(header, kinds, row, strict=True):
-                columns[name].append(_answer(cell, kind, f"{path}, line {line}"))
+                value = typed(cell, kind, f"{path}, line {line}") if cell else None
+                columns[name].append(value)
         yield simulate(survey, columns, rng=rng)
-
-
-def _answer(cell: str, kind: str, where: str) -> Any:
-    from deniable.errors import InputError
-
-    if cell == "":
-        return None
-    if kind != "boolean":
-        return cell
-    truth = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-    if cell.lower() not in truth:
-        raise InputError(f"{where}: expected yes, no, true, false, 1 or 0; got {cell!r}")
-    return truth[cell.lower()]
 
 
 def _population(
@@ -155,7 +144,8 @@ def _population(
         if survey.question(name).kind != "boolean":
             return coded
         levels = tuple(
-            v if isinstance(v, bool) else _answer(v, "boolean", name) for v in coded.levels
+            v if isinstance(v, bool) else typed(v, "boolean", name) if v else None
+            for v in coded.levels
         )
         return Coded(levels, coded.codes)
 

@@ -17,6 +17,9 @@ from deniable.survey import Answer, Report, Survey
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from deniable.client.outbox import Outbox
+    from deniable.client.sender import Sent
+
 Entropy = Callable[[int], bytes]
 
 
@@ -46,6 +49,7 @@ class Client:
         *,
         secret: bytes,
         ledger: Ledger | None = None,
+        outbox: Outbox | None = None,
         entropy: Entropy = os.urandom,
     ) -> None:
         if not isinstance(secret, bytes) or len(secret) != SECRET_SIZE:
@@ -56,6 +60,7 @@ class Client:
             )
         self.survey = survey
         self.ledger = Ledger() if ledger is None else ledger
+        self.outbox = outbox
         self._secret = secret
         self._entropy = entropy
         self.cohort, self.draws = survey.draw(secret)
@@ -66,12 +71,16 @@ class Client:
 
     @classmethod
     def open(cls, survey: Survey, folder: str | Path) -> Client:
-        """A client whose secret and ledger live in this folder, made on first use."""
+        """A client whose secret, ledger and outbox live in this folder, made on first use."""
         from pathlib import Path
+
+        from deniable.client.outbox import Outbox
 
         folder = Path(folder).expanduser()
         secret = load_or_create_secret(folder / "secret")
-        return cls(survey, secret=secret, ledger=Ledger(folder / "ledger.json"))
+        # All versions of a survey share an outbox; surveys may have different collectors.
+        outbox = Outbox(folder / f"outbox-{survey.name}.db")
+        return cls(survey, secret=secret, ledger=Ledger(folder / "ledger.json"), outbox=outbox)
 
     def answer(self, values: Mapping[str, Any], *, today: dt.date | None = None) -> Report:
         """One report of all the survey's questions; a question left out is not answered, which
@@ -87,6 +96,29 @@ class Client:
         parts = self._filters(values)
         self.ledger.charge(survey.name, survey.budget, self._charges(parts))
         return Report(survey, self.cohort, self._noised(parts))
+
+    def answer_and_queue(self, values: Mapping[str, Any]) -> Report:
+        """Answer, and keep the report until it is sent: it is on disk when this returns."""
+        with self._kept().adding() as add:
+            report = self.answer(values)
+            add(report)
+        return report
+
+    def send(self, url: str, *, token: str | None = None, spread: float = 0.0) -> Sent:
+        """Send the queued reports that are due to the collector at this address, each by itself.
+
+        Call it again later, or keep a `Sender` running, for what is left; see docs/sending.md.
+        """
+        from deniable.client.sender import Sender
+
+        return Sender(self._kept(), url, token=token, spread=spread).send()
+
+    def _kept(self) -> Outbox:
+        if self.outbox is None:
+            raise InputError(
+                "this client keeps no reports: open it in a folder (Client.open), or give an outbox"
+            )
+        return self.outbox
 
     def _filters(self, values: Mapping[str, Any]) -> list[list[int]]:
         """The true bits of every slot of every question. They never leave this object."""

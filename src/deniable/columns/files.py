@@ -45,14 +45,10 @@ class Writer:
 
             self._sink = pa.ipc.new_file(str(self._temporary), schema_of(self.survey, self._origin))
         else:
-            import pyarrow.parquet as pq
-
             from deniable.columns.arrow import schema_of
+            from deniable.columns.parquet import writer
 
-            self._sink = pq.ParquetWriter(
-                self._temporary, schema_of(self.survey, self._origin), compression="none",
-                use_dictionary=False, write_statistics=False,
-            )  # fmt: skip
+            self._sink = writer(self._temporary, schema_of(self.survey, self._origin))
         return self
 
     def write(self, batch: ReportBatch) -> None:
@@ -134,10 +130,9 @@ def _arrow_batches(path: Path, rows: int) -> Iterator[pa.RecordBatch]:
             for i in range(reader.num_record_batches):
                 yield reader.get_batch(i)
         else:
-            import pyarrow.parquet as pq
+            from deniable.columns.parquet import record_batches
 
-            file = pq.ParquetFile(path, memory_map=True)
-            yield from file.iter_batches(batch_size=min(rows, ROWS))
+            yield from record_batches(path, min(rows, ROWS))
     except pa.ArrowInvalid as error:
         raise InputError(f"{path} cannot be read as {path.suffix[1:]}: {error}") from None
 

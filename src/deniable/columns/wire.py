@@ -7,25 +7,30 @@ from numpy.typing import NDArray
 
 from deniable.columns.batch import ReportBatch, from_arrays, widths
 from deniable.errors import InputError
+from deniable.survey import Survey
 from deniable.survey.report import BATCH, COUNT_SIZE, Surveys, batch_bodies, header
 
 
 def from_wire(data: bytes | memoryview, survey: Surveys) -> ReportBatch:
     """A wire batch as columns, as strictly checked as one report at a time."""
-    bodies, found = batch_bodies(data, survey)
-    records = np.frombuffer(bodies, np.uint8).reshape(-1, found.body_size)
-    at = found.cohort_size
+    return from_bodies(*batch_bodies(data, survey))
+
+
+def from_bodies(bodies: bytes | memoryview, survey: Survey) -> ReportBatch:
+    """The bodies of reports, one after another, as columns; all are checked."""
+    records = np.frombuffer(bodies, np.uint8).reshape(-1, survey.body_size)
+    at = survey.cohort_size
     cohort = (
         records[:, :at].copy().view("<u2").reshape(-1).astype(np.uint16, copy=False)
         if at
         else np.zeros(len(records), np.uint16)
     )
     arrays: list[NDArray[np.uint8]] = []
-    for _, fields, parts in widths(found):
+    for _, fields, parts in widths(survey):
         for size in (fields, *parts):
             arrays.append(np.ascontiguousarray(records[:, at : at + size]))
             at += size
-    return from_arrays(found, [cohort, *arrays])
+    return from_arrays(survey, [cohort, *arrays])
 
 
 def to_wire(batch: ReportBatch) -> bytes:

@@ -32,7 +32,7 @@ def discover(
 ) -> Discovery:
     """Find the strings that clients reported, without a list of candidates.
 
-    reports : a batch, a file, an Arrow table, or any number of these
+    reports : a batch, a file, an Arrow table, a store, or any number of these
     accept : a regular expression for the whole string, or a function of it: candidates that it
         refuses are neither tested nor counted
     alpha : the chance of reporting any string that is not there

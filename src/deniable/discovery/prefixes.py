@@ -29,7 +29,7 @@ from deniable.discovery.character_model import CharacterModel
 from deniable.discovery.evidence import Evidence
 from deniable.discovery.lexicon import Lexicon, StringModel, Words
 from deniable.discovery.prefix_search import Prefixes, grid, search, searched, with_later
-from deniable.discovery.refit import refit
+from deniable.discovery.refit import Z95, mass_at_end, refit
 from deniable.discovery.tables import Rows, Tables, tables_of
 from deniable.discovery.tally import Batches
 from deniable.discovery.testing import HashTest, allowances
@@ -51,7 +51,7 @@ SURE = 7.0
 CONFIRMING_SHARE = 0.1
 """Of α, for those tests."""
 MOST_CANDIDATES = 60_000
-Z95 = 1.959964
+
 
 Accept = Callable[[str], bool]
 
@@ -308,18 +308,9 @@ def _report(run: _Run, found: tuple[_Tested, ...], model: StringModel, alpha: fl
         ),
         mass_found=Measured(whole, spread, whole - reach, whole + reach),
         mass_unexplained=Measured(1 - whole, spread, 1 - whole - reach, 1 - whole + reach),
-        mass_at_end=_mass_at_end(rows, mass, error),
+        mass_at_end=mass_at_end(rows, mass, error),
         reports=reports, alpha=alpha, reading="prefixes",
     )  # fmt: skip
-
-
-def _mass_at_end(rows: Rows, mass: NDArray[np.float64], error: NDArray[np.float64]) -> Measured:
-    """What found strings of full length add up to; at most, all that shorter ones leave."""
-    full = rows[:, -1] != PAD
-    least, most = float(mass[full].sum()), 1 - float(mass[~full].sum())
-    spread, beyond = (float(np.sqrt((error[some] ** 2).sum())) for some in (full, ~full))
-    low, high = max(least - Z95 * spread, 0.0), min(most + Z95 * beyond, 1.0)
-    return Measured(least, spread, low, high)
 
 
 def _typical_code(tables: Tables) -> float:

@@ -7,9 +7,11 @@ from numpy.typing import NDArray
 
 from deniable.discovery.tables import Rows, Tables
 from deniable.protocols.alphabet import PAD
+from deniable.results import Measured
 
 ROUNDS = 30
 CLOSE = 1e-7
+Z95 = 1.959964
 
 
 def refit(
@@ -62,3 +64,12 @@ def refit(
     share = np.clip(mass, 0, 1)
     own = (tables.own * share + share * (1 - share)) / weight
     return mass, np.sqrt(spread / weight**2 + own)
+
+
+def mass_at_end(rows: Rows, mass: NDArray[np.float64], error: NDArray[np.float64]) -> Measured:
+    """What found strings of full length add up to; at most, all that shorter ones leave."""
+    full = rows[:, -1] != PAD
+    least, most = float(mass[full].sum()), 1 - float(mass[~full].sum())
+    spread, beyond = (float(np.sqrt((error[some] ** 2).sum())) for some in (full, ~full))
+    low, high = max(least - Z95 * spread, 0.0), min(most + Z95 * beyond, 1.0)
+    return Measured(least, spread, low, high)

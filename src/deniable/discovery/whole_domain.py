@@ -32,6 +32,7 @@ from deniable.discovery.domain import Domain
 from deniable.discovery.evidence import Evidence
 from deniable.discovery.lexicon import Lexicon, StringModel, Words
 from deniable.discovery.mixture import Mixture, fitted
+from deniable.discovery.refit import Z95, mass_at_end
 from deniable.discovery.string_weights import StringWeights
 from deniable.discovery.tables import Rows, Tables, debiased
 from deniable.discovery.tally import Batches, Tally, tally_of
@@ -48,7 +49,7 @@ EARLY_SHARE = 0.02
 """Of α, for each round before the last."""
 LOOSEST = 1e-4
 """No p-value above this is accepted, whatever the string's weight."""
-Z95 = 1.959964
+
 
 Accept = Callable[[str], bool]
 
@@ -169,7 +170,8 @@ def _report(run: _Run, accept: Accept | None, alpha: float, last: float) -> Disc
     whole, reach = float(mass.sum()), Z95 * spread
     sd = np.sqrt(mixture.scores.noise / max(run.reports, 1))
     return Discovery(
-        strings=tuple(strings[i] for i in wanted), estimate=mass, standard_error=error,
+        strings=tuple(strings[i] for i in wanted), symbols=mixture.rows[wanted],
+        estimate=mass, standard_error=error,
         low=np.clip(mass - Z95 * error, 0, 1), high=np.clip(mass + Z95 * error, 0, 1),
         p_value=run.p_value[wanted], evidence=mass / np.maximum(error, 1e-300),
         level=run.level[wanted], evidence_name="estimate in standard errors",
@@ -179,5 +181,6 @@ def _report(run: _Run, accept: Accept | None, alpha: float, last: float) -> Disc
         detection_threshold=float(norm.isf(last / run.domain.strings) * sd),
         mass_found=Measured(whole, spread, whole - reach, whole + reach),
         mass_unexplained=Measured(1 - whole, spread, 1 - whole - reach, 1 - whole + reach),
-        mass_at_end=None, reports=run.reports, alpha=alpha, reading="whole strings",
+        mass_at_end=mass_at_end(mixture.rows[wanted], mass, error), reports=run.reports,
+        alpha=alpha, reading="whole strings",
     )  # fmt: skip

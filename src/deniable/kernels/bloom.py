@@ -12,9 +12,10 @@ from deniable.errors import InputError
 from deniable.kernels.chunks import PIECES_PER_THREAD, over_threads, spans, thread_count
 from deniable.kernels.compiled import compiled, inlined, read_only
 from deniable.kernels.sha256 import CHUNK_ROWS, sha256_rows
-from deniable.kernels.words import byte_width
 
 HEADER_BYTES = 32
+MOST_PLACES = 1 << 30
+"""Bits of a filter, or cells of a local hash, which can be many more."""
 
 
 def hash_pairs(
@@ -94,6 +95,11 @@ def mix64(z: np.uint64) -> np.uint64:
     return z ^ (z >> np.uint64(31))
 
 
+def _check_places(k: int) -> None:
+    if not 1 <= k <= MOST_PLACES:
+        raise InputError(f"expected 1 to {MOST_PLACES} places to hash to, got {k}")
+
+
 @compiled
 def _positions(
     x: NDArray[np.uint64], y: NDArray[np.uint64], k: np.uint64, first: int, out: NDArray[np.int32]
@@ -125,7 +131,7 @@ def bloom_positions(
     >>> bloom_positions(np.array([1], np.uint64), np.array([3], np.uint64), 2, 2, 128).shape
     (2, 1, 2)
     """
-    byte_width(k)
+    _check_places(k)
     if cohorts < 1 or hashes < 1:
         raise InputError(f"expected at least 1 cohort and 1 hash, got {cohorts} and {hashes}")
     if x.shape != y.shape or x.ndim != 1 or x.dtype != np.uint64 or y.dtype != np.uint64:
@@ -178,7 +184,7 @@ def row_positions(
     cohort : u16[N]
     For few reports of many values, where `bloom_positions` would compute every pair.
     """
-    byte_width(k)
+    _check_places(k)
     if value.shape != cohort.shape or (
         value.size and not -1 <= value.min() <= value.max() < len(x)
     ):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from matplotlib.axes import Axes
 
 from deniable.errors import InputError
-from deniable.plots.marginal import DETECTED, NOT_DETECTED, TRUTH, _short
+from deniable.plots.marginal import DETECTED, NOT_DETECTED, TRUTH, short
 from deniable.results import Discovery
 
 
@@ -26,7 +26,7 @@ def draw_discovery(
     shown = min(len(result.strings), most)
     ax.axvline(0, color="black", lw=0.6)
     ax.axvline(100 * result.detection_threshold, color="black", lw=0.6, ls=":")
-    ax.set_yticks(range(shown), [_short(text) for text in result.strings[:most]])
+    ax.set_yticks(range(shown), [short(text) for text in result.strings[:most]])
     ax.set_ylim(max(shown, 1) - 0.5, -0.5)
     ax.set_xlabel("clients, % (95% intervals; dotted: detection threshold)")
     title = f"{result.question or 'strings'}: {len(result.strings)} found without a dictionary"
@@ -61,7 +61,7 @@ def draw_graph(result: Discovery, ax: Axes) -> Axes:
     for g, grams in enumerate(graph.labels):
         for i, gram in enumerate(grams):
             ax.text(
-                g, -i, _short(gram), ha="center", va="center", zorder=2,
+                g, -i, short(gram), ha="center", va="center", zorder=2,
                 bbox={"boxstyle": "circle", "facecolor": "white", "edgecolor": "black"},
             )  # fmt: skip
     ax.set_xticks(range(len(graph.labels)), [f"position {g + 1}" for g in range(len(graph.labels))])

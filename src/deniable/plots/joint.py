@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from deniable.errors import InputError
-from deniable.plots.marginal import _short as short
+from deniable.plots.marginal import short
 from deniable.results import Joint
 
 

@@ -26,7 +26,7 @@ def draw_marginal(
             ax.plot(100 * truth.get(labels[i], 0.0), row, "|", color=TRUTH, ms=11, mew=2)
     ax.axvline(0, color="black", lw=0.6)
     ax.axvline(100 * result.detection_threshold, color="black", lw=0.6, ls=":")
-    ax.set_yticks(range(len(order)), [_short(labels[i]) for i in order])
+    ax.set_yticks(range(len(order)), [short(labels[i]) for i in order])
     ax.set_ylim(len(order) - 0.5, -0.5)
     ax.set_xlabel("clients, % (95% intervals; dotted: detection threshold)")
     shown = f"{result.question or 'values'}: {int(result.detected.sum())} detected"
@@ -38,7 +38,7 @@ def draw_marginal(
     return ax
 
 
-def _short(label: str) -> str:
+def short(label: str) -> str:
     """Decoded strings are anything: no line breaks, no mathematics, not too long."""
     plain = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in label)
     cut = plain if len(plain) <= 32 else plain[:31] + "…"

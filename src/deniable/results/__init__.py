@@ -6,6 +6,7 @@ from deniable.results.covariance import Covariance, Interval
 from deniable.results.discovery import Discovery, GramGraph, Stage
 from deniable.results.joint import Joint
 from deniable.results.marginal import Marginal, Measured
+from deniable.results.trend import Trend
 
 __all__ = [
     "AssociationTest",
@@ -20,4 +21,5 @@ __all__ = [
     "Provenance",
     "Result",
     "Stage",
+    "Trend",
 ]

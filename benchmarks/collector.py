@@ -1,0 +1,178 @@
+"""Uploads a second, durable before they are acknowledged: python benchmarks/collector.py [--quick]
+
+Load generator and server share the machine. Each figure is the best of three runs of a few seconds,
+interleaved with the two that it is compared with: the same server committing every upload by itself
+(`--group 1`), and a bare server on granian that reads the body and throws it away.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import http.client
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from deniable import Survey, simulate
+from deniable.columns import to_wire
+
+SURVEY = Path(__file__).parents[1] / "examples" / "survey.toml"
+CONNECTIONS = 64
+BARE = """
+import asyncio, signal, sys
+from granian.constants import HTTPModes, Interfaces
+from granian.server.embed import Server
+async def app(scope, receive, send):
+    while (await receive()).get("more_body"):
+        pass
+    await send({"type": "http.response.start", "status": 202, "headers": []})
+    await send({"type": "http.response.body", "body": b"{}"})
+async def main():
+    server = Server(app, port=int(sys.argv[1]), interface=Interfaces.ASGINL, http=HTTPModes.http1,
+                    websockets=False, backpressure=4096, log_enabled=False)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, server.stop)
+    await server.serve()
+asyncio.run(main())
+"""
+COLLECTOR = "from deniable.cli import main; main()"
+
+
+class Sender(asyncio.Protocol):
+    """One connection that always has one upload under way."""
+
+    def __init__(self, load: Load) -> None:
+        self.load = load
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self._send()
+
+    def _send(self) -> None:
+        if time.perf_counter() > self.load.end:
+            self.transport.close()
+            self.load.finished()
+            return
+        head = self.load.head % secrets.token_hex(16).encode()
+        self.start = time.perf_counter()
+        self.transport.write(head + self.load.body)
+
+    def data_received(self, data: bytes) -> None:
+        # An answer is one segment on the loopback: short, and written at once.
+        assert data.startswith(b"HTTP/1.1 202"), data
+        self.load.seconds.append(time.perf_counter() - self.start)
+        self._send()
+
+
+class Load:
+    """What all connections share."""
+
+    def __init__(self, body: bytes, seconds: float) -> None:
+        self.body = body
+        self.head = (
+            b"POST /v1/reports HTTP/1.1\r\nHost: x\r\nContent-Type: application/octet-stream\r\n"
+            b"Idempotency-Key: %%s\r\nContent-Length: %d\r\n\r\n" % len(body)
+        )
+        self.end = time.perf_counter() + seconds
+        self.seconds: list[float] = []
+        self._open, self.done = CONNECTIONS, asyncio.get_running_loop().create_future()
+
+    def finished(self) -> None:
+        """One connection is done."""
+        self._open -= 1
+        if not self._open:
+            self.done.set_result(None)
+
+
+async def load(port: int, body: bytes, seconds: float) -> tuple[float, float]:
+    """Uploads a second, and the 99th percentile of their seconds."""
+    shared = Load(body, seconds)
+    loop = asyncio.get_running_loop()
+    for _ in range(CONNECTIONS):
+        await loop.create_connection(lambda: Sender(shared), "127.0.0.1", port)
+    await shared.done
+    ordered = sorted(shared.seconds)
+    return len(ordered) / seconds, ordered[int(0.99 * len(ordered))]
+
+
+def measure(command: list[str], port: int, body: bytes, seconds: float) -> tuple[float, float]:
+    """Start a server, load it, stop it."""
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(600):
+            try:
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+                connection.request("GET", "/healthz")
+                connection.getresponse()
+                break
+            except OSError:
+                time.sleep(0.05)
+        asyncio.run(load(port, body, min(1.0, seconds)))
+        return asyncio.run(load(port, body, seconds))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def servers(folder: Path, store: str, port: int) -> dict[str, list[str]]:
+    """The commands to compare."""
+    serve = [
+        sys.executable, "-c", COLLECTOR, "serve", str(SURVEY), "--store", store, "--port",
+        str(port), "--compact", "0", "--log", "0", "--reserve", "0",
+    ]  # fmt: skip
+    return {
+        "collector": serve,
+        "without group commit": [*serve, "--group", "1"],
+        "bare server": [sys.executable, "-c", BARE, str(port)],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--store", help="PostgreSQL URL; SQLite in a temporary folder otherwise")
+    options = parser.parse_args()
+    seconds, runs = (2.0, 1) if options.quick else (5.0, 3)
+    survey = Survey.load(SURVEY)
+    reports = simulate(
+        survey, {q.name: [None] * 1000 for q in survey.questions}, rng=np.random.default_rng(1)
+    )
+    batch = to_wire(reports)
+    single = bytes(next(reports.reports()))
+    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
+    for what, body, target in (("1,000 reports", batch, 1500), ("one report", single, 3000)):
+        best: dict[str, tuple[float, float]] = {}
+        for _ in range(runs):
+            with tempfile.TemporaryDirectory() as name:
+                store = options.store or f"sqlite:///{name}/reports.db"
+                port = free_port()
+                for label, command in servers(Path(name), store, port).items():
+                    got = measure(command, port, body, seconds)
+                    best[label] = max(best.get(label, got), got)
+        rate, p99 = best["collector"]
+        alone, bare = best["without group commit"][0], best["bare server"][0]
+        print(
+            f"uploads of {what} ({len(body):,} bytes): {rate:,.0f}/s, p99 {1000 * p99:.0f} ms "
+            f"(targets {target:,}/s, 100 ms); {rate / alone:.1f} × without group commit "
+            f"({alone:,.0f}/s); {rate / bare:.2f} of a bare server ({bare:,.0f}/s)"
+        )
+
+
+if __name__ == "__main__":
+    main()

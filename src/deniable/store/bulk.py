@@ -1,0 +1,94 @@
+"""Reports in bulk: from files and other stores into a store, and out again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from datetime import date
+from itertools import islice
+from pathlib import Path
+
+from deniable.columns import ReportBatch, scan
+from deniable.columns.files import Writer
+from deniable.columns.wire import records
+from deniable.errors import InputError, StoreError
+from deniable.store.base import KEY_SIZE, Outcome, Store, Upload
+from deniable.survey import Survey
+
+CHUNK = 1 << 12
+"""Reports in one upload."""
+TOGETHER = 64
+"""Uploads in one transaction."""
+
+
+def import_file(
+    store: Store, path: str | Path, day: date, survey: Survey | None = None
+) -> tuple[int, int]:
+    """Append a file's reports as if they came on that day; says how many, and how many were new.
+
+    Keys are made from the reports themselves: the same file counts once, while the store remembers
+    its keys. A `.dn` file needs the survey.
+    """
+    return _append(store, _pieces(scan(path, survey=survey)), day)
+
+
+def import_store(store: Store, source: Store) -> tuple[int, int]:
+    """Append another store's reports, each on its day, where this one has none of that day."""
+    read = new = 0
+    for survey in source.surveys():
+        store.add_survey(survey)
+        if both := sorted(store.days(survey).keys() & source.days(survey).keys()):
+            raise StoreError(
+                f"{store.url} has reports of {survey!r} on {both[0]} already: expected none, since "
+                "they might be the same; delete them first"
+            )
+        for day in source.days(survey):
+            batches = source.scan(survey, since=day, until=day)
+            counts = _append(store, _pieces(batches), day)
+            read, new = read + counts[0], new + counts[1]
+    return read, new
+
+
+def export_file(
+    store: Store, survey: Survey, path: str | Path,
+    *, since: date | None = None, until: date | None = None,
+) -> int:  # fmt: skip
+    """Write the reports of these days to a file; says how many."""
+    found = store.snapshot(survey, since=since, until=until)
+    if not len(found):
+        raise InputError(f"{store.url} has no reports of {survey!r} in these days")
+    with Writer(path, survey) as writer:
+        for batch in found.batches():
+            writer.write(batch)
+    return writer.reports
+
+
+def _pieces(batches: Iterable[ReportBatch]) -> Iterator[ReportBatch]:
+    for batch in batches:
+        for start in range(0, len(batch), CHUNK):
+            yield batch.select(slice(start, start + CHUNK))
+
+
+def _append(store: Store, pieces: Iterator[ReportBatch], day: date) -> tuple[int, int]:
+    read = new = number = 0
+    known: set[bytes] = set()
+    while some := list(islice(pieces, TOGETHER)):
+        for survey in {piece.survey for piece in some if piece.survey.digest not in known}:
+            store.add_survey(survey)
+            known.add(survey.digest)
+        uploads = [_upload(piece, number + i, day) for i, piece in enumerate(some)]
+        for upload, outcome in zip(uploads, store.append(uploads), strict=True):
+            read += upload.reports
+            new += upload.reports if outcome is Outcome.STORED else 0
+        number += len(some)
+    return read, new
+
+
+def _upload(piece: ReportBatch, number: int, day: date) -> Upload:
+    bodies = records(piece).tobytes()
+    content = piece.survey.digest + number.to_bytes(8, "big") + bodies
+    key, fingerprint = (
+        hashlib.sha256(b"deniable/import/" + use + content).digest()[:KEY_SIZE]
+        for use in (b"key", b"fingerprint")
+    )
+    return Upload(key, piece.survey.digest, len(piece), bodies, day, fingerprint)

@@ -1,0 +1,5 @@
+"""What a collector meets in its life: kills, cuts, floods, full disks, nonsense.
+
+Each file holds one fault: a function that inflicts it a given number of times and returns what it
+saw, and a test that does so a few times. `python -m tests.faults.campaign` does it in earnest.
+"""

@@ -1,0 +1,106 @@
+"""Reports with serial numbers in their bits, so that each can be told again in a store."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+
+import numpy as np
+
+from deniable import store
+from deniable.columns import ReportBatch
+from deniable.survey import Survey
+from deniable.survey.report import BATCH, REPORT, header
+
+SURVEY = Survey.from_toml(
+    'name = "faults"\nversion = 1\nowner = "tests"\ndescription = "numbered reports"\n'
+    'expires = 2999-12-31\ncollect = "once"\n'
+    '[questions.q]\nkind = "string"\nhashes = 2\np = 0.25\nq = 0.75\n'
+)
+SERIAL = 8
+"""Bytes of a serial number, little-endian, at the start of the 128 bits."""
+
+
+def bodies(first: int, reports: int) -> bytes:
+    """Reports numbered from `first`."""
+    rows = np.zeros((reports, SURVEY.body_size), np.uint8)
+    serials = np.arange(first, first + reports, dtype="<u8")
+    rows[:, 2 : 2 + SERIAL] = serials.view(np.uint8).reshape(-1, SERIAL)
+    return rows.tobytes()
+
+
+def batch(first: int, reports: int) -> bytes:
+    """A wire batch of them."""
+    return header(SURVEY, BATCH) + reports.to_bytes(4, "little") + bodies(first, reports)
+
+
+def single(number: int) -> bytes:
+    """A wire report."""
+    return header(SURVEY, REPORT) + bodies(number, 1)
+
+
+@dataclass(eq=False)
+class Sent:
+    """One upload as its sender knows it."""
+
+    first: int
+    reports: int
+    key: str = field(default_factory=lambda: secrets.token_hex(16))
+    acknowledged: bool = False
+
+    @property
+    def body(self) -> bytes:
+        return batch(self.first, self.reports)
+
+
+class Crowd:
+    """Numbers uploads, and remembers them all."""
+
+    def __init__(self, reports: int) -> None:
+        self.reports, self.sent = reports, list[Sent]()
+        self._next = count()
+
+    def upload(self) -> Sent:
+        """A new upload."""
+        self.sent.append(Sent(next(self._next) * self.reports, self.reports))
+        return self.sent[-1]
+
+    def acknowledged(self) -> int:
+        """Uploads that were acknowledged."""
+        return sum(one.acknowledged for one in self.sent)
+
+
+def serials(batches: Iterable[ReportBatch]) -> Iterator[int]:
+    """The serial numbers of these reports."""
+    for found in batches:
+        yield from found.bits[0][0][:, :SERIAL].copy().view("<u8").reshape(-1).tolist()
+
+
+def stored(url: str) -> list[int]:
+    """The serial numbers in the store, sorted."""
+    with store.open(url) as kept:
+        return sorted(serials(kept.scan(SURVEY)))
+
+
+def differences(url: str, crowd: Crowd) -> list[str]:
+    """Everything wrong between what was sent and what is stored; none, if all is well."""
+    found = Counter(stored(url))
+    wrong = []
+    with store.open(url) as kept:
+        wrong += kept.check()
+    twice = [serial for serial, times in found.items() if times > 1]
+    if twice:
+        wrong.append(f"{len(twice)} reports stored more than once, such as {twice[0]}")
+    for one in crowd.sent:
+        there = sum(serial in found for serial in range(one.first, one.first + one.reports))
+        if one.acknowledged and there < one.reports:
+            wrong.append(f"upload {one.first}: acknowledged, but {one.reports - there} lost")
+        if 0 < there < one.reports:
+            wrong.append(f"upload {one.first}: {there} of {one.reports} stored")
+    sent = len(crowd.sent) * crowd.reports
+    if strangers := [serial for serial in found if serial >= sent]:
+        wrong.append(f"{len(strangers)} reports stored that nobody sent")
+    return wrong

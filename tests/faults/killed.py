@@ -1,0 +1,107 @@
+"""Kill a process just before its n-th step, for every n: a step is a call that can leave a trace.
+
+Run by itself, so that it can fork before any thread exists:
+
+    python -m tests.faults.killed BASE COPIES ACTION [FIRST EVERY]
+
+BASE holds a store; COPIES/1, COPIES/2, … become copies of it on which ACTION was killed before that
+step. The last copy is the first on which it ran to its end. A postgresql URL as BASE is a database;
+its copies are the databases killed_1, killed_2, …
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import sys
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+import deniable.columns.parquet  # what a child needs is loaded once, before it is forked
+import deniable.store
+import deniable.store.folder
+import deniable.store.postgres
+import deniable.store.sqlite
+from deniable.store import Store
+from tests.uploads import MARKS, NEXT
+
+ACTIONS: dict[str, Callable[[Store], object]] = {
+    "compact": lambda store: store.compact(at_least=50, today=NEXT),
+    "delete": lambda store: store.delete(MARKS),
+    "forget": lambda store: store.forget(NEXT),
+}
+READS = ("('SELECT", "('PRAGMA journal", "('PRAGMA s", "('PRAGMA f", "('PRAGMA b")
+"""Statements that leave no trace; those that empty the log and vacuum are not among them."""
+SYSTEM_CALLS = ("open", "fsync", "replace", "unlink", "mkdir", "utime")
+
+
+def store_url(copy: str | Path) -> str:
+    """The store in a copy: whichever kind it is."""
+    if str(copy).startswith("postgresql:"):
+        return str(copy)
+    database = Path(copy) / "reports.db"
+    return str(database if database.exists() else Path(copy) / "reports")
+
+
+def copy_of(base: str, copies: str, number: int) -> str:
+    """Make one more copy."""
+    if base.startswith("postgresql:"):
+        with psycopg.connect(base.replace("/base?", "/postgres?"), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE killed_{number} TEMPLATE base")
+        return base.replace("/base?", f"/killed_{number}?")
+    return str(shutil.copytree(base, Path(copies) / str(number)))
+
+
+def arm(number: int) -> None:
+    """From here on, be killed before the step of this number."""
+    steps = count(1)
+
+    def counted(call: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*arguments: Any, **options: Any) -> Any:
+            reads = str(arguments[1:2]).startswith(READS)
+            if not reads and next(steps) == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return call(*arguments, **options)
+
+        return step
+
+    for name in SYSTEM_CALLS:
+        setattr(os, name, counted(getattr(os, name)))
+
+    class Counted(sqlite3.Connection):
+        execute = counted(sqlite3.Connection.execute)
+        executemany = counted(sqlite3.Connection.executemany)
+
+    connect = sqlite3.connect
+    sqlite3.connect = lambda *a, **k: connect(*a, **k, factory=Counted)  # type: ignore[assignment]
+    for owner, name in (
+        (psycopg.Connection, "execute"), (psycopg.Cursor, "executemany"),
+        (psycopg.Cursor, "stream"), (psycopg.Transaction, "__exit__"),
+    ):  # fmt: skip
+        setattr(owner, name, counted(getattr(owner, name)))
+
+
+def main(base: str, copies: str, action: str, first: str = "1", every: str = "1") -> None:
+    for number in count(int(first), int(every)):
+        copy = copy_of(base, copies, number)
+        child = os.fork()
+        if child == 0:
+            arm(number)
+            with deniable.store.open(store_url(copy)) as store:
+                ACTIONS[action](store)
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        if status == 0:
+            break
+        assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, status
+    print(number)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,87 @@
+"""A disk that fills up: 507 before the end, nothing acknowledged lost, well again with space."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.faults.crowd import Crowd, differences
+from tests.faults.server import Server
+from tests.faults.traffic import Line, Seen, request
+
+MIB = 1 << 20
+
+
+@contextmanager
+def small_disk(folder: Path, mib: int) -> Iterator[Path]:
+    """A file system of its own."""
+    place = folder / "disk"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mib}m", "tmpfs", str(place)], check=True)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def can_mount() -> bool:
+    """Whether this process may mount; root in a container may not."""
+    if os.geteuid() != 0:
+        return False
+    probe = ["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/tmp"]
+    return subprocess.run(probe, capture_output=True).returncode == 0
+
+
+needs_mount = pytest.mark.skipif(
+    not can_mount(), reason="mounting a small disk needs root: sudo make test"
+)
+
+
+async def _until(port: int, crowd: Crowd, seen: Seen, wanted: int, most: int) -> None:
+    """Upload until this status is answered."""
+    line = Line(port)
+    for _ in range(most):
+        one = crowd.upload()
+        status, _ = await line.send(request(one.body, one.key))
+        seen.answers[status] += 1
+        one.acknowledged = status == 202
+        if status == wanted:
+            line.close()
+            return
+        await asyncio.sleep(0.05 if status == 507 else 0)
+    raise AssertionError(f"never answered {wanted}: {seen.answers}")
+
+
+def inflict(folder: Path, size: int, reserve: int) -> str:
+    """Fill the disk, free some of it, and go on. Without a reserve the disk really ends."""
+    crowd, seen = Crowd(5000), Seen()
+    with small_disk(folder, size // MIB) as place:
+        filler = place / "filler"
+        filler.write_bytes(bytes(size // 4))
+        with Server(place, "--reserve", str(reserve)) as server:
+            asyncio.run(_until(server.port, crowd, seen, 507, 1000))
+            taken = crowd.acknowledged()
+            left = os.statvfs(place).f_bavail * os.statvfs(place).f_frsize
+            assert server.get("/healthz")[0] == 200
+            assert (server.get("/readyz")[0] == 503) or not reserve
+            filler.unlink()
+            asyncio.run(_until(server.port, crowd, seen, 202, 100))
+            server.stop()
+        assert set(seen.answers) == {202, 507}, seen.answers
+        assert not (wrong := differences(server.url, crowd)), wrong
+    return (
+        f"{size // MIB} MiB, reserve {reserve // MIB} MiB: 507 after {taken} uploads with "
+        f"{left / MIB:.1f} MiB left, none lost, taken again when space returned"
+    )
+
+
+@needs_mount
+@pytest.mark.parametrize("reserve", [4 * MIB, 0])
+def test_disk(reserve: int, tmp_path: Path) -> None:
+    print(inflict(tmp_path, 16 * MIB, reserve))

@@ -1,0 +1,88 @@
+"""Three times more than the collector can take: it refuses politely, and is well again at once.
+
+Group commit is switched off and the queue kept short, so that senders on the same two cores can
+offer three times what the server takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+from tests.faults.crowd import Crowd, differences
+from tests.faults.server import Server
+from tests.faults.traffic import GONE, Line, Seen, pour, request
+
+FLAGS = ("--group", "1", "--max-queue", "20")
+GROWTH = 64 << 20
+"""Bytes by which the server may grow under overload."""
+
+
+async def flood(port: int, crowd: Crowd, seen: Seen, rate: float, until: float) -> None:
+    """Offer `rate` uploads a second, whatever the answers; nobody waits before trying again."""
+    start, offered = time.monotonic(), 0
+    lines = [Line(port) for _ in range(200)]
+
+    async def one(line: Line) -> None:
+        sent = crowd.upload()
+        try:
+            status, _ = await line.send(request(sent.body, sent.key))
+        except GONE:
+            seen.broken += 1
+        else:
+            seen.answers[status] += 1
+            sent.acknowledged = status == 202
+        lines.append(line)
+
+    tasks: set[asyncio.Task[None]] = set()
+    while (now := time.monotonic()) < until:
+        while lines and offered < (now - start) * rate:
+            offered += 1
+            tasks.add(task := asyncio.create_task(one(lines.pop())))
+            task.add_done_callback(tasks.discard)
+        await asyncio.sleep(0.005)
+    await asyncio.gather(*tasks)
+    for line in lines:
+        line.close()
+
+
+def inflict(folder: Path, seconds: float) -> str:
+    """Find what the server can take, offer three times that, look again."""
+    crowd, calm, seen, after = Crowd(20), Seen(), Seen(), Seen()
+    with Server(folder, *FLAGS) as server:
+
+        async def run() -> tuple[float, int]:
+            end = time.monotonic() + min(seconds, 5)
+            await pour(
+                server.port, crowd, senders=8, until=lambda: time.monotonic() > end, seen=calm
+            )
+            capacity = calm.answers[202] / min(seconds, 5)
+            before = server.memory()
+            end = time.monotonic() + seconds
+            await flood(server.port, crowd, seen, 3 * capacity, end)
+            growth = server.memory() - before
+            end = time.monotonic() + min(seconds, 5)
+            await pour(
+                server.port, crowd, senders=1, until=lambda: time.monotonic() > end, seen=after
+            )
+            return capacity, growth
+
+        capacity, growth = asyncio.run(run())
+        server.stop()
+    offered = sum(seen.answers.values()) / seconds
+    assert set(seen.answers) <= {202, 429, 503}, seen.answers
+    assert seen.answers[503] > 0, "no overload was reached"
+    assert seen.broken == 0
+    assert growth < GROWTH, growth
+    assert set(after.answers) == {202}, after.answers
+    assert not (wrong := differences(server.url, crowd)), wrong
+    return (
+        f"{seconds:g} s at {offered / capacity:.1f} × {capacity:.0f}/s: {seen.answers[202]:,} "
+        f"taken, {seen.answers[503]:,} refused with 503, memory +{growth / 2**20:.0f} MiB; "
+        f"after it {after.answers[202]:,} uploads taken, none refused"
+    )
+
+
+def test_overload(tmp_path: Path) -> None:
+    print(inflict(tmp_path, 1.5))

@@ -1,0 +1,54 @@
+"""PostgreSQL restarts, crashes and drops connections under load: the same promises."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from pathlib import Path
+
+from tests import postgres
+from tests.faults.crowd import Crowd, differences
+from tests.faults.server import Server
+from tests.faults.traffic import Seen, pour, settle
+
+
+def inflict(folder: Path, database: postgres.Server, faults: int) -> str:
+    """So many restarts, crashes and cut connections in turn while senders upload."""
+    database.wipe()
+    server, crowd, seen = Server(folder, store=database.url), Crowd(20), Seen()
+    rng = random.Random(faults)
+
+    async def run() -> None:
+        over = False
+        with server:
+            pouring = asyncio.create_task(
+                pour(server.port, crowd, senders=6, until=lambda: over, seen=seen)
+            )
+            for i in range(faults):
+                await asyncio.sleep(rng.uniform(0.1, 0.5))
+                if i % 3 == 2:
+                    await asyncio.to_thread(database.kill_connections)
+                else:
+                    await asyncio.to_thread(database.stop, ("fast", "immediate")[i % 3])
+                    await asyncio.to_thread(database.start)
+                before, deadline = seen.answers[202], time.monotonic() + 60
+                while seen.answers[202] == before:
+                    assert time.monotonic() < deadline, "no upload is taken any more"
+                    await asyncio.sleep(0.05)
+            over = True
+            await pouring
+            await settle(server.port, crowd, seen)
+            server.stop()
+
+    asyncio.run(run())
+    assert not (wrong := differences(server.url, crowd)), wrong
+    assert set(seen.answers) <= {202, 503}, seen.answers
+    return (
+        f"{faults} restarts, crashes and cut connections, {crowd.acknowledged():,} uploads "
+        f"acknowledged, {seen.answers[503]:,} answered 503 first: none lost, none twice"
+    )
+
+
+def test_postgres(tmp_path: Path, postgres_server: postgres.Server) -> None:
+    print(inflict(tmp_path, postgres_server, 3))

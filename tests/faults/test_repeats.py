@@ -1,0 +1,63 @@
+"""Every upload is sent one to five times at once, connections cut anywhere: each counts once."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import suppress
+from pathlib import Path
+
+from tests.faults.crowd import Crowd, Sent, differences
+from tests.faults.server import Server
+from tests.faults.traffic import GONE, PATIENCE, Seen, request, response, settle
+
+CUTS = ("in the body", "before the answer", "in the answer", "nowhere")
+
+
+async def careless(port: int, one: Sent, cut: str, rng: random.Random, seen: Seen) -> None:
+    """Send once, and cut the connection where told."""
+    data = request(one.body, one.key)
+    with suppress(*GONE):
+        async with asyncio.timeout(PATIENCE):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            try:
+                writer.write(data[: rng.randrange(len(data))] if cut == "in the body" else data)
+                await writer.drain()
+                if cut == "in the answer":
+                    await reader.read(rng.randrange(1, 20))
+                elif cut == "nowhere":
+                    status, _ = await response(reader)
+                    seen.answers[status] += 1
+                    one.acknowledged |= status == 202
+                elif cut == "before the answer":
+                    await asyncio.sleep(rng.choice([0, 0.001, 0.005]))
+                seen.broken += cut != "nowhere"
+            finally:
+                writer.transport.abort()
+
+
+def inflict(folder: Path, uploads: int) -> str:
+    """So many uploads; returns what was seen."""
+    crowd, seen, rng = Crowd(50), Seen(), random.Random(uploads)
+    with Server(folder) as server:
+
+        async def run() -> None:
+            for start in range(0, uploads, 40):
+                await asyncio.gather(
+                    *(
+                        careless(server.port, one, rng.choice(CUTS), rng, seen)
+                        for one in (crowd.upload() for _ in range(min(40, uploads - start)))
+                        for _ in range(rng.randint(1, 5))
+                    )
+                )
+            await settle(server.port, crowd, seen)
+
+        asyncio.run(run())
+        server.stop()
+    assert not (wrong := differences(server.url, crowd)), wrong
+    assert set(seen.answers) == {202}, seen.answers
+    return f"{uploads:,} uploads, {seen.broken:,} connections cut: counts exact"
+
+
+def test_repeats(tmp_path: Path) -> None:
+    print(inflict(tmp_path, 120))

@@ -1,0 +1,71 @@
+"""Clients that send a byte now and then: closed in time, and nobody else has to wait."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from tests.faults.crowd import Crowd
+from tests.faults.server import Server
+from tests.faults.traffic import GONE, Seen, pour, request
+
+CLOSED_WITHIN = 30.0
+
+
+async def drip(port: int, at_once: bytes, data: bytes, every: float) -> float:
+    """Send a byte at a time; returns after how long the server ended it."""
+    start = time.monotonic()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(at_once)
+    ended = asyncio.create_task(reader.read())
+    with suppress(*GONE):
+        async with asyncio.timeout(2 * CLOSED_WITHIN):
+            for byte in data:
+                writer.write(bytes([byte]))
+                await asyncio.wait([ended], timeout=every)
+                if ended.done():
+                    break
+            await ended
+    writer.transport.abort()
+    return time.monotonic() - start
+
+
+def inflict(folder: Path, slow: int, *flags: str, every: float = 1.0) -> str:
+    """So many slow headers and as many slow bodies at once, while others upload."""
+    wanted = 2 * slow + 200
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(wanted, hard)), hard))
+    crowd, seen = Crowd(20), Seen()
+    data = request(Crowd(1000).upload().body, "0" * 32)
+    head, end, body = data.partition(b"\r\n\r\n")
+    with Server(folder, *flags) as server:
+
+        async def run() -> list[float]:
+            over = False
+            others = asyncio.create_task(
+                pour(server.port, crowd, senders=2, until=lambda: over, seen=seen)
+            )
+            took = await asyncio.gather(
+                *(drip(server.port, b"", data, every) for _ in range(slow)),
+                *(drip(server.port, head + end, body, every) for _ in range(slow)),
+            )
+            over = True
+            await others
+            return took
+
+        took = asyncio.run(run())
+        memory = server.memory()
+    assert set(seen.answers) == {202}, seen.answers
+    assert max(took) < CLOSED_WITHIN, max(took)
+    return (
+        f"{slow:,} slow headers and {slow:,} slow bodies: closed after {min(took):.1f} to "
+        f"{max(took):.1f} s; others' p99 {1000 * seen.quantile(0.99):.0f} ms over "
+        f"{len(seen.seconds):,} uploads; {memory / 2**20:.0f} MiB"
+    )
+
+
+def test_slow(tmp_path: Path) -> None:
+    print(inflict(tmp_path, 20, "--header-time", "1", "--body-time", "1.5", every=0.2))

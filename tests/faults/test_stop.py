@@ -1,0 +1,48 @@
+"""SIGTERM under load: a clean exit, soon, and nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from tests.faults.crowd import Crowd, differences
+from tests.faults.server import Server
+from tests.faults.traffic import Seen, pour, settle
+
+SECONDS = 10
+
+
+def inflict(folder: Path, stops: int, *flags: str) -> str:
+    """Stop and start the server so many times while senders upload."""
+    server, crowd, seen, took = Server(folder, *flags), Crowd(20), Seen(), list[float]()
+
+    async def run() -> None:
+        over = False
+        with server:
+            pouring = asyncio.create_task(
+                pour(server.port, crowd, senders=6, until=lambda: over, seen=seen)
+            )
+            for _ in range(stops):
+                # One that never ends its headers must not hold up the exit for long.
+                _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+                writer.write(b"POST /v1/reports HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n")
+                await asyncio.sleep(0.3)
+                took.append(await asyncio.to_thread(server.stop))
+                writer.transport.abort()
+                await asyncio.to_thread(server.start)
+            over = True
+            await pouring
+            await settle(server.port, crowd, seen)
+            took.append(server.stop())
+
+    asyncio.run(run())
+    assert not (wrong := differences(server.url, crowd)), wrong
+    assert max(took) < SECONDS, took
+    return (
+        f"{stops} stops, {crowd.acknowledged():,} uploads acknowledged: clean exit within "
+        f"{max(took):.1f} s each time, none lost"
+    )
+
+
+def test_stop(tmp_path: Path) -> None:
+    print(inflict(tmp_path, 1, "--stop-time", "0.5"))

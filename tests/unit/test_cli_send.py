@@ -1,0 +1,140 @@
+"""`deniable answer` and `deniable send`, as a person types them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from deniable.cli.app import app
+from deniable.survey import Survey, from_bytes
+from tests.faults.cutting_server import ACCEPT, Act, Server, refuse
+
+SURVEY = Survey.from_toml("""
+name = "shell"
+version = 1
+owner = "tests"
+description = "from the shell"
+expires = 2999-12-31
+collect = "once"
+budget = 20
+[questions.word]
+kind = "string"
+bits = 64
+cohorts = 1
+epsilon = 9
+[questions.dark]
+kind = "boolean"
+epsilon = 1
+""")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    SURVEY.publish(tmp_path / "survey.json")
+    return tmp_path
+
+
+def run(folder: Path, *args: str, text: str | None = None) -> Result:
+    environment = {"DENIABLE_FOLDER": str(folder / "mine")}
+    return CliRunner().invoke(app, args, input=text, env=environment)
+
+
+def test_answer_and_send(folder: Path) -> None:
+    survey = str(folder / "survey.json")
+    got = run(folder, "answer", survey, "word=abc", "dark=yes", "--json")
+    assert got.exit_code == 0, got.output
+    told = json.loads(got.output)
+    assert (told["waiting"], told["survey"], told["digest"]) == (1, "shell", SURVEY.digest.hex())
+    assert told["spent"] == pytest.approx(10)
+    assert told["budget"] == 20
+    got = run(folder, "answer", survey, "--values", "-", text='{"word": "abc", "dark": null}')
+    assert got.exit_code == 0, got.output
+    assert "ε = 20 of 20 is spent; 2 to send" in got.output
+    with Server() as server:
+        got = run(folder, "send", server.url)
+        assert (got.exit_code, got.output) == (0, "shell: 2 accepted, 0 waiting\n")
+        assert bytes.fromhex(told["report"]) in server.stored.values()
+        assert all(from_bytes(body, SURVEY) for body in server.stored.values())
+        assert json.loads(run(folder, "send", server.url, "--json").output) == {
+            "shell": {"accepted": 0, "refused": 0, "waiting": 0, "dropped": 0, "wait": 0.0,
+                      "problem": None, "refusals": {}}
+        }  # fmt: skip
+
+
+def test_answering_past_the_budget_exits_with_1(folder: Path) -> None:
+    survey = str(folder / "survey.json")
+    assert [run(folder, "answer", survey).exit_code for _ in range(3)] == [0, 0, 1]
+    assert "of the budget" in run(folder, "answer", survey).output
+
+
+def test_answer_a_published_survey_with_its_digest(folder: Path) -> None:
+    published = Act(keep=False, answer=b"HTTP/1.1 200 OK\r\n\r\n" + SURVEY.canonical)
+    with Server(choose=lambda n: published) as server:
+        address = server.url + "/v1/surveys/shell"
+        assert run(folder, "answer", address, "--digest", SURVEY.digest.hex()).exit_code == 0
+        got = run(folder, "answer", address, "--digest", "00" * 16)
+    assert got.exit_code == 1
+    assert "not the one that was reviewed" in got.output
+    survey = str(folder / "survey.json")
+    assert run(folder, "answer", survey, "--digest", "00" * 16).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "text", "says"),
+    [
+        (["word"], None, "expected QUESTION=VALUE, got 'word'"),
+        (["wrod=a"], None, "no question 'wrod'"),
+        (["dark=maybe"], None, "dark: expected yes, no"),
+        (["word=a", "word=b"], None, "one answer to 'word', got two"),
+        (["--values", "-"], "[1]", "expected a JSON object"),
+        (["--values", "-"], "{", "not JSON"),
+        (["--values", "-"], '{"dark": 1}', "expects bool"),
+    ],
+)
+def test_mistaken_answers_cost_nothing(
+    folder: Path, args: list[str], text: str | None, says: str
+) -> None:
+    got = run(folder, "answer", str(folder / "survey.json"), *args, text=text)
+    assert got.exit_code == 1
+    assert says in got.output
+    assert not (folder / "mine" / "ledger.json").exists()
+
+
+def test_send_says_what_is_wrong_and_exits_with_1(folder: Path) -> None:
+    assert "no report was queued" in run(folder, "send", "http://127.0.0.1:9").output
+    run(folder, "answer", str(folder / "survey.json"))
+    assert "no report of x was" in run(folder, "send", "http://127.0.0.1:9", "--survey=x").output
+    acts = [refuse(401, "unknown token"), refuse(410, "it ended")]
+    with Server(choose=lambda n: acts[n]) as server:
+        got = run(folder, "send", server.url)
+        assert got.exit_code == 1
+        assert "1 waiting, next try in" in got.output
+        assert "token: 401 Unauthorized: unknown token" in got.output
+        got = run(folder, "send", server.url, "--now")
+        assert got.exit_code == 1
+        assert "refused, 1 set aside: 410 Gone: it ended" in got.output
+    with Server() as server:
+        assert run(folder, "send", server.url).exit_code == 1
+        assert run(folder, "send", server.url, "--again").output.startswith("shell: 1 accepted")
+
+
+def test_send_waits_as_long_as_it_is_told(folder: Path) -> None:
+    run(folder, "answer", str(folder / "survey.json"))
+    with Server(choose=lambda n: ACCEPT if n else refuse(503, Retry_After="0")) as server:
+        got = run(folder, "send", server.url, "--wait", "60", "--json")
+    assert got.exit_code == 0, got.output
+    assert json.loads(got.output)["shell"]["accepted"] == 1
+
+
+def test_token_comes_from_a_file_or_the_environment(folder: Path) -> None:
+    (folder / "token").write_text("abc\n")
+    for args, environment in ((["--token-file", str(folder / "token")], {}),
+                              ([], {"DENIABLE_TOKEN": "abc"})):  # fmt: skip
+        run(folder, "answer", str(folder / "survey.json"))
+        with Server() as server:
+            full = {"DENIABLE_FOLDER": str(folder / "mine"), **environment}
+            CliRunner().invoke(app, ["send", server.url, *args], env=full)
+        assert server.requests[0].headers["Authorization"] == "Bearer abc"

@@ -1,0 +1,252 @@
+"""Every route: what it answers, who may call it, and that the published description is true."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from deniable.collector import ingest, keys, problems
+from deniable.collector.app import Collector
+from deniable.collector.catalogue import today
+from deniable.collector.routes import ROUTES
+from deniable.columns import scan
+from deniable.errors import StoreUnavailable
+from deniable.store import Outcome, Upload
+from tests.collecting import collect, upload
+from tests.faults.crowd import SURVEY, batch, bodies, serials, single
+
+OPENAPI = json.loads(files("deniable.collector").joinpath("openapi.json").read_text())
+
+
+# --- surveys --------------------------------------------------------------------------------------
+
+
+def test_the_published_survey(tmp_path: Path) -> None:
+    async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
+        listed = (await client.get("/v1/surveys")).json()
+        assert listed == [
+            {
+                "name": "faults", "version": 1, "digest": SURVEY.digest.hex(),
+                "expires": "2999-12-31",
+            }
+        ]  # fmt: skip
+        for path in ("/v1/surveys/faults", "/v1/surveys/faults/1"):
+            got = await client.get(path)
+            assert got.content == SURVEY.canonical + b"\n"
+            assert got.headers["etag"] == f'"{SURVEY.digest.hex()}"'
+            assert got.headers["cache-control"] == "public, max-age=3600"
+            for known in (got.headers["etag"], f'W/{got.headers["etag"]}, "x"', "*"):
+                again = await client.get(path, headers={"if-none-match": known})
+                assert (again.status_code, again.content) == (304, b"")
+            other = await client.get(path, headers={"if-none-match": '"x"'})
+            assert other.status_code == 200
+            assert (await client.options(path)).status_code == 204
+        for path in ("/v1/surveys/none", "/v1/surveys/faults/2", "/v1/surveys/faults/x"):
+            assert (await client.get(path)).status_code == 404
+
+    collect(tmp_path, scenario)
+
+
+def test_nothing_here(tmp_path: Path) -> None:
+    async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
+        for method, path, status in (
+            ("GET", "/", 404), ("GET", "/v1/reports", 405), ("DELETE", "/v1/reports", 405),
+            ("POST", "/v1/surveys", 405), ("GET", "/v1/reports/", 404),
+        ):  # fmt: skip
+            got = await client.request(method, path)
+            assert got.status_code == status, path
+            assert got.headers["content-type"] == "application/problem+json"
+            assert got.json()["status"] == status
+            if status == 405:
+                assert "allow" in got.headers
+
+    collect(tmp_path, scenario)
+
+
+# --- who may call what ----------------------------------------------------------------------------
+
+ALLOWED = {
+    ("GET", "/v1/surveys"): {"nobody", "ingest", "analyst", "stranger"},
+    ("GET", "/v1/surveys/faults"): {"nobody", "ingest", "analyst", "stranger"},
+    ("GET", "/v1/surveys/faults/1"): {"nobody", "ingest", "analyst", "stranger"},
+    ("GET", "/v1/surveys/faults/counts"): {"analyst"},
+    ("GET", "/v1/surveys/faults/1/reports"): {"analyst"},
+    ("GET", "/healthz"): {"nobody", "ingest", "analyst", "stranger"},
+    ("GET", "/readyz"): {"nobody", "ingest", "analyst", "stranger"},
+    ("GET", "/metrics"): {"nobody", "ingest", "analyst", "stranger"},
+    ("GET", "/openapi.json"): {"nobody", "ingest", "analyst", "stranger"},
+    ("POST", "/v1/reports"): {"ingest"},
+}
+"""Who may, where keys are required; without that, everybody without a token may upload too."""
+
+
+@pytest.mark.parametrize("require_key", [True, False])
+def test_every_route_and_every_role(require_key: bool, tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    tokens = {role: keys.add(file, role, role) for role in keys.ROLES}
+    tokens["stranger"] = "dn_00000000_" + "A" * 43
+    passed: dict[tuple[str, str], set[str]] = {route: set() for route in ALLOWED}
+    refusals = {401, 403}
+
+    async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
+        for method, path in ALLOWED:
+            for role in ("nobody", *tokens):
+                headers = {"authorization": f"Bearer {tokens[role]}"} if role in tokens else {}
+                if method == "POST":
+                    got = await upload(client, single(len(passed[method, path])), **headers)
+                else:
+                    got = await client.get(path, headers=headers)
+                if got.status_code in (200, 202):
+                    passed[method, path].add(role)
+                else:
+                    expected = 403 if role in keys.ROLES else 401
+                    assert got.status_code == expected, (path, role)
+                    assert got.status_code in refusals
+                    assert ("www-authenticate" in got.headers) == (expected == 401)
+
+    collect(tmp_path, scenario, keys=str(file), require_key=require_key)
+    expected = dict(ALLOWED)
+    if not require_key:
+        expected["POST", "/v1/reports"] = {"ingest", "nobody"}
+    assert passed == expected
+
+
+def test_the_matrix_has_every_route() -> None:
+    paths = {p.replace("faults", "{name}").replace("/1", "/{version:int}") for _, p in ALLOWED}
+    assert paths == {route.path for route in ROUTES} | {ingest.PATH}
+
+
+def test_without_a_file_of_keys_nobody_reads_results(tmp_path: Path) -> None:
+    async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
+        got = await client.get("/v1/surveys/faults/counts", headers={"authorization": "Bearer "})
+        assert got.status_code == 401
+        # A token in a query ends in somebody's log, so analysts cannot use one there.
+        got = await client.get("/v1/surveys/faults/counts?token=x")
+        assert got.status_code == 401
+
+    collect(tmp_path, scenario)
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+def test_counts_and_export(tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    headers = {"authorization": "Bearer " + keys.add(file, "ann", "analyst")}
+
+    async def scenario(collector: Collector, client: httpx.AsyncClient) -> bytes:
+        async def get(path: str, **query: str) -> httpx.Response:
+            return await client.get(path, params=query, headers=headers)
+
+        assert (await upload(client, batch(0, 500))).status_code == 202
+        assert (await upload(client, batch(500, 500))).status_code == 202
+        counts = (await get("/v1/surveys/faults/counts")).json()
+        assert counts == [
+            {"version": 1, "digest": SURVEY.digest.hex(), "days": {today().isoformat(): 1000}}
+        ]
+        path = "/v1/surveys/faults/1/reports"
+        yesterday = (today() - timedelta(days=1)).isoformat()
+        assert (await get(path, until=yesterday)).content == b""
+        assert (await get(path, since="yesterday")).status_code == 400
+        assert (await get("/v1/surveys/none/counts")).status_code == 404
+        assert (await get("/v1/surveys/faults/9/reports")).status_code == 404
+        return (await get(path, since=yesterday)).content
+
+    (tmp_path / "export.dn").write_bytes(collect(tmp_path, scenario, keys=str(file)))
+    assert sorted(serials(scan(tmp_path / "export.dn", survey=SURVEY))) == list(range(1000))
+
+
+def test_a_store_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "keys.json"
+    headers = {"authorization": "Bearer " + keys.add(file, "ann", "analyst")}
+
+    def gone() -> Any:
+        raise StoreUnavailable("marker")
+
+    async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
+        monkeypatch.setattr(collector.store, "surveys", gone)
+        got = await client.get("/v1/surveys/faults/counts", headers=headers)
+        assert (got.status_code, "marker" in got.text) == (503, False)
+        collector.writer.failing = True
+        assert (await client.get("/readyz")).status_code == 503
+        assert (await client.get("/healthz")).status_code == 200
+
+    collect(tmp_path, scenario, keys=str(file))
+
+
+# --- operation ------------------------------------------------------------------------------------
+
+SAMPLE = re.compile(r'[a-z_]+(\{[a-z]+="[^"]*"\})? [0-9.e+]+|# (HELP|TYPE) [a-z_]+ .+')
+
+
+def test_metrics_are_prometheus_text(tmp_path: Path) -> None:
+    async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
+        await upload(client, single(1))
+        await upload(client, b"")
+        got = await client.get("/metrics")
+        assert got.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+        for line in got.text.splitlines():
+            assert SAMPLE.fullmatch(line), line
+        for line in ('deniable_uploads_total{status="202"} 1', "deniable_reports_total 1",
+                     'deniable_uploads_total{status="400"} 1',
+                     'deniable_commit_seconds_bucket{le="+Inf"} 1'):  # fmt: skip
+            assert line in got.text.splitlines()
+        assert "faults" not in got.text, "no survey is named"
+
+    collect(tmp_path, scenario)
+
+
+def test_upkeep_compacts_forgets_and_deletes(tmp_path: Path) -> None:
+    long_ago = today() - timedelta(days=31)
+    old = Upload(bytes(16), SURVEY.digest, 5, bodies(0, 5), long_ago, bytes(16))
+
+    async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
+        assert collector.store.append([old, old]) == [Outcome.STORED, Outcome.REPEATED]
+        for i in range(4):
+            assert (await upload(client, batch(100 * i, 100), f"{i + 1:032x}")).status_code == 202
+        collector.keep_up()
+        assert (collector.metrics.compacted, collector.metrics.deleted) == (400, 5)
+        assert collector.store.days(SURVEY) == {today(): 400}
+        assert list(tmp_path.glob("**/*.parquet"))
+        assert collector.store.append([old]) == [Outcome.STORED], "its key is forgotten"
+        assert (await upload(client, batch(0, 99), f"{1:032x}")).status_code == 409
+
+    collect(tmp_path, scenario, at_least=100, keep_days=30)
+
+
+# --- the published description --------------------------------------------------------------------
+
+
+def test_the_description_has_every_route_and_method() -> None:
+    described = {
+        (path, method.upper())
+        for path, item in OPENAPI["paths"].items()
+        for method in item.keys() - {"parameters"}
+    }
+    real = {
+        (route.path.replace(":int", ""), method)
+        for route in ROUTES
+        for method in (route.methods or set()) - {"HEAD", "OPTIONS"}
+    }
+    assert described == real | {(ingest.PATH, "POST")}
+
+
+def test_the_description_says_who_may() -> None:
+    for route in ROUTES:
+        described = OPENAPI["paths"][route.path.replace(":int", "")]["get"]
+        needed = {"analyst": [{"analystToken": []}]}.get(getattr(route.endpoint, "role", ""))
+        assert described.get("security") == needed, route.path
+
+
+def test_the_description_has_every_refusal_of_an_upload() -> None:
+    described = OPENAPI["paths"][ingest.PATH]["post"]["responses"]
+    every = {v for v in vars(problems).values() if isinstance(v, problems.Kind)}
+    elsewhere = {problems.BAD_QUERY, problems.NOT_FOUND}
+    assert {str(kind.status) for kind in every - elsewhere} == described.keys() - {"202"}

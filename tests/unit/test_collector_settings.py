@@ -1,0 +1,75 @@
+"""Settings: flags before environment before file, and no mistake passes."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from deniable.cli.app import app
+from deniable.collector.settings import PREFIX, Settings
+from deniable.errors import InputError
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_order_of_precedence(tmp_path: Path) -> None:
+    file = tmp_path / "collector.toml"
+    file.write_text('port = 1\nhost = "a"\ngroup = 3\nbody_time = 2\nsurveys = ["x.json"]\n')
+    environment = {"DENIABLE_PORT": "2", "DENIABLE_HOST": "b", "DENIABLE_REQUIRE_KEY": "yes",
+                   "DENIABLE_KEYS": "k", "OTHER": "x"}  # fmt: skip
+    got = Settings.load({"port": 5}, environment, file)
+    assert (got.port, got.host, got.group, got.body_time) == (5, "b", 3, 2.0)
+    assert got.surveys == ("x.json",)
+    assert got.require_key is True
+    assert got.max_body == Settings().max_body
+    listed = Settings.load({}, {"DENIABLE_SURVEYS": "a.json b.json"})
+    assert listed.surveys == ("a.json", "b.json")
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "text", "says"),
+    [
+        ({}, {}, "max_bdy = 1", "did you mean 'max_body'"),
+        ({}, {}, "nothing_like_it = 1", "there are store"),
+        ({}, {}, "port = '80'", "port: expected int, got '80'"),
+        ({}, {}, "port = true", "expected int, got True"),
+        ({}, {}, "surveys = 'a'", "a list of texts"),
+        ({}, {}, "port = ", "is not TOML"),
+        ({}, {"DENIABLE_PORT": "many"}, "", "DENIABLE_PORT: expected int, got 'many'"),
+        ({}, {"DENIABLE_REQUIRE_KEY": "perhaps"}, "", "expected yes or no"),
+        ({"port": 0}, {}, "", "port of 1 or more, got 0"),
+        ({"max_body": 100, "max_memory": 150}, {}, "", "at least two bodies"),
+        ({"require_key": True}, {}, "", "require_key needs keys"),
+    ],
+)
+def test_mistakes(
+    flags: dict[str, Any], environment: dict[str, str], text: str, says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "c.toml").write_text(text)
+    with pytest.raises(InputError, match=says):
+        Settings.load(flags, environment, tmp_path / "c.toml")
+
+
+def test_every_setting_has_a_flag_and_stands_in_the_documentation() -> None:
+    shown = CliRunner().invoke(app, ["serve", "--help"]).output
+    page = (ROOT / "docs" / "operating.md").read_text()
+    for item in fields(Settings):
+        if item.name != "surveys":
+            assert f"--{item.name.replace('_', '-')} " in shown
+        assert f"| `{item.name}` |" in page, f"docs/operating.md does not list {item.name}"
+    assert PREFIX in page
+
+
+def test_serve_needs_a_survey_and_a_store(tmp_path: Path) -> None:
+    def run(*args: str) -> str:
+        got = CliRunner().invoke(app, ["serve", *args])
+        assert got.exit_code == 1
+        return got.output
+
+    assert "at least one survey" in run()
+    survey = ROOT / "examples" / "survey.toml"
+    assert "expected a store" in run(str(survey))

@@ -1,0 +1,60 @@
+"""Sending by https: only to whom the certificate names, and no session links two uploads."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import ssl
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from deniable.client import Outbox, Sender
+from tests.faults.cutting_server import Server
+from tests.unit.test_sender import reports
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Key and certificate of 127.0.0.1 in one file, signed by itself."""
+    if shutil.which("openssl") is None:
+        assert not os.environ.get("CI"), "openssl is missing: bash .ci/setup"
+        pytest.skip("needs openssl: bash .ci/setup says how to get it")
+    folder = tmp_path_factory.mktemp("tls")
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30",
+               "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1",
+               "-keyout", "key.pem", "-out", "cert.pem"]  # fmt: skip
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    both = folder / "both.pem"
+    both.write_text((folder / "key.pem").read_text() + (folder / "cert.pem").read_text())
+    return both
+
+
+def listening(certificate: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return context
+
+
+def test_uploads_by_tls_are_not_linked_by_a_session(certificate: Path, tmp_path: Path) -> None:
+    outbox = Outbox(tmp_path / "o.db")
+    outbox.put(*reports(4))
+    trusted = ssl.create_default_context(cafile=str(certificate))
+    context = listening(certificate)
+    with Server(tls=context) as server:
+        sent = Sender(outbox, server.url, tls=trusted).send()
+    assert (sent.accepted, len(server.stored), sent.problem) == (4, 4, None)
+    assert context.session_stats()["accept_good"] == 4
+    assert context.session_stats()["hits"] == 0
+
+
+def test_nothing_is_sent_to_a_stranger(certificate: Path, tmp_path: Path) -> None:
+    outbox = Outbox(tmp_path / "o.db")
+    outbox.put(*reports(1))
+    with Server(tls=listening(certificate)) as server:
+        sent = Sender(outbox, server.url).send()
+    assert sent.waiting == 1
+    assert sent.problem is not None
+    assert "certificate" in sent.problem
+    assert not server.requests

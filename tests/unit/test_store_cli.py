@@ -1,0 +1,116 @@
+"""The commands about stores, as a person types them."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import deniable.store
+from deniable.cli.app import app
+from deniable.columns import read, write
+from deniable.columns.wire import from_bodies
+from tests.uploads import DAY, MARKS, NEXT, kept, survey, upload
+
+
+def run(*args: object, code: int = 0) -> Result:
+    got = CliRunner().invoke(app, [str(a) for a in args])
+    assert got.exit_code == code, got.output
+    assert "Traceback" not in got.output
+    return got
+
+
+def said(*args: object) -> dict[str, object]:
+    found: dict[str, object] = json.loads(run(*args, "--json").output)
+    return found
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "reports.db"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    """10,000 reports in each form."""
+    found = [tmp_path / name for name in ("a.parquet", "b.arrow", "c.dn")]
+    for file in found:
+        write(file, from_bodies(os.urandom(16 * 10_000), MARKS))
+    MARKS.publish(tmp_path / "marks.json")
+    return found
+
+
+def test_import_compact_export(path: Path, files: list[Path], tmp_path: Path) -> None:
+    published = tmp_path / "marks.json"
+    imported = said("import", path, *files, "--survey", published, "--day", DAY)
+    assert imported == {"reports": 30_000, "new": 30_000, "store": f"sqlite:///{path}"}
+    assert said("import", path, files[0], "--day", NEXT)["new"] == 0
+    done = said("compact", path, "--keep-keys", 36500)
+    assert done == {"segments": 1, "reports": 30_000, "waiting": 0, "keys_forgotten": 0}
+    out = tmp_path / "out.parquet"
+    run("export", path, "marks", out, "--since", DAY, "--until", DAY)
+    batches = [read(file, survey=MARKS) for file in files]
+    expected = sorted(row.tobytes() for b in batches for row in b.bits[0][0])
+    assert sorted(row.tobytes() for row in read(out).bits[0][0]) == expected
+    assert "no reports" in run("export", path, "marks", out, "--since", NEXT, code=1).output
+
+
+def test_import_from_a_store(path: Path, files: list[Path], tmp_path: Path) -> None:
+    folder = tmp_path / "bulk"
+    run("import", folder, files[0], "--day", DAY)
+    run("import", folder, files[1], "--day", NEXT)
+    assert said("import", path, folder)["new"] == 20_000
+    with deniable.store.open(path) as store, deniable.store.open(folder) as bulk:
+        assert store.days(MARKS) == {DAY: 10_000, NEXT: 10_000}
+        assert kept(store) == kept(bulk)
+    assert "might be the same" in run("import", path, folder, code=1).output
+
+
+def test_compact_forgets_old_keys(path: Path, files: list[Path]) -> None:
+    run("import", path, files[0], "--day", DAY)
+    assert said("compact", path)["keys_forgotten"] == 3
+    assert said("import", path, files[0], "--day", DAY)["new"] == 10_000
+
+
+def test_status_check_backup_delete(path: Path, tmp_path: Path) -> None:
+    with deniable.store.open(path, create=True) as store:
+        for version in (1, 2):
+            store.add_survey(survey(version))
+        store.append([upload(60), upload(60), upload(7, NEXT, survey(2))])
+    run("compact", path, "--at-least", 50)
+    found = said("store", "status", path)
+    assert [(s["version"], s["days"]) for s in found["surveys"]] == [  # type: ignore[attr-defined]
+        (1, {str(DAY): 120}), (2, {str(NEXT): 7}),
+    ]  # fmt: skip
+    assert "marks v1: 120 reports" in run("store", "status", path).output
+    copy = tmp_path / "copy.db"
+    run("store", "backup", path, copy)
+    assert "Delete these reports" in run("store", "delete", path, "marks@1", code=1).output
+    assert said("store", "delete", path, "marks@1", "--older-than", 1, "--yes")["deleted"] == 120
+    assert said("store", "delete", path, "marks", "--before", NEXT, "--yes")["deleted"] == 0
+    assert "all is well" in run("store", "check", copy).output
+    (segment,) = tmp_path.glob("copy.segments/**/*.parquet")
+    segment.unlink()
+    assert segment.name in run("store", "check", copy, code=1).output
+
+
+def test_mistakes_are_told(path: Path, tmp_path: Path, files: list[Path]) -> None:
+    assert "there is no store" in run("compact", path, code=1).output
+    assert "there is no store" in run("store", "status", tmp_path, code=1).output
+    assert "give the survey" in run("import", path, files[2], code=1).output
+    run("import", path, files[0])
+    assert "marks@1" in run("export", path, "other", tmp_path / "x.dn", code=1).output
+    run("store", "delete", path, "marks", "--before", DAY, "--older-than", 3, "--yes", code=2)
+    run("export", path, "marks", tmp_path / "x.dn", "--since", "yesterday", code=2)
+
+
+COMMANDS = [["import"], ["export"], ["compact"]]
+COMMANDS += [["store", name] for name in ("status", "check", "backup", "delete")]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_has_an_example(command: list[str]) -> None:
+    assert f"Example: deniable {' '.join(command)} " in run(*command, "--help").output

@@ -1,0 +1,63 @@
+"""Uploads whose reports all differ: 16 random bytes each, so that any can be searched for."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterable
+from datetime import date, timedelta
+
+from deniable.columns.wire import records
+from deniable.store import Store, Upload
+from deniable.survey import Survey
+
+DAY = date(2025, 3, 9)
+NEXT = DAY + timedelta(days=1)
+
+
+def survey(version: int = 1, name: str = "marks", description: str = "any 16 bytes") -> Survey:
+    """A survey of which any 16 bytes are a report."""
+    return Survey.from_toml(f"""
+        name = "{name}"
+        version = {version}
+        owner = "tests"
+        description = "{description}"
+        expires = 2999-12-31
+        collect = "once"
+        [questions.mark]
+        kind = "string"
+        p = 0.25
+        q = 0.75
+        bits = 128
+        hashes = 2
+        cohorts = 1
+        """)
+
+
+MARKS = survey()
+
+
+def upload(reports: int = 1, day: date = DAY, of: Survey = MARKS, key: bytes = b"") -> Upload:
+    """So many new reports under a new key, or a given one."""
+    return again(Upload(key or os.urandom(16), of.digest, reports, os.urandom(16 * reports), day,
+                        bytes(16)))  # fmt: skip
+
+
+def again(first: Upload, **changed: object) -> Upload:
+    """The upload with some of it changed, and the fingerprint that it then has."""
+    parts = {**vars(first), **changed}
+    content = parts["digest"] + parts["bodies"]
+    return Upload(**{**parts, "fingerprint": hashlib.sha256(content).digest()[:16]})
+
+
+def reports_of(uploads: Iterable[Upload]) -> Counter[bytes]:
+    """Every report of these uploads."""
+    return Counter(
+        u.bodies[i : i + 16] for u in uploads for i in range(0, len(u.bodies), 16)
+    )  # fmt: skip
+
+
+def kept(store: Store, of: Survey = MARKS, **days: date) -> Counter[bytes]:
+    """Every report that the store has."""
+    return Counter(row.tobytes() for b in store.scan(of, **days, rows=1000) for row in records(b))
