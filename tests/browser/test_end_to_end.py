@@ -52,7 +52,7 @@ def test_pages_and_python_clients_to_one_estimate(
         page = context.new_page()
         answer(page, site, url)
         page.click("#send")
-        page.wait_for_selector("#status:text('Sent.')")
+        page.wait_for_selector("#status:text('Thank you')")
         shown = bytes.fromhex(page.text_content("#report"))
         server.stop()
     store = stores.open(server.url)
