@@ -41,9 +41,11 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/decode.py --large
 	$(BIN)/python benchmarks/discover.py --large
 	$(BIN)/python benchmarks/collector.py
+	$(BIN)/python benchmarks/stores.py
 
 campaign: $(VENV)/.ready
 	$(BIN)/python -m tests.faults.campaign
+	$(BIN)/python -m tests.faults.campaign_stores --times 1000
 
 docs: $(VENV)/.ready
 	@$(BIN)/python -c 'import mkdocs, mkdocstrings' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
