@@ -115,9 +115,7 @@ class Mixture:
         return replace(self.tables, mass=mass.astype(np.float32), count=count)
 
 
-def mixture_of(
-    tally: Tally, tables: Tables, rows: Rows, mass: NDArray[np.float64]
-) -> Mixture:
+def mixture_of(tally: Tally, tables: Tables, rows: Rows, mass: NDArray[np.float64]) -> Mixture:
     """The mixture of strings with these masses."""
     levels, families, lines, values = tally.sent.shape
     place = np.empty((len(rows), levels, families, lines), np.int64)
