@@ -36,7 +36,8 @@ ACTIONS: dict[str, Callable[[Store], object]] = {
     "delete": lambda store: store.delete(MARKS),
     "forget": lambda store: store.forget(NEXT),
 }
-READS = ("('SELECT", "('PRAGMA journal", "('PRAGMA s", "('PRAGMA f", "('PRAGMA b")
+SETTINGS = ("journal", "sync", "secure", "foreign", "freelist", "busy", "wal_auto", "user")
+READS = ("('SELECT", *(f"('PRAGMA {name}" for name in SETTINGS))
 """Statements that leave no trace; those that empty the log and vacuum are not among them."""
 SYSTEM_CALLS = ("open", "fsync", "replace", "unlink", "mkdir", "utime")
 
@@ -77,6 +78,7 @@ def arm(number: int) -> None:
     class Counted(sqlite3.Connection):
         execute = counted(sqlite3.Connection.execute)
         executemany = counted(sqlite3.Connection.executemany)
+        executescript = counted(sqlite3.Connection.executescript)
 
     connect = sqlite3.connect
     sqlite3.connect = lambda *a, **k: connect(*a, **k, factory=Counted)  # type: ignore[assignment]

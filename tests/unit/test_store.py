@@ -13,6 +13,7 @@ import pytest
 import deniable.store
 from deniable.errors import InputError, StoreError, UnknownSurvey
 from deniable.store import Compacted, Outcome, Store
+from deniable.store.folder import FolderStore
 from tests.uploads import DAY, MARKS, NEXT, again, kept, reports_of, survey, upload
 
 STORED, REPEATED, CONFLICT = Outcome.STORED, Outcome.REPEATED, Outcome.CONFLICT
@@ -160,6 +161,22 @@ def test_the_rest_of_a_day_joins_its_segment_when_the_day_is_over(store: Store) 
     assert kept(store) == reports_of(uploads + rest)
     assert store.append(rest) == [REPEATED, REPEATED]
     assert store.check() == []
+
+
+def test_a_scan_under_way_outlives_a_compaction_that_joins(url: str) -> None:
+    with deniable.store.open(url, create=True) as store:
+        store.add_survey(MARKS)
+        store.append(uploads := [upload(60), upload(60)])
+        store.compact(at_least=50, today=DAY)
+        snapshot = store.snapshot(MARKS)
+        store.append([upload(7)])
+        assert store.compact(at_least=50, today=NEXT).segments == 1
+        if isinstance(store, FolderStore):  # there it has to be read again
+            with pytest.raises(StoreError, match="read again"):
+                list(snapshot.batches())
+        else:
+            found = Counter(r for b in snapshot.batches() for r in rows(b))
+            assert found == reports_of(uploads)
 
 
 def test_large_amounts_become_several_segments(

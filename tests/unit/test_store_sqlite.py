@@ -84,6 +84,8 @@ def test_files_of_others_are_refused_untouched(tmp_path: Path) -> None:
 
 
 def test_urls_say_what_they_mean(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"expected FILE\.db"):
+        deniable.store.open(tmp_path / "reports.sqlite", create=True)
     with pytest.raises(StoreError, match="there is no folder"):
         deniable.store.open(f"sqlite:///{tmp_path}/nowhere/x.db", create=True)
     for wrong in ("sqlite:///", "sqlite:///x.db?segment=y", "sqlite://x.db"):
@@ -222,3 +224,26 @@ def test_a_compaction_ends_however_busy_the_collector(
     monkeypatch.setattr(segments, "write", busy)
     assert store.compact(at_least=50, today=DAY).reports == 120
     assert kept(store) == reports_of(uploads)
+
+
+def test_uploads_that_vanish_under_a_compaction_stop_it(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever took them, the rest must not be swapped for a segment that has them."""
+    from deniable.store import segments
+
+    uploads = [upload(60), upload(60)]
+    store.append(uploads)
+    write = segments.write
+
+    def taken_away(*arguments: object) -> object:
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute("DELETE FROM staged WHERE id = 1")
+        return write(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(segments, "write", taken_away)
+    with pytest.raises(StoreError, match="try again"):
+        store.compact(at_least=50)
+    assert kept(store) == reports_of(uploads[1:])
+    assert store.compact(at_least=50).waiting == 60
+    assert not list(path.parent.rglob("*.parquet"))

@@ -189,6 +189,8 @@ def open(url: str | Path, *, create: bool = False) -> Store:
                 f"PostgreSQL needs {error.name}: pip install 'deniable[postgres]'"
             ) from None
         return PostgresStore(text, create=create)
+    if "://" not in text and Path(text).suffix and not Path(text).is_dir():
+        raise InputError(f"expected FILE.db, postgresql://… or a folder, no other file; got {text}")
     from deniable.store.folder import FolderStore
 
     return FolderStore(text, create=create)

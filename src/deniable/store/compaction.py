@@ -4,7 +4,8 @@
 2. The segment is written and synced.
 3. A transaction makes it part of the store, takes its name from `loose`, and deletes the staged
    uploads (and the segment that they joined, whose name goes into `loose`).
-4. Files named in `loose` are removed, then their names.
+4. The next compaction begins by removing the files named in `loose`, then their names. Until then a
+   scan under way can read a segment that was joined.
 
 Killed before 3 is durable, the staged uploads count and the file goes at the next start; after it,
 the segment counts.

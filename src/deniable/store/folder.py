@@ -11,7 +11,8 @@ other changes are two of store.json: the first calls the new files loose before 
 the second calls the old ones loose instead, and then they are removed. A process killed at any
 point loses and doubles nothing.
 
-One process at a time may write; on a local disk a lock sees to it. Keys are held in memory.
+One process at a time may write; on a local disk a lock sees to it. Keys are held in memory. A scan
+that was under way when a compaction replaced a segment has to be started again.
 """
 
 from __future__ import annotations

@@ -18,10 +18,11 @@ from deniable.store.base import ROWS
 from deniable.store.places import Place
 from deniable.survey import Survey
 
-MOST_BYTES = 1 << 26
-"""A segment is closed when it has so many: what is shuffled at once fits in memory."""
-MOST_UPLOADS = 1 << 15
-"""… or comes from this many uploads, so that the transaction that deletes them is short."""
+MOST_BYTES = 1 << 24
+"""A segment is closed when it has so many: it is shuffled in memory, and uploads wait while its
+sources are deleted."""
+MOST_UPLOADS = 1 << 14
+"""… or comes from this many uploads."""
 
 
 @dataclass(frozen=True)

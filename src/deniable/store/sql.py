@@ -160,7 +160,6 @@ class SqlStore(Keeper):
             )
             for digest, day, _ in groups:
                 compaction.compact_day(self._survey(digest), date.fromisoformat(day))
-            sweep(write, self._place)
             self._purge()
         return compaction.done()
 

@@ -25,6 +25,8 @@ from deniable.store.sql import SqlStore
 PATIENCE_S = 30.0
 PURGE_TRIES = 20
 PURGE_WAIT_MS = 50
+LOG_PAGES = 4000
+"""The log is written back to the file after this many: 16 MB."""
 VACUUM_PAGES = 2000
 """Pages given back to the disk in one transaction, so that uploads never wait long."""
 
@@ -84,7 +86,8 @@ class SqliteStore(SqlStore):
         while True:
             with self._lock, _translated(self.path):
                 (free,) = self._writer.execute("PRAGMA freelist_count").fetchone()
-                self._writer.execute(f"PRAGMA incremental_vacuum({VACUUM_PAGES})").fetchall()
+                # Only a script is stepped to its end: otherwise one page goes at a time.
+                self._writer.executescript(f"PRAGMA incremental_vacuum({VACUUM_PAGES})")
                 (left,) = self._writer.execute("PRAGMA freelist_count").fetchone()
             if left == 0 or left == free:
                 break
@@ -166,7 +169,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         try:
             for setting in (
                 "journal_mode = WAL", "synchronous = FULL", "secure_delete = ON",
-                "foreign_keys = ON",
+                "foreign_keys = ON", f"wal_autocheckpoint = {LOG_PAGES}",
             ):  # fmt: skip
                 connection.execute(f"PRAGMA {setting}").fetchall()
         except BaseException:

@@ -1,0 +1,104 @@
+"""Durable appends with and without group commit, compaction and reading, for every store.
+
+    python benchmarks/stores.py                          about a minute on two idle cores
+    python benchmarks/stores.py --batches 2000 --postgres postgresql://…
+
+Batches of 1,000 reports of 16 bytes and uploads of one report, each durable before the next. With
+group commit 32 of them share a transaction, as when that many clients wait. The two take turns, so
+that their ratio holds on a busy machine better than rates do; the load average is printed.
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import deniable.store
+from deniable.store import Store, Upload
+from deniable.survey import Survey
+
+GROUP, ROUNDS = 32, 5
+DAY = date(2025, 3, 9)
+SURVEY = Survey.from_toml("""
+name = "benchmark"
+version = 1
+owner = "benchmarks"
+description = "any 16 bytes are a report"
+expires = 2999-12-31
+collect = "once"
+[questions.value]
+kind = "string"
+p = 0.25
+q = 0.75
+bits = 128
+hashes = 2
+cohorts = 1
+""")
+
+
+def uploads(count: int, reports: int) -> list[Upload]:
+    """New ones."""
+    bodies = os.urandom(16 * reports)
+    return [
+        Upload(os.urandom(16), SURVEY.digest, reports, bodies, DAY, os.urandom(16))
+        for _ in range(count)
+    ]
+
+
+def seconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def append_rates(store: Store, count: int, reports: int) -> tuple[float, float]:
+    """Uploads a second in groups and one by one, the best of several turns each."""
+    grouped, single = [], []
+    for _ in range(ROUNDS):
+        some = uploads(count, reports)
+        groups = [some[i : i + GROUP] for i in range(0, count, GROUP)]
+        grouped.append(count / seconds(lambda groups=groups: [store.append(g) for g in groups]))  # type: ignore[misc]
+        few = uploads(max(8, count // 8), reports)
+        single.append(len(few) / seconds(lambda few=few: [store.append([u]) for u in few]))  # type: ignore[misc]
+    return max(grouped), max(single)
+
+
+def measure(name: str, url: str, batches: int) -> None:
+    with deniable.store.open(url, create=True) as store:
+        store.add_survey(SURVEY)
+        for reports, count in ((1000, batches), (1, 4 * batches)):
+            grouped, single = append_rates(store, count, reports)
+            print(
+                f"{name:10}  {reports:5,} reports an upload: {grouped:8,.0f} uploads/s in groups "
+                f"of {GROUP}, {single:6,.0f} one by one: {grouped / single:4.1f}×"
+            )
+        total = sum(store.days(SURVEY).values())
+        staged = seconds(lambda: sum(map(len, store.scan(SURVEY))))
+        compacted = seconds(store.compact)
+        segments = seconds(lambda: sum(map(len, store.scan(SURVEY))))
+        print(
+            f"{name:10}  {total:,} reports compacted at {total / compacted:,.0f}/s; read staged at "
+            f"{total / staged / 1e6:.1f} M/s, compacted at {total / segments / 1e6:.1f} M/s"
+        )
+        store.delete(SURVEY)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--batches", type=int, default=640, help="in each of several turns")
+    parser.add_argument("--postgres", help="the URL of an empty database")
+    parser.add_argument("--folder", help="where the stores are made: on the disk that matters")
+    given = parser.parse_args()
+    print(f"load average {os.getloadavg()[0]:.1f}, SQLite and Parquet with fsync")
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        measure("SQLite", str(Path(folder) / "reports.db"), given.batches)
+        if given.postgres:
+            measure("PostgreSQL", given.postgres, given.batches)
+        measure("Parquet", str(Path(folder) / "reports"), max(GROUP, given.batches // 10))
+
+
+if __name__ == "__main__":
+    main()
