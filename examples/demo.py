@@ -1,16 +1,25 @@
-"""make demo: real clients answer a small survey; what leaves each device, and what is learnt."""
+"""make demo: clients answer a small survey; what leaves each device, is collected, and learnt."""
 
 from __future__ import annotations
 
+import http.client
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
+from deniable import store
 from deniable.analysis import associate, decode
 from deniable.cli.check import describe, in_words
 from deniable.client import Client, new_secret
-from deniable.columns import from_wire, to_wire
+from deniable.columns import ReportBatch, to_wire
 from deniable.discovery import discover
 from deniable.inference import BitCounts, count_bits
 from deniable.simulation import (
@@ -28,14 +37,16 @@ PEOPLE = [
     ("Bob", {"homepage": "example.org", "browser": "Safari", "ad_blocker": False}),
     ("Cyd", {}),
 ]
+SURVEY = Path(__file__).with_name("survey.toml")
 CROWD = 1_000_000
+UPLOAD = 10_000
 UNKNOWN_CROWD = 300_000
 BROWSERS = ("Firefox", "Chromium", "Safari")
 TABLE = [[0.30, 0.20], [0.05, 0.25], [0.05, 0.15]]  # browser × ad blocker
 
 
 def main() -> None:
-    survey = Survey.load(Path(__file__).with_name("survey.toml"))
+    survey = Survey.load(SURVEY)
     print(f"{survey!r}: {survey.description}\n")
 
     print("What leaves each device (Cyd did not answer; nobody can tell):")
@@ -51,26 +62,89 @@ def main() -> None:
     pages = Population(tuple(f"page{i}.example" for i in range(100)), zipf())
     start = time.perf_counter()
     batch = simulate(survey, {**people, "homepage": pages.draw(CROWD, rng)}, rng=rng)
-    simulated = time.perf_counter()
-    received = from_wire(to_wire(batch), survey)
-    counts = {q.name: count_bits(received.column(q.name)) for q in survey.questions}
-    counted = time.perf_counter()
     print(
         f"\nA crowd of {CROWD:,} answers: 50% use Firefox, 30% Chromium, 20% Safari, 40% block ads."
-        f"\nSimulated in {simulated - start:.1f} s, sent as {CROWD * survey.body_size:,} bytes, "
-        f"parsed and counted in {counted - simulated:.1f} s."
-        "\nThe server counts bits and removes the known noise:"
+        f"\nSimulated in {time.perf_counter() - start:.1f} s."
     )
+    with tempfile.TemporaryDirectory() as folder, collector(Path(folder)) as (port, kept):
+        collect(batch, port, kept)
+        learn(survey, kept, pages)
+
+    learn_unknown()
+    found = describe(survey)
+    print(f"\n{in_words(found['once'], 'Each report')}.")
+
+
+@contextmanager
+def collector(folder: Path) -> Iterator[tuple[int, str]]:
+    """`deniable serve` in a process of its own; yields its port and the URL of its store."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    kept = f"sqlite:///{folder / 'reports.db'}"
+    command = [
+        sys.executable, "-c", "from deniable.cli import main; main()", "serve",
+        str(SURVEY), "--store", kept, "--port", str(port), "--log", "0",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        while process.poll() is None:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                time.sleep(0.05)
+        yield port, kept
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def collect(batch: ReportBatch, port: int, kept: str) -> None:
+    """Upload in batches, one of them twice; then split and shuffle them."""
+    start = time.perf_counter()
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    for first in range(0, len(batch), UPLOAD):
+        body = to_wire(batch.select(slice(first, first + UPLOAD)))
+        headers = {
+            "Content-Type": "application/octet-stream", "Idempotency-Key": secrets.token_hex(16),
+        }  # fmt: skip
+        for _ in range(2 if first == 0 else 1):
+            connection.request("POST", "/v1/reports", body, headers)
+            answer = connection.getresponse()
+            assert (answer.status, answer.read()) == (202, b'{"accepted": %d}' % UPLOAD)
+    connection.close()
+    uploaded = time.perf_counter()
+    with store.open(kept) as opened:
+        compacted = opened.compact()
+    seconds = uploaded - start, time.perf_counter() - uploaded
+    print(
+        f"Uploaded to a collector on SQLite in {len(batch) // UPLOAD} batches, one of them twice, "
+        f"in {seconds[0]:.1f} s:\neach synced to disk before it is acknowledged, and counted once. "
+        f"Compacted in {seconds[1]:.1f} s:\n{compacted.reports:,} reports shuffled, so that "
+        "nothing says which came together."
+    )
+
+
+def learn(survey: Survey, kept: str, pages: Population) -> None:
+    """What the store tells an analyst."""
+    with store.open(kept) as opened:
+        counts: dict[str, BitCounts] = {}
+        for batch in opened.scan(survey):
+            for name in ("browser", "ad_blocker"):
+                found = count_bits(batch.column(name))
+                counts[name] = counts[name] + found if name in counts else found
+    print("The analyst counts bits and removes the known noise:")
     for name in ("browser", "ad_blocker"):
         show(survey, name, counts[name])
 
-    page = decode(survey, received, "homepage", pages.values)
+    page = decode(survey, kept, "homepage", pages.values)
     print(f"\n{page.heading()}")
     for i in page.top(5):
         shares = [100 * x for x in (page.estimate[i], page.low[i], page.high[i], pages.weights[i])]
         print("  {:20} {:5.2f}%  [{:.2f}, {:.2f}]  true {:.2f}%".format(pages.values[i], *shares))
 
-    joint = associate(survey, received, ["browser", "ad_blocker"])
+    joint = associate(survey, kept, ["browser", "ad_blocker"])
     print(f"\n{joint}")
     test, effect = joint.test(), joint.cramers_v()
     print(
@@ -78,10 +152,6 @@ def main() -> None:
         f"degrees of freedom, p {'< 1e-300' if test.p_value == 0 else f'= {test.p_value:.2g}'}; "
         f"Cramér's V {effect.estimate:.2f} [{effect.low:.2f}, {effect.high:.2f}]."
     )
-
-    learn_unknown()
-    found = describe(survey)
-    print(f"\n{in_words(found['once'], 'Each report')}.")
 
 
 def learn_unknown() -> None:
