@@ -82,6 +82,6 @@ def inflict(folder: Path, size: int, reserve: int) -> str:
 
 
 @needs_mount
-@pytest.mark.parametrize("reserve", [4 * MIB, 0])
+@pytest.mark.parametrize("reserve", [3 * MIB, 0])
 def test_disk(reserve: int, tmp_path: Path) -> None:
-    print(inflict(tmp_path, 16 * MIB, reserve))
+    print(inflict(tmp_path, 12 * MIB, reserve))

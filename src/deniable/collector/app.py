@@ -25,7 +25,7 @@ from deniable.store import Store
 from deniable.survey import Survey
 
 ROOM_SECONDS = 0.25
-"""How often free space is looked at; the reserve must hold what arrives meanwhile."""
+"""How often free space is looked at besides after every commit: others use the disk too."""
 LAST_SECONDS = 2.0
 """How long a compaction under way may hold up a shutdown."""
 
@@ -74,8 +74,9 @@ class Collector:
             self.store.add_survey(survey)
         self._look_at_room()
         self.writer = Writer(
-            self.store, self.metrics, limit=settings.max_queue, group=settings.group
-        )
+            self.store, self.metrics, limit=settings.max_queue, group=settings.group,
+            after=self._look_at_room,
+        )  # fmt: skip
         self._upkeep = [Periodic("looking at the disk", ROOM_SECONDS, self._look_at_room)]
         if settings.compact:
             self._upkeep.append(Periodic("compaction", settings.compact, self.keep_up))

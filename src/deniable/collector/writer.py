@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from threading import Condition, Thread
 
 from deniable.collector.body import soon
@@ -27,8 +28,13 @@ FULL_WAIT = 60
 class Writer:
     """A bounded queue into the store. `submit` is called in the event loop only."""
 
-    def __init__(self, store: Store, metrics: Metrics, *, limit: int, group: int) -> None:
+    def __init__(
+        self, store: Store, metrics: Metrics, *, limit: int, group: int,
+        after: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        """`after` is called in the writer's thread after every commit."""
         self.store, self.metrics, self.limit, self.group = store, metrics, limit, group
+        self._after = after
         self.failing = False
         """Whether the last commit failed."""
         self._waiting: deque[Waiting] = deque()
@@ -77,6 +83,8 @@ class Writer:
                 self.metrics.store_errors += 1
             self.metrics.committed(time.perf_counter() - start)
             self._loop.call_soon_threadsafe(_deliver, futures, outcomes)
+            with suppress(OSError, StoreError):
+                self._after()
 
     def _next(self) -> list[Waiting]:
         """What waits, at most one group; empty when there will be no more."""
