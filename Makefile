@@ -45,7 +45,6 @@ bench: $(VENV)/.ready
 
 campaign: $(VENV)/.ready
 	$(BIN)/python -m tests.faults.campaign
-	$(BIN)/python -m tests.faults.campaign_stores --times 1000
 
 docs: $(VENV)/.ready
 	@$(BIN)/python -c 'import mkdocs, mkdocstrings' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
