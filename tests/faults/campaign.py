@@ -67,7 +67,7 @@ FAULTS: dict[str, tuple[str, int, Callable[[Path, int], str]]] = {
     "overload": ("3× overload, seconds", 60, test_overload.inflict),
     "disk": (
         "disk filling up, MiB", 256,
-        lambda folder, mib: test_disk.inflict(folder, max(16, mib) * MIB, 4 * MIB),
+        lambda folder, mib: test_disk.inflict(folder, max(64, mib) * MIB, 16 * MIB),
     ),
     "disk-end": (
         "disk full to the last byte, MiB", 64,

@@ -69,7 +69,9 @@ def inflict(folder: Path, size: int, reserve: int) -> str:
             taken = crowd.acknowledged()
             left = os.statvfs(place).f_bavail * os.statvfs(place).f_frsize
             assert server.get("/healthz")[0] == 200
-            assert (server.get("/readyz")[0] == 503) or not reserve
+            if reserve:
+                assert server.get("/readyz")[0] == 503
+                assert left > 0, "the reserve was used up"
             filler.unlink()
             asyncio.run(_until(server.port, crowd, seen, 202, 100))
             server.stop()
@@ -82,6 +84,6 @@ def inflict(folder: Path, size: int, reserve: int) -> str:
 
 
 @needs_mount
-@pytest.mark.parametrize("reserve", [3 * MIB, 0])
+@pytest.mark.parametrize("reserve", [6 * MIB, 0])
 def test_disk(reserve: int, tmp_path: Path) -> None:
-    print(inflict(tmp_path, 12 * MIB, reserve))
+    print(inflict(tmp_path, 16 * MIB, reserve))
