@@ -41,6 +41,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/decode.py --large
 	$(BIN)/python benchmarks/discover.py --large
 	$(BIN)/python benchmarks/collector.py
+	$(BIN)/python benchmarks/stores.py
 
 campaign: $(VENV)/.ready
 	$(BIN)/python -m tests.faults.campaign

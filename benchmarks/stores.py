@@ -15,12 +15,13 @@ import time
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from statistics import median
 
 import deniable.store
 from deniable.store import Store, Upload
 from deniable.survey import Survey
 
-GROUP, ROUNDS = 32, 5
+GROUP, ROUNDS = 32, 7
 DAY = date(2025, 3, 9)
 SURVEY = Survey.from_toml("""
 name = "benchmark"
@@ -54,8 +55,8 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def append_rates(store: Store, count: int, reports: int) -> tuple[float, float]:
-    """Uploads a second in groups and one by one, the best of several turns each."""
+def append_rates(store: Store, count: int, reports: int) -> tuple[float, float, float]:
+    """Uploads a second in groups and one by one, and their ratio: medians over the turns."""
     grouped, single = [], []
     for _ in range(ROUNDS):
         some = uploads(count, reports)
@@ -63,17 +64,18 @@ def append_rates(store: Store, count: int, reports: int) -> tuple[float, float]:
         grouped.append(count / seconds(lambda groups=groups: [store.append(g) for g in groups]))  # type: ignore[misc]
         few = uploads(max(8, count // 8), reports)
         single.append(len(few) / seconds(lambda few=few: [store.append([u]) for u in few]))  # type: ignore[misc]
-    return max(grouped), max(single)
+    ratios = [a / b for a, b in zip(grouped, single, strict=True)]
+    return median(grouped), median(single), median(ratios)
 
 
 def measure(name: str, url: str, batches: int) -> None:
     with deniable.store.open(url, create=True) as store:
         store.add_survey(SURVEY)
         for reports, count in ((1000, batches), (1, 4 * batches)):
-            grouped, single = append_rates(store, count, reports)
+            grouped, single, ratio = append_rates(store, count, reports)
             print(
                 f"{name:10}  {reports:5,} reports an upload: {grouped:8,.0f} uploads/s in groups "
-                f"of {GROUP}, {single:6,.0f} one by one: {grouped / single:4.1f}×"
+                f"of {GROUP}, {single:6,.0f} one by one: {ratio:4.1f}×"
             )
         total = sum(store.days(SURVEY).values())
         staged = seconds(lambda: sum(map(len, store.scan(SURVEY))))

@@ -6,7 +6,9 @@
 client at p = .25, q = .75, h = 2, 128 bits, 64 cohorts. The paper finds the top 7, 17 with the
 dictionary, none false.
 
-MEASURED
+Measured (20 crowds, mean, least to most; none with a false string): paper's reading with δ = .04 as
+in the authors' program 7.05 (7 to 8), Hellinger distance .53; with δ by its formula 13.3 (12 to
+15), .36; default reading 17.3 (16 to 19), .31.
 """
 
 from __future__ import annotations

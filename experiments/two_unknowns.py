@@ -3,9 +3,11 @@
     python -m experiments.two_unknowns [--quick] [--seed 9] [-o FOLDER]      about 10 minutes
 
 Two correlated variables of 16 strings each, two to five letters of a–f, Zipf weights, N = 50,000;
-every trial draws its own strings. `prefixes` by local hashing with ε = 2.2 a question, `ngrams` by
-Bloom filters with ε = 6 a question (three reports share it). What `discover` finds goes into
-`associate` as it is; up to ten strings of each question are shown, everything else is Other.
+every trial draws its own strings. `whole` strings (the default in so small a domain) and `prefixes`
+of five levels by local hashing with ε = 2.2 a question, `ngrams` by Bloom filters with ε = 6 a
+question, which three reports share. What `discover` finds goes into `associate` as it is; up to ten
+strings of each question are shown, everything else is Other. Trials in which a false string was
+found are counted and left out.
 
 Strings near the threshold are found when they come out high, so cells are divided: `sure` where
 both strings' ranks are found in 19 of 20 trials or more, `lucky` where one of them is not, `Other`
@@ -39,6 +41,10 @@ expires = 2999-12-31
 collect = "once"
 """
 SETTINGS = {
+    "whole": (
+        'mechanism = "localhash"\nepsilon = 2.2',
+        'protocol = "prefixes"\nmax_length = 5\nalphabet = "a-f"',
+    ),
     "prefixes": (
         'mechanism = "localhash"\nepsilon = 2.2',
         'protocol = "prefixes"\nmax_length = 5\nalphabet = "a-f"\nlevels = [2, 3, 4, 5, 5]',

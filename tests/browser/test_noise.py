@@ -26,7 +26,10 @@ bits = 1024
 hashes = 512
 cohorts = 4
 """
-NOISE = {"quarters": "p = 0.25\nq = 0.75\nf = 0.5", "any digits": "p = 0.123\nq = 0.6789\nf = 0.31"}
+NOISE = {
+    "quarters": "p = 0.25\nq = 0.75\nf = 0.5",
+    "any digits": "p = 0.123\nq = 0.6789\nf = 0.3125",
+}
 NUMBERS = """collect = "once"
 [questions.w]
 kind = "string"

@@ -36,7 +36,7 @@ def test_a_person_answers_once(context: Any, site: str) -> None:
         assert collector.kept == {}  # nothing leaves before it is sent
         shown = bytes.fromhex(page.text_content("#report"))
         page.click("#send")
-        page.wait_for_selector("#status:text('Sent.')")
+        page.wait_for_selector("#status:text('Thank you')")
         assert list(collector.kept.values()) == [shown]
         assert bytes(from_bytes(shown, survey)) == shown
         answer(page, site, collector.address)

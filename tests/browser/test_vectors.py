@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import asdict
 from typing import Any
 
-from tests.vectors import make
-
-
-def vectors() -> dict[str, Any]:
-    return {
-        name.removesuffix(".json"): json.loads((make.HERE / name).read_text())
-        for name in make.FILES
-    }
+from deniable.conformance import cases, judge
+from tests.browser import tools
 
 
 def test_every_vector_bit_for_bit(run: Any) -> None:
-    rows = vectors()
-    found = run("vectors.js", rows)
-    assert found["wrong"] == []
-    assert found["replayed"] == {name: len(rows[name]) for name in rows}
+    assert run("vectors.js", [asdict(case) for case in cases()]) == []
+
+
+def test_the_example_program_conforms() -> None:
+    program = [tools.node(), str(tools.ROOT / "examples" / "conformance" / "node_client.mjs")]
+    found = list(judge(program, cases(), timeout=60))
+    assert len(found) == len(cases())
+    assert [f for f in found if f.verdict != "passed"] == []

@@ -21,6 +21,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pandas  # noqa: F401 - Arrow looks for it at first use
 import psycopg
 
 import deniable.columns.parquet  # what a child needs is loaded once, before it is forked

@@ -119,8 +119,8 @@ def check_killed_in_postgresql(server: Server, every: int) -> int:
 @pytest.mark.parametrize(
     ("name", "action", "every"),
     [
-        ("reports.db", "compact", 6), ("reports.db", "delete", 6),
-        ("reports", "compact", 9), ("reports", "forget", 9),
+        ("reports.db", "compact", 4), ("reports.db", "delete", 4),
+        ("reports", "compact", 6), ("reports", "forget", 6),
     ],
 )  # fmt: skip
 def test_killed_at_any_step(memory_path: Path, name: str, action: str, every: int) -> None:
@@ -128,4 +128,4 @@ def test_killed_at_any_step(memory_path: Path, name: str, action: str, every: in
 
 
 def test_killed_at_any_step_in_postgresql(postgres_server: Server) -> None:
-    assert check_killed_in_postgresql(postgres_server, every=15) > 1
+    assert check_killed_in_postgresql(postgres_server, every=20) > 1

@@ -10,10 +10,12 @@ import pytest
 from deniable.columns import ReportBatch
 from deniable.discovery.character_model import CharacterModel, rows_of
 from deniable.discovery.evidence import Evidence
+from deniable.discovery.mixture import mixture_of
 from deniable.discovery.prefix_search import search
 from deniable.discovery.prefixes import discover_prefixes
 from deniable.discovery.refit import refit
-from deniable.discovery.tables import Tables, tables_of
+from deniable.discovery.tables import Tables, debiased, tables_of
+from deniable.discovery.tally import tally_of
 from deniable.discovery.testing import HashTest, allowances
 from deniable.errors import InputError
 from deniable.mechanisms import LocalHash
@@ -163,6 +165,24 @@ def test_p_values_of_strings_nobody_holds_are_uniform(tables: Tables) -> None:
     for level in (0.5, 0.05, 0.005):
         error = np.sqrt(level / len(p))
         assert abs((p <= level).mean() - level) < 5 * error
+
+
+def test_explained_strings_leave_less_noise_and_exact_p_values_at_every_level() -> None:
+    """Absent strings against tables weighed by what the heavy words explain: 5 standard errors of a
+    binomial; and the stated number of reports that tell as much is the spread that is seen."""
+    s = survey()
+    tally = tally_of(reports(s, WORDS, SHARES, 60_000, 1), s.questions[0])
+    plain = debiased(tally)
+    rows = rows_of(plain.protocol.alphabet, WORDS, 7)
+    weighed = mixture_of(tally, plain, rows, SHARES).scores
+    assert (weighed.count > 1.2 * plain.count).all()
+    spread = (weighed.mass**2 * weighed.count[:, :, None]).mean() / weighed.noise
+    assert spread == pytest.approx(1, abs=0.05)
+    test = HashTest(weighed, weighed.mass, (4, 5, 6), tuple(range(5, 16)))
+    absent = np.random.default_rng(5).integers(0, 6, (20_000, 7)).astype(np.uint8)
+    p = test.p_values(absent)
+    for level in (0.5, 0.05, 0.005):
+        assert abs((p <= level).mean() - level) < 5 * np.sqrt(level / len(p))
 
 
 def test_normal_p_values_would_not_be_uniform_among_heavy_strings(tables: Tables) -> None:

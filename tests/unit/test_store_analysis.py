@@ -110,10 +110,11 @@ def test_days_are_chosen(path: Path, batches: list[ReportBatch]) -> None:
 
 
 def test_associate_and_discover_read_stores(path: Path, batches: list[ReportBatch]) -> None:
-    joint = associate(SURVEY, str(path), ["page", "dark"], candidates={"page": ["a.org", "b.org"]})
-    assert joint.reports == 14 * CLIENTS
-    found = discover(SURVEY, path, "word")
-    assert found.strings == ("tree",)
+    some = Stored(path, until=MONDAY + timedelta(days=1))
+    joint = associate(SURVEY, some, ["page", "dark"], candidates={"page": ["a.org", "b.org"]})
+    assert joint.reports == 2 * CLIENTS
+    found = discover(SURVEY, some, "word")
+    assert found.strings == ("tree",) and found.reports == 2 * CLIENTS
 
 
 def test_a_source_stays_the_same_while_its_store_grows(

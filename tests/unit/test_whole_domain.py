@@ -157,7 +157,7 @@ def test_what_is_explained_is_no_longer_noise(counted: Tally) -> None:
         estimate = evidence.sums(0, absent) / evidence.precision[0]
         spread[len(strings)] = estimate.std()
         if strings:
-            assert np.sqrt(scores.noise / 60_000) == pytest.approx(estimate.std(), rel=0.05)
+            assert evidence.precision[0] ** -0.5 == pytest.approx(estimate.std(), rel=0.05)
     assert spread[8] < 0.8 * spread[0]
 
 

@@ -103,23 +103,34 @@ class Mixture:
     @cached_property
     def scores(self) -> Tables:
         """Tables in which a string that is not in the mixture has its evidence: estimates of its
-        mass, each report weighed as the likelihood weighs it."""
+        mass, each report weighed as the likelihood weighs it, and as many reports as would tell as
+        much without the weights."""
+        shape = self.tally.sent.shape
+        each = self.curvature.reshape(*shape[:2], -1).sum(axis=2)
+        precision = self.gain**2 * each / self.values * (1 - 1 / self.values)
         entry = self.gain * (self.slope - self.slope.mean(axis=1, keepdims=True))
-        by_cell = self.tally.by_cell(entry.reshape(self.tally.sent.shape))[0]
-        count = self.tables.count[0]
-        precision = self.gain**2 * self.curvature.sum() / self.values * (1 - 1 / self.values)
-        noise = float(count.sum() / precision) if precision else self.tables.noise
-        mass = by_cell * (noise / np.maximum(count, 1))[:, np.newaxis]
-        return replace(self.tables, mass=mass[np.newaxis].astype(np.float32), noise=noise)
+        by_cell = self.tally.by_cell(entry.reshape(shape))
+        mass = by_cell / np.maximum(precision, 1e-300)[:, :, np.newaxis]
+        count = np.rint(precision * self.tables.noise).astype(np.int64)
+        return replace(self.tables, mass=mass.astype(np.float32), count=count)
+
+
+def mixture_of(tally: Tally, tables: Tables, rows: Rows, mass: NDArray[np.float64]) -> Mixture:
+    """The mixture of strings with these masses."""
+    levels, families, lines, values = tally.sent.shape
+    place = np.empty((len(rows), levels, families, lines), np.int64)
+    for level in range(levels):
+        cells = tables.positions(level, rows).T
+        for line in range(lines):
+            place[:, level, :, line] = tally.number(cells, line)
+    strata = levels * families * lines
+    place = place.reshape(len(rows), strata) + np.arange(strata) * values
+    return Mixture(tally, tables, rows, place, mass)
 
 
 def fitted(tally: Tally, tables: Tables, rows: Rows, start: NDArray[np.float64]) -> Mixture:
     """The mixture of these strings with the largest likelihood, from masses to start with."""
-    _, families, lines, values = tally.sent.shape
-    cells = tables.positions(0, rows).T
-    number = np.stack([tally.number(cells, line) for line in range(lines)], axis=2)
-    place = number.reshape(len(rows), families * lines) + np.arange(families * lines) * values
-    mixture = Mixture(tally, tables, rows, place, start)
+    mixture = mixture_of(tally, tables, rows, start)
     for _ in range(ROUNDS if len(rows) else 0):
         step = mixture.covariance @ mixture.score
         done = (np.abs(step) < CLOSE * np.sqrt(np.diag(mixture.covariance))).all()

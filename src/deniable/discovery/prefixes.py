@@ -13,12 +13,14 @@ length, some families (`learning`) help to choose, and the others test.
    was computed from the tables or from other strings' cells before (see `testing`).
 
 All reports count: those that do not test a string set the odds from which its allowance follows.
+Known strings are not only taken out of the tables: what they explain is weighed less (see
+`mixture`), which finds 4 to 5 more of the 100 domains of the URL trial.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -28,10 +30,11 @@ from deniable.compute.executor import Executor
 from deniable.discovery.character_model import CharacterModel
 from deniable.discovery.evidence import Evidence
 from deniable.discovery.lexicon import Lexicon, StringModel, Words
+from deniable.discovery.mixture import mixture_of
 from deniable.discovery.prefix_search import Prefixes, grid, search, searched, with_later
 from deniable.discovery.refit import Z95, mass_at_end, refit
-from deniable.discovery.tables import Rows, Tables, tables_of
-from deniable.discovery.tally import Batches
+from deniable.discovery.tables import Rows, Tables, debiased
+from deniable.discovery.tally import Batches, Tally, tally_of
 from deniable.discovery.testing import HashTest, allowances
 from deniable.errors import InputError
 from deniable.protocols.alphabet import PAD
@@ -73,16 +76,18 @@ def discover_prefixes(
     if not 0 < alpha < 1:
         raise InputError(f"expected alpha between 0 and 1, got {alpha}")
     started = time.perf_counter()
-    tables = tables_of(source, question, executor)
+    tally = tally_of(source, question, executor)
+    tables = debiased(tally)
     if tables.families < 2:
         raise InputError(
             "expected at least 2 families of hash functions (cohorts, of a Bloom filter), to "
             f"choose with some and test with others; got {tables.families}"
         )
-    return discover_in(tables, accept=accept, alpha=alpha, words=words, started=started)
+    return discover_in(tally, tables, accept=accept, alpha=alpha, words=words, started=started)
 
 
 def discover_in(
+    tally: Tally,
     tables: Tables,
     *,
     accept: Accept | None = None,
@@ -91,7 +96,7 @@ def discover_in(
     started: float | None = None,
 ) -> Discovery:
     """`discover_prefixes` from tables."""
-    run = _Run(tables, accept, time.perf_counter() if started is None else started)
+    run = _Run(tally, tables, accept, time.perf_counter() if started is None else started)
     run.stage("tables", int(tables.count.sum()), 0)
     alphabet, length = tables.protocol.alphabet, tables.protocol.max_length
     model: StringModel = CharacterModel.uniform(alphabet)
@@ -107,6 +112,7 @@ def discover_in(
 class _Run:
     """What the steps share: tables, which families learn, and the record of stages."""
 
+    tally: Tally
     tables: Tables
     accept: Accept | None
     clock: float
@@ -125,9 +131,13 @@ class _Run:
         self.stages.append(Stage(name, kept, dropped, now - self.clock))
         self.clock = now
 
-    def evidence(self, residual: NDArray[np.float32], *, all_families: bool = False) -> Evidence:
+    def evidence(self, tables: Tables, *, all_families: bool = False) -> Evidence:
         """Of the learning families, or of all."""
-        return Evidence.of(self.tables, residual, self.learning | all_families)
+        return Evidence.of(tables, tables.mass, self.learning | all_families)
+
+    def weighed(self, known: _Known) -> Tables:
+        """The tables with these strings explained, each report weighed by what is left to say."""
+        return mixture_of(self.tally, self.tables, known.rows, known.mass).scores
 
     def text(self, row: Rows) -> str:
         return self.tables.protocol.alphabet.text(row.tobytes())
@@ -167,9 +177,9 @@ def _learn(run: _Run, start: StringModel) -> tuple[_Known, StringModel]:
     none = np.empty((0, tables.protocol.max_length), np.uint8)
     known = _Known(none, np.zeros(0), np.zeros(0), np.zeros(0, bool))
     for width in LEARNING_WIDTHS:
-        residual = tables.without(known.rows, known.mass)
-        found = run.finished(run.evidence(residual, all_families=True), model, width)
-        odds, _ = with_later(found, run.evidence(residual), run.masses)
+        weighed = run.weighed(known)
+        found = run.finished(run.evidence(weighed, all_families=True), model, width)
+        odds, _ = with_later(found, run.evidence(weighed), run.masses)
         likely = np.flatnonzero(odds > LIKELY)
         fresh = _without_repeats(found.rows[likely], known.rows)
         rows = np.concatenate([known.rows, found.rows[likely][fresh]])
@@ -207,70 +217,76 @@ def _confirm(run: _Run, known: _Known, alpha: float) -> tuple[_Known, _Tested]:
     what is removed with it is removed cleanly from strings that begin alike.
     """
     tables, ends = run.tables, _ends(run.tables, known.rows)
-    residual = tables.without(known.rows, known.mass)
-    heavy = known.mass * _roots(run, ends) > SURE
-    p = _p_values(run, residual, known.rows[heavy], ends[heavy], known.mass[heavy])
-    passed = np.zeros(len(known), bool)
-    each = alpha / max(len(p), 1)
-    passed[heavy] = p <= each
+    residual = replace(tables, mass=tables.without(known.rows, known.mass))
+    heavy = known.mass * _roots(run, tables, ends) > SURE
+    p = np.ones(len(known))
+    for here, test in _tests(run, residual, ends):
+        for i in here[heavy[here]]:
+            p[i] = test.p_value_put_back(known.rows[i], float(known.mass[i]))
+    each = alpha / max(int(heavy.sum()), 1)
+    passed = heavy & (p <= each)
     run.refused = known.rows[heavy & ~passed]
-    known = known.some(passed | ~heavy)
-    free = passed[passed | ~heavy]
-    mass, _ = refit(tables, known.rows, run.learning, _ends(tables, known.rows), free)
+    kept = passed | ~heavy
+    known, free, p = known.some(kept), passed[kept], p[kept]
+    mass, _ = refit(tables, known.rows, run.learning, ends[kept], free)
     run.stage("confirm", int(passed.sum()), int(heavy.sum() - passed.sum()))
-    tested = _Tested(known.rows[free], p[p <= each], np.full(int(free.sum()), each))
+    tested = _Tested(known.rows[free], p[free], np.full(int(free.sum()), each))
     return replace(known, mass=mass, tested=free), tested
 
 
-def _roots(run: _Run, level: NDArray[np.int64]) -> NDArray[np.float64]:
+def _roots(run: _Run, tables: Tables, level: NDArray[np.int64]) -> NDArray[np.float64]:
     """float64[n]: the expected test statistic, per unit of mass, of strings that end there."""
-    count = run.tables.count[:, ~run.learning].sum(axis=1)
+    count = tables.count[:, ~run.learning].sum(axis=1)
     later = np.append(count[::-1].cumsum()[::-1], 0)[1:]
-    return np.asarray(np.sqrt(later[level] / run.tables.noise))
+    return np.asarray(np.sqrt(later[level] / tables.noise))
+
+
+def _tests(
+    run: _Run, tables: Tables, level: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.int64], HashTest]]:
+    """For strings that end at these levels: which of them each test is for."""
+    families = tuple(np.flatnonzero(~run.learning).tolist())
+    for at in np.unique(level):
+        later = tuple(range(int(at) + 1, tables.levels))
+        if later:
+            yield np.flatnonzero(level == at), HashTest(tables, tables.mass, later, families)
 
 
 def _p_values(
-    run: _Run,
-    residual: NDArray[np.float32],
-    rows: Rows,
-    level: NDArray[np.int64],
-    removed: NDArray[np.float64],
+    run: _Run, tables: Tables, rows: Rows, level: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """float64[n].
-
-    level : where each string ends; removed : the mass of it that was taken out of the tables
-    """
-    tables, families = run.tables, tuple(np.flatnonzero(~run.learning).tolist())
+    """float64[n], for strings that are not explained in these tables."""
     p = np.ones(len(rows))
-    for at in np.unique(level):
-        later = tuple(range(int(at) + 1, tables.levels))
-        if not later:
-            continue
-        test = HashTest(tables, residual, later, families)
-        here = np.flatnonzero(level == at)
-        new = here[removed[here] == 0]
-        p[new] = test.p_values(rows[new])
-        for i in here[removed[here] != 0]:
-            p[i] = test.p_value_put_back(rows[i], float(removed[i]))
+    for here, test in _tests(run, tables, level):
+        p[here] = test.p_values(rows[here])
     return p
 
 
 def _test(run: _Run, known: _Known, model: StringModel, alpha: float) -> _Tested:
     """Search for what is left, and test it and the known strings that were not tested yet."""
-    residual = run.tables.without(known.rows, known.mass)
-    found = run.finished(run.evidence(residual, all_families=True), model, WIDTH)
+    weighed = run.weighed(known)
+    found = run.finished(run.evidence(weighed, all_families=True), model, WIDTH)
     found = found.some(_without_repeats(found.rows, known.rows, run.refused))
-    odds, mass = with_later(found, run.evidence(residual), run.masses)
+    odds, mass = with_later(found, run.evidence(weighed), run.masses)
     run.stage(f"search, width {WIDTH}", len(found), run.looked - len(found))
-    rest = known.some(~known.tested)
-    rows = np.concatenate([found.rows, rest.rows])
-    level = np.concatenate([found.level, _ends(run.tables, rest.rows)])
-    removed = np.concatenate([np.zeros(len(found)), rest.mass])
-    p = _p_values(run, residual, rows, level, removed)
-    z = np.concatenate([mass, rest.mass]) * _roots(run, level)
+    # A known string that was not tested must not have had a part in its own test, nor in the masses
+    # of others: it is tested where only those that were are explained.
+    sure, rest = known.some(known.tested), known.some(~known.tested)
+    everywhere, _ = refit(run.tables, sure.rows, np.ones(run.tables.families, bool))
+    others, ends = run.weighed(replace(sure, mass=everywhere)), _ends(run.tables, rest.rows)
+    p = np.concatenate(
+        [
+            _p_values(run, weighed, found.rows, found.level),
+            _p_values(run, others, rest.rows, ends),
+        ]
+    )
+    z = np.concatenate(
+        [mass * _roots(run, weighed, found.level), rest.mass * _roots(run, others, ends)]
+    )
     allowed = allowances(np.concatenate([odds, rest.odds]), z, alpha)
     accepted = p <= allowed
     run.stage("test", int(accepted.sum()), int((~accepted).sum()))
+    rows = np.concatenate([found.rows, rest.rows])
     return _Tested(rows[accepted], p[accepted], allowed[accepted])
 
 

@@ -20,7 +20,7 @@ from deniable.columns.batch import numbers
 from deniable.compute.executor import Executor, default_executor
 from deniable.errors import InputError
 from deniable.kernels.counts import count_ones
-from deniable.kernels.lines import digits_of
+from deniable.kernels.lines import digits_of, line_support
 from deniable.mechanisms import Bloom, LocalHash
 from deniable.mechanisms.schemes import DENIABLE_1
 from deniable.protocols import Prefixes
@@ -49,11 +49,6 @@ class Tally:
         return isinstance(self.mechanism, LocalHash)
 
     @property
-    def cells(self) -> int:
-        m = self.mechanism
-        return m.cells if isinstance(m, LocalHash) else m.bits
-
-    @property
     def p(self) -> float:
         """Probability of a number that is not the client's own."""
         return float(self.mechanism.noise.p_star)
@@ -74,10 +69,14 @@ class Tally:
 
     def by_cell(self, entry: NDArray[Any]) -> NDArray[Any]:
         """[L, C, K] of entry[L, C, lines, V]: for each cell, the sum over lines of its number's."""
-        cell = np.arange(self.cells)
-        out = np.zeros((*entry.shape[:2], self.cells), entry.dtype)
-        for line in range(entry.shape[2]):
-            out += entry[:, :, line].take(self.number(cell, line), axis=2)
+        m = self.mechanism
+        if not isinstance(m, LocalHash):
+            return entry[:, :, 0]
+        cells = digits_of(np.arange(m.cells), m.values, m.digits)
+        lines = digits_of(np.arange(m.lines), m.values, m.digits - 1)
+        out = np.empty((*entry.shape[:2], m.cells), entry.dtype)
+        for level, family in np.ndindex(*entry.shape[:2]):
+            line_support(entry[level, family], lines, cells, out[level, family])
         return out
 
 

@@ -142,7 +142,7 @@ class _Run:
             self.p_value = np.concatenate([self.p_value, p[passed]])
             self.level = np.concatenate([self.level, level[passed]])
             self.kept = np.delete(self.kept, new, axis=0)
-        sd = np.sqrt(test.tables.noise / self.reports)
+        sd = 1 / np.sqrt(test.precision)
         self.stage(name, len(new), len(high) - len(new), f"standard deviation {sd:.3g}")
         return len(new)
 
@@ -168,7 +168,7 @@ def _report(run: _Run, accept: Accept | None, alpha: float, last: float) -> Disc
     mass, covariance = mixture.mass[wanted], mixture.covariance[np.ix_(wanted, wanted)]
     error, spread = np.sqrt(np.diag(covariance)), float(np.sqrt(covariance.sum()))
     whole, reach = float(mass.sum()), Z95 * spread
-    sd = np.sqrt(mixture.scores.noise / max(run.reports, 1))
+    sd = np.sqrt(mixture.scores.noise / max(int(mixture.scores.count.sum()), 1))
     return Discovery(
         strings=tuple(strings[i] for i in wanted), symbols=mixture.rows[wanted],
         estimate=mass, standard_error=error,

@@ -7,6 +7,8 @@ that is not known.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,11 +42,11 @@ def _number(cell: Numbers, line: Numbers, base: int) -> np.int64:
 
 
 @compiled
-def line_support(sent: Numbers, lines: Numbers, cells: Numbers, out: Numbers) -> None:
+def line_support(sent: NDArray[Any], lines: Numbers, cells: Numbers, out: NDArray[Any]) -> None:
     """How many reports agree with each cell, on their own line.
 
-    sent : int64[L, g], reports of each line by number; lines : int64[L, d - 1], digits;
-    cells : int64[K, d], digits; out : int64[K]
+    sent : [L, g], reports of each line by number, or what each number is worth; lines :
+    int64[L, d - 1], digits; cells : int64[K, d], digits; out : [K]
     """
     base = sent.shape[1]
     for k in range(len(cells)):

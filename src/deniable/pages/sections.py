@@ -67,7 +67,8 @@ def _discovery(
     cut = "" if not found.cut else _p(f"The search was cut short: {found.cut}.")
     at_end = "" if found.mass_at_end is None else _p(
         "Strings that fill the greatest length, and may have been cut: "
-        f"{_share(found.mass_at_end)} of the clients."
+        f"{svg.percent(max(found.mass_at_end.low, 0.0))} to {svg.percent(found.mass_at_end.high)} "
+        "of the clients."
     )  # fmt: skip
     return [
         _title(f"{found.question}: strings that nobody listed"),

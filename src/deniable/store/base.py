@@ -177,10 +177,6 @@ def open(url: str | Path, *, create: bool = False) -> Store:
     files, as a path or as a URL that fsspec knows. The first two take `?segments=URL`.
     """
     text = str(url)
-    if text.startswith("sqlite:") or text.partition("?")[0].endswith(".db"):
-        from deniable.store.sqlite import SqliteStore
-
-        return SqliteStore(text, create=create)
     if text.startswith(("postgresql:", "postgres:")):
         try:
             from deniable.store.postgres import PostgresStore
@@ -189,6 +185,10 @@ def open(url: str | Path, *, create: bool = False) -> Store:
                 f"PostgreSQL needs {error.name}: pip install 'deniable[postgres]'"
             ) from None
         return PostgresStore(text, create=create)
+    if text.startswith("sqlite:") or text.partition("?")[0].endswith(".db"):
+        from deniable.store.sqlite import SqliteStore
+
+        return SqliteStore(text, create=create)
     if "://" not in text and Path(text).suffix and not Path(text).is_dir():
         raise InputError(f"expected FILE.db, postgresql://… or a folder, no other file; got {text}")
     from deniable.store.folder import FolderStore
