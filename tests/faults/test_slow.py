@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.faults.crowd import Crowd
 from tests.faults.server import Server
-from tests.faults.traffic import GONE, Seen, pour, request
+from tests.faults.traffic import GONE, Seen, pour, request, response
 
 CLOSED_WITHIN = 30.0
 
@@ -69,3 +69,26 @@ def inflict(folder: Path, slow: int, *flags: str, every: float = 1.0) -> str:
 
 def test_slow(tmp_path: Path) -> None:
     print(inflict(tmp_path, 20, "--header-time", "1", "--body-time", "1.5", every=0.2))
+
+
+def test_the_cap_on_connections(tmp_path: Path) -> None:
+    """One more than may be open waits, and is served when another ends."""
+    one = Crowd(1).upload()
+    data = request(one.body, one.key)
+    with Server(tmp_path, "--connections", "3") as server:
+
+        async def run() -> None:
+            lines = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(4)]
+            for _, writer in lines:
+                writer.write(data)
+            for reader, _ in lines[:3]:
+                assert (await response(reader))[0] == 202
+            waiting = asyncio.create_task(response(lines[3][0]))
+            await asyncio.wait([waiting], timeout=0.5)
+            assert not waiting.done()
+            lines[0][1].transport.abort()
+            assert (await waiting)[0] == 202
+            for _, writer in lines[1:]:
+                writer.transport.abort()
+
+        asyncio.run(run())

@@ -119,6 +119,16 @@ def test_each_refusal_has_its_own_problem(
     assert kept(tmp_path) == []
 
 
+def test_a_query_of_thousands(tmp_path: Path) -> None:
+    async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
+        headers = {"content-type": "application/octet-stream"}
+        path = "/v1/reports?" + "a&" * 5000 + f"key={KEY}"
+        got = await client.post(path, content=single(0), headers=headers)
+        assert (got.status_code, got.json()["type"]) == (400, "urn:deniable:problem:query")
+
+    collect(tmp_path, scenario)
+
+
 def test_a_body_without_a_length_is_capped_too(tmp_path: Path) -> None:
     async def endless() -> AsyncIterator[bytes]:
         for _ in range(1000):

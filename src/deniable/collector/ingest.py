@@ -19,6 +19,7 @@ from deniable.collector.catalogue import today
 from deniable.collector.keyring import Bucket
 from deniable.collector.problems import (
     BAD_KEY,
+    BAD_QUERY,
     BUSY,
     CONFLICT,
     DISK,
@@ -44,6 +45,8 @@ METHODS = b"POST, OPTIONS"
 ROLE = "ingest"
 CONTENT_TYPE = b"application/octet-stream"
 KEY = re.compile(r"[0-9a-f]{32}")
+MOST_FIELDS = 16
+MOST_DIGITS = 20
 INLINE = 1 << 17
 """Bodies above this are decompressed and checked in a thread, so that others need not wait."""
 
@@ -69,7 +72,7 @@ class Envelope:
         encoding = headers.get(b"content-encoding", b"identity").strip().lower()
         if encoding not in (b"identity", b"gzip"):
             raise Problem(WRONG_TYPE, "expected Content-Encoding gzip, or none")
-        query = parse_qs(scope["query_string"].decode("latin-1")) if scope["query_string"] else {}
+        query = _query(scope["query_string"])
         key = headers.get(b"idempotency-key", b"").decode("latin-1") or query.get("key", [""])[0]
         if not KEY.fullmatch(key):
             raise Problem(
@@ -78,10 +81,18 @@ class Envelope:
                 "new for each upload and the same when it is tried again",
             )
         token = bearer(headers.get(b"authorization")) or query.get("token", [None])[0]
-        length = headers.get(b"content-length", b"0")
-        return cls(
-            bytes.fromhex(key), token, encoding == b"gzip", int(length) if length.isdigit() else 0
-        )
+        length = headers.get(b"content-length", b"")
+        known = int(length) if length.isdigit() and len(length) < MOST_DIGITS else 0
+        return cls(bytes.fromhex(key), token, encoding == b"gzip", known)
+
+
+def _query(text: bytes) -> dict[str, list[str]]:
+    if not text:
+        return {}
+    try:
+        return parse_qs(text.decode("latin-1"), max_num_fields=MOST_FIELDS)
+    except ValueError:
+        raise Problem(BAD_QUERY, f"expected at most {MOST_FIELDS} fields in the query") from None
 
 
 def bearer(header: bytes | None) -> str | None:
