@@ -23,12 +23,12 @@ export function fillForm(surveys, jobs) {
 function fillQuestions(survey, verb) {
   const place = at("questions"), now = `${title(survey)} ${verb}`;
   if (place.dataset.now === now) return;
-  const before = place.dataset.now?.startsWith(`${title(survey)} `) ? ticked() : [];
-  place.dataset.now = now;
   const asked = survey.questions.filter((q) => verb !== "discover" || canDiscover(q));
+  const before = ticked().filter((name) => asked.some((q) => q.name === name));
+  place.dataset.now = now;
   const type = verb === "associate" ? "checkbox" : "radio";
   const labels = asked.map(({ name }, i) => {
-    const checked = before.includes(name) || (!before.length && i < (type === "radio" ? 1 : 2));
+    const checked = before.length ? before.includes(name) : i === 0;
     const input = html("input", { type, name: "question", value: name, checked });
     return html("label", {}, input, name);
   });

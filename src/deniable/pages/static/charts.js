@@ -56,13 +56,13 @@ export function bitBars(counts, reports, set, marks) {
 /** Estimates of crowds of growing size, with their intervals. points : {people, estimate, low, high} */
 export function sharpening(points, truth) {
   const left = 90, right = WIDTH - 20, top = 16, bottom = 280;
-  const most = Math.min(1, Math.max(2.2 * truth, 0.05)), least = -most / 3;
+  const step = [0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5].find((size) => size >= truth), most = 2 * step, least = -most / 3;
   const first = Math.log(points[0].people), last = Math.log(points.at(-1).people);
   const x = ({ people }) => left + 20 + (right - left - 50) * (Math.log(people) - first) / (last - first);
   const y = (share) => bottom - (bottom - top) * (Math.min(Math.max(share, least), most) - least) / (most - least);
-  const grid = [0, most / 2, most].flatMap((share) => [
+  const grid = [0, step, most].flatMap((share) => [
     shape("line", { class: "grid", x1: left, x2: right, y1: y(share), y2: y(share) }),
-    words(left - 8, y(share) + 5, percent(share), "small", "end"),
+    words(left - 8, y(share) + 5, percent(share, 0), "small", "end"),
   ]);
   const marks = points.flatMap((point, i) => {
     const at = x(point), kind = point.low > 0 ? "sure" : "unsure";

@@ -3,12 +3,11 @@ import { dayBars, grouped, html } from "./charts.js";
 
 const cards = new Map();
 
-/** ε once and for ever of a question, in words. Published losses are in billionths of a nat. */
-export function epsilon({ loss }) {
-  const once = loss.reduce((sum, slot) => sum + slot.once, 0) / 1e9;
-  const limited = loss.every(({ forever }) => forever !== null);
-  const forever = loss.reduce((sum, slot) => sum + slot.forever, 0) / 1e9;
-  return `ε = ${once.toFixed(2)} a report, ` + (limited ? `${forever.toFixed(2)} for ever` : "again with each one");
+/** ε of a question, in words. Published losses are in billionths of a nat; what is collected
+ * repeatedly has a limit for ever. */
+function epsilon({ loss }, collect) {
+  const sum = (which) => (loss.reduce((total, slot) => total + slot[which], 0) / 1e9).toFixed(2);
+  return collect === "once" ? `ε = ${sum("once")}, once` : `ε = ${sum("once")} a report, ${sum("forever")} for ever`;
 }
 
 function card(survey) {
@@ -18,7 +17,7 @@ function card(survey) {
   cards.set(`${name} ${version}`, { count, days, before: "" });
   const rows = questions.flatMap((q) => [
     html("dt", { textContent: `${q.name} (${q.kind})` }),
-    html("dd", { textContent: [q.description, epsilon(q)].filter(Boolean).join(" · ") }),
+    html("dd", { textContent: [q.description, epsilon(q, collect)].filter(Boolean).join(" · ") }),
   ]);
   return html("article", { className: "card" },
     html("h3", { textContent: `${name}, version ${version}` }),

@@ -80,8 +80,8 @@ function report(more) {
   at("many").replaceChildren(bitBars(counts, reports, kept, marks));
   const lies = kept.filter((bit, i) => bit !== truth[i]).length;
   at("seen").textContent = `After ${grouped(reports)} ${reports === 1 ? "report" : "reports"} of one person the server `
-    + `${reports < 30 ? "sees little but noise" : "begins to see the permanent row"}. That row is all it can ever learn, `
-    + `and ${lies} of its ${BITS} bits are lies that nobody can tell from the truth.`;
+    + `${reports < 30 ? "sees little but noise" : "begins to see the row with permanent noise"}. It can never learn more `
+    + `than that row, of whose ${BITS} bits ${lies} are lies that nobody can tell from the truth.`;
 }
 
 function drawCrowd() {
@@ -103,7 +103,7 @@ async function start() {
     return;
   }
   at("noise").append(...NOISE.map((noise) => html("option", {
-    textContent: `${noise.name}: ε = ${losses(noise).once.toFixed(1)} a report, ${losses(noise).forever.toFixed(1)} for ever`,
+    textContent: `${noise.name} (ε = ${losses(noise).once.toFixed(1)} a report)`,
   })));
   person = await newPerson();
   at("value").addEventListener("input", begin);
