@@ -12,7 +12,9 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
 from pathlib import Path
+from typing import TextIO
 
 from deniable.errors import InputError
 
@@ -50,6 +52,21 @@ def write_rows(
 ) -> None:
     """Write a CSV file: text escaped, numbers as they are."""
     with Path(path).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator=line_end)
-        for row in rows:
-            writer.writerow([escape(c) if isinstance(c, str) else c for c in row])
+        _write(file, rows, line_end)
+
+
+def csv_text(rows: Iterable[Sequence[str | float]]) -> str:
+    """The same as text.
+
+    >>> csv_text([["value", "share"], ["=1+1", 0.5]])
+    "value,share\\n'=1+1,0.5\\n"
+    """
+    file = StringIO(newline="")
+    _write(file, rows, "\n")
+    return file.getvalue()
+
+
+def _write(file: TextIO, rows: Iterable[Sequence[str | float]], line_end: str) -> None:
+    writer = csv.writer(file, lineterminator=line_end)
+    for row in rows:
+        writer.writerow([escape(c) if isinstance(c, str) else c for c in row])

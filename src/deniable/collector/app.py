@@ -14,6 +14,7 @@ from deniable.collector import ingest
 from deniable.collector.body import Budget, Deadlines, Receive
 from deniable.collector.catalogue import Catalogue, today
 from deniable.collector.ingest import Ingest, Scope, Send
+from deniable.collector.jobs import Jobs
 from deniable.collector.keyring import Keyring
 from deniable.collector.metrics import Metrics
 from deniable.collector.periodic import Periodic
@@ -43,6 +44,7 @@ class Collector:
         self.catalogue = Catalogue(surveys, settings.grace)
         self.keyring = Keyring(Path(settings.keys) if settings.keys else None)
         self.metrics = Metrics()
+        self.jobs = Jobs()
         self.budget = Budget(settings.max_memory)
         self.deadlines = Deadlines(settings.body_time)
         self.stopping = False
@@ -89,10 +91,12 @@ class Collector:
     def stop_soon(self) -> None:
         """No longer ready; bodies under way get little time."""
         self.stopping = True
+        self.jobs.stop()
         self.deadlines.hurry(self.settings.stop_time)
 
     async def __aexit__(self, *_: object) -> None:
         """Commit all that was accepted, then let go of the store."""
+        self.jobs.stop()
         await asyncio.to_thread(self.writer.stop)
         # What the last commit told the event loop must reach those who wait.
         await asyncio.sleep(0)

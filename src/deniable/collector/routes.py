@@ -1,4 +1,5 @@
-"""Every route but the upload itself: surveys for clients, results for analysts, health.
+"""Every route but the upload itself: surveys for clients, reports for analysts, health; jobs and
+pages have files of their own.
 
 A route that reads results is wrapped in `require("analyst")`; nothing else decides who may what.
 """
@@ -6,9 +7,8 @@ A route that reads results is wrapped in `require("analyst")`; nothing else deci
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import date
-from functools import wraps
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -19,9 +19,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from deniable.collector import metrics
+from deniable.collector import job_routes, metrics, page_routes
 from deniable.collector.body import soon
-from deniable.collector.ingest import bearer, log, preflight
+from deniable.collector.guards import collector_of, refusal, require, shared
+from deniable.collector.ingest import log
 from deniable.collector.problems import (
     BAD_QUERY,
     BUSY,
@@ -38,57 +39,9 @@ if TYPE_CHECKING:
     from deniable.collector.app import Collector
     from deniable.survey import Survey
 
-Endpoint = Callable[[Request], Awaitable[Response]]
-
 EXPORTS = 2
 """Exports that may run at once."""
 EXPORT_ROWS = 1 << 16
-READ_METHODS = b"GET, HEAD, OPTIONS"
-
-
-def require(role: str) -> Callable[[Endpoint], Endpoint]:
-    """Let a route be called only with a token of this role."""
-
-    def wrap(endpoint: Endpoint) -> Endpoint:
-        @wraps(endpoint)
-        async def guarded(request: Request) -> Response:
-            header = request.headers.get("authorization", "").encode("latin-1")
-            _collector(request).keyring.demand(bearer(header), role)
-            return await endpoint(request)
-
-        guarded.role = role  # type: ignore[attr-defined]
-        return guarded
-
-    return wrap
-
-
-def shared(endpoint: Endpoint) -> Endpoint:
-    """Let pages of other origins call a route, and read its refusals."""
-
-    @wraps(endpoint)
-    async def answered(request: Request) -> Response:
-        origin = _collector(request).settings.cors
-        if request.method == "OPTIONS":
-            return Response(status_code=204, headers=_text(preflight(origin, READ_METHODS)))
-        try:
-            response = await endpoint(request)
-        except Problem as problem:
-            response = _response(problem)
-        if origin:
-            response.headers["access-control-allow-origin"] = origin
-            response.headers["access-control-expose-headers"] = "etag"
-        return response
-
-    return answered
-
-
-def _collector(request: Request) -> Collector:
-    found: Collector = request.app.state.collector
-    return found
-
-
-def _text(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
-    return {name.decode(): value.decode() for name, value in headers}
 
 
 # --- for clients ------------------------------------------------------------------------------
@@ -97,7 +50,7 @@ def _text(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
 @shared
 async def surveys(request: Request) -> Response:
     """Every survey that is collected."""
-    collector = _collector(request)
+    collector = collector_of(request)
     content = [
         {
             "name": s.name, "version": s.version, "digest": s.digest.hex(),
@@ -112,7 +65,7 @@ async def surveys(request: Request) -> Response:
 @shared
 async def survey(request: Request) -> Response:
     """A published survey, byte for byte: its newest version, or the one asked for."""
-    collector = _collector(request)
+    collector = collector_of(request)
     found = collector.catalogue.find(
         request.path_params["name"], request.path_params.get("version")
     )
@@ -130,7 +83,7 @@ async def survey(request: Request) -> Response:
 @require("analyst")
 async def counts(request: Request) -> Response:
     """How many reports there are of each version and day."""
-    collector = _collector(request)
+    collector = collector_of(request)
     versions = await asyncio.to_thread(_kept, collector, request.path_params["name"])
     days = [await asyncio.to_thread(collector.store.days, s) for s in versions]
     content = [
@@ -146,7 +99,7 @@ async def counts(request: Request) -> Response:
 @require("analyst")
 async def reports(request: Request) -> Response:
     """All reports of one version, or those of some days, as wire batches one after another."""
-    collector = _collector(request)
+    collector = collector_of(request)
     since, until = (_day(request, name) for name in ("since", "until"))
     kept = await asyncio.to_thread(_kept, collector, request.path_params["name"])
     chosen = [s for s in kept if s.version == request.path_params["version"]]
@@ -196,7 +149,7 @@ async def healthz(request: Request) -> Response:
 
 async def readyz(request: Request) -> Response:
     """Whether an upload would be taken now."""
-    trouble = await asyncio.to_thread(_collector(request).trouble)
+    trouble = await asyncio.to_thread(collector_of(request).trouble)
     if trouble is not None:
         raise Problem(UNAVAILABLE, trouble, soon())
     return JSONResponse({"status": "ready"}, headers={"cache-control": "no-store"})
@@ -204,7 +157,7 @@ async def readyz(request: Request) -> Response:
 
 async def prometheus(request: Request) -> Response:
     """Counters and gauges."""
-    collector = _collector(request)
+    collector = collector_of(request)
     text = collector.metrics.text(collector.gauges())
     return Response(text, headers={"content-type": metrics.CONTENT_TYPE})
 
@@ -225,6 +178,8 @@ ROUTES = [
     Route("/readyz", readyz),
     Route("/metrics", prometheus),
     Route("/openapi.json", openapi),
+    *job_routes.ROUTES,
+    *page_routes.ROUTES,
 ]
 
 
@@ -241,26 +196,22 @@ def application(collector: Collector) -> Starlette:
     return app
 
 
-def _response(problem: Problem) -> Response:
-    return Response(problem.body(), status_code=problem.status, headers=_text(problem.headers()))
-
-
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Problem)
-    return _response(error)
+    return refusal(error)
 
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    response = _response(Problem(of_status(error.status_code), str(error.detail)))
+    response = refusal(Problem(of_status(error.status_code), str(error.detail)))
     response.headers.update(error.headers or {})
     return response
 
 
 async def _no_store(request: Request, error: Exception) -> Response:
-    return _response(Problem(UNAVAILABLE, "the store cannot be reached: try again later", soon()))
+    return refusal(Problem(UNAVAILABLE, "the store cannot be reached: try again later", soon()))
 
 
 async def _failed(request: Request, error: Exception) -> Response:
     log.error("a request failed: %s", type(error).__name__)
-    return _response(Problem(FAILED, "this is our mistake: try again later", soon()))
+    return refusal(Problem(FAILED, "this is our mistake: try again later", soon()))

@@ -9,9 +9,9 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 
 from deniable.errors import InputError
+from deniable.pages.files import static
 from deniable.pages.sections import epsilon_in_words, section
 from deniable.pages.svg import safe
 from deniable.results import Result
@@ -45,11 +45,6 @@ def report(
         f"<header><h1>{safe(name)}</h1>{_asked(survey)}</header>", "<main>", *parts, "</main>",
         f"<script>{script}</script>", "</body>", "</html>", "",
     ])  # fmt: skip
-
-
-def static(name: str) -> str:
-    """A file that comes with the package."""
-    return (files("deniable.pages") / "static" / name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:

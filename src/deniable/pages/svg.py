@@ -137,9 +137,10 @@ def heatmap(joint: Joint) -> str:
     rows, columns = joint.labels
     across, down = table.sum(axis=0), table.sum(axis=1)
     wide = max(44.0, min(110.0, (WIDTH - LABEL) / len(columns)))
-    top = 92.0
+    longest = max(len(short(label)) for label in columns)
+    top = 20.0 + 5 * longest  # a turned letter is about 6 wide and 5 high
     body = [
-        f'<g transform="translate({LABEL + wide * (j + 0.5):.1f} {top - 8}) rotate(-40)">'
+        f'<g transform="translate({LABEL + wide * (j + 0.5):.1f} {top - 8:.1f}) rotate(-40)">'
         + text(0, 0, short(label), "label")
         + "</g>"
         for j, label in enumerate(columns)
@@ -167,9 +168,8 @@ def heatmap(joint: Joint) -> str:
     words = (
         f"{joint.questions[0]} by {joint.questions[1]}, a table of {len(rows)} by {len(columns)}"
     )
-    return frame(
-        max(WIDTH, LABEL + wide * len(columns) + 60), top + 30 * len(rows) + 8, words, body
-    )
+    right = LABEL + wide * len(columns) + max(8, 6 * longest - wide / 2)
+    return frame(max(WIDTH, right), top + 30 * len(rows) + 8, words, body)
 
 
 def stages(found: Discovery) -> str:

@@ -1,45 +1,48 @@
 // Tables that sort and filter, charts that say what they show. Works without a network.
 "use strict";
-for (const table of document.querySelectorAll("table.sortable")) {
-  const heads = [...table.tHead.rows[0].cells];
-  const body = table.tBodies[0];
-  heads.forEach((head, column) => {
-    head.firstElementChild.addEventListener("click", () => {
-      const up = head.getAttribute("aria-sort") !== "ascending";
-      heads.forEach((other) => other.removeAttribute("aria-sort"));
-      head.setAttribute("aria-sort", up ? "ascending" : "descending");
-      const value = (row) => {
-        const cell = row.cells[column];
-        return "key" in cell.dataset ? Number(cell.dataset.key) : cell.textContent;
-      };
-      const order = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b)));
-      const rows = [...body.rows].sort((a, b) => order(value(a), value(b)) * (up ? 1 : -1));
-      body.replaceChildren(...rows);
+function enliven(root) {
+  for (const table of root.querySelectorAll("table.sortable")) {
+    const heads = [...table.tHead.rows[0].cells];
+    const body = table.tBodies[0];
+    heads.forEach((head, column) => {
+      head.firstElementChild.addEventListener("click", () => {
+        const up = head.getAttribute("aria-sort") !== "ascending";
+        heads.forEach((other) => other.removeAttribute("aria-sort"));
+        head.setAttribute("aria-sort", up ? "ascending" : "descending");
+        const value = (row) => {
+          const cell = row.cells[column];
+          return "key" in cell.dataset ? Number(cell.dataset.key) : cell.textContent;
+        };
+        const order = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b)));
+        const rows = [...body.rows].sort((a, b) => order(value(a), value(b)) * (up ? 1 : -1));
+        body.replaceChildren(...rows);
+      });
     });
-  });
-  const label = document.createElement("label");
-  label.className = "filter soft";
-  label.textContent = "Show rows with ";
-  const input = document.createElement("input");
-  input.type = "search";
-  input.addEventListener("input", () => {
-    const wanted = input.value.toLowerCase();
-    for (const row of body.rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
-  });
-  label.append(input);
-  table.parentElement.before(label);
-}
-for (const chart of document.querySelectorAll("svg")) {
-  const marks = chart.querySelectorAll(".mark");
-  if (!marks.length) continue;
-  const said = document.createElement("p");
-  said.className = "said";
-  said.setAttribute("aria-live", "polite");
-  said.textContent = "Point at a mark, or reach it with Tab, to read its numbers.";
-  chart.after(said);
-  for (const mark of marks) {
-    const say = () => { said.textContent = mark.querySelector("title").textContent; };
-    mark.addEventListener("mouseenter", say);
-    mark.addEventListener("focus", say);
+    const label = document.createElement("label");
+    label.className = "filter soft";
+    label.textContent = "Show rows with ";
+    const input = document.createElement("input");
+    input.type = "search";
+    input.addEventListener("input", () => {
+      const wanted = input.value.toLowerCase();
+      for (const row of body.rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
+    });
+    label.append(input);
+    table.parentElement.before(label);
+  }
+  for (const chart of root.querySelectorAll("svg")) {
+    const marks = chart.querySelectorAll(".mark");
+    if (!marks.length) continue;
+    const said = document.createElement("p");
+    said.className = "said";
+    said.setAttribute("aria-live", "polite");
+    said.textContent = "Point at a mark, or reach it with Tab, to read its numbers.";
+    chart.after(said);
+    for (const mark of marks) {
+      const say = () => { said.textContent = mark.querySelector("title").textContent; };
+      mark.addEventListener("mouseenter", say);
+      mark.addEventListener("focus", say);
+    }
   }
 }
+enliven(document);

@@ -1,0 +1,37 @@
+// Asking the collector, with the token that this tab was given. It is kept for the tab only.
+const KEY = "deniable-token";
+
+export const token = () => sessionStorage.getItem(KEY);
+export const remember = (text) => sessionStorage.setItem(KEY, text);
+export const forget = () => sessionStorage.removeItem(KEY);
+
+/** The collector said no; `status` is 0 if it said nothing. */
+export class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+async function ask(path, { method = "GET", body } = {}) {
+  const headers = { Authorization: `Bearer ${token() ?? ""}` };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const options = { method, headers, credentials: "omit", cache: "no-store", redirect: "error" };
+  const answer = await fetch(path, { ...options, body: body && JSON.stringify(body) })
+    .catch(() => { throw new Refused(0, "The collector does not answer."); });
+  if (answer.ok) return answer;
+  const problem = await answer.json().catch(() => ({}));
+  throw new Refused(answer.status, problem.detail ?? `The collector answers ${answer.status}.`);
+}
+
+export const json = async (path, options) => (await ask(path, options)).json();
+export const text = async (path) => (await ask(path)).text();
+export const remove = (path) => ask(path, { method: "DELETE" });
+
+/** Save an answer as a file: a link could not carry the token. */
+export async function download(path, name) {
+  const url = URL.createObjectURL(await (await ask(path)).blob());
+  const link = Object.assign(document.createElement("a"), { href: url, download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}

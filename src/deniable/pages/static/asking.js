@@ -1,0 +1,74 @@
+// The form: which survey, what to do with which questions, and what is looked for.
+import { html } from "./charts.js";
+
+const at = (id) => document.getElementById(id);
+const kept = new Map(); // what was typed as candidates, by survey and question
+
+const chosen = (surveys) => surveys[at("survey").selectedIndex];
+const ticked = () => [...at("questions").querySelectorAll("input:checked")].map(({ value }) => value);
+const canDiscover = ({ protocol }) => protocol.name !== "single";
+const title = ({ name, version }) => `${name}, version ${version}`;
+
+/** Follow what is chosen. Nothing that somebody is typing into is made anew. */
+export function fillForm(surveys, jobs) {
+  if (at("survey").length !== surveys.length)
+    at("survey").replaceChildren(...surveys.map((s) => html("option", { textContent: title(s) })));
+  const survey = chosen(surveys);
+  if (!survey) return;
+  fillQuestions(survey, at("verb").value);
+  fillCandidates(survey, at("verb").value, jobs);
+  at("accept-field").hidden = at("verb").value !== "discover";
+}
+
+function fillQuestions(survey, verb) {
+  const place = at("questions"), now = `${title(survey)} ${verb}`;
+  if (place.dataset.now === now) return;
+  const asked = survey.questions.filter((q) => verb !== "discover" || canDiscover(q));
+  const before = ticked().filter((name) => asked.some((q) => q.name === name));
+  place.dataset.now = now;
+  const type = verb === "associate" ? "checkbox" : "radio";
+  const labels = asked.map(({ name }, i) => {
+    const checked = before.length ? before.includes(name) : i === 0;
+    const input = html("input", { type, name: "question", value: name, checked });
+    return html("label", {}, input, name);
+  });
+  if (!labels.length) labels.push(html("p", { textContent: "No question of this survey was asked with a dictionary to discover." }));
+  place.replaceChildren(place.querySelector("legend"), ...labels);
+}
+
+function fillCandidates(survey, verb, jobs) {
+  const names = verb === "discover" ? [] : ticked();
+  const strings = survey.questions.filter(({ name, kind }) => kind === "string" && names.includes(name));
+  const found = jobs.filter((job) => job.verb === "discover" && job.state === "done" && job.survey === survey.name);
+  const place = at("candidates"), now = JSON.stringify([title(survey), strings.map((q) => q.name), found.map((job) => job.id)]);
+  if (place.dataset.now === now) return;
+  place.dataset.now = now;
+  place.replaceChildren(...strings.map((question) => fields(survey, question, found)));
+}
+
+function fields(survey, { name }, found) {
+  const key = `${title(survey)} ${name}`, texts = html("textarea", { rows: 4, value: kept.get(key) ?? "", spellcheck: false });
+  texts.dataset.question = name;
+  texts.addEventListener("input", () => kept.set(key, texts.value));
+  const mine = found.filter((job) => job.questions[0] === name);
+  const from = html("select", {}, html("option", { value: "", textContent: "those typed here" }),
+    ...mine.map((job) => html("option", { value: job.id, textContent: `those discovered (answer ${job.id.slice(0, 4)})` })));
+  from.dataset.question = name;
+  const row = html("div", { className: "row" },
+    html("label", { className: "field" }, `Values of ${name} to look for, one a line`, texts));
+  if (mine.length) row.append(html("label", { className: "field" }, "which values", from));
+  return row;
+}
+
+/** What the form asks for, as the collector takes it. */
+export function orderOf(surveys) {
+  const { name, version } = chosen(surveys), verb = at("verb").value, candidates = {};
+  for (const field of at("candidates").querySelectorAll("textarea"))
+    candidates[field.dataset.question] = field.value.split("\n").map((line) => line.replace(/\r$/, "")).filter(Boolean);
+  for (const field of at("candidates").querySelectorAll("select"))
+    if (field.value) candidates[field.dataset.question] = { job: field.value };
+  const optional = { since: at("since").value, until: at("until").value };
+  if (verb === "discover") optional.accept = at("accept").value;
+  const given = Object.fromEntries(Object.entries(optional).filter(([, value]) => value));
+  return { verb, survey: name, version, questions: ticked(), candidates, ...given };
+}

@@ -1,0 +1,180 @@
+"""Jobs: a whole one through HTTP, then cancelling, failing, and keeping few of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from deniable.collector import jobs, keys
+from deniable.collector.app import Collector
+from deniable.collector.jobs import Job, Jobs
+from deniable.collector.orders import Order
+from deniable.collector.problems import BAD_ORDER, BUSY, NO_RESULT, UNKNOWN_JOB, Problem
+from tests.collecting import collect, upload
+from tests.faults.crowd import SURVEY, batch
+
+ORDER = Order("decode", "faults", ("q",), candidates={"q": ("=a", "b")})
+HANG = (
+    'import sys, time; sys.stdin.readline(); print(\'{"stage": "x", "done": 0.5}\', flush=True); '
+)
+FOREVER = HANG + "time.sleep(600)"
+
+
+def started(script: str, **options: Any) -> tuple[Jobs, Job]:
+    found = Jobs((sys.executable, "-c", script), **options)
+    return found, found.start(ORDER, "sqlite:///none.db", SURVEY)
+
+
+def until(done: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def refused(kind: Any, work: Callable[..., Any], *args: Any) -> str:
+    with pytest.raises(Problem) as caught:
+        work(*args)
+    assert caught.value.kind is kind
+    return caught.value.detail
+
+
+def test_a_job_from_order_to_files(tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    headers = {"authorization": "Bearer " + keys.add(file, "ann", "analyst")}
+
+    async def ended(client: httpx.AsyncClient, order: dict[str, Any]) -> dict[str, Any]:
+        got = await client.post("/v1/jobs", json=order, headers=headers)
+        assert got.status_code == 202, got.text
+        for _ in range(1200):
+            job = (await client.get(got.headers["location"], headers=headers)).json()
+            if job["state"] != "running":
+                return dict(job)
+            await asyncio.sleep(0.05)
+        raise AssertionError(job)
+
+    async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
+        assert (await upload(client, batch(0, 2000))).status_code == 202
+        order = {"verb": "decode", "survey": "faults", "questions": ["q"]}
+        job = await ended(client, {**order, "candidates": {"q": ["=a", "<b>"]}})
+        assert (job["state"], job["detail"]) == ("done", "")
+        where = f"/v1/jobs/{job['id']}/result"
+        got = await client.get(where, headers=headers)
+        assert "&lt;b&gt;" in got.text and "<b>&" not in got.text
+        assert "sandbox" in got.headers["content-security-policy"]
+        files = {form: await client.get(f"{where}.{form}", headers=headers)
+                 for form in ("json", "csv", "html")}  # fmt: skip
+        for form, answer in files.items():
+            assert (
+                answer.headers["content-disposition"] == f'attachment; filename="decode-q.{form}"'
+            )
+        assert files["json"].json()["reports"] == 2000
+        assert "\n'=a," in files["csv"].text, "a spreadsheet would run it"
+        assert files["html"].text.startswith("<!doctype html>")
+        assert (await client.get(f"{where}.exe", headers=headers)).status_code == 404
+        # What the survey or its reports cannot give is said by the job.
+        failed = await ended(client, {**order, "verb": "discover"})
+        assert failed["state"] == "failed" and "whole values only" in failed["detail"]
+        got = await client.get(f"/v1/jobs/{failed['id']}/result", headers=headers)
+        assert got.status_code == 409
+        listed = (await client.get("/v1/jobs", headers=headers)).json()
+        assert [j["id"] for j in listed] == [failed["id"], job["id"]]
+        assert (await client.delete(f"/v1/jobs/{job['id']}", headers=headers)).status_code == 204
+        assert (await client.get(f"/v1/jobs/{job['id']}", headers=headers)).status_code == 404
+        got = await client.post("/v1/jobs", json={**order, "survey": "none"}, headers=headers)
+        assert got.status_code == 404
+        large = b" " * (collector.settings.max_body + 1)
+        got = await client.post("/v1/jobs", content=large, headers=headers)
+        assert got.status_code == 413
+
+    collect(tmp_path, scenario, keys=str(file))
+
+
+def test_cancelling_is_a_kill_and_lets_the_next_one_start() -> None:
+    found, job = started(FOREVER)
+    until(lambda: job.done == 0.5)
+    assert "running" in refused(BUSY, found.start, ORDER, "", SURVEY)
+    refused(NO_RESULT, job.result, "json")
+    found.remove(job.id)
+    assert job.process.wait(30) != 0
+    assert job.shown()["state"] == "cancelled"
+    again = found.start(ORDER, "", SURVEY)
+    found.stop()
+    assert again.process.wait(30) != 0
+    refused(BUSY, found.start, ORDER, "", SURVEY)
+
+
+@pytest.mark.parametrize(
+    ("script", "detail"),
+    [
+        (HANG + "sys.exit(3)", "without a result"),
+        (HANG + 'print(\'{"error": "no reports"}\')', "no reports"),
+        (HANG + "print('not JSON')", "without a result"),
+        (HANG + "print('x' * 1000)", "too large"),
+    ],
+)
+def test_every_failure_is_told(script: str, detail: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "LARGEST", 500)
+    _, job = started(script)
+    until(lambda: job.state != "running")
+    assert job.state == "failed"
+    assert detail in job.detail
+    job.process.wait(30)
+
+
+def test_few_are_kept() -> None:
+    script = HANG + 'print(\'{"result": {"json": "{}"}}\')'
+    found, first = started(script, kept=2)
+    until(lambda: first.state == "done")
+    for _ in range(2):
+        last = found.start(ORDER, "", SURVEY)
+        until(lambda job=last: job.state == "done")  # type: ignore[misc]
+    assert len(found.all()) == 2 and found.all()[0] is last
+    refused(UNKNOWN_JOB, found.get, first.id)
+    found.stop()
+    assert last.state == "done", "an ending is not undone"
+
+
+def test_a_job_ends_with_the_collector() -> None:
+    """Nothing outlives a collector that was killed: the end of its input ends the process."""
+    code = (
+        "import time; from deniable.collector import work; "
+        "work.perform = lambda *_: time.sleep(600); work.main()"
+    )
+    process = subprocess.Popen(
+        (sys.executable, "-c", code), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(ORDER.for_process("sqlite:///none.db", SURVEY, {}))
+    process.stdin.flush()
+    assert json.loads(process.stdout.readline()) == {"stage": "starting", "done": None}
+    assert process.poll() is None
+    process.stdin.close()
+    assert process.wait(60) == 1
+    process.stdout.close()
+
+
+def test_orders_are_checked() -> None:
+    good = {"verb": "decode", "survey": "faults", "questions": ["q"]}
+    assert Order.read(json.dumps(good).encode()) == Order("decode", "faults", ("q",))
+    bad: list[Any] = [
+        [], {}, "x", good | {"verb": "delete"}, good | {"questions": []}, good | {"extra": 1},
+        good | {"questions": ["q", "r"]}, good | {"questions": "q"}, good | {"alpha": 2.0},
+        good | {"verb": "associate"}, good | {"verb": "associate", "questions": ["q", "q"]},
+        good | {"since": "today"}, good | {"version": "1"}, good | {"candidates": ["x"]},
+        good | {"candidates": {"q": "x"}}, good | {"candidates": {"q": [1]}},
+    ]  # fmt: skip
+    for order in bad:
+        refused(BAD_ORDER, Order.read, json.dumps(order).encode())
+    refused(BAD_ORDER, Order.read, b"{")
+    refused(BAD_ORDER, Order.read, b"[" * 100_000)
+    refused(BAD_ORDER, Order("decode", "faults", ("z",)).for_process, "", SURVEY, {})
