@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint bench campaign docs clean
+.PHONY: help demo test lint bench campaign docs reference clean
 help:
 	@echo "make demo      the main job end to end      make test  lint and the whole test suite"
 	@echo "make bench     speed, as ratios in one run  make lint  ruff, mypy, import-linter"
@@ -50,6 +50,9 @@ docs: $(VENV)/.ready
 	@$(BIN)/python -c 'import mkdocs, mkdocstrings' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	$(BIN)/python -m mkdocs build --quiet --strict
 	@echo "site/index.html"
+
+reference: $(VENV)/.ready
+	$(BIN)/python -m deniable.cli.reference > docs/commands.md
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo site

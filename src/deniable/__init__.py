@@ -1,20 +1,21 @@
 """deniable: learn what a crowd says without learning what anyone said.
 
-Importing this for a client pulls in nothing outside the standard library; the verbs of an analyst
-are imported when they are first used.
+Everything is imported when it is first used: a client never pulls in anything outside the standard
+library, and the command starts at once.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from deniable.client import Client
-from deniable.survey import Report, Survey
 from deniable.version import __version__
 
 if TYPE_CHECKING:
     from deniable.analysis import Stored, associate, decode, trend
+    from deniable.client import Client
     from deniable.columns import ReportBatch
     from deniable.discovery import discover
+    from deniable.planning.recommend import plan
     from deniable.simulation import simulate
+    from deniable.survey import Report, Survey
 
 __all__ = [
     "Client",
@@ -26,16 +27,21 @@ __all__ = [
     "associate",
     "decode",
     "discover",
+    "plan",
     "simulate",
     "trend",
 ]
 
 _LATER = {
+    "Client": "deniable.client",
+    "Report": "deniable.survey",
     "ReportBatch": "deniable.columns",
     "Stored": "deniable.analysis",
+    "Survey": "deniable.survey",
     "associate": "deniable.analysis",
     "decode": "deniable.analysis",
     "discover": "deniable.discovery",
+    "plan": "deniable.planning.recommend",
     "simulate": "deniable.simulation",
     "trend": "deniable.analysis",
 }
@@ -46,4 +52,10 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'deniable' has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module(_LATER[name]), name)
+    found = getattr(importlib.import_module(_LATER[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LATER])

@@ -64,9 +64,9 @@ def test_answer_and_send(folder: Path) -> None:
         }  # fmt: skip
 
 
-def test_answering_past_the_budget_exits_with_1(folder: Path) -> None:
+def test_answering_past_the_budget_exits_with_3(folder: Path) -> None:
     survey = str(folder / "survey.json")
-    assert [run(folder, "answer", survey).exit_code for _ in range(3)] == [0, 0, 1]
+    assert [run(folder, "answer", survey).exit_code for _ in range(3)] == [0, 0, 3]
     assert "of the budget" in run(folder, "answer", survey).output
 
 
@@ -103,14 +103,14 @@ def test_mistaken_answers_cost_nothing(
     assert not (folder / "mine" / "ledger.json").exists()
 
 
-def test_send_says_what_is_wrong_and_exits_with_1(folder: Path) -> None:
+def test_send_says_what_is_wrong_and_whether_to_try_again(folder: Path) -> None:
     assert "no report was queued" in run(folder, "send", "http://127.0.0.1:9").output
     run(folder, "answer", str(folder / "survey.json"))
     assert "no report of x was" in run(folder, "send", "http://127.0.0.1:9", "--survey=x").output
     acts = [refuse(401, "unknown token"), refuse(410, "it ended")]
     with Server(choose=lambda n: acts[n]) as server:
         got = run(folder, "send", server.url)
-        assert got.exit_code == 1
+        assert got.exit_code == 4
         assert "1 waiting, next try in" in got.output
         assert "token: 401 Unauthorized: unknown token" in got.output
         got = run(folder, "send", server.url, "--now")

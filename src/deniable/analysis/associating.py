@@ -22,6 +22,7 @@ from deniable.analysis.reading import NO_ANSWER, OTHER, OptionReading, Reading, 
 from deniable.analysis.source import Reports, Source
 from deniable.columns import ReportBatch
 from deniable.compute.executor import Executor, default_executor
+from deniable.compute.progress import Progress, told
 from deniable.errors import InputError
 from deniable.inference.association import (
     association_test,
@@ -47,6 +48,7 @@ from deniable.survey import Question, Survey
 OtherModel = Literal["mixture", "product"]
 
 
+@told
 def associate(
     survey: Survey,
     reports: Reports | Any,
@@ -61,6 +63,7 @@ def associate(
     max_passes: int = 200,
     shrink: np.random.Generator | None = None,
     executor: Executor | None = None,
+    progress: Progress | None = None,
 ) -> Joint:
     """Estimate the joint distribution of two questions or more.
 
@@ -75,6 +78,7 @@ def associate(
     nats, max_passes : stop when the table is certified to be this near the best, or give up
     shrink : also give point estimates shrunk towards independence, for weak signals; the
         generator splits reports into folds
+    progress : told a stage's name and how much of it is done, from 0 to 1
     """
     if len(questions) < 2 or len(set(questions)) != len(questions):
         raise InputError(f"expected two or more different questions, got {list(questions)}")

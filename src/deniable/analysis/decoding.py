@@ -12,6 +12,7 @@ from deniable.analysis.candidates import Strings, candidates_of
 from deniable.analysis.reading import Reading, reading_of
 from deniable.analysis.source import Reports, Source
 from deniable.compute.executor import Executor, default_executor
+from deniable.compute.progress import Progress, told
 from deniable.errors import InputError
 from deniable.inference.multiplicity import Correction
 from deniable.mechanisms import Mechanism
@@ -21,6 +22,7 @@ from deniable.survey import Question, Survey
 from deniable.version import __version__
 
 
+@told
 def decode(
     survey: Survey,
     reports: Reports | Any,
@@ -31,6 +33,7 @@ def decode(
     correction: Correction = "bonferroni",
     reports_per_client: float = 1.0,
     executor: Executor | None = None,
+    progress: Progress | None = None,
 ) -> Marginal:
     """Estimate how common each candidate is, with intervals, and which are there at all.
 
@@ -41,6 +44,7 @@ def decode(
         ("bonferroni"), as a share of the detected ("fdr"), or for each by itself (None)
     reports_per_client : reports of one client share its permanent noise, and say less together
         than those of as many clients: above 1, standard errors and tests allow for it
+    progress : told a stage's name and how much of it is done, from 0 to 1
     """
     asked = survey.question(question)
     reading = reading_of(asked, candidates_of(asked, candidates))

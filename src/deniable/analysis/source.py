@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from typing import Any
 
 import deniable.store
 from deniable.columns import ReportBatch, scan
+from deniable.columns.files import SUFFIXES
+from deniable.compute.progress import tell
 from deniable.errors import InputError
 from deniable.store import Store
 from deniable.store.snapshot import Snapshot
@@ -50,14 +53,15 @@ Reports = Part | Iterable[Part]
 
 
 class Source:
-    """A survey's reports: a batch, a file, an Arrow table, a store, or any number of these."""
+    """A survey's reports: a batch, a file, a folder of files, an Arrow table, a store, or any
+    number of these."""
 
     def __init__(self, reports: Reports | Any, survey: Survey) -> None:
         self.survey = survey
         one = isinstance(reports, ReportBatch | Stored | str | Path)
         one = one or hasattr(reports, "schema") or hasattr(reports, "snapshot")
         given: Any = reports
-        self._parts = [_part(part) for part in ([given] if one else given)]
+        self._parts = [each for part in ([given] if one else given) for each in _parts(part)]
         if not self._parts:
             raise InputError("expected reports, got none")
         self._snapshots: dict[int, tuple[Snapshot, str]] = {}
@@ -68,10 +72,9 @@ class Source:
         origins: dict[str, None] = {}
         for i, part in enumerate(self._parts):
             if isinstance(part, Stored):
-                snapshot, origin = self._snapshot(i, part)
+                part, origin = self._snapshot(i, part)
                 origins[origin] = None
-                yield from snapshot.batches(ROWS)
-                continue
+            size, seen = self._size(part), 0
             for batch in self._read(part):
                 if batch.survey != self.survey:
                     raise InputError(
@@ -79,7 +82,11 @@ class Source:
                     )
                 origins[batch.origin] = None
                 for start in range(0, len(batch), ROWS):
-                    yield batch.select(slice(start, start + ROWS))
+                    yield (piece := batch.select(slice(start, start + ROWS)))
+                    seen += len(piece)
+                    tell("reading reports", (i + min(seen / size, 1.0)) / len(self._parts))
+        if not origins:
+            raise InputError("expected reports, got none")
         self.origin = "; ".join(o for o in origins if o)
 
     def _snapshot(self, index: int, part: Stored) -> tuple[Snapshot, str]:
@@ -95,9 +102,17 @@ class Source:
             self._snapshots[index] = found, f"{url}, {min(found.days)} to {max(found.days)}"
         return self._snapshots[index]
 
+    def _size(self, part: Any) -> float:
+        """About how many reports there are: files hold little else."""
+        if isinstance(part, str | Path):
+            return max(Path(part).stat().st_size / self.survey.body_size, 1.0)
+        return max(len(part), 1.0) if hasattr(part, "__len__") else math.inf
+
     def _read(self, part: Any) -> Iterator[ReportBatch]:
         if isinstance(part, ReportBatch):
             yield part
+        elif isinstance(part, Snapshot):
+            yield from part.batches(ROWS)
         elif isinstance(part, str | Path):
             yield from scan(part, survey=self.survey)
         elif hasattr(part, "schema"):
@@ -111,7 +126,11 @@ class Source:
             )
 
 
-def _part(part: Any) -> Any:
-    """A store, or what names one, as all that it has."""
+def _parts(part: Any) -> list[Any]:
+    """A store, or what names one, as all that it has; a folder that is none as its files."""
+    if isinstance(part, str | Path) and Path(part).is_dir():
+        files = sorted(p for p in Path(part).iterdir() if p.suffix in SUFFIXES)
+        if files:  # a store has its reports in folders of its own
+            return list(files)
     named = isinstance(part, str | Path) and deniable.store.is_url(part)
-    return Stored(part) if named or hasattr(part, "snapshot") else part
+    return [Stored(part) if named or hasattr(part, "snapshot") else part]

@@ -13,6 +13,7 @@ import numpy as np
 from deniable.analysis.decoding import decode
 from deniable.analysis.source import Stored
 from deniable.compute.executor import Executor
+from deniable.compute.progress import Progress, told
 from deniable.errors import InputError
 from deniable.inference.multiplicity import Correction
 from deniable.results import Trend
@@ -22,6 +23,7 @@ from deniable.survey import Survey
 By = Literal["day", "week"]
 
 
+@told
 def trend(
     survey: Survey,
     store: Store | str | Path,
@@ -35,6 +37,7 @@ def trend(
     correction: Correction = "bonferroni",
     reports_per_client: float = 1.0,
     executor: Executor | None = None,
+    progress: Progress | None = None,
 ) -> Trend:
     """Decode every day or week (from Monday) of a store that has reports, each by itself.
 

@@ -13,4 +13,6 @@ def main() -> None:
         if error.name not in ("click", "rich"):
             raise
         sys.exit("the command needs the cli extra: pip install 'deniable[cli]'")
-    app()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    app(prog_name="deniable")

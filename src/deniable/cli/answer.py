@@ -27,7 +27,7 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLE)
+@click.command(epilog=EXAMPLE, short_help="Answer a survey from the shell.")
 @click.argument("survey_at", metavar="SURVEY")
 @click.argument("answers", metavar="[QUESTION=VALUE]...", nargs=-1)
 @click.option("--values", "file", type=click.File("rb"),

@@ -1,59 +1,105 @@
 """The command's root: its subcommands, its exit codes, and no traceback for a user's mistake.
 
-Exit codes: 0 done; 1 the input has mistakes; 2 the command was called wrongly.
+A command stands in the module of its name, and is imported when it is asked for.
 """
 
 from __future__ import annotations
 
+import warnings
+from difflib import get_close_matches
+from importlib import import_module
+from keyword import iskeyword
 from typing import Any
 
 import click
 
-import deniable
-from deniable.cli.answer import answer
-from deniable.cli.check import check
-from deniable.cli.compact import compact
-from deniable.cli.conformance import conformance
-from deniable.cli.export import export
-from deniable.cli.import_ import import_
-from deniable.cli.keys import keys
-from deniable.cli.rappor import rappor
-from deniable.cli.report import report
-from deniable.cli.send import send
-from deniable.cli.serve import serve
-from deniable.cli.simulate import simulate
-from deniable.cli.store import store
-from deniable.errors import DeniableError
+from deniable.cli.codes import INTERRUPTED, LATER, MISTAKE, REFUSED
+from deniable.errors import (
+    BudgetExceeded,
+    DeniableError,
+    LedgerError,
+    SecretError,
+    StoreUnavailable,
+    SurveyExpired,
+)
+from deniable.version import __version__
 
-COLLECTOR = ("granian", "starlette")
+SECTIONS = {
+    "Ask": ("init", "plan", "check", "simulate"),
+    "Answer": ("answer", "send"),
+    "Collect": ("serve", "keys", "store", "import", "export", "compact"),
+    "Learn": ("decode", "associate", "discover", "report"),
+    "More": ("rappor", "conformance", "completion"),
+}
+REFUSALS = (BudgetExceeded, SurveyExpired, SecretError, LedgerError)
+EXTRAS = {
+    "granian": "collector", "matplotlib": "plots", "psycopg": "postgres", "starlette": "collector",
+}  # fmt: skip
 
 
 class App(click.Group):
-    """A group whose commands report our errors, and the system's, as one message."""
+    """Commands by section, imported late, whose errors are one message and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for names in SECTIONS.values() for name in names]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        name = cmd_name + "_" * iskeyword(cmd_name)
+        found = getattr(import_module(f"deniable.cli.{name}"), name)
+        assert isinstance(found, click.Command)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = ctx.resilient_parsing or not args or args[0].startswith("-")
+        if not known and self.get_command(ctx, args[0]) is None:
+            close = get_close_matches(args[0], self.list_commands(ctx), 1)
+            hint = f" Did you mean {close[0]}?" if close else " See deniable --help."
+            ctx.fail(f"there is no command {args[0]!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section, names in SECTIONS.items():
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            with formatter.section(section):
+                formatter.write_dl(
+                    [(name, c.get_short_help_str(limit=70)) for name, c in commands if c]
+                )
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = _warn
+                return super().invoke(ctx)
+        except BrokenPipeError:
+            raise  # whoever read our output has seen enough; click ends quietly
+        except REFUSALS as error:
+            _end(ctx, f"refused: {error}", REFUSED)
+        except StoreUnavailable as error:
+            _end(ctx, f"error: {error}", LATER)
         except (DeniableError, OSError) as error:
-            click.echo(f"error: {error}", err=True)
-            ctx.exit(1)
+            _end(ctx, f"error: {error}", MISTAKE)
         except ModuleNotFoundError as error:
-            extra = "collector" if error.name in COLLECTOR else "analysis"
-            click.echo(
-                f"error: this command needs {error.name}: pip install 'deniable[{extra}]'",
-                err=True,
-            )
-            ctx.exit(1)
+            extra = EXTRAS.get(error.name or "", "analysis")
+            text = f"this command needs {error.name}: pip install 'deniable[{extra}]'"
+            _end(ctx, f"error: {text}", MISTAKE)
+        except KeyboardInterrupt:
+            _end(ctx, "interrupted", INTERRUPTED)
+
+
+def _end(ctx: click.Context, message: str, code: int) -> None:
+    click.echo(message, err=True)
+    ctx.exit(code)
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    click.echo(f"warning: {message}", err=True)
 
 
 @click.group(cls=App, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(deniable.__version__, prog_name="deniable")
+@click.version_option(__version__, prog_name="deniable")
 def app() -> None:
     """Learn what a crowd says without learning what anyone said."""
-
-
-for command in (
-    check, answer, send, simulate, report, serve, keys, import_, export, compact, store, rappor,
-    conformance,
-):  # fmt: skip
-    app.add_command(command)

@@ -12,6 +12,7 @@ from deniable.cli.stores import STORES
 
 
 @click.command(
+    short_help="Shuffle uploads, so that nothing says which came together.",
     epilog="Example: deniable compact reports.db --at-least 5000",
     help="Shuffle the uploads in STORE into segments, so that nothing says which reports came "
     f"together; a collector may go on meanwhile.\n\n{STORES}",

@@ -20,7 +20,7 @@ Examples:
 SHOWN = 10
 
 
-@click.command(epilog=EXAMPLE)
+@click.command(epilog=EXAMPLE, short_help="Compare a client in any language with the vectors.")
 @click.argument("command", nargs=-1, required=True, metavar="-- CMD...")
 @click.option("--vectors", "chosen", multiple=True, metavar="NAME",
               help="Only these, such as reports; may be given again.")  # fmt: skip

@@ -12,6 +12,7 @@ from deniable.cli.stores import DAY, STORES, chosen
 
 
 @click.command(
+    short_help="Write a survey's reports in a store to a file.",
     epilog="Example: deniable export reports.db homepages march.parquet --since 2025-03-01 "
     "--until 2025-03-31",
     help=f"Write the reports of SURVEY (NAME or NAME@VERSION) in STORE to FILE.\n\n{STORES}",

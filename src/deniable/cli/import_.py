@@ -12,6 +12,7 @@ from deniable.cli.stores import DAY, STORES
 
 @click.command(
     "import",
+    short_help="Add reports in files or other stores to a store.",
     epilog="Example: deniable import reports.db march.parquet --day 2025-03-31",
     help="Add the reports in FILES (.parquet, .arrow, .dn, or other stores) to STORE, which is "
     "made if it is not there. A file counts once, however often it is imported, while its keys are "

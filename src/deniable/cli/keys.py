@@ -15,14 +15,18 @@ FILE = click.option(
 JSON = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 
 
-@click.group(epilog="Example: deniable keys add alice --role analyst --keys keys.json")
+@click.group(
+    epilog="Example: deniable keys add alice --role analyst --keys keys.json",
+    short_help="Say who may upload, and who may read results.",
+)
 def keys() -> None:
     """Make, list and remove ingest keys and analyst tokens; a running collector notices."""
 
 
-@keys.command()
+@keys.command(epilog="Example: deniable keys add phones --role ingest --keys keys.json")
 @click.argument("name")
-@click.option("--role", required=True, type=click.Choice(["ingest", "analyst"]))
+@click.option("--role", required=True, type=click.Choice(["ingest", "analyst"]),
+              help="To upload reports, or to read results.")  # fmt: skip
 @click.option("--quota", type=click.IntRange(0), default=0, help="Reports an hour; 0 is no limit.")
 @FILE
 @JSON
@@ -34,7 +38,7 @@ def add(name: str, role: str, quota: int, file: Path, as_json: bool) -> None:
     say({"name": name, "role": role, "quota": quota, "token": token}, token, as_json)
 
 
-@keys.command("list")
+@keys.command("list", epilog="Example: deniable keys list --keys keys.json")
 @FILE
 @JSON
 def list_(file: Path, as_json: bool) -> None:
@@ -50,12 +54,13 @@ def list_(file: Path, as_json: bool) -> None:
     say({"keys": rows}, text or "no keys", as_json)
 
 
-@keys.command()
+@keys.command(epilog="Example: deniable keys remove phones --keys keys.json")
 @click.argument("name")
 @FILE
-def remove(name: str, file: Path) -> None:
+@JSON
+def remove(name: str, file: Path, as_json: bool) -> None:
     """Remove the key called NAME; its token is refused from now on."""
     from deniable.collector import keys as kept
 
     kept.remove(file, name)
-    click.echo(f"removed {name}")
+    say({"removed": name}, f"removed {name}", as_json)

@@ -6,15 +6,16 @@ from pathlib import Path
 
 import click
 
+from deniable.cli.options import alpha_option
 from deniable.cli.output import say
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
-@click.group()
+@click.group(epilog="Example: deniable rappor cliques graph.txt")
 def rappor() -> None:
-    """Analyse google/rappor's files, and write files that its scripts can read."""
+    """Analyse google/rappor's files, and write ones that it reads."""
 
 
 @rappor.command(
@@ -26,10 +27,10 @@ def rappor() -> None:
 @click.option("--counts", "counts_file", type=FILE, required=True, help="Bit counts per cohort.")
 @click.option("--params", "params_file", type=FILE, required=True, help="k, h, m, p, q, f.")
 @click.option("--output-dir", type=FOLDER, default=Path(), help="For results.csv, metrics.json.")
-@click.option("--alpha", type=click.FloatRange(0, 1), default=0.05, show_default=True)
+@alpha_option
 @click.option(
     "--correction", type=click.Choice(["FDR", "bonferroni", "None"], case_sensitive=False),
-    default="bonferroni", show_default=True,
+    default="bonferroni", show_default=True, help="Over all strings, for each, or of those found.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the metrics as JSON.")
 def decode_dist(
@@ -61,13 +62,13 @@ def decode_dist(
 @click.option("--schema", type=FILE, required=True, help="metric,var,var_type,params.")
 @click.option("--reports", type=FILE, required=True, help="client,cohort,<var1>,<var2>.")
 @click.option("--params-dir", type=FOLDER, default=Path(), help="Where <params>.csv are.")
-@click.option("--var1", required=True)
+@click.option("--var1", required=True, help="The first variable of the schema.")
 @click.option("--map1", type=FILE, help="Map of var1, if it is a string.")
-@click.option("--var2", required=True)
+@click.option("--var2", required=True, help="The second variable.")
 @click.option("--map2", type=FILE, help="Map of var2, if it is a string.")
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True,
               help="Strings of each variable that get a category; the rest is Other.")  # fmt: skip
-@click.option("--alpha", type=click.FloatRange(0, 1), default=0.05, show_default=True)
+@alpha_option
 @click.option("--output-dir", type=FOLDER, default=Path(), help="For assoc-results.csv.")
 @click.option("--json", "as_json", is_flag=True, help="Print the table and its test as JSON.")
 def decode_assoc(

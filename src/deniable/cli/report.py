@@ -14,7 +14,7 @@ Example:
 """
 
 
-@click.command(epilog=EXAMPLE)
+@click.command(epilog=EXAMPLE, short_help="Make one self-contained HTML page from results.")
 @click.argument(
     "results", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False)
 )  # fmt: skip
@@ -24,7 +24,7 @@ Example:
     "reach.",
 )  # fmt: skip
 @click.option("--title", help="The page's title; the survey's name if there is none.")
-@click.option("-o", "--output", required=True, type=OutputPath((".html",)))
+@click.option("-o", "--output", required=True, type=OutputPath((".html",)), help="The page.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
 def report(
     results: tuple[str, ...], survey_file: str | None, title: str | None, output: Path,

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from deniable.cli.answer import FOLDER
+from deniable.cli.codes import LATER, MISTAKE
 from deniable.cli.output import say
 from deniable.errors import InputError
 
@@ -42,7 +43,10 @@ def send(
     address: str, folder: Path, surveys: tuple[str, ...], token_file: IO[str] | None,
     batch: int, wait: float, now: bool, again: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Send queued reports to the collector at ADDRESS. Exits with 1 unless all are accepted."""
+    """Send queued reports to the collector at ADDRESS.
+
+    Exits with 4 while some still wait, and with 1 if any were refused.
+    """
     from deniable.client import Outbox, Sender
 
     token = token_file.read().strip() if token_file else os.environ.get("DENIABLE_TOKEN")
@@ -58,8 +62,10 @@ def send(
         found[name] = {**asdict(sent), "refusals": outbox.refusals()}
         lines.append(_told(name, sent, outbox.refusals()))
     say(found, "\n".join(lines), as_json)
-    if any(each["waiting"] or each["refusals"] for each in found.values()):
-        click.get_current_context().exit(1)
+    if any(each["refusals"] for each in found.values()):
+        click.get_current_context().exit(MISTAKE)
+    if any(each["waiting"] for each in found.values()):
+        click.get_current_context().exit(LATER)
 
 
 def _outboxes(folder: Path, surveys: tuple[str, ...]) -> list[Path]:

@@ -33,7 +33,7 @@ def with_settings(command: Any) -> Any:
     return command
 
 
-@click.command(epilog=EXAMPLE)
+@click.command(epilog=EXAMPLE, short_help="Collect reports over HTTP.")
 @click.argument("surveys", nargs=-1, type=click.Path(exists=True, dir_okay=False))
 @click.option(
     "--config", type=click.Path(exists=True, dir_okay=False),

@@ -47,7 +47,8 @@ Examples:
 @click.option(
     "--seed", type=click.IntRange(0), help="Repeat exactly; else the system's randomness."
 )
-@click.option("-o", "--output", required=True, type=OutputPath((".parquet", ".arrow", ".dn")))
+@click.option("-o", "--output", required=True, type=OutputPath((".parquet", ".arrow", ".dn")),
+              help="Where the reports go: .parquet, .arrow or .dn.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
 def simulate(
     survey_file: str, values: str | None, populations: tuple[str, ...], tables: tuple[str, ...],

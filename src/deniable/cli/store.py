@@ -11,7 +11,9 @@ from deniable.cli.output import say
 from deniable.cli.stores import DAY, STORES, chosen
 
 
-@click.group(help=f"Look after a store.\n\n{STORES}")
+@click.group(
+    help=f"Look after a store.\n\n{STORES}", epilog="Example: deniable store status reports.db"
+)
 def store() -> None:
     pass
 

@@ -8,6 +8,7 @@ from typing import Any
 from deniable.analysis.decoding import provenance
 from deniable.analysis.source import Reports, Source
 from deniable.compute.executor import Executor, default_executor
+from deniable.compute.progress import Progress, told
 from deniable.discovery.candidates import Accept, predicate
 from deniable.discovery.lexicon import Words
 from deniable.errors import InputError
@@ -18,6 +19,7 @@ from deniable.survey import Survey
 __all__ = ["discover"]
 
 
+@told
 def discover(
     survey: Survey,
     reports: Reports | Any,
@@ -29,6 +31,7 @@ def discover(
     delta: float | None = None,
     words: Words = (),
     executor: Executor | None = None,
+    progress: Progress | None = None,
 ) -> Discovery:
     """Find the strings that clients reported, without a list of candidates.
 
@@ -41,6 +44,7 @@ def discover(
     delta : the pair threshold of the paper's reading, if not its own
     words : of a `prefixes` question: words that strings may be made of, or whole strings, perhaps
         with weights (a mapping); they steer the search and need not be there
+    progress : told a stage's name and how much of it is done, from 0 to 1
     """
     if not 0 < alpha < 1:
         raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha}")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.compute.progress import tell
 from deniable.discovery.evidence import Evidence
 from deniable.discovery.tables import Rows
 from deniable.errors import InputError
@@ -20,6 +21,8 @@ from deniable.protocols.alphabet import PAD, count_strings
 
 STRETCH = 1_000_000
 """Strings of a stretch, at most."""
+TOGETHER = 64
+"""Stretches between two reports of progress."""
 ENDING = 9
 """Bytes that SHA-256 adds to a message at least: a bit, and the length."""
 
@@ -60,7 +63,11 @@ class Domain:
                 number, rows[:, at] = np.divmod(number, self.symbols)
             return rows
 
-        return np.concatenate(over_threads(work, self.stretches(), thread_count(None)))
+        stretches, found = self.stretches(), []
+        for at in range(0, len(stretches), TOGETHER):
+            tell("looking at every string", at / len(stretches))
+            found += over_threads(work, stretches[at : at + TOGETHER], thread_count(None))
+        return np.concatenate(found)
 
     def stretches(self) -> list[tuple[int, int]]:
         """(length, number) of each."""

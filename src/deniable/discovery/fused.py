@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.compute.progress import tell
 from deniable.discovery.beam import Beam, search
 from deniable.discovery.candidates import Accept, accepted, judge, string_noise
 from deniable.discovery.coupling import Coupled, Pair, couple
@@ -91,6 +92,7 @@ def read_fused(evidence: Evidence, *, accept: Accept, alpha: float) -> Found:
     haul = Haul(np.empty((0, protocol.max_length), np.uint8), *(np.empty(0),) * 3)
     candidates, dropped, mildest = 0, False, 0.0
     for f, share in zip(levels, _shares(alpha, len(levels)), strict=True):
+        tell("passes over falling frequencies", levels.index(f) / len(levels))
         with log.stage(f"pass at {f:.4f}") as stage:
             beam = _pass(tables, haul.rows, *_weights(evidence, haul.rows), f)
             new, looked_at, mild = _tested(evidence, tables, beam, haul.rows, accept, share, f)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.compute.progress import tell
 from deniable.discovery.evidence import Evidence
 from deniable.discovery.lexicon import StringModel
 from deniable.discovery.tables import Rows, Tables
@@ -69,7 +70,9 @@ def search(evidence: Evidence, model: StringModel, width: int) -> tuple[Prefixes
     masses = grid(tables)
     alive = _root(tables, len(masses))
     finished, looked, length = [], 0, 0
-    for step, level in enumerate(searched(tables)):
+    levels = searched(tables)
+    for step, level in enumerate(levels):
+        tell(f"searching, width {width:,}", step / len(levels))
         goal = int(tables.lengths[level])
         children, log_p, parent = _extended(alive, model, length, goal)
         looked += len(children)

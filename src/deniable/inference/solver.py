@@ -16,6 +16,7 @@ from math import log, prod
 import numpy as np
 
 from deniable.compute.executor import Executor, one_blas_thread
+from deniable.compute.progress import tell
 from deniable.errors import InputError
 from deniable.inference.curvature import information
 from deniable.inference.em import Fit, certified_gap, conclude, em_step, starting_table
@@ -82,7 +83,7 @@ def maximise_evidence(
         table, curvature = starting_table(start, evidence), None
         if start is None:
             table, curvature = _from_subsamples(evidence, table)
-        climb = _Climb(evidence, pseudo, curvature)
+        climb = _Climb(evidence, pseudo, curvature, "fitting the table")
         table, evaluation = climb.run(table, nats, max_passes)
     return conclude(
         evidence,
@@ -130,15 +131,18 @@ def _least_sample(cells: int) -> int:
 class _Climb:
     """One ascent: the evidence, imaginary reports per cell, and the curvature known so far.
 
-    curvature : float64[mn, mn], of f, or None where it must be sampled (again).
+    curvature : float64[mn, mn], of f, or None where it must be sampled (again); stage : its name
+    for those who follow its progress, counted in logarithms of the gap.
     """
 
     evidence: Evidence
     pseudo: Floats | None = None
     curvature: Floats | None = None
+    stage: str = ""
     passes: int = 0
     _builds: int = 0
     _previous: Floats | None = None
+    _first: float = 0.0
     _best: float = np.inf
     _rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(2))
 
@@ -154,6 +158,9 @@ class _Climb:
         while True:
             gap = certified_gap(now, self.weight)
             self._best = min(self._best, gap)
+            if self.stage and 0 < nats < self._best < np.inf:
+                self._first = max(self._first, gap)
+                tell(self.stage, 1 - log(self._best / nats) / log(self._first / nats))
             if gap <= nats or self.passes >= max_passes:
                 if precise:
                     return table, now

@@ -11,10 +11,19 @@ from deniable.errors import InputError
 from deniable.plots.discovery import draw_discovery, draw_graph
 from deniable.plots.joint import draw_joint
 from deniable.plots.marginal import draw_marginal
+from deniable.plots.plan import draw_plan
 from deniable.plots.trend import draw_trend
-from deniable.results import Discovery, Joint, Marginal, Result, Trend
+from deniable.results import Discovery, Joint, Marginal, Plan, Result, Trend
 
-__all__ = ["draw", "draw_discovery", "draw_graph", "draw_joint", "draw_marginal", "draw_trend"]
+__all__ = [
+    "draw",
+    "draw_discovery",
+    "draw_graph",
+    "draw_joint",
+    "draw_marginal",
+    "draw_plan",
+    "draw_trend",
+]
 
 
 def draw(result: Result, ax: Axes | None = None, **options: Any) -> Axes:
@@ -31,6 +40,8 @@ def draw(result: Result, ax: Axes | None = None, **options: Any) -> Axes:
             return draw_graph(result, ax or _axes(6.4, 4.0))
         rows = min(len(result.strings), int(options.get("most", 30)))
         return draw_discovery(result, ax or _axes(6.4, 0.24 * rows + 1.4), **options)
+    if isinstance(result, Plan):
+        return draw_plan(result, ax or _axes(6.4, 4.4), **options)
     if isinstance(result, Trend):
         return draw_trend(result, ax or _axes(7.2, 3.6), **options)
     raise InputError(f"there is no picture of a {type(result).__name__}")

@@ -6,11 +6,14 @@ from deniable.results.covariance import Covariance, Interval
 from deniable.results.discovery import Discovery, GramGraph, Stage
 from deniable.results.joint import Joint
 from deniable.results.marginal import Marginal, Measured
+from deniable.results.plan import Design, Plan
+from deniable.results.series import Series
 from deniable.results.trend import Trend
 
 __all__ = [
     "AssociationTest",
     "Covariance",
+    "Design",
     "Discovery",
     "EffectSize",
     "GramGraph",
@@ -18,8 +21,10 @@ __all__ = [
     "Joint",
     "Marginal",
     "Measured",
+    "Plan",
     "Provenance",
     "Result",
+    "Series",
     "Stage",
     "Trend",
 ]

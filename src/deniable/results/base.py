@@ -82,8 +82,7 @@ class Result(ABC):
 
     def to_json(self) -> str:
         """All of it, in one line; numbers that JSON lacks become "NaN" and "Infinity"."""
-        body = {"format": FORMAT, "kind": type(self).__name__, **_plain(self, self._hidden)}
-        return json.dumps(body, allow_nan=False)
+        return json.dumps({"format": FORMAT, **_plain(self)}, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -95,9 +94,13 @@ class Result(ABC):
             raise InputError(f"this is not a result of deniable: {error!r}") from None
         if kind is None or not issubclass(kind, cls):
             raise InputError(f"expected {cls.__name__} in {FORMAT}, got {data['kind']}")
-        found = _typed(kind, {k: v for k, v in data.items() if k not in ("format", "kind")})
+        found = _typed(kind, {k: v for k, v in data.items() if k != "format"})
         assert isinstance(found, cls)
         return found
+
+    def _travelling(self) -> Result:
+        """What is written: all that can be known without the reports."""
+        return self
 
     def save(self, path: str | Path) -> None:
         """Write the JSON."""
@@ -127,11 +130,15 @@ class Result(ABC):
         return axes
 
 
-def _plain(value: Any, hidden: tuple[str, ...] = ()) -> Any:
-    """Only what JSON has."""
+def _plain(value: Any) -> Any:
+    """Only what JSON has; a result says which it is."""
+    if isinstance(value, Result):
+        known = value._travelling()
+        names = [f.name for f in fields(known) if f.name not in known._hidden]  # type: ignore[arg-type]
+        inner = {name: _plain(getattr(known, name)) for name in names}
+        return {"kind": type(known).__name__, **inner}
     if hasattr(value, "__dataclass_fields__"):
-        shown = (f.name for f in fields(value) if f.name not in hidden)
-        return {name: _plain(getattr(value, name)) for name in shown}
+        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, np.ndarray):
         return _plain(value.tolist())
     if isinstance(value, np.generic):
@@ -164,6 +171,8 @@ def _typed(kind: Any, value: Any) -> Any:
         return tuple(_typed(inner if inner else a, v) for a, v in _paired(args, inner, value))
     if origin is not None and issubclass(origin, Mapping):
         return {k: _typed(args[1], v) for k, v in value.items()}
+    if isinstance(kind, type) and issubclass(kind, Result):
+        kind, value = Result._kinds[value["kind"]], {k: v for k, v in value.items() if k != "kind"}
     if hasattr(kind, "__dataclass_fields__"):
         hints = get_type_hints(kind)
         given = {k: _typed(hints[k], v) for k, v in value.items()}

@@ -126,14 +126,13 @@ class Joint(Result):
             f"{self.gap_nats:.2g} nats in {self.passes} passes"
         )
 
-    def to_json(self) -> str:
-        """As for every result, with the association test and effect size of two questions."""
+    def _travelling(self) -> Joint:
+        """With the association test and the effect size of two questions."""
         from dataclasses import replace
 
         if self.tests is None or len(self.questions) != 2:
-            return super().to_json()
-        known = replace(self, association=self.test(), effect=self.cramers_v(), tests=None)
-        return Result.to_json(known)
+            return self
+        return replace(self, association=self.test(), effect=self.cramers_v(), tests=None)
 
     @property
     def _covariance(self) -> Covariance:

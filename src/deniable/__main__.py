@@ -1,0 +1,5 @@
+"""`python -m deniable` is the command."""
+
+from deniable.cli import main
+
+main()
