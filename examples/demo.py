@@ -1,4 +1,4 @@
-"""make demo: clients answer a small survey; what leaves each device, is collected, and learnt."""
+"""make demo: a crowd answers a survey over HTTP; what leaves each device, and what is learnt."""
 
 from __future__ import annotations
 
@@ -15,22 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from deniable import store
-from deniable.analysis import associate, decode
+from deniable import Client, ReportBatch, Survey, associate, decode, discover, simulate, store
 from deniable.cli.check import describe, in_words
-from deniable.client import Client, new_secret
-from deniable.columns import ReportBatch, to_wire
-from deniable.discovery import discover
-from deniable.inference import BitCounts, count_bits
-from deniable.simulation import (
-    Population,
-    contingency,
-    exponential,
-    simulate,
-    top_domains,
-    zipf,
-)
-from deniable.survey import Survey
+from deniable.client import new_secret
+from deniable.columns import to_wire
+from deniable.pages import report
+from deniable.results import Discovery, Joint, Marginal
+from deniable.simulation import Population, contingency, exponential, top_domains
 
 PEOPLE = [
     ("Ada", {"homepage": "example.com", "browser": "Firefox", "ad_blocker": True}),
@@ -38,41 +29,62 @@ PEOPLE = [
     ("Cyd", {}),
 ]
 SURVEY = Path(__file__).with_name("survey.toml")
-CROWD = 1_000_000
-UPLOAD = 10_000
-UNKNOWN_CROWD = 300_000
+OUT = Path("demo")
+CROWD = 300_000
+UPLOAD = 5_000
 BROWSERS = ("Firefox", "Chromium", "Safari")
 TABLE = [[0.30, 0.20], [0.05, 0.25], [0.05, 0.15]]  # browser × ad blocker
+LOYAL = 0.3  # of those with Safari start at apple.com
+DOMAINS = Population(top_domains(), exponential(100, 25.0))
 
 
 def main() -> None:
     survey = Survey.load(SURVEY)
     print(f"{survey!r}: {survey.description}\n")
-
-    print("What leaves each device (Cyd did not answer; nobody can tell):")
-    for name, answers in PEOPLE:
-        report = Client(survey, secret=new_secret()).answer(answers)
-        print(f"  {name}: cohort {report.cohort:2}, {len(bytes(report))} bytes")
-        for question, answer in zip(survey.questions, report.answers, strict=True):
-            bits = "".join(f"{byte:08b}"[::-1] for byte in answer.slots[0])
-            print(f"       {question.name:10} {bits[: question.protocol.mechanisms[0].width]}")
-
-    rng = np.random.default_rng(2016)
-    people = contingency(TABLE, browser=BROWSERS, ad_blocker=(True, False)).draw(CROWD, rng)
-    pages = Population(tuple(f"page{i}.example" for i in range(100)), zipf())
-    start = time.perf_counter()
-    batch = simulate(survey, {**people, "homepage": pages.draw(CROWD, rng)}, rng=rng)
+    show_devices(survey)
+    crowd, truth = people(np.random.default_rng(2016))
+    batch = simulate(survey, crowd, rng=np.random.default_rng(2017))
     print(
-        f"\nA crowd of {CROWD:,} answers: 50% use Firefox, 30% Chromium, 20% Safari, 40% block ads."
-        f"\nSimulated in {time.perf_counter() - start:.1f} s."
+        f"\nA crowd of {CROWD:,} answers: 50% use Firefox, 30% Chromium, 20% Safari; 40% block "
+        "ads,\nmost of them with Firefox; 100 home pages, which nobody tells the server."
     )
     with tempfile.TemporaryDirectory() as folder, collector(Path(folder)) as (port, kept):
         collect(batch, port, kept)
-        learn(survey, kept, pages)
+        results = learn(survey, kept, truth)
+    write(survey, results, truth)
+    print(f"\n{in_words(describe(survey)['once'], 'Each report')}.")
+    print(
+        f"\nLook at {OUT / 'report.html'} in a browser; {OUT / 'homepage.png'} and its neighbours "
+        "are pictures of the same.\nNext: docs/tutorial.md, or `deniable init` for a survey of "
+        "your own."
+    )
 
-    learn_unknown()
-    found = describe(survey)
-    print(f"\n{in_words(found['once'], 'Each report')}.")
+
+def show_devices(survey: Survey) -> None:
+    """What three real clients send."""
+    print("What leaves each device (Cyd did not answer; nobody can tell):")
+    for name, answers in PEOPLE:
+        sent = Client(survey, secret=new_secret()).answer(answers)
+        print(f"  {name}: {bytes(sent)[20:].hex(' ')}")
+
+
+def people(rng: np.random.Generator) -> tuple[dict[str, list[object]], dict[str, dict[str, float]]]:
+    """Everybody's answers, and the true share of each value."""
+    table = contingency(TABLE, browser=BROWSERS, ad_blocker=(True, False)).draw(CROWD, rng)
+    crowd = {name: [c.levels[i] for i in c.codes] for name, c in table.items()}
+    pages = DOMAINS.draw(CROWD, rng)
+    homes = [pages.levels[i] for i in pages.codes]
+    loyal = rng.random(CROWD) < LOYAL
+    crowd["homepage"] = [
+        "apple.com" if browser == "Safari" and stays else home
+        for browser, stays, home in zip(crowd["browser"], loyal, homes, strict=True)
+    ]
+    truth = {}
+    for name, answers in crowd.items():
+        values, counts = np.unique(np.array(answers, object).astype(str), return_counts=True)
+        truth[name] = dict(zip(values.tolist(), (counts / CROWD).tolist(), strict=True))
+    truth["ad_blocker"] = {"yes": truth["ad_blocker"]["True"]}
+    return crowd, truth
 
 
 @contextmanager
@@ -83,7 +95,7 @@ def collector(folder: Path) -> Iterator[tuple[int, str]]:
         port = probe.getsockname()[1]
     kept = f"sqlite:///{folder / 'reports.db'}"
     command = [
-        sys.executable, "-c", "from deniable.cli import main; main()", "serve",
+        sys.executable, "-m", "deniable", "serve",
         str(SURVEY), "--store", kept, "--port", str(port), "--log", "0",
     ]  # fmt: skip
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
@@ -126,70 +138,71 @@ def collect(batch: ReportBatch, port: int, kept: str) -> None:
     )
 
 
-def learn(survey: Survey, kept: str, pages: Population) -> None:
+def learn(
+    survey: Survey, kept: str, truth: dict[str, dict[str, float]]
+) -> dict[str, Marginal | Joint | Discovery]:
     """What the store tells an analyst."""
-    with store.open(kept) as opened:
-        counts: dict[str, BitCounts] = {}
-        for batch in opened.scan(survey):
-            for name in ("browser", "ad_blocker"):
-                found = count_bits(batch.column(name))
-                counts[name] = counts[name] + found if name in counts else found
-    print("The analyst counts bits and removes the known noise:")
-    for name in ("browser", "ad_blocker"):
-        show(survey, name, counts[name])
-
-    page = decode(survey, kept, "homepage", pages.values)
-    print(f"\n{page.heading()}")
-    for i in page.top(5):
-        shares = [100 * x for x in (page.estimate[i], page.low[i], page.high[i], pages.weights[i])]
-        print("  {:20} {:5.2f}%  [{:.2f}, {:.2f}]  true {:.2f}%".format(pages.values[i], *shares))
+    browser, blocker = decode(survey, kept, "browser"), decode(survey, kept, "ad_blocker")
+    print("\nThe analyst removes the known noise:")
+    for found in (browser, blocker):
+        for i, label in enumerate(found.labels or ()):
+            line(label, found.estimate[i], found.low[i], found.high[i], truth[found.question])
 
     joint = associate(survey, kept, ["browser", "ad_blocker"])
-    print(f"\n{joint}")
-    test, effect = joint.test(), joint.cramers_v()
-    print(
-        f"\nIndependent? Score statistic {test.statistic:,.0f} on {test.degrees_of_freedom} "
-        f"degrees of freedom, p {'< 1e-300' if test.p_value == 0 else f'= {test.p_value:.2g}'}; "
-        f"Cramér's V {effect.estimate:.2f} [{effect.low:.2f}, {effect.high:.2f}]."
-    )
+    print(f"\n{joint}\n\n{independence(joint)}")
 
-
-def learn_unknown() -> None:
-    """Strings that nobody listed: each client sends one number of a byte about a prefix."""
-    survey = Survey.load(Path(__file__).with_name("unknown.toml"))
-    rng = np.random.default_rng(2017)
-    domains = Population(top_domains(), exponential(100, 25.0))
-    reports = simulate(survey, domains.draw(UNKNOWN_CROWD, rng), rng=rng)
     start = time.perf_counter()
-    found = discover(survey, reports, "homepage")
+    pages = discover(survey, kept, "homepage")
+    false = sum(s not in truth["homepage"] for s in pages.strings)
     print(
-        f"\nUnknown strings: {UNKNOWN_CROWD:,} clients send {survey.body_size} bytes each at "
-        f"ε = {survey.loss.once:.2f}; nobody lists any candidate.\n"
-        f"{len(found.strings)} of {len(domains)} home pages found in "
-        f"{time.perf_counter() - start:.0f} s, "
-        f"{sum(s not in domains.values for s in found.strings)} false:"
+        f"\nNobody listed any home page: {len(pages.strings)} of {len(truth['homepage'])} found in "
+        f"{time.perf_counter() - start:.0f} s, {false} false:"
     )
-    for string, estimate, low, high in zip(
-        found.strings[:12], found.estimate, found.low, found.high, strict=False
-    ):
-        print(
-            f"  {string:22} {100 * estimate:5.2f}%  [{100 * low:.2f}, {100 * high:.2f}]"
-            f"  true {100 * domains.share(string):.2f}%"
-        )
-    print(f"  … and {max(len(found.strings) - 12, 0)} more")
+    for i, text in enumerate(pages.strings[:12]):
+        line(text, pages.estimate[i], pages.low[i], pages.high[i], truth["homepage"])
+    print(f"  … and {max(len(pages.strings) - 12, 0)} more")
+
+    both = associate(survey, kept, ["homepage", "browser"], candidates={"homepage": pages}, top=6)
+    cell = both.cell("apple.com", "Safari")
+    print(
+        f"\n{independence(both)}\nSafari and apple.com: {100 * cell['table']:.1f}% of all "
+        f"[{100 * cell['low']:.1f}, {100 * cell['high']:.1f}]."
+    )
+    return {
+        "browser": browser, "ad_blocker": blocker, "browser-ad_blocker": joint, "homepage": pages,
+        "homepage-browser": both,
+    }  # fmt: skip
 
 
-def show(survey: Survey, name: str, counts: BitCounts) -> None:
-    """Counts of each bit, and the unbiased estimate (count/N − p*)/(q* − p*)."""
-    mechanism = survey.question(name).protocol.mechanisms[0]
-    p, q = float(mechanism.noise.p_star), float(mechanism.noise.q_star)
-    options = getattr(mechanism, "options", ("yes",))
-    for option, count in zip(options, counts.ones.sum(axis=0), strict=True):
-        rate = count / counts.reports
-        estimate = (rate - p) / (q - p)
-        sd = (rate * (1 - rate) / counts.reports) ** 0.5 / abs(q - p)
-        label = f"{name} {option}"
-        print(f"  {label:20} {count:9,} ones  ->  {100 * estimate:5.2f}% ± {196 * sd:.2f}")
+def line(label: str, estimate: float, low: float, high: float, truth: dict[str, float]) -> None:
+    shares = [100 * x for x in (estimate, low, high, truth.get(label, 0.0))]
+    print("  {:22} {:6.2f}%  [{:.2f}, {:.2f}]  true {:.2f}%".format(label, *shares))
+
+
+def independence(joint: Joint) -> str:
+    """The test of two questions, in a sentence."""
+    test, effect = joint.test(), joint.cramers_v()
+    return (
+        f"Are {' and '.join(joint.questions)} independent? Score statistic {test.statistic:,.0f} "
+        f"on {test.degrees_of_freedom} degrees of freedom,\n"
+        f"p {'< 1e-300' if test.p_value == 0 else f'= {test.p_value:.2g}'}; Cramér's V "
+        f"{effect.estimate:.2f} [{effect.low:.2f}, {effect.high:.2f}]."
+    )
+
+
+def write(
+    survey: Survey,
+    results: dict[str, Marginal | Joint | Discovery],
+    truth: dict[str, dict[str, float]],
+) -> None:
+    """The page, the pictures and the data."""
+    OUT.mkdir(exist_ok=True)
+    page = report(list(results.values()), survey=survey, truth=truth)
+    (OUT / "report.html").write_text(page, encoding="utf-8")
+    for name, result in results.items():
+        result.save(OUT / f"{name}.json")
+        axes = result.plot() if isinstance(result, Joint) else result.plot(truth=truth[name])
+        axes.figure.savefig(OUT / f"{name}.png", dpi=120)  # type: ignore[union-attr]
 
 
 if __name__ == "__main__":

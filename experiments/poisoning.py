@@ -25,9 +25,9 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
+from experiments.dictionaries import prefix_survey
 
 from deniable import ReportBatch, Survey, decode, discover, simulate
 from deniable.columns.batch import from_arrays
@@ -115,7 +115,7 @@ def estimate(reports: ReportBatch) -> float:
 
 def plant(clients: int, times: float) -> None:
     """Liars in a survey of unknown strings, `times` as many as are predicted to be needed."""
-    survey = Survey.load(Path(__file__).parents[1] / "examples" / "unknown.toml")
+    survey = prefix_survey(epsilon=4.39, length=20, alphabet="a-z0-9._-")
     question = survey.questions[0]
     mechanism = question.protocol.mechanisms[0]
     assert isinstance(mechanism, LocalHash)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from deniable import Survey, associate, simulate
 from deniable.errors import InputError
 from deniable.inference import association
 from deniable.inference.covariance import covariance
@@ -174,3 +175,20 @@ def test_refusals_say_what_to_do() -> None:
         shrunk([simulated(0.0, 50, 12)], (3, 4), rng=np.random.default_rng(), strengths=[1.0])
     with pytest.raises(InputError, match="three variables"):
         association.conditional_independence(evidence)
+
+
+def test_an_option_that_nobody_has_leaves_the_strength_of_the_others() -> None:
+    """An empty category used to divide by next to nothing: V came out 0, between 0 and 1."""
+    survey = Survey.from_toml(
+        'name = "empty"\nversion = 1\nowner = "tests"\ndescription = "tests"\n'
+        'expires = 2999-12-31\ncollect = "once"\n[questions.a]\nkind = "choice"\n'
+        'options = ["x", "y", "nobody"]\nepsilon = 2.0\n[questions.b]\nkind = "boolean"\n'
+        "epsilon = 2.0\n"
+    )
+    rng = np.random.default_rng(11)
+    first = rng.random(60_000) < 0.5
+    second = rng.random(60_000) < np.where(first, 0.7, 0.3)  # V = .4
+    answers = {"a": np.where(first, "x", "y").tolist(), "b": second.tolist()}
+    effect = associate(survey, simulate(survey, answers, rng=rng), ["a", "b"]).cramers_v()
+    assert abs(effect.estimate - 0.4) < 0.05  # more than four standard deviations
+    assert effect.high - effect.low < 0.1

@@ -6,7 +6,8 @@ So we start from the *unconstrained* estimate p̃ = p̂ + Σ̂·l′(p̂) (one N
 equal to p̂ where no cell is at 0), which is close to N(p, Σ̂). With δ the excess over independence,
 W = diag(1/μ) and S the covariance of δ, the quadratic form Q = δᵀWδ has mean φ² + tr(WS) and
 variance 2 tr((WS)²) + 4 δᵀWSWδ. The estimate is Q − tr(WS), and the interval holds every φ² that
-Q does not contradict.
+Q does not contradict. Categories that may be empty (a margin below three standard errors) would
+divide by next to nothing: V is that of the others.
 """
 
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from math import sqrt
 
 import numpy as np
 import numpy.typing as npt
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from deniable.compute.executor import one_blas_thread
@@ -21,6 +23,8 @@ from deniable.errors import InputError
 from deniable.inference.evidence import Evidence, Floats
 from deniable.results.association import EffectSize
 from deniable.results.covariance import Covariance
+
+CLEAR = 3.0
 
 
 def cramers_v(
@@ -53,6 +57,14 @@ def _cramers_v(
         table = covariance.table
     if table.ndim != 2 or min(table.shape) < 2:
         raise InputError(f"two variables of two or more categories needed, got {table.shape}")
+    there = [_present(covariance, side) for side in (0, 1)]
+    if min(int(some.sum()) for some in there) < 2:
+        return EffectSize(0.0, 0.0, 1.0)
+    chosen = np.ix_(*there)
+    cells = np.flatnonzero(np.logical_and.outer(*there))
+    whole = float(table[chosen].sum())
+    table, free = table[chosen] / whole, free[chosen] / free[chosen].sum()
+    covariance = Covariance(table, covariance.matrix[np.ix_(cells, cells)] / whole**2)
     rows, columns = (np.maximum(table.sum(axis=side), 1.0 / evidence.weight) for side in (1, 0))
     weights = 1.0 / np.outer(rows, columns).ravel()
     excess = (free - np.outer(free.sum(axis=1), free.sum(axis=0))).ravel()
@@ -71,6 +83,14 @@ def _cramers_v(
         for value in (form - bias, middle - reach, middle + reach)
     )
     return EffectSize(estimate, low, high)
+
+
+def _present(covariance: Covariance, side: int) -> NDArray[np.bool_]:
+    """bool[categories of this side]: whose margin is clearly above 0."""
+    table = covariance.table
+    over = covariance.matrix.reshape(*table.shape, *table.shape).sum(axis=(1 - side, 3 - side))
+    error = np.sqrt(np.maximum(np.diag(over), 0.0))
+    return np.asarray(table.sum(axis=1 - side) > CLEAR * error)
 
 
 def _excess_covariance(matrix: Floats, rows: Floats, columns: Floats) -> Floats:
