@@ -7,6 +7,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 import psycopg
@@ -56,11 +57,29 @@ class Server:
         assert done.returncode == 0, f"{program}: {done.stdout}"
 
     def start(self) -> None:
-        self._run("pg_ctl", "start", "-w", "-l", str(self.folder / "log"))
+        # Were the tests killed, the server shall go with them: pg_ctl would leave it.
+        tied = ["setpriv", "--pdeathsig", "INT"] if shutil.which("setpriv") else []
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [*tied, self._programs / "postgres", "-D", self.folder / "data"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
+                start_new_session=True, **self._user,  # type: ignore[call-overload]
+            )  # fmt: skip
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                psycopg.connect(self.url).close()
+                return
+            except psycopg.OperationalError:
+                assert self._process.poll() is None and time.monotonic() < deadline, (
+                    self.folder / "log"
+                ).read_text()
+                time.sleep(0.05)
 
     def stop(self, how: str = "fast") -> None:
         """`immediate` is a crash: nothing is written but what was synced."""
         self._run("pg_ctl", "stop", "-w", "-m", how)
+        self._process.wait()
 
     def kill_connections(self) -> None:
         with psycopg.connect(self.url, autocommit=True) as connection:
