@@ -12,6 +12,8 @@ from pathlib import Path
 
 import psycopg
 
+GUARD = '"$@" & cat; kill -INT $!; wait'
+"""Runs the server until our end of the pipe is closed: were the tests killed, it goes with them."""
 MISSING = "PostgreSQL is not installed: bash .ci/setup"
 
 
@@ -57,12 +59,10 @@ class Server:
         assert done.returncode == 0, f"{program}: {done.stdout}"
 
     def start(self) -> None:
-        # Were the tests killed, the server shall go with them: pg_ctl would leave it.
-        tied = ["setpriv", "--pdeathsig", "INT"] if shutil.which("setpriv") else []
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*tied, self._programs / "postgres", "-D", self.folder / "data"],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
+            self._guard = subprocess.Popen(
+                ["sh", "-c", GUARD, "sh", self._programs / "postgres", "-D", self.folder / "data"],
+                stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=self.folder,
                 start_new_session=True, **self._user,  # type: ignore[call-overload]
             )  # fmt: skip
         deadline = time.monotonic() + 60
@@ -71,15 +71,13 @@ class Server:
                 psycopg.connect(self.url).close()
                 return
             except psycopg.OperationalError:
-                assert self._process.poll() is None and time.monotonic() < deadline, (
-                    self.folder / "log"
-                ).read_text()
+                assert time.monotonic() < deadline, (self.folder / "log").read_text()
                 time.sleep(0.05)
 
     def stop(self, how: str = "fast") -> None:
         """`immediate` is a crash: nothing is written but what was synced."""
         self._run("pg_ctl", "stop", "-w", "-m", how)
-        self._process.wait()
+        self._guard.communicate()
 
     def kill_connections(self) -> None:
         with psycopg.connect(self.url, autocommit=True) as connection:
