@@ -7,10 +7,13 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 import psycopg
 
+GUARD = '"$@" & cat; kill -INT $!; wait'
+"""Runs the server until our end of the pipe is closed: were the tests killed, it goes with them."""
 MISSING = "PostgreSQL is not installed: bash .ci/setup"
 
 
@@ -56,11 +59,25 @@ class Server:
         assert done.returncode == 0, f"{program}: {done.stdout}"
 
     def start(self) -> None:
-        self._run("pg_ctl", "start", "-w", "-l", str(self.folder / "log"))
+        with (self.folder / "log").open("ab") as log:
+            self._guard = subprocess.Popen(
+                ["sh", "-c", GUARD, "sh", self._programs / "postgres", "-D", self.folder / "data"],
+                stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=self.folder,
+                start_new_session=True, **self._user,  # type: ignore[call-overload]
+            )  # fmt: skip
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                psycopg.connect(self.url).close()
+                return
+            except psycopg.OperationalError:
+                assert time.monotonic() < deadline, (self.folder / "log").read_text()
+                time.sleep(0.05)
 
     def stop(self, how: str = "fast") -> None:
         """`immediate` is a crash: nothing is written but what was synced."""
         self._run("pg_ctl", "stop", "-w", "-m", how)
+        self._guard.communicate()
 
     def kill_connections(self) -> None:
         with psycopg.connect(self.url, autocommit=True) as connection:
