@@ -1,10 +1,10 @@
 """Two questions, neither with a dictionary: discover both, associate them. Do intervals cover?
 
-    python -m experiments.two_unknowns [--quick] [--seed 9] [-o FOLDER]      about 10 minutes
+    python -m experiments.two_unknowns [--quick] [--seed 9] [-o FOLDER]      about 8 minutes of CPU
 
 Two correlated variables of 16 strings each, two to five letters of a–f, Zipf weights, N = 50,000;
 every trial draws its own strings. `whole` strings (the default in so small a domain) and `prefixes`
-of five levels by local hashing with ε = 2.2 a question, `ngrams` by Bloom filters with ε = 6 a
+of five levels by local hashing with ε = 2.2 a question, `ngrams` by Bloom filters with ε = 5 a
 question, which three reports share. What `discover` finds goes into `associate` as it is; up to ten
 strings of each question are shown, everything else is Other. Trials in which a false string was
 found are counted and left out.
@@ -15,6 +15,11 @@ where one of them is Other. `covered` counts every cell; most are small, and an 
 at 0 holds a small truth easily, so `large covered` counts those of three standard errors or more.
 `z` is the mean error in standard errors. `rates` are P(y | x) for each string x that is shown. The
 second table has the margins, as `discover` gives them, by rank.
+
+Ours, seed 9. `whole`: .961 of 1,735 large cells, .986 of all; `prefixes`: .958 of 1,051, .990;
+`ngrams` (110 trials): .959 of 1,024, .991; large rates .950, .952, .957. Trials with a false string
+13, 2 and 6; at α = .05 for each of two discoveries, 12 of 120 may have one. Strings found in 45 of
+100 trials come out .5 to .6 standard errors high, and .93 of their intervals hold the truth.
 """
 
 from __future__ import annotations
@@ -50,7 +55,7 @@ SETTINGS = {
         'protocol = "prefixes"\nmax_length = 5\nalphabet = "a-f"\nlevels = [2, 3, 4, 5, 5]',
     ),
     "ngrams": (
-        "epsilon = 6.0\ncohorts = 32",
+        "epsilon = 5.0\ncohorts = 32",
         'protocol = "ngrams"\nmax_length = 6\nalphabet = "a-f"\ngram = 2',
     ),
 }
