@@ -7,18 +7,22 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
-from deniable.collector import jobs, keys
+from deniable import Survey, simulate, store
+from deniable.collector import jobs, keys, work
 from deniable.collector.app import Collector
+from deniable.collector.catalogue import Catalogue, today
 from deniable.collector.jobs import Job, Jobs
 from deniable.collector.orders import Order
 from deniable.collector.problems import BAD_ORDER, BUSY, NO_RESULT, UNKNOWN_JOB, Problem
+from deniable.columns.wire import to_wire
 from tests.collecting import collect, upload
 from tests.faults.crowd import SURVEY, batch
 
@@ -97,6 +101,45 @@ def test_a_job_from_order_to_files(tmp_path: Path) -> None:
         assert got.status_code == 413
 
     collect(tmp_path, scenario, keys=str(file))
+
+
+WORDS = Survey.from_toml("""
+name = "words"
+version = 1
+owner = "tests"
+description = "words that nobody listed"
+expires = 2999-12-31
+collect = "once"
+[questions.word]
+kind = "string"
+mechanism = "localhash"
+epsilon = 4.0
+[questions.word.dictionary]
+protocol = "prefixes"
+max_length = 6
+alphabet = "a-z"
+""")
+
+
+def test_what_one_job_discovered_another_decodes(tmp_path: Path) -> None:
+    """The ids of jobs become their results; a job reads the store while others may write it."""
+    url = f"sqlite:///{tmp_path / 'words.db'}"
+    rng = np.random.default_rng(5)
+    sent = to_wire(simulate(WORDS, {"word": ["otter"] * 3000 + ["lynx"] * 2000}, rng=rng))
+    with store.open(url, create=True) as opened:
+        opened.add_survey(WORDS)
+        opened.append([Catalogue([WORDS]).upload(sent, bytes(16), today())])
+
+        def done(found: Mapping[str, str], order: Order) -> dict[str, str]:
+            line = json.loads(order.for_process(url, WORDS, found))
+            return work.render(work.perform(line, WORDS), WORDS)
+
+        strings = done({}, Order("discover", "words", ("word",), accept="[a-z]+"))
+        assert json.loads(strings["json"])["strings"] == ["otter", "lynx"]
+        order = Order("decode", "words", ("word",), candidates={"word": "the id of a job"})
+        shares = json.loads(done({"word": strings["json"]}, order)["json"])
+    assert shares["reports"] == 5000
+    assert shares["estimate"] == pytest.approx([0.6, 0.4], abs=0.1)  # ten standard errors
 
 
 def test_cancelling_is_a_kill_and_lets_the_next_one_start() -> None:

@@ -32,15 +32,28 @@ HARMLESS = {
 """Decoded strings are hostile input: an answer made of them is never a page of this origin."""
 
 
+# One route a path, so that a refused method is told all that are taken.
+
+
 @require("analyst")
-async def list_jobs(request: Request) -> Response:
+async def jobs(request: Request) -> Response:
+    """All jobs, or a new one."""
+    return await (_start if request.method == "POST" else _list)(request)
+
+
+@require("analyst")
+async def job(request: Request) -> Response:
+    """One job, or its end."""
+    return await (_remove if request.method == "DELETE" else _look)(request)
+
+
+async def _list(request: Request) -> Response:
     """All jobs that are kept, the newest first."""
     found = [job.shown() for job in collector_of(request).jobs.all()]
     return JSONResponse(found, headers=FRESH)
 
 
-@require("analyst")
-async def start(request: Request) -> Response:
+async def _start(request: Request) -> Response:
     """Start a job."""
     collector = collector_of(request)
     incoming = Incoming(request.receive, collector.deadlines, collector.settings.max_body)
@@ -49,12 +62,12 @@ async def start(request: Request) -> Response:
             order = Order.read(await incoming.read(share))
         except Disconnected:
             raise Problem(BAD_ORDER, "the body ended too early") from None
-    job = await asyncio.to_thread(_start, collector, order)
-    headers = {**FRESH, "location": f"/v1/jobs/{job['id']}"}
-    return JSONResponse(job, status_code=202, headers=headers)
+    started = await asyncio.to_thread(_begin, collector, order)
+    headers = {**FRESH, "location": f"/v1/jobs/{started['id']}"}
+    return JSONResponse(started, status_code=202, headers=headers)
 
 
-def _start(collector: Collector, order: Order) -> dict[str, object]:
+def _begin(collector: Collector, order: Order) -> dict[str, object]:
     survey = _survey(collector, order)
     return collector.jobs.start(order, collector.settings.store, survey).shown()
 
@@ -67,15 +80,13 @@ def _survey(collector: Collector, order: Order) -> Survey:
     return max(chosen, key=lambda s: s.version)
 
 
-@require("analyst")
-async def look(request: Request) -> Response:
+async def _look(request: Request) -> Response:
     """How far a job is."""
-    job = collector_of(request).jobs.get(request.path_params["id"])
-    return JSONResponse(job.shown(), headers=FRESH)
+    found = collector_of(request).jobs.get(request.path_params["id"])
+    return JSONResponse(found.shown(), headers=FRESH)
 
 
-@require("analyst")
-async def remove(request: Request) -> Response:
+async def _remove(request: Request) -> Response:
     """Cancel a job that runs; forget one that has ended."""
     collector_of(request).jobs.remove(request.path_params["id"])
     return Response(status_code=204, headers=FRESH)
@@ -91,22 +102,18 @@ async def section(request: Request) -> Response:
 @require("analyst")
 async def download(request: Request) -> Response:
     """The result as a file."""
-    job, form = (
-        collector_of(request).jobs.get(request.path_params["id"]),
-        request.path_params["form"],
-    )
+    found = collector_of(request).jobs.get(request.path_params["id"])
+    form = request.path_params["form"]
     if form not in FORMS:
         raise Problem(NOT_FOUND, f"expected a result as {', '.join(FORMS)}; got {form!r:.40}")
-    name = f"{job.order.verb}-{'-'.join(job.order.questions)}.{form}"
+    name = f"{found.order.verb}-{'-'.join(found.order.questions)}.{form}"
     headers = {**HARMLESS, "content-disposition": f'attachment; filename="{name}"'}
-    return Response(job.result(form), media_type=FORMS[form], headers=headers)
+    return Response(found.result(form), media_type=FORMS[form], headers=headers)
 
 
 ROUTES = [
-    Route("/v1/jobs", list_jobs),
-    Route("/v1/jobs", start, methods=["POST"]),
-    Route("/v1/jobs/{id}", look),
-    Route("/v1/jobs/{id}", remove, methods=["DELETE"]),
+    Route("/v1/jobs", jobs, methods=["GET", "POST"]),
+    Route("/v1/jobs/{id}", job, methods=["GET", "DELETE"]),
     Route("/v1/jobs/{id}/result", section),
     Route("/v1/jobs/{id}/result.{form}", download),
 ]

@@ -22,8 +22,8 @@ RUNNING = 1
 """Jobs that run at once: one uses every core."""
 KEPT = 20
 """Jobs remembered; with one more, the first that ended is forgotten."""
-LARGEST = 64 << 20
-"""Bytes of a result; a larger one is for the command line."""
+LARGEST = 16 << 20
+"""Bytes of a result in all its forms; a larger one is for the command line."""
 COMMAND = (sys.executable, "-m", "deniable.collector.work")
 
 

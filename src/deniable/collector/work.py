@@ -11,13 +11,12 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from datetime import date
-from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from deniable.compute.progress import listening
 from deniable.errors import DeniableError
 from deniable.survey import Survey
 
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 NICE = 10
 """Uploads come first."""
 TELL_SECONDS = 0.2
-
-Tell = Callable[[str, float], None]
 
 
 def perform(order: dict[str, Any], survey: Survey) -> Result:
@@ -64,16 +61,6 @@ def render(result: Result, survey: Survey) -> dict[str, str]:
         "html": report([result], survey=survey),
         "section": section(result, survey),
     }
-
-
-def listening(tell: Tell) -> AbstractContextManager[None]:
-    """Progress of the verbs, where this release tells it."""
-    try:
-        progress = import_module("deniable.compute.progress")
-    except ModuleNotFoundError:
-        return nullcontext()
-    heard: AbstractContextManager[None] = progress.listening(tell)
-    return heard
 
 
 def main() -> None:
