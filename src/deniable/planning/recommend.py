@@ -116,7 +116,7 @@ def plan(
 
     >>> found = plan(clients=100_000, epsilon=4.0, kind="boolean")
     >>> round(found.threshold, 4), found.best.bytes
-    (0.0042, 1)
+    (0.0007, 1)
     """
     if sum(given is not None for given in (clients, epsilon, detect)) != 2:
         raise InputError("expected two of clients, epsilon and detect; the third follows")
