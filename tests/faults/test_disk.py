@@ -65,7 +65,8 @@ def inflict(folder: Path, size: int, reserve: int) -> str:
         filler = place / "filler"
         filler.write_bytes(bytes(size // 4))
         with Server(place, "--reserve", str(reserve)) as server:
-            asyncio.run(_until(server.port, crowd, seen, 507, 1000))
+            most = max(1000, size // (32 << 10))
+            asyncio.run(_until(server.port, crowd, seen, 507, most))
             taken = crowd.acknowledged()
             left = os.statvfs(place).f_bavail * os.statvfs(place).f_frsize
             assert server.get("/healthz")[0] == 200
