@@ -91,6 +91,8 @@ def _one(given: Mapping[str, Any], name: str, kind: type, default: Any) -> Any:
     value = given.get(name)
     if value is None:
         return default
+    if kind is int and isinstance(value, float) and value.is_integer():
+        value = int(value)  # to JSON 1.0 is a whole number
     if type(value) is not kind:
         raise Problem(BAD_ORDER, f"expected {name} as {kind.__name__}, got {value!r:.40}")
     return value
