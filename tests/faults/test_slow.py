@@ -13,6 +13,9 @@ from tests.faults.server import Server
 from tests.faults.traffic import GONE, Seen, pour, request, response
 
 CLOSED_WITHIN = 30.0
+OTHERS_P99 = 0.2
+GIVE_UP = 120.0
+"""Seconds after which a connection counts as never closed, however busy the machine."""
 
 
 async def drip(port: int, at_once: bytes, data: bytes, every: float) -> float:
@@ -22,7 +25,7 @@ async def drip(port: int, at_once: bytes, data: bytes, every: float) -> float:
     writer.write(at_once)
     ended = asyncio.create_task(reader.read())
     with suppress(*GONE):
-        async with asyncio.timeout(2 * CLOSED_WITHIN):
+        async with asyncio.timeout(GIVE_UP):
             for byte in data:
                 writer.write(bytes([byte]))
                 await asyncio.wait([ended], timeout=every)
@@ -33,7 +36,7 @@ async def drip(port: int, at_once: bytes, data: bytes, every: float) -> float:
     return time.monotonic() - start
 
 
-def inflict(folder: Path, slow: int, *flags: str, every: float = 1.0) -> str:
+def inflict(folder: Path, slow: int, *flags: str, every: float = 1.0, timed: bool = True) -> str:
     """So many slow headers and as many slow bodies at once, while others upload."""
     wanted = 2 * slow + 200
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -59,7 +62,10 @@ def inflict(folder: Path, slow: int, *flags: str, every: float = 1.0) -> str:
         took = asyncio.run(run())
         memory = server.memory()
     assert set(seen.answers) == {202}, seen.answers
-    assert max(took) < CLOSED_WITHIN, max(took)
+    if timed:
+        assert max(took) < CLOSED_WITHIN, max(took)
+        assert seen.quantile(0.99) < OTHERS_P99, seen.quantile(0.99)
+    assert max(took) < GIVE_UP, "a slow client was never closed"
     return (
         f"{slow:,} slow headers and {slow:,} slow bodies: closed after {min(took):.1f} to "
         f"{max(took):.1f} s; others' p99 {1000 * seen.quantile(0.99):.0f} ms over "
@@ -68,7 +74,7 @@ def inflict(folder: Path, slow: int, *flags: str, every: float = 1.0) -> str:
 
 
 def test_slow(tmp_path: Path) -> None:
-    print(inflict(tmp_path, 20, "--header-time", "1", "--body-time", "1.5", every=0.2))
+    print(inflict(tmp_path, 20, "--header-time", "1", "--body-time", "1.5", every=0.2, timed=False))
 
 
 def test_the_cap_on_connections(tmp_path: Path) -> None:
