@@ -29,7 +29,7 @@ SECTIONS = {
     "Answer": ("answer", "send"),
     "Collect": ("serve", "keys", "store", "import", "export", "compact"),
     "Learn": ("decode", "associate", "discover", "report"),
-    "More": ("rappor", "conformance", "completion"),
+    "More": ("reproduce", "rappor", "conformance", "completion"),
 }
 REFUSALS = (BudgetExceeded, SurveyExpired, SecretError, LedgerError)
 EXTRAS = {

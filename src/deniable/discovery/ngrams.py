@@ -74,7 +74,8 @@ def _gathered(
             decode_position(protocol, tallies, g, alpha) for g in range(protocol.positions)
         )
         kept = sum(len(p.significant) for p in positions)
-        stage.count(kept, sum(p.looked_at for p in positions))
+        each = ", ".join(str(len(p.significant)) for p in positions)
+        stage.count(kept, sum(p.looked_at for p in positions), f"by position: {each}")
     return Evidence(protocol, question, source, executor, tallies, positions, log)
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,53 @@ from deniable.errors import InputError
 from deniable.version import __version__
 
 Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One quantity, as the paper prints it and as it came out here.
+
+    ours : the mean over trials; low, high : the least and the most, None where there was one value
+    agrees : None where the paper prints no number to agree with
+    """
+
+    quantity: str
+    paper: str
+    ours: float
+    low: float | None
+    high: float | None
+    agrees: bool | None
+
+    @staticmethod
+    def of(
+        quantity: str, paper: float | str, seen: Sequence[float], *, agrees: bool | None = None,
+        rounding: float = 0.0,
+    ) -> Comparison:  # fmt: skip
+        """Beside what was seen over trials: a printed number agrees if it lies among them, or
+        within two of their standard deviations.
+
+        rounding : half a unit of the last digit printed; agrees : said outright, of a statement
+        """
+        values = [float(v) for v in seen]
+        low, high, mean = min(values), max(values), float(np.mean(values))
+        if agrees is None and not isinstance(paper, str):
+            near = 2 * float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+            among = low - rounding <= paper <= high + rounding
+            agrees = among or abs(paper - mean) <= near
+        several = len(values) > 1
+        text = paper if isinstance(paper, str) else f"{paper:.6g}"
+        return Comparison(
+            quantity, text, mean, low if several else None, high if several else None, agrees
+        )
+
+    def row(self) -> Row:
+        """As a line of a table."""
+        spread = "" if self.low is None else f"{self.low:.4g} to {self.high:.4g}"
+        agrees = {True: "yes", False: "no", None: ""}[self.agrees]
+        return {
+            "quantity": self.quantity, "paper": self.paper, "ours": f"{self.ours:.4g}",
+            "over seeds": spread, "agrees": agrees,
+        }  # fmt: skip
 
 
 def arguments(text: str | None, *, seed: int, **more: dict[str, Any]) -> argparse.Namespace:
@@ -32,6 +79,14 @@ def arguments(text: str | None, *, seed: int, **more: dict[str, Any]) -> argpars
     for name, settings in more.items():
         parser.add_argument(f"--{name.replace('_', '-')}", **settings)
     return parser.parse_args()
+
+
+def command(run: Callable[[bool, int], Record], text: str | None, seed: int) -> None:
+    """An experiment as a program: run, print, write where -o says."""
+    options = arguments(text, seed=seed)
+    record = run(options.quick, options.seed)
+    record.print()
+    record.write(options.output)
 
 
 def text_table(rows: Sequence[Row]) -> str:
@@ -84,6 +139,7 @@ class Record:
     seed: int
     parameters: Mapping[str, Any]
     parts: dict[str, list[Row]] = field(default_factory=dict)
+    comparisons: list[Comparison] = field(default_factory=list)
     _start: float = field(default_factory=time.perf_counter)
 
     def show(self, part: str, rows: Sequence[Row], note: str = "") -> None:
@@ -95,17 +151,38 @@ class Record:
         """Keep rows under a name without printing: what a figure needs."""
         self.parts[part] = list(rows)
 
-    def write(self, folder: Path | None) -> Path | None:
-        """Write everything to FOLDER/experiment.json, if there is a folder."""
-        seconds = time.perf_counter() - self._start
-        print(f"\n{self.experiment}: seed {self.seed}, {seconds:.0f} s", flush=True)
-        if folder is None:
-            return None
-        data = {
+    def compare(self, quantity: str, paper: float | str, seen: Sequence[float], **how: Any) -> None:
+        """Put a quantity beside the paper's; see `Comparison.of`."""
+        self.comparisons.append(Comparison.of(quantity, paper, seen, **how))
+
+    @property
+    def seconds(self) -> float:
+        """Since it began."""
+        return time.perf_counter() - self._start
+
+    def data(self) -> dict[str, Any]:
+        """All of it, as JSON has it."""
+        return {
             "experiment": self.experiment, "version": __version__, "seed": self.seed,
-            "parameters": _finite(self.parameters), "seconds": round(seconds, 1),
+            "parameters": _finite(self.parameters), "seconds": round(self.seconds, 1),
+            "comparisons": [_finite(asdict(c)) for c in self.comparisons],
             **_finite(self.parts),
         }  # fmt: skip
+
+    def table(self) -> str:
+        """Every quantity beside the paper's, as text."""
+        return text_table([c.row() for c in self.comparisons])
+
+    def print(self) -> None:
+        """Print the rows beside the paper's."""
+        print(f"\n{self.experiment}: seed {self.seed}, {self.seconds:.0f} s", flush=True)
+        print(self.table())
+
+    def write(self, folder: Path | None) -> Path | None:
+        """Write everything to FOLDER/experiment.json, if there is a folder."""
+        if folder is None:
+            return None
+        data = self.data()
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.experiment}.json"
         path.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n")

@@ -1,6 +1,7 @@
 """Unknown strings at equal total ε: one report of a prefix by local hashing (the paper: 5 found).
 
-    python -m experiments.prefixes [--quick] [--seed 1] [--trials 20] [--words FILE] [-o FOLDER]
+    python -m deniable.experiments.prefixes [--quick] [--seed 1] [--trials 20]
+        [--words FILE] [-o FOLDER]
 
 About 20 s of CPU a run. The URL trial: the 100 domains of `top_domains()`, weights ∝ exp(−rank/25),
 M = 20, N = 10⁶, total ε = 4.394, one report of four bytes a client; and the same strings with

@@ -1,7 +1,7 @@
 """Unknown strings of a small domain, every one of which can be looked at.
 
-    python -m experiments.six_letters [--quick] [--seed 1] [--trials 20] [--crowd zipf-1e6 …]
-        [-o FOLDER]
+    python -m deniable.experiments.six_letters [--quick] [--seed 1] [--trials 20]
+        [--crowd zipf-1e6 …] [-o FOLDER]
 
 About 25 s of CPU a run. 100 random strings of six letters a–z, total ε = 4.394, one report of four
 bytes a client: Zipf weights with exponent 1.2, N = 10⁶ or 10⁵; the paper's hash trial, N = 10⁵,
@@ -43,8 +43,7 @@ alphabet = "a-z"
 
 def hashes() -> Weights:
     """The authors' weights: i^20 scaled to sum 1, plus .001, scaled again."""
-    weights = power(100) + 0.001
-    return weights / weights.sum()
+    return power(100, floor=0.001)
 
 
 CROWDS = {

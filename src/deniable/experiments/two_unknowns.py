@@ -1,6 +1,6 @@
 """Two questions, neither with a dictionary: discover both, associate them. Do intervals cover?
 
-    python -m experiments.two_unknowns [--quick] [--seed 9] [-o FOLDER]      about 8 minutes of CPU
+    python -m deniable.experiments.two_unknowns [--quick] [--seed 9] [-o FOLDER]   8 minutes
 
 Two correlated variables of 16 strings each, two to five letters of a–f, Zipf weights, N = 50,000;
 every trial draws its own strings. `whole` strings (the default in so small a domain) and `prefixes`
@@ -174,7 +174,9 @@ def run(protocol: str, trials: int, seed: int) -> tuple[list[dict[str, Any]], li
         seen, rates = seen + of_table, rates + of_x
         alone += [m for q in "xy" for m in margins(found[q], crowd.values[q])]
     used = trials - false - empty
-    times = np.bincount([m.ranks[0] for m in alone], minlength=STRINGS) / max(2 * used, 1)
+    times = np.bincount(
+        [m.ranks[0] for m in alone if m.ranks[0] is not None], minlength=STRINGS
+    ) / max(2 * used, 1)
 
     def kind(cell: Seen) -> str:
         if None in cell.ranks:

@@ -1,6 +1,6 @@
 """False strings: how many runs name one, on populations made to bring them out.
 
-    python -m experiments.false_strings --protocol prefixes --population urls [--seeds 200]
+    python -m deniable.experiments.false_strings --protocol prefixes --population urls [--seeds 200]
         [--reading paper] [-o FOLDER]
 
 N = 10⁵ clients, α = .05, which allows 16 of 200 runs (more come up once in 50 times at a rate of
@@ -32,9 +32,9 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from experiments.dictionaries import ngram_survey, prefix_survey
 
 from deniable import Survey, discover, simulate
+from deniable.experiments.dictionaries import ngram_survey, prefix_survey
 from deniable.simulation import (
     Coded,
     Population,

@@ -1,6 +1,6 @@
 """What lies can do: clients that send the most harmful report, and how far an estimate moves.
 
-    python -m experiments.poisoning [--seeds 10] [--clients 100000] [--liars 1000]
+    python -m deniable.experiments.poisoning [--seeds 10] [--clients 100000] [--liars 1000]
 
 A holder of the target sets its bits with probability q*, others with p*. A liar sends no noise:
 the target's bits and no others, to raise its estimate; all bits but those, to lower it.
@@ -27,10 +27,10 @@ import argparse
 from dataclasses import dataclass
 
 import numpy as np
-from experiments.dictionaries import prefix_survey
 
 from deniable import ReportBatch, Survey, decode, discover, simulate
 from deniable.columns.batch import from_arrays
+from deniable.experiments.dictionaries import prefix_survey
 from deniable.mechanisms import Bloom, Choice, LocalHash
 from deniable.planning import discoverable
 from deniable.simulation import Population, exponential, top_domains, zipf

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import resource
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from deniable.discovery import discover
+from deniable.experiments.processes import in_processes
 from deniable.results import Discovery
 from deniable.simulation import Population, random_strings, simulate
 from deniable.simulation.populations import Weights
@@ -93,10 +93,14 @@ def _quoted(alphabet: str) -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """One run: strings found that are there, strings found that are not, and what it took."""
+    """One run: strings found that are there, strings found that are not, and what it took.
+
+    distance : Hellinger's, of what was found from the truth
+    """
 
     found: int
     false: int
+    distance: float
     candidates: int
     covered: float
     seconds: float
@@ -104,7 +108,12 @@ class Run:
 
 
 def run(
-    survey: Survey, population: Population, reports: int, seed: int, reading: str, **options: object
+    survey: Survey,
+    population: Population,
+    reports: int,
+    seed: int,
+    reading: str | None,
+    **options: object,
 ) -> Run:
     """Simulate the crowd and discover its strings."""
     rng = np.random.default_rng([seed, reports])
@@ -116,7 +125,10 @@ def run(
     truth = np.array([population.share(s) for s in result.strings])
     inside = (result.low <= truth) & (truth <= result.high)
     covered = float(inside[there].mean()) if there.any() else float("nan")
-    return Run(int(there.sum()), int((~there).sum()), result.candidates, covered, seconds, result)
+    away = distance(population, result)
+    return Run(
+        int(there.sum()), int((~there).sum()), away, result.candidates, covered, seconds, result
+    )
 
 
 def distance(population: Population, found: Discovery) -> float:
@@ -125,43 +137,55 @@ def distance(population: Population, found: Discovery) -> float:
     return hellinger(truth, dict(zip(found.strings, found.estimate.tolist(), strict=True)))
 
 
-def report(name: str, runs: list[Run]) -> None:
-    """Print one line: mean, spread and false strings."""
-    found = np.array([r.found for r in runs])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(
-        f"{name:34s} found {found.mean():.1f} ({found.min()} to {found.max()}), runs with a false "
-        f"string {sum(r.false > 0 for r in runs)} of {len(runs)}, candidates "
-        f"{int(np.median([r.candidates for r in runs])):,}, coverage "
-        f"{np.nanmean([r.covered for r in runs]):.2f}, "
-        f"{np.median([r.seconds for r in runs]):.1f} s, peak {peak:.1f} GB",
-        flush=True,
-    )
+def grams_by_position(found: Discovery) -> list[int]:
+    """Significant n-grams at every position, as the stage's note has them."""
+    (note,) = (s.note for s in found.stages if s.name == "grams significant")
+    return [int(number) for number in note.removeprefix("by position: ").split(",")]
+
+
+def summary(name: str, runs: Sequence[Run]) -> dict[str, Any]:
+    """One line: mean, spread, false strings and what it took."""
+    found = [r.found for r in runs]
+    return {
+        "case": name, "runs": len(runs), "found": float(np.mean(found)), "least": min(found),
+        "most": max(found), "runs with a false string": sum(r.false > 0 for r in runs),
+        "candidates": float(np.median([r.candidates for r in runs])),
+        "covered": float(np.mean([r.covered for r in runs if r.found] or [np.nan])),
+        "seconds": float(np.median([r.seconds for r in runs])),
+    }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Short:
+    """Crowds with random strings of one length: the parameters of section V's simulations."""
+
+    weights: Weights
+    length: int = 6
+    gram: int = 2
+
+    @property
+    def survey(self) -> Survey:
+        """Three reports a client, p = .25, q = .75."""
+        return ngram_survey(q=0.75, length=self.length, gram=self.gram, alphabet="a-z")
+
+
+def short_trial(short: Short, seed: int, reading: str, delta: float | None = None) -> Run:
+    """One crowd of 100,000; the same strings and the same reports whatever the reading."""
+    strings = random_strings(100, short.length, np.random.default_rng([74, short.length, seed]))
+    more = {} if delta is None else {"delta": delta}
+    population = Population(strings, short.weights)
+    return run(short.survey, population, 100_000, seed, reading, **more)
 
 
 def short_strings(
-    shapes: Mapping[str, Weights], seed: int, trials: int, reports: int = 100_000
-) -> list[dict[str, Any]]:
-    """Crowds with random strings of six letters in every reading: found, false, distance.
-
-    The paper's parameters of section V's first trial and of Appendix B.
-    """
-    survey = ngram_survey(q=0.75, length=6, gram=2, alphabet="a-z")
-    rows = []
-    for shape, weights in shapes.items():
-        for reading, (way, more) in READINGS.items():
-            runs, distances = [], []
-            for trial in range(seed, seed + trials):
-                strings = random_strings(100, 6, np.random.default_rng([74, trial]))
-                population = Population(strings, weights)
-                runs.append(run(survey, population, reports, trial, way, **more))
-                distances.append(distance(population, runs[-1].result))
-            found = [r.found for r in runs]
-            rows.append(
-                {"weights": shape, "reading": reading, "found": float(np.mean(found)),
-                 "least": min(found), "most": max(found), "Hellinger": float(np.mean(distances)),
-                 "runs with a false string": sum(r.false > 0 for r in runs),
-                 "seconds": float(np.median([r.seconds for r in runs]))}
-            )  # fmt: skip
-            print(rows[-1], flush=True)
-    return rows
+    shapes: Mapping[str, Weights], seed: int, trials: int, stage: str
+) -> dict[tuple[str, str], list[Run]]:
+    """Crowds of every shape in every reading: runs by shape and reading."""
+    keys = [(shape, reading) for shape in shapes for reading in READINGS]
+    tasks = [
+        (Short(shapes[shape]), i, READINGS[reading][0], READINGS[reading][1].get("delta"))
+        for shape, reading in keys
+        for i in range(seed, seed + trials)
+    ]
+    runs = in_processes(short_trial, tasks, stage)
+    return {key: runs[i * trials : (i + 1) * trials] for i, key in enumerate(keys)}

@@ -1,7 +1,6 @@
 """Appendix A: are p-values uniform under independence, and how often does an association show?
 
-    python -m experiments.independence [--quick] [--seed 5] [-o FOLDER]      8 minutes
-    python -m experiments.draw FOLDER                                        the Q–Q figure
+    deniable reproduce independence [--quick] [--seed 5] [-o FOLDER]      8 minutes
 
 Through the public path: reports of a simulated crowd, `deniable.associate`, and three tests of its
 result: the score test (the default), the paper's T, and the likelihood ratio. p = .25, q = .75,
@@ -26,10 +25,12 @@ import numpy as np
 from scipy.stats import kstest
 
 import deniable
+from deniable.experiments.processes import in_processes
 from deniable.simulation import simulate, step, zipf
-from deniable.simulation.records import Record, arguments
+from deniable.simulation.records import Record, command
 from deniable.simulation.trials import bloom, choice, generators, pair, survey_of
 
+SEED = 5
 METHODS = ("score", "paper", "lrt")
 
 
@@ -59,8 +60,9 @@ SETTINGS = (
 )
 
 
-def p_values(setting: Setting, trials: int, seed: int) -> dict[str, list[float]]:
-    """Each test's p-value in every trial."""
+def p_values(which: int, trials: int, seed: int) -> dict[str, list[float]]:
+    """Each test's p-value in every trial of SETTINGS[which]."""
+    setting = SETTINGS[which]
     found: dict[str, list[float]] = {method: [] for method in METHODS}
     for rng in generators(seed, trials):
         own = rng if setting.kind == "bloom" else None
@@ -78,16 +80,18 @@ def p_values(setting: Setting, trials: int, seed: int) -> dict[str, list[float]]
     return found
 
 
-def run(quick: bool, seed: int) -> Record:
+def run_all(quick: bool, seed: int) -> Record:
     """Every setting; Appendix A's also for its first 100 trials."""
     record = Record("independence", seed, {"quick": quick})
+    tasks = [(i, 10 if quick else s.trials, seed) for i, s in enumerate(SETTINGS)]
     rows: list[dict[str, Any]] = []
-    for setting in SETTINGS:
-        trials = 10 if quick else setting.trials
-        found = p_values(setting, trials, seed)
+    for (i, trials, _), found in zip(
+        tasks, in_processes(p_values, tasks, "independence"), strict=True
+    ):
+        setting = SETTINGS[i]
         record.keep(f"{setting.name}, N={setting.reports}, strength={setting.strength}",
                     [{"method": m, "p_values": sorted(p)} for m, p in found.items()])  # fmt: skip
-        for count in (100, trials) if setting.trials == 1000 and not quick else (trials,):
+        for count in (100, trials) if trials == 1000 else (trials,):
             for method, values in found.items():
                 p = np.array(values[:count])
                 rows.append({
@@ -95,11 +99,29 @@ def run(quick: bool, seed: int) -> Record:
                     "trials": count, "test": method, "rejected": float(np.mean(p <= 0.05)),
                     "KS p": float(kstest(p, "uniform").pvalue) if not setting.strength else np.nan,
                 })  # fmt: skip
-        print(".", end="", flush=True)
-    record.show("tests", rows, "p-values of tests of independence")
+    record.keep("tests", rows)
+    for row in rows:
+        compare(record, row)
     return record
 
 
+NAMES = {"score": "our score test", "paper": "paper's T"}
+
+
+def compare(record: Record, row: dict[str, Any]) -> None:
+    """Shares rejected, and uniformity, beside what the paper says of its T."""
+    if row["test"] not in NAMES:
+        return
+    what = f"{row['setting']}, N = {row['N']:,}, {row['trials']} trials, {NAMES[row['test']]}"
+    if row["strength"]:
+        record.compare(f"{what}: power at .05", "", [row["rejected"]])
+        return
+    wide = 3 * np.sqrt(0.05 * 0.95 / row["trials"])
+    record.compare(f"{what}: rejected at .05", ".05", [row["rejected"]],
+                   agrees=bool(abs(row["rejected"] - 0.05) <= wide))  # fmt: skip
+    record.compare(f"{what}: uniform, Kolmogorov–Smirnov p", "uniform", [row["KS p"]],
+                   agrees=row["KS p"] > 0.01)  # fmt: skip
+
+
 if __name__ == "__main__":
-    options = arguments(__doc__, seed=5)
-    run(options.quick, options.seed).write(options.output)
+    command(run_all, __doc__, SEED)

@@ -1,7 +1,6 @@
 """App categories and whether an app is paid: a 30 × 2 table of real counts.
 
-    python -m experiments.playstore [--quick] [--seed 2] [-o FOLDER]     2 minutes
-    python -m experiments.draw FOLDER                                    its figure
+    deniable reproduce playstore [--quick] [--seed 2] [-o FOLDER]     2 minutes
 
 Basic RAPPOR, 30 bits and one bit, p = .25, q = .75, f = 0; N = 200,000 clients drawn from the
 counts of `deniable.simulation.play_store`, another sample than the paper's unpublished one.
@@ -19,8 +18,9 @@ import numpy as np
 from scipy.stats import chi2
 
 import deniable
+from deniable.compute.progress import tell
 from deniable.simulation import play_store, simulate
-from deniable.simulation.records import Record, arguments
+from deniable.simulation.records import Record, command
 from deniable.simulation.trials import (
     Beside,
     Tally,
@@ -32,15 +32,17 @@ from deniable.simulation.trials import (
     truth_of,
 )
 
+SEED = 2
 REPORTS = 200_000
 
 
-def run(replications: int, seed: int) -> Record:
+def run_all(quick: bool, seed: int) -> Record:
     """Every replication: the table, rates of paid apps, and two tests of independence."""
+    replications = 4 if quick else 100
     crowd = play_store()
     survey = survey_of(category=choice(crowd.values["category"]), paid=boolean())
     record = Record("playstore", seed, {"reports": REPORTS, "replications": replications})
-    tables, rates, tests, first = [], [], [], None
+    tables, rates, tests, first, freedom = [], [], [], None, 0
     for rng in generators(seed, replications):
         reports = simulate(survey, crowd.draw(REPORTS, rng), rng=rng)
         joint = deniable.associate(survey, reports, ["category", "paid"])
@@ -52,24 +54,40 @@ def run(replications: int, seed: int) -> Record:
         rates.append((rate.low <= true_rate) & (true_rate <= rate.high))
         paper, score = joint.test("paper"), joint.test()
         tests.append((paper.statistic, paper.p_value, score.statistic, score.p_value))
+        freedom = paper.degrees_of_freedom
+        tell("playstore", len(tests) / replications)
     tally = Tally.of(tables)
     covered, cells = coverage(tables)
     every = (tally.low <= tally.truth) & (tally.truth <= tally.high)
-    record.show("coverage", [
+    record.keep("coverage", [
         {"cells": "of 3 standard errors or more", "number": cells, "covered": covered},
         {"cells": "all 60", "number": every.size, "covered": float(every.mean())},
         {"cells": "rates of paid apps", "number": 30 * len(rates),
          "covered": float(np.mean(rates))},
-    ], "Coverage of 95% intervals (Monte-Carlo error about .006)")  # fmt: skip
+    ])  # fmt: skip
     statistics = np.array(tests)
-    record.show("tests", [
+    record.keep("tests", [
         {"test": name, "least": float(t.min()), "median": float(np.median(t)),
          "most": float(t.max()), "median p": float(np.median(p)),
          "rejected at .05": float(np.mean(p <= 0.05))}
         for name, t, p in (("paper's T", statistics[:, 0], statistics[:, 1]),
                            ("score", statistics[:, 2], statistics[:, 3]))
-    ], "Tests of independence, 29 degrees of freedom")  # fmt: skip
-    print(f"\nchi2.sf(107.093, 29) = {chi2.sf(107.093, 29):.5g} (paper: 6.9523e-11)")
+    ])  # fmt: skip
+    near = abs(covered - 0.95) < 3 * np.sqrt(0.95 * 0.05 / cells) + 0.02
+    record.compare("coverage of 95% intervals, cells of 3 standard errors", ".95", [covered],
+                   agrees=bool(near))  # fmt: skip
+    record.compare("coverage, all 60 cells", ".95", [float(every.mean())],
+                   agrees=float(every.mean()) > 0.93)  # fmt: skip
+    record.compare("coverage, rates of paid apps", ".95", [float(np.mean(rates))],
+                   agrees=float(np.mean(rates)) > 0.93)  # fmt: skip
+    record.compare("degrees of freedom", 29, [freedom])
+    record.compare("paper's T (on its own, unpublished sample 107.093)", 107.093,
+                   statistics[:, 0].tolist())  # fmt: skip
+    record.compare("p-value of T", "6.95e-11", statistics[:, 1].tolist(),
+                   agrees=bool(np.median(statistics[:, 1]) < 0.05))  # fmt: skip
+    record.compare("P(χ² ≥ 107.093), 29 degrees of freedom, ×10⁻¹¹", 6.9523,
+                   [1e11 * float(chi2.sf(107.093, 29))], rounding=0.005)  # fmt: skip
+    record.compare("our score test, p-value", "", statistics[:, 3].tolist())
     assert first is not None
     joint, truth = first, truth_of(crowd, first.labels)
     record.keep("cells", [
@@ -85,5 +103,4 @@ def run(replications: int, seed: int) -> Record:
 
 
 if __name__ == "__main__":
-    options = arguments(__doc__, seed=2)
-    run(4 if options.quick else 100, options.seed).write(options.output)
+    command(run_all, __doc__, SEED)

@@ -1,6 +1,7 @@
 """Coverage of marginal intervals and family-wise error of the detections.
 
-    python -m experiments.marginal_coverage [--replications 200] [--part coverage|fwer|both]
+    python -m deniable.experiments.marginal_coverage [--replications 200]
+        [--part coverage|fwer|both]
 
 k = 128, h = 2, 64 cohorts, p = .25, q = .75. Coverage of 95% intervals is counted over every true
 string of at least three standard errors, detected or not. The family-wise error is the share
@@ -19,6 +20,7 @@ variance of the test were settled on seed 11 and these populations; seed 12 was 
 from __future__ import annotations
 
 import argparse
+from typing import Any, Literal
 
 import numpy as np
 
@@ -45,9 +47,11 @@ SETTINGS: dict[str, dict[str, object]] = {
 }
 HEADER = "coverage  strings  bias(se)  all    mass found  detected"
 
+Selection = Literal["auto", "all", "lasso"]
 
-def cover(shares: np.ndarray, reports: int, replications: int, selection: str, seed: list[int],
-          **setting: object) -> str:  # fmt: skip
+
+def cover(shares: np.ndarray, reports: int, replications: int, selection: Selection,
+          seed: list[int], **setting: Any) -> str:  # fmt: skip
     """Return one line: coverage, bias in standard errors, coverage of the mass, detections."""
     rng = np.random.default_rng(seed)
     hit = total = everyone = mass = 0
@@ -69,7 +73,7 @@ def cover(shares: np.ndarray, reports: int, replications: int, selection: str, s
     )
 
 
-def coverage(replications: int, selection: str) -> None:
+def coverage(replications: int, selection: Selection) -> None:
     """Print coverage per population, N and f, and for unusual designs."""
     print(f"coverage, selection={selection}, {replications} replications")
     print(f"population  f   N        {HEADER}")
@@ -85,7 +89,7 @@ def coverage(replications: int, selection: str) -> None:
         print(f"{name:30s} {line}", flush=True)
 
 
-def family_wise(replications: int, selection: str, false: int = 1_000) -> None:
+def family_wise(replications: int, selection: Selection, false: int = 1_000) -> None:
     """Print the family-wise error per unlisted tail and N."""
     print(f"family-wise error, selection={selection}, {false} false, {replications} replications")
     print(

@@ -1,7 +1,7 @@
 """Do 95% intervals of joint tables with Other cover, and are estimates right on average?
 
-    python -m experiments.joint_coverage [--quick] [--seed 4] [-o FOLDER]      6 minutes
-    python -m experiments.joint_coverage --reports 1000000 --fitted 30         one N, other settings
+    python -m deniable.experiments.joint_coverage [--quick] [--seed 4] [-o FOLDER]      6 minutes
+    python -m deniable.experiments.joint_coverage --reports 1000000 --fitted 30  one N
 
 Two variables of 100 categories, independent or correlated, k = 128, h = 2, 64 cohorts, p = .25,
 q = .75; top five (step: eight, all that differ from the rest) and Other. Coverage is counted over

@@ -1,6 +1,7 @@
 """What `planning` predicts beside simulated crowds: thresholds, and strings found.
 
-    python -m experiments.planning [--quick] [--seed 1] [--trials 3] [--case NAME] [-o FOLDER]
+    python -m deniable.experiments.planning [--quick] [--seed 1] [--trials 3] [--case NAME]
+        [-o FOLDER]
 
 Each case is a way to ask, strings and a number of clients; weights ∝ exp(−rank/25), 100 strings, so
 that a threshold 10% off is 2.5 strings. `measured` is the threshold at which the prediction would

@@ -1,0 +1,58 @@
+"""`deniable reproduce`: the paper's tables and figures, beside ours."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from deniable.cli.options import json_option
+from deniable.cli.output import console
+from deniable.cli.progress import bars
+from deniable.experiments import PAPER
+
+EXAMPLE = """\b
+Examples:
+  deniable reproduce tables
+  deniable reproduce urls --quick -o paper
+  deniable reproduce all -o paper
+"""
+
+
+@click.command(epilog=EXAMPLE, short_help="Make the paper's tables and figures, beside ours.")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...",
+                type=click.Choice([*PAPER, "all"]))  # fmt: skip
+@click.option("--quick", is_flag=True, help="Few trials, under a minute each, to see it run.")
+@click.option("--seed", type=click.IntRange(0), help="Another seed than the published one.")
+@click.option("-o", "--output", "folder", type=click.Path(file_okay=False, path_type=Path),
+              help="A folder for data (NAME.json) and figures (NAME.png).")  # fmt: skip
+@json_option
+def reproduce(
+    names: tuple[str, ...], quick: bool, seed: int | None, folder: Path | None, as_json: bool
+) -> None:
+    """Run the paper's experiments and put every printed number beside ours.
+
+    NAME is tables, other, playstore, independence, hashes, urls, length, threshold, distributions,
+    or all. A number agrees if it lies among those of our trials, or within two of their standard
+    deviations.
+    """
+    from dataclasses import asdict
+
+    from deniable.experiments import paper
+
+    chosen = list(PAPER) if "all" in names else list(dict.fromkeys(names))
+    rows = []
+    for name in chosen:
+        with bars():
+            record = paper.reproduce(name, quick=quick, seed=seed)
+        rows += [{"experiment": name, **asdict(c)} for c in record.comparisons]
+        if not as_json:
+            console().print(f"\n[bold]{name}[/bold]: {PAPER[name]}")
+            console().print(f"seed {record.seed}, {record.seconds:.0f} s\n", style="dim")
+            click.echo(record.table())
+        if folder is not None:
+            data, picture = paper.write(record, folder)
+            click.echo(f"written: {data} and {picture}", err=True)
+    if as_json:
+        click.echo(json.dumps(rows, indent=1))

@@ -1,0 +1,36 @@
+"""Trials in processes of their own: one a processor, results in order."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any, TypeVar
+
+from deniable.compute.progress import tell
+
+Result = TypeVar("Result")
+
+
+def in_processes(
+    function: Callable[..., Result], tasks: Sequence[tuple[Any, ...]], stage: str
+) -> list[Result]:
+    """[function(*task) for every task]; function is one of a module, what it takes and gives small.
+
+    stage : told to whoever follows the progress. A single task runs here: a process would have to
+    load everything first.
+    """
+    workers = min(os.cpu_count() or 1, len(tasks))
+    results = []
+    if workers <= 1:
+        for task in tasks:
+            results.append(function(*task))
+            tell(stage, len(results) / len(tasks))
+        return results
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        for result in pool.map(function, *zip(*tasks, strict=True)):
+            results.append(result)
+            tell(stage, len(results) / len(tasks))
+    return results
