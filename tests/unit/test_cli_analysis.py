@@ -19,6 +19,7 @@ from deniable.cli.output import printable
 from deniable.cli.tables import share
 from deniable.columns import ReportBatch, write
 from deniable.columns.wire import records
+from deniable.pages import report
 from deniable.results import Discovery, Joint, Marginal, Series, Trend
 from deniable.results import Result as AnyResult
 from deniable.simulation import Population, contingency, zipf
@@ -192,13 +193,18 @@ def test_a_trend(tmp_path: Path) -> None:
     assert told.periods == ("2027-01-04", "2027-01-11")
     assert told.reports.tolist() == [2 * CLIENTS, CLIENTS]
     assert "<svg" in picture.read_text()
+    page = report([told])
+    assert "polyline" in page and "week by week" in page and "Safari" in page
     shown = fine("decode", "pages@1", "store.db", "--question", "browser", "--by", "day")
     assert "2027-01-06" in shown and "Safari" in shown
 
 
-def test_association_by_week() -> None:
+def test_association_by_week(tmp_path: Path) -> None:
     args = ("associate", "survey.toml", "store.db", "--question", "browser", "--question", "ads")
-    told = AnyResult.from_json(fine(*args, "--by", "week", "--json"))
+    picture = tmp_path / "s.svg"
+    told = AnyResult.from_json(fine(*args, "--by", "week", "--json", "-o", str(picture)))
+    assert "<svg" in picture.read_text()
+    assert report([told]).count("how values go together") == 2, "a section for each week"
     assert isinstance(told, Series)
     assert told.periods == ("2027-01-04", "2027-01-11")
     first, second = told.parts

@@ -8,12 +8,14 @@ import numpy as np
 
 from deniable.pages import svg
 from deniable.planning import clients_to_move
-from deniable.results import Discovery, Joint, Marginal, Result
+from deniable.results import Discovery, Joint, Marginal, Result, Series, Trend
 from deniable.results.base import Provenance
 from deniable.results.marginal import Measured
 from deniable.survey import Survey
 
 SHOWN = 30
+LINES = 6
+"""Values of a trend that are drawn: more lines cannot be told apart."""
 
 
 def section(
@@ -26,6 +28,10 @@ def section(
         body = _discovery(result, survey, truth)
     elif isinstance(result, Joint):
         body = _joint(result)
+    elif isinstance(result, Trend):
+        body = _trend(result)
+    elif isinstance(result, Series):
+        return _series(result, survey)
     else:
         body = [svg.table(result.columns())]
     return f"<section>{''.join(body)}{_provenance(getattr(result, 'provenance', None))}</section>"
@@ -128,6 +134,34 @@ def _joint(found: Joint) -> list[str]:
         if other:
             body.append(_p(f"“Other” of {question}: {other}."))
     return [*body, _details("All cells", svg.table(found.columns()))]
+
+
+def _trend(found: Trend) -> list[str]:
+    largest = found.largest(LINES)
+    numbers = (getattr(found, name)[:, largest].T.tolist() for name in ("estimate", "low", "high"))
+    return [
+        _title(f"{found.question}: how common values were, {found.by} by {found.by}"),
+        _numbers({"reports": f"{int(found.reports.sum()):,}",
+                  f"{found.by}s": f"{len(found.periods)}",
+                  "values": f"{len(found.labels):,}"}),
+        svg.lines(found.periods, [found.labels[i] for i in largest], *numbers),
+        _p(
+            f"Bands are 95% intervals of one {found.by} by itself. Where two bands hardly overlap, "
+            f"the value has probably changed; looking at many {found.by}s and values, a few will "
+            "seem to change by chance."
+        ),
+        _details("All values and periods", svg.table(found.columns())),
+    ]  # fmt: skip
+
+
+def _series(found: Series, survey: Survey | None) -> str:
+    """One section a period, and what could not be analysed."""
+    parts = [
+        f"<h2>{svg.safe(found.by)} of {svg.safe(period)}</h2>{section(part, survey)}"
+        for period, part in zip(found.periods, found.parts, strict=True)
+    ]
+    parts += [_p(f"{period}: {why}") for period, why in found.skipped.items()]
+    return "".join(parts)
 
 
 def _influence(survey: Survey | None, name: str, reports: int, shift: float) -> str:

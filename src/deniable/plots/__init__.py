@@ -12,8 +12,9 @@ from deniable.plots.discovery import draw_discovery, draw_graph
 from deniable.plots.joint import draw_joint
 from deniable.plots.marginal import draw_marginal
 from deniable.plots.plan import draw_plan
+from deniable.plots.series import draw_series
 from deniable.plots.trend import draw_trend
-from deniable.results import Discovery, Joint, Marginal, Plan, Result, Trend
+from deniable.results import Discovery, Joint, Marginal, Plan, Result, Series, Trend
 
 __all__ = [
     "draw",
@@ -22,6 +23,7 @@ __all__ = [
     "draw_joint",
     "draw_marginal",
     "draw_plan",
+    "draw_series",
     "draw_trend",
 ]
 
@@ -44,6 +46,8 @@ def draw(result: Result, ax: Axes | None = None, **options: Any) -> Axes:
         return draw_plan(result, ax or _axes(6.4, 4.4), **options)
     if isinstance(result, Trend):
         return draw_trend(result, ax or _axes(7.2, 3.6), **options)
+    if isinstance(result, Series):
+        return draw_series(result, ax or _axes(7.2, 3.6), **options)
     raise InputError(f"there is no picture of a {type(result).__name__}")
 
 
