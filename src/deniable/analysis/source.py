@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import deniable.store
 from deniable.columns import ReportBatch, scan
 from deniable.columns.files import SUFFIXES
+from deniable.compute.executor import Executor, Held
 from deniable.compute.progress import tell
 from deniable.errors import InputError
 from deniable.store import Store
@@ -48,6 +49,7 @@ class Stored:
             yield store
 
 
+Result = TypeVar("Result")
 Part = ReportBatch | Stored | Store | str | Path
 Reports = Part | Iterable[Part]
 
@@ -66,6 +68,16 @@ class Source:
             raise InputError("expected reports, got none")
         self._snapshots: dict[int, tuple[Snapshot, str]] = {}
         self.origin = ""
+
+    def map(
+        self, executor: Executor, function: Callable[[ReportBatch], Result]
+    ) -> Iterator[Result]:
+        """What the function makes of all reports, some at a time, in order."""
+        return executor.map(function, self.batches())
+
+    def hold(self, executor: Executor, function: Callable[[ReportBatch], Result]) -> Held[Result]:
+        """The same, kept where it was made."""
+        return executor.hold(function, self.batches())
 
     def batches(self) -> Iterator[ReportBatch]:
         """Every report, some at a time. A store is read as it was the first time."""
