@@ -13,7 +13,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from functools import cache, partial
+from functools import cache, partial, reduce
+from operator import add
 from typing import Any, Protocol, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -27,6 +28,20 @@ Kept = TypeVar("Kept", covariant=True)
 
 AHEAD = 4
 """Shards of each worker that wait for their turn."""
+
+
+FOUR = 4
+"""Neighbours among what is held that are kept, and added up, together."""
+
+
+def sums(results: Sequence[Any]) -> list[Any]:
+    """The sums of each four, in order."""
+    return [sum_of(results[start : start + FOUR]) for start in range(0, len(results), FOUR)]
+
+
+def sum_of(results: Sequence[Any]) -> Any:
+    """The sum, from the first on; of one thing at least."""
+    return reduce(add, results)
 
 
 class Held(Protocol[Kept]):
@@ -43,6 +58,14 @@ class Held(Protocol[Kept]):
     def hold(self, function: Callable[..., Result], /, *each: Sequence[Any]) -> "Held[Result]":
         """Keep function(kept, …) in the same places."""
         ...
+
+    def sum(self, function: Callable[..., Result], /, *each: Sequence[Any]) -> Result:
+        """Add up function(kept, …) of everything kept: four at a time, then the fours, in order.
+
+        Workers keep all of a four, and send its sum only.
+        """
+        total: Result = sum_of(sums(list(self.map(function, *each))))
+        return total
 
     def __len__(self) -> int:
         """How many things are kept."""

@@ -18,13 +18,11 @@ from deniable.inference.piece import Floats, Piece
 def information(evidence: Evidence, table: Floats) -> Floats:
     """Observed information float64[mn, mn] of all reports at a table float64[m, n]."""
     m, n = table.shape
-    total = np.zeros((m * (m + 1) // 2, n * (n + 1) // 2))
-    for part in evidence.pieces.map(partial(_pair_sums, table)):
-        total += part
-    return _unfold(total, m, n)
+    return _unfold(evidence.pieces.sum(partial(pair_sums, table)), m, n)
 
 
-def _pair_sums(table: Floats, piece: Piece) -> Floats:
+def pair_sums(table: Floats, piece: Piece) -> Floats:
+    """One piece's part."""
     return piece.pair_sums(table)
 
 

@@ -66,11 +66,8 @@ class Evidence:
     def evaluate(self, table: Floats, *, precise: bool = True) -> Evaluation:
         """Pass over all reports at a table float64[m, n], in float64 if precise, else float32."""
         kind = np.float64 if precise else np.float32
-        total, gradient = 0.0, np.zeros(table.shape)
-        for part, part_gradient in self.pieces.map(partial(likelihood_pass, table.astype(kind))):
-            total += part
-            gradient += part_gradient
-        return Evaluation(total, gradient / self.weight)
+        sums = self.pieces.sum(partial(likelihood_pass, table.astype(kind)))
+        return Evaluation(float(sums[-1]), sums[:-1].reshape(table.shape) / self.weight)
 
     def only(self, *variables: int) -> "Evidence":
         """Return the same reports' evidence about some of the variables."""
@@ -146,9 +143,10 @@ def layout_of(executor: Executor) -> Any:
 # --- what is done to each piece, where it is: module-level functions, which can be sent ---------
 
 
-def likelihood_pass(table: npt.NDArray[np.floating[Any]], piece: Piece) -> tuple[float, Floats]:
-    """One piece's part of a pass."""
-    return piece.evaluate(table)
+def likelihood_pass(table: npt.NDArray[np.floating[Any]], piece: Piece) -> Floats:
+    """One piece's part of a pass: the gradient row by row, then the log-likelihood."""
+    total, gradient = piece.evaluate(table)
+    return np.append(gradient, total)
 
 
 def _only(variables: Sequence[int], piece: Piece) -> Piece:

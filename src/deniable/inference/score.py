@@ -24,8 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
-from operator import add
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -70,9 +69,9 @@ def score_test(
             for variable in (0, 1)
         ]
         ratios = evidence.pieces.hold(partial(_ratios, margins))
-        means = reduce(add, ratios.map(_totals)).means()
+        means = ratios.sum(_totals).means()
         centred = ratios.hold(partial(_centred, means))
-        scatters = reduce(add, centred.map(partial(_scatters, len(means.labels))))
+        scatters = centred.sum(partial(_scatters, len(means.labels)))
         root = _whitening(means, scatters)
         freedom = int(root.shape[1])
         statistic = float(np.sum((scatters.score.ravel() @ root) ** 2))
@@ -271,7 +270,7 @@ def _heavy(means: _Totals, scatters: _Scatters, centred: Held[_Ratios], freedom:
     for scatter in (scatters.x.sum(axis=0) / count, scatters.y.sum(axis=0) / count):
         basis = _range(scatter)
         roots.append((basis @ _inverse_root(basis.T @ scatter @ basis)).astype(np.float32))
-    fourth = reduce(add, centred.map(partial(_fourth_powers, roots))) / count
+    fourth = centred.sum(partial(_fourth_powers, roots)) / count
     normal = [root.shape[1] * (root.shape[1] + 2) for root in roots]
     excess = float(np.prod(fourth - normal))
     return excess / (2.0 * count * freedom) > TAIL_TOLERANCE
@@ -292,7 +291,7 @@ def _shuffled_lengths(
     for start in range(0, shuffles, _AT_A_TIME):
         some = min(_AT_A_TIME, shuffles - start)
         seeds = rng.integers(1 << 63, size=len(centred)).tolist()
-        scores = reduce(add, centred.map(partial(_seeded, some), seeds))
+        scores = centred.sum(partial(_seeded, some), seeds)
         lengths.append(np.asarray(np.sum((scores @ single) ** 2, axis=1), np.float64))
     return np.concatenate(lengths)
 
