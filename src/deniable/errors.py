@@ -12,6 +12,7 @@
     ├── StoreError            a store that is not there, is damaged, or cannot do what was asked
     │   ├── StoreFull         no room left: nothing was stored
     │   └── StoreUnavailable  the store cannot be reached now; trying again may help
+    ├── ClusterError          a cluster that cannot be reached, or whose workers fail
     └── WireError             bytes that are not a report of this survey (also a ValueError)
         ├── UnknownFormat     not ours, or of a later version of the format
         ├── UnknownSurvey     the digest names a survey that is not at hand
@@ -79,6 +80,10 @@ class StoreFull(StoreError):
 
 class StoreUnavailable(StoreError):
     """The store cannot be reached now; trying again may help."""
+
+
+class ClusterError(DeniableError):
+    """A cluster that cannot be reached, or whose workers fail."""
 
 
 class WireError(DeniableError, ValueError):

@@ -6,7 +6,8 @@ import pytest
 from deniable.errors import InputError
 from deniable.inference.covariance import covariance, invert_on_simplex
 from deniable.inference.curvature import information
-from deniable.inference.evidence import Evidence, gather, multiply_out
+from deniable.inference.evidence import Evidence, gather
+from deniable.inference.piece import multiply_out
 from deniable.inference.solver import maximise_evidence
 from deniable.results.covariance import Covariance
 from deniable.simulation.rows import basic_rows, dependent_table, draw_cells
@@ -32,7 +33,7 @@ def test_information_equals_the_sum_over_reports(shape: tuple[int, ...], weighte
         evidence = simulated(shape, 5000, 1, weighted=weighted)
     table = np.random.default_rng(2).dirichlet(np.ones(int(np.prod(shape))))
     total = np.zeros((table.size, table.size))
-    for piece in evidence.pieces:
+    for piece in evidence.pieces.map(lambda piece: piece):
         cells = multiply_out([rows.astype(np.float64) for rows in piece.rows])
         weights = np.ones(piece.count) if piece.weights is None else piece.weights
         scaled = cells / (cells @ table)[:, None]

@@ -10,7 +10,8 @@ from deniable.compute.executor import Threads
 from deniable.errors import InputError
 from deniable.inference import curvature
 from deniable.inference.em import NotConvergedWarning, plain_em
-from deniable.inference.evidence import gather, multiply_out
+from deniable.inference.evidence import gather
+from deniable.inference.piece import multiply_out
 from deniable.inference.quadratic import minimise_quadratic
 from deniable.inference.solver import maximise
 from deniable.simulation.rows import basic_rows, bloom_rows, dependent_table, draw_cells
@@ -223,7 +224,8 @@ def test_evidence_of_a_pair_is_that_pairs() -> None:
     rows = (*simulated((3, 4), 500, seed=16), *simulated((2, 2), 500, seed=17)[:1])
     pair = gather([rows], (3, 4, 2)).only(2, 0)
     assert pair.shape == (2, 3)
-    np.testing.assert_array_equal(pair.pieces[0].rows[1], rows[0])
+    (piece,) = pair.pieces.map(lambda piece: piece)
+    np.testing.assert_array_equal(piece.rows[1], rows[0])
 
 
 def test_a_cell_that_one_report_holds_up_does_not_stop_the_climb() -> None:

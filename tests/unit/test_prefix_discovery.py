@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
+from deniable.analysis.source import Source
 from deniable.columns import ReportBatch
 from deniable.discovery.character_model import CharacterModel, rows_of
 from deniable.discovery.evidence import Evidence
@@ -47,24 +46,19 @@ WORDS = ("abc", "abcdef", "feed", "decade", "facade", "bead", "ab", "decafaced")
 SHARES = np.array([0.2, 0.1, 0.2, 0.15, 0.1, 0.1, 0.1, 0.05])
 
 
-class Given:
-    def __init__(self, batch: ReportBatch) -> None:
-        self.batch = batch
-
-    def batches(self) -> Iterator[ReportBatch]:
-        half = len(self.batch) // 2
-        yield self.batch.select(slice(0, half))
-        yield self.batch.select(slice(half, None))
+def given(batch: ReportBatch) -> Source:
+    half = len(batch) // 2
+    return Source([batch.select(slice(0, half)), batch.select(slice(half, None))], batch.survey)
 
 
 def survey(mechanism: str = LOCAL) -> Survey:
     return Survey.from_toml(TOML.format(mechanism=mechanism))
 
 
-def reports(s: Survey, words: tuple[str, ...], shares: object, n: int, seed: int) -> Given:
+def reports(s: Survey, words: tuple[str, ...], shares: object, n: int, seed: int) -> Source:
     rng = np.random.default_rng(seed)
     codes = rng.choice(len(words), n, p=shares).astype(np.int32)
-    return Given(simulate(s, Coded(words, codes), rng=rng))
+    return given(simulate(s, Coded(words, codes), rng=rng))
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +69,8 @@ def tables() -> Tables:
 
 def test_tables_agree_with_counting_report_by_report() -> None:
     s = survey()
-    batch = reports(s, WORDS, SHARES, 300, 2).batch
-    t = tables_of(Given(batch), s.questions[0])
+    batch = ReportBatch.concat(reports(s, WORDS, SHARES, 300, 2).batches())
+    t = tables_of(given(batch), s.questions[0])
     m = s.questions[0].protocol.mechanisms[0]
     assert isinstance(m, LocalHash)
     level, family = 0, 3
@@ -231,7 +225,7 @@ def test_noise_gives_nothing() -> None:
     """Four crowds that answer nothing; all of them silent at α = .05 or the seeds were unlucky."""
     s = survey()
     found = [
-        discover_prefixes(Given(simulate(s, [None] * 5_000, rng=np.random.default_rng(i))),
+        discover_prefixes(given(simulate(s, [None] * 5_000, rng=np.random.default_rng(i))),
                           s.questions[0])
         for i in range(4)
     ]  # fmt: skip

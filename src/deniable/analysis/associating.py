@@ -34,11 +34,12 @@ from deniable.inference.covariance import covariance
 from deniable.inference.design import Design
 from deniable.inference.effect import cramers_v
 from deniable.inference.em import Fit
-from deniable.inference.evidence import Evidence, gather
+from deniable.inference.evidence import Evidence, evidence_of, gather, layout_of
 from deniable.inference.hashed import Hashed
 from deniable.inference.likelihood import Likelihood, likelihood_rows
 from deniable.inference.other import NoOther, likelihood_with_other, mixture_other, product_other
-from deniable.inference.shrink import shrunk
+from deniable.inference.piece import Piece
+from deniable.inference.shrink import shrunk_evidence
 from deniable.inference.solver import maximise_evidence
 from deniable.results import Covariance, Joint
 from deniable.results.association import AssociationTest
@@ -93,15 +94,14 @@ def associate(
     axes = [
         _axis(q, given.get(q.name), source, top, other, fit_count, alpha, executor) for q in asked
     ]
-    shards = list(executor.map(partial(_rows, axes), source.batches()))
+    rows = source.hold(executor, partial(_rows, axes))
+    scale = sum(rows.map(_log_scale))
     shape = [len(axis.labels) for axis in axes]
-    evidence = gather([part.shard for part in shards], shape, executor=executor)
+    layout = partial(_piece, layout_of(executor), survey.cohorts > 1)
+    evidence = evidence_of(rows.hold(layout), shape, executor)
     fit = maximise_evidence(evidence, nats=nats, max_passes=max_passes)
-    scale = sum(part.log_scale for part in shards)
-    strata = np.concatenate([part.strata for part in shards])
     joint = _joint(
-        evidence, fit, strata if survey.cohorts > 1 else None,
-        questions=tuple(questions), labels=[axis.shown for axis in axes],
+        evidence, fit, questions=tuple(questions), labels=[axis.shown for axis in axes],
         groups=[axis.groups for axis in axes], other=tuple(axis.other for axis in axes),
         log_scale=scale, shrink=shrink,
     )  # fmt: skip
@@ -132,9 +132,11 @@ def associate_likelihoods(
     names = tuple(questions or (f"q{i + 1}" for i in range(len(rows))))
     shape = [len(x) for x in labels]
     evidence = gather([tuple(scaled)], shape, executor=executor or default_executor())
+    if strata is not None:
+        evidence = evidence.stratified(strata)
     fit = maximise_evidence(evidence, nats=nats)
     return _joint(
-        evidence, fit, strata, questions=names, labels=[tuple(x) for x in labels],
+        evidence, fit, questions=names, labels=[tuple(x) for x in labels],
         groups=[np.arange(n) for n in shape], other=("",) * len(shape), log_scale=0.0, shrink=None,
     )  # fmt: skip
 
@@ -241,9 +243,11 @@ def _other_rows(
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    shard: tuple[NDArray[np.float32], ...]
+    """Likelihood rows of some reports, one float32[N, m] a question, and their cohorts [N]."""
+
+    rows: tuple[NDArray[np.float32], ...]
     log_scale: float
-    strata: NDArray[np.uint16]
+    cohorts: NDArray[np.uint16]
 
 
 def _rows(axes: Sequence[_Axis], batch: ReportBatch) -> _Rows:
@@ -253,10 +257,18 @@ def _rows(axes: Sequence[_Axis], batch: ReportBatch) -> _Rows:
     return _Rows(tuple(f.rows for f in found), scale, batch.cohort)
 
 
+def _log_scale(rows: _Rows) -> float:
+    return rows.log_scale
+
+
+def _piece(layout: Any, by_cohort: bool, rows: _Rows) -> Piece:
+    piece: Piece = layout(rows.rows, None, rows.cohorts if by_cohort else None)
+    return piece
+
+
 def _joint(
     evidence: Evidence,
     fit: Fit,
-    strata: NDArray[np.integer[Any]] | None,
     *,
     questions: tuple[str, ...],
     labels: Sequence[tuple[str, ...]],
@@ -270,14 +282,10 @@ def _joint(
     intervals = shown.intervals()
     point, strength = None, None
     if shrink is not None:
-        shards = [
-            (*piece.rows, *(() if piece.weights is None else (piece.weights,)))
-            for piece in evidence.pieces
-        ]
-        found = shrunk(shards, evidence.shape, rng=shrink, executor=evidence.executor)
+        found = shrunk_evidence(evidence, rng=shrink)
         point = Covariance(found.fit.table, np.zeros_like(whole.matrix)).collapsed(groups).table
         strength = found.strength
-    tests = Tests(*_tests(evidence, fit, whole, groups, strata))
+    tests = Tests(*_tests(evidence, fit, whole, groups))
     return Joint(
         questions=questions, labels=tuple(labels), table=shown.table,
         standard_error=shown.standard_errors, low=intervals.low, high=intervals.high,
@@ -293,7 +301,6 @@ def _tests(
     fit: Fit,
     whole: Covariance,
     groups: Sequence[NDArray[np.intp]],
-    strata: NDArray[np.integer[Any]] | None,
 ) -> tuple[Any, ...]:
     """What `Tests` holds: all about the categories that are shown, made when first asked for."""
 
@@ -304,7 +311,7 @@ def _tests(
 
     def association(method: str) -> AssociationTest:
         about, its_fit = shown()
-        return association_test(about, method=method, fit=its_fit, strata=strata)
+        return association_test(about, method=method, fit=its_fit)
 
     def mutual() -> AssociationTest:
         about, its_fit = shown()

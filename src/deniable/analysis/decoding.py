@@ -78,7 +78,7 @@ def repetition_effect(mechanism: Mechanism, reports_per_client: float) -> float:
 
 def count_all(source: Source, reading: Reading, executor: Executor) -> Any:
     """What the marginal needs, of all the reports that are read."""
-    counted = executor.map(reading.count, source.batches())
+    counted = source.map(executor, reading.count)
     first = next(iter_ := iter(counted), None)
     if first is None:
         raise InputError("expected reports, got none")

@@ -1,26 +1,29 @@
-"""Reports from wherever they are, as a stream of batches that can be read again."""
+"""Reports from wherever they are, in partitions that whoever works on them loads."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import deniable.store
-from deniable.columns import ReportBatch, scan
-from deniable.columns.files import SUFFIXES
+from deniable.columns import ReportBatch
+from deniable.columns.files import SUFFIXES, partitions
+from deniable.columns.partition import InMemory, Partition
+from deniable.compute.executor import Executor, Held
 from deniable.compute.progress import tell
 from deniable.errors import InputError
 from deniable.store import Store
-from deniable.store.snapshot import Snapshot
 from deniable.survey import Survey
 
 ROWS = 1 << 16
-"""Rows worked on together: a batch is cut into pieces of this many, so that threads share them."""
+"""Rows worked on together, at most: what is larger is cut, so that workers share it."""
+FEWEST = 1 << 11
+"""… and what has fewer is not worth cutting."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class Stored:
             yield store
 
 
+Result = TypeVar("Result")
 Part = ReportBatch | Stored | Store | str | Path
 Reports = Part | Iterable[Part]
 
@@ -64,66 +68,86 @@ class Source:
         self._parts = [each for part in ([given] if one else given) for each in _parts(part)]
         if not self._parts:
             raise InputError("expected reports, got none")
-        self._snapshots: dict[int, tuple[Snapshot, str]] = {}
         self.origin = ""
 
+    def map(
+        self, executor: Executor, function: Callable[[ReportBatch], Result]
+    ) -> Iterator[Result]:
+        """What the function makes of all reports, some at a time, in order."""
+        return executor.map(partial(_of_loaded, function), self._told())
+
+    def hold(self, executor: Executor, function: Callable[[ReportBatch], Result]) -> Held[Result]:
+        """The same, kept where it was made."""
+        return executor.hold(partial(_of_loaded, function), self._told())
+
     def batches(self) -> Iterator[ReportBatch]:
-        """Every report, some at a time. A store is read as it was the first time."""
+        """Every report, some at a time."""
+        for part in self._told():
+            yield part.load()
+
+    @cached_property
+    def partitions(self) -> list[Partition]:
+        """Where the reports are, in parts to be worked on together; found the first time, so that
+        a store is read as it was then."""
         origins: dict[str, None] = {}
-        for i, part in enumerate(self._parts):
-            if isinstance(part, Stored):
-                part, origin = self._snapshot(i, part)
-                origins[origin] = None
-            size, seen = self._size(part), 0
-            for batch in self._read(part):
-                if batch.survey != self.survey:
+        wholes: list[Partition] = []
+        for part in self._parts:
+            found, origin = self._found(part)
+            for each in found:
+                if each.survey != self.survey:
                     raise InputError(
-                        f"expected reports of {self.survey!r}, got some of {batch.survey!r}"
+                        f"expected reports of {self.survey!r}, got some of {each.survey!r}"
                     )
-                origins[batch.origin] = None
-                for start in range(0, len(batch), ROWS):
-                    yield (piece := batch.select(slice(start, start + ROWS)))
-                    seen += len(piece)
-                    tell("reading reports", (i + min(seen / size, 1.0)) / len(self._parts))
-        if not origins:
-            raise InputError("expected reports, got none")
+            wholes += found
+            origins |= dict.fromkeys([origin, *(each.origin for each in found)])
         self.origin = "; ".join(o for o in origins if o)
+        # Fewer at a time where there are few, so that all processors have some.
+        rows = min(ROWS, max(FEWEST, sum(part.count for part in wholes) // 8))
+        parts = [part for whole in wholes for part in whole.cut(rows)]
+        if not parts:
+            raise InputError("expected reports, got none")
+        return parts
 
-    def _snapshot(self, index: int, part: Stored) -> tuple[Snapshot, str]:
-        if index not in self._snapshots:
-            with part.opened() as store:
-                found = store.snapshot(self.survey, since=part.since, until=part.until)
-                url = store.url
-            if not len(found):
-                raise InputError(
-                    f"{url} has no reports of {self.survey!r} from {part.since or 'the first day'} "
-                    f"to {part.until or 'the last'}"
-                )
-            self._snapshots[index] = found, f"{url}, {min(found.days)} to {max(found.days)}"
-        return self._snapshots[index]
-
-    def _size(self, part: Any) -> float:
-        """About how many reports there are: files hold little else."""
-        if isinstance(part, str | Path):
-            return max(Path(part).stat().st_size / self.survey.body_size, 1.0)
-        return max(len(part), 1.0) if hasattr(part, "__len__") else math.inf
-
-    def _read(self, part: Any) -> Iterator[ReportBatch]:
-        if isinstance(part, ReportBatch):
+    def _told(self) -> Iterator[Partition]:
+        """The partitions; whoever listens is told how many reports were taken."""
+        parts = self.partitions
+        total, seen = sum(part.count for part in parts), 0
+        for part in parts:
             yield part
-        elif isinstance(part, Snapshot):
-            yield from part.batches(ROWS)
-        elif isinstance(part, str | Path):
-            yield from scan(part, survey=self.survey)
-        elif hasattr(part, "schema"):
+            seen += part.count
+            tell("reading reports", seen / total)
+
+    def _found(self, part: Any) -> tuple[list[Partition], str]:
+        """Where the reports of one part are, and its origin beside theirs."""
+        if isinstance(part, Stored):
+            return self._stored(part)
+        if isinstance(part, str | Path):
+            return partitions(part, survey=self.survey), ""
+        if hasattr(part, "schema"):
             from deniable.columns.arrow import from_arrow
 
-            yield from_arrow(part)
-        else:
+            part = from_arrow(part)
+        if not isinstance(part, ReportBatch):
             raise InputError(
                 f"expected a ReportBatch, a file, an Arrow table or a store, got "
                 f"{type(part).__name__}"
             )
+        return [InMemory(part)], ""
+
+    def _stored(self, part: Stored) -> tuple[list[Partition], str]:
+        with part.opened() as store:
+            found = store.snapshot(self.survey, since=part.since, until=part.until)
+            url = store.url
+        if not len(found):
+            raise InputError(
+                f"{url} has no reports of {self.survey!r} from {part.since or 'the first day'} "
+                f"to {part.until or 'the last'}"
+            )
+        return found.partitions(), f"{url}, {min(found.days)} to {max(found.days)}"
+
+
+def _of_loaded(function: Callable[[ReportBatch], Result], part: Partition) -> Result:
+    return function(part.load())
 
 
 def _parts(part: Any) -> list[Any]:

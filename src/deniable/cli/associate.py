@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import click
 from deniable.cli.candidates import read_strings
 from deniable.cli.options import (
     alpha_option,
+    executor_option,
     json_option,
     output_option,
     period_options,
@@ -20,6 +22,7 @@ from deniable.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from deniable.compute.executor import Executor
     from deniable.results import Joint, Result
     from deniable.survey import Survey
 
@@ -49,12 +52,13 @@ Examples:
               show_default=True, help="The test of independence of two questions.")  # fmt: skip
 @alpha_option
 @period_options
+@executor_option
 @output_option
 @json_option
 def associate(
     survey_name: str, reports: tuple[str, ...], questions: tuple[str, ...], lists: tuple[str, ...],
     top: int, other: str, fitted: int | None, method: str, alpha: float, since: date | None,
-    until: date | None, by: str | None, outputs: tuple[Path, ...], as_json: bool,
+    until: date | None, by: str | None, executor: str, outputs: tuple[Path, ...], as_json: bool,
 ) -> None:  # fmt: skip
     """Estimate how values of several questions go together.
 
@@ -67,24 +71,27 @@ def associate(
     from deniable.cli.output import finished
     from deniable.cli.progress import bars
     from deniable.cli.reports import by_period, chosen_days, survey_of
+    from deniable.compute.named import executor_of
 
     survey = survey_of(survey_name, reports)
     names = _questions(survey, questions)
     candidates = dict(_candidates(survey, item) for item in lists)
 
-    def analyse(some: list[Any]) -> Joint:
+    def analyse(runner: Executor, some: list[Any]) -> Joint:
         return verb(
             survey, some, names, candidates=candidates, top=top, other=OTHERS[other],
-            fitted=fitted, alpha=alpha,
+            fitted=fitted, alpha=alpha, executor=runner,
         )  # fmt: skip
 
     found: Result
-    with bars():
-        if by is None:
-            found = analyse(chosen_days(reports, since, until))
-        else:
-            found = by_period(survey, reports, since, until, by, analyse)
-    finished(found, outputs, as_json, survey, notes=lambda joint: _notes(joint, method))
+    with executor_of(executor) as runner:
+        with bars():
+            if by is None:
+                found = analyse(runner, chosen_days(reports, since, until))
+            else:
+                found = by_period(survey, reports, since, until, by, partial(analyse, runner))
+        # Within: the tests pass over the evidence again.
+        finished(found, outputs, as_json, survey, notes=lambda joint: _notes(joint, method))
 
 
 def _questions(survey: Survey, given: tuple[str, ...]) -> list[str]:

@@ -11,6 +11,7 @@ import click
 from deniable.cli.candidates import FILE, read_strings
 from deniable.cli.options import (
     alpha_option,
+    executor_option,
     json_option,
     output_option,
     period_options,
@@ -43,13 +44,14 @@ Examples:
 @click.option("--reports-per-client", type=click.FloatRange(1), default=1.0, show_default=True,
               help="Of repeated collection; standard errors allow for it.")  # fmt: skip
 @period_options
+@executor_option
 @output_option
 @json_option
 def decode(
     survey_name: str, reports: tuple[str, ...], question: str | None,
     candidates_file: Path | None, alpha: float, correction: str, reports_per_client: float,
-    since: date | None, until: date | None, by: str | None, outputs: tuple[Path, ...],
-    as_json: bool,
+    since: date | None, until: date | None, by: str | None, executor: str,
+    outputs: tuple[Path, ...], as_json: bool,
 ) -> None:  # fmt: skip
     """Estimate how common each value is.
 
@@ -64,6 +66,7 @@ def decode(
     from deniable.cli.output import finished
     from deniable.cli.progress import bars
     from deniable.cli.reports import chosen_days, question_of, survey_of, the_store
+    from deniable.compute.named import executor_of
     from deniable.results import Result
 
     survey = survey_of(survey_name, reports)
@@ -74,7 +77,7 @@ def decode(
         "reports_per_client": reports_per_client,
     }  # fmt: skip
     found: Result
-    with bars():
+    with bars(), executor_of(executor) as settings["executor"]:
         if by is None:
             some = chosen_days(reports, since, until)
             found = verb(survey, some, name, candidates, **settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import click
 from deniable.cli.candidates import FILE, read_words
 from deniable.cli.options import (
     alpha_option,
+    executor_option,
     json_option,
     output_option,
     period_options,
@@ -20,6 +22,7 @@ from deniable.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from deniable.compute.executor import Executor
     from deniable.results import Discovery, Result
 
 EXAMPLE = """\b
@@ -48,13 +51,14 @@ Examples:
               "value,weight. They steer the search and need not be there.")  # fmt: skip
 @click.option("--stages", is_flag=True, help="Also show what each step kept and dropped.")
 @period_options
+@executor_option
 @output_option
 @json_option
 def discover(
     survey_name: str, reports: tuple[str, ...], question: str | None, accept: str | None,
     alpha: float, reading: str | None, delta: float | None, words_file: Path | None, stages: bool,
-    since: date | None, until: date | None, by: str | None, outputs: tuple[Path, ...],
-    as_json: bool,
+    since: date | None, until: date | None, by: str | None, executor: str,
+    outputs: tuple[Path, ...], as_json: bool,
 ) -> None:  # fmt: skip
     """Find strings that clients reported and nobody listed.
 
@@ -65,6 +69,7 @@ def discover(
     from deniable.cli.output import finished
     from deniable.cli.progress import bars
     from deniable.cli.reports import by_period, chosen_days, question_of, survey_of
+    from deniable.compute.named import executor_of
     from deniable.discovery import discover as verb
 
     survey = survey_of(survey_name, reports)
@@ -72,19 +77,20 @@ def discover(
     name = asked[0] if question is None and len(asked) == 1 else question_of(survey, question)
     words = read_words(words_file) if words_file else {}
 
-    def analyse(some: list[Any]) -> Discovery:
+    def analyse(runner: Executor, some: list[Any]) -> Discovery:
         return verb(
             survey, some, name, accept=accept, alpha=alpha, reading=reading, delta=delta,
-            words=words,
+            words=words, executor=runner,
         )  # fmt: skip
 
     found: Result
-    with bars():
-        if by is None:
-            found = analyse(chosen_days(reports, since, until))
-        else:
-            found = by_period(survey, reports, since, until, by, analyse)
-    finished(found, outputs, as_json, survey, notes=lambda result: _notes(result, stages))
+    with executor_of(executor) as runner:
+        with bars():
+            if by is None:
+                found = analyse(runner, chosen_days(reports, since, until))
+            else:
+                found = by_period(survey, reports, since, until, by, partial(analyse, runner))
+        finished(found, outputs, as_json, survey, notes=lambda result: _notes(result, stages))
 
 
 def _notes(result: Discovery, stages: bool) -> list[str]:

@@ -47,6 +47,11 @@ by_option = click.option(
     "--by", type=click.Choice(["day", "week"]),
     help="A trend: one result for each day or week. Like --since and --until, of a store only.",
 )  # fmt: skip
+executor_option = click.option(
+    "--executor", metavar="NAME", default="threads", show_default=True,
+    help="Where the work is done: threads, threads:N, dask (processes of this machine), or "
+    "dask://HOST:PORT, whose workers read the reports themselves.",
+)  # fmt: skip
 
 
 def period_options(command: F) -> F:

@@ -5,6 +5,7 @@ A column is named after its question: `page.0`, `page.1`, … its parts, `page.l
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,22 @@ def survey_of(schema: pa.Schema) -> Survey:
             f"expected Arrow metadata {SURVEY_KEY.decode()!r} with the published survey: "
             "this table was not written by deniable"
         )
-    survey = Survey.from_json(metadata[SURVEY_KEY])
+    survey = _parsed(metadata[SURVEY_KEY])
     wanted = schema_of(survey)
     if not schema.equals(wanted):
         raise InputError(f"expected columns {wanted.names}, got {schema.names} or other types")
     return survey
+
+
+@lru_cache(maxsize=16)
+def _parsed(canonical: bytes) -> Survey:
+    # Every batch of a file carries it.
+    return Survey.from_json(canonical)
+
+
+def origin_of(schema: pa.Schema) -> str:
+    """What the schema says of where the reports came from."""
+    return str((schema.metadata or {}).get(ORIGIN_KEY, b"").decode())
 
 
 def to_arrow(batch: ReportBatch) -> pa.RecordBatch:
@@ -69,8 +81,7 @@ def from_arrow(data: pa.RecordBatch | pa.Table) -> ReportBatch:
         clear = [_numbers(next(columns)) for _ in range(fields)]
         arrays.append(np.stack(clear, axis=1) if clear else np.empty((data.num_rows, 0), np.uint8))
         arrays += [_rows(next(columns), size) for size in parts]
-    origin = data.schema.metadata.get(ORIGIN_KEY, b"").decode()
-    return from_arrays(survey, arrays, origin=origin)
+    return from_arrays(survey, arrays, origin=origin_of(data.schema))
 
 
 def empty(survey: Survey) -> ReportBatch:

@@ -1,6 +1,6 @@
 """Files of reports, read and written as streams of batches.
 
-`.parquet`  columns without compression (noise does not compress), one row group a batch
+`.parquet`  columns without compression (noise does not compress), in small row groups
 `.arrow`    Arrow's own file format: memory-mapped, so that nothing is read until it is used
 `.dn`       wire batches one after another
 """
@@ -10,16 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any
 
 from deniable.columns.batch import ReportBatch
-from deniable.columns.wire import from_wire, to_wire
+from deniable.columns.partition import Partition, file_partitions
+from deniable.columns.wire import to_wire
 from deniable.errors import InputError
 from deniable.survey import Survey
-from deniable.survey.report import BATCH_HEADER_SIZE, batch_size
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 ROWS = 1 << 18
 SUFFIXES = (".parquet", ".arrow", ".dn")
@@ -60,10 +57,13 @@ class Writer:
                 self._sink.write(to_wire(batch.select(slice(start, start + ROWS))))
         else:
             from deniable.columns.arrow import schema_of, to_arrow
+            from deniable.columns.parquet import ROW_GROUP
 
             record = to_arrow(batch)
             schema = schema_of(self.survey, self._origin)
-            self._sink.write_batch(record.cast(schema) if record.schema != schema else record)
+            record = record.cast(schema) if record.schema != schema else record
+            groups = (ROW_GROUP,) if self.path.suffix == ".parquet" else ()
+            self._sink.write_batch(record, *groups)
         self.reports += len(batch)
 
     def __exit__(
@@ -98,52 +98,25 @@ def scan(
     path: str | Path, *, survey: Survey | None = None, rows: int = ROWS
 ) -> Iterator[ReportBatch]:
     """The file's reports, at most `rows` at a time. A `.dn` file needs its survey."""
+    for whole in partitions(path, survey=survey):
+        for part in whole.cut(rows):
+            yield part.load()
+
+
+def partitions(path: str | Path, *, survey: Survey | None = None) -> list[Partition]:
+    """Where the file's reports are, to be loaded here or elsewhere."""
     path = Path(path)
     _check_suffix(path)
-    if path.suffix == ".dn":
-        if survey is None:
-            raise InputError(f"{path} holds wire batches: give the survey they answer")
-        with path.open("rb") as file:
-            yield from _scan_wire(file, survey, path, path.stat().st_size)
-        return
-    from deniable.columns.arrow import from_arrow
-
-    for batch in _arrow_batches(path, rows):
-        found = from_arrow(batch)
-        if survey is not None and found.survey != survey:
-            raise InputError(f"{path} holds reports of {found.survey!r}, expected {survey!r}")
-        for start in range(0, len(found), rows):
-            yield found.select(slice(start, start + rows))
+    found: list[Partition] = file_partitions(path, survey)
+    for part in found:
+        if survey is not None and part.survey != survey:
+            raise InputError(f"{path} holds reports of {part.survey!r}, expected {survey!r}")
+    return found
 
 
 def read(path: str | Path, *, survey: Survey | None = None) -> ReportBatch:
     """The whole file in one batch; an `.arrow` file of one batch is not copied into memory."""
     return ReportBatch.concat(scan(path, survey=survey, rows=1 << 62))
-
-
-def _arrow_batches(path: Path, rows: int) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
-    try:
-        if path.suffix == ".arrow":
-            reader = pa.ipc.open_file(pa.memory_map(str(path)))
-            for i in range(reader.num_record_batches):
-                yield reader.get_batch(i)
-        else:
-            from deniable.columns.parquet import record_batches
-
-            yield from record_batches(path, min(rows, ROWS))
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{path} cannot be read as {path.suffix[1:]}: {error}") from None
-
-
-def _scan_wire(file: BinaryIO, survey: Survey, path: Path, left: int) -> Iterator[ReportBatch]:
-    while head := file.read(BATCH_HEADER_SIZE):
-        size, _ = batch_size(head, survey)
-        if size > left:
-            raise InputError(f"{path} ends within a batch: expected {size} bytes, got {left}")
-        yield from_wire(head + file.read(size - len(head)), survey)
-        left -= size
 
 
 def _check_suffix(path: Path) -> None:

@@ -1,19 +1,22 @@
 """Columns as Parquet: without compression, dictionaries or statistics, since noise has no pattern.
 
+A row group is what is loaded at once, so it is small enough for many workers to share a file.
 A file says nothing of when it was written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deniable.columns.arrow import from_arrow, to_arrow
+from deniable.columns.arrow import to_arrow
 from deniable.columns.batch import ReportBatch
+
+ROW_GROUP = 1 << 16
+"""Rows of a row group, at most."""
 
 
 def writer(sink: Any, schema: pa.Schema) -> pq.ParquetWriter:
@@ -23,12 +26,9 @@ def writer(sink: Any, schema: pa.Schema) -> pq.ParquetWriter:
     )
 
 
-def record_batches(source: str | Path | Any, rows: int) -> Iterator[pa.RecordBatch]:
-    """The rows of a path or a file, at most `rows` at a time."""
-    local = isinstance(source, str | Path)
-    file = pq.ParquetFile(source, memory_map=local)
-    # Columns without compression are only copied: handing them to threads costs more.
-    yield from file.iter_batches(batch_size=rows, use_threads=False)
+def opened(source: str | Path | Any) -> pq.ParquetFile:
+    """A path or a file, its footer read."""
+    return pq.ParquetFile(source, memory_map=isinstance(source, str | Path))
 
 
 def to_parquet(batch: ReportBatch) -> bytes:
@@ -36,10 +36,5 @@ def to_parquet(batch: ReportBatch) -> bytes:
     sink = pa.BufferOutputStream()
     record = to_arrow(batch)
     with writer(sink, record.schema) as file:
-        file.write_batch(record)
+        file.write_batch(record, ROW_GROUP)
     return bytes(sink.getvalue())
-
-
-def from_parquet(source: str | Path | Any, rows: int) -> Iterator[ReportBatch]:
-    """The reports of a path or a file, checked, at most `rows` at a time."""
-    yield from map(from_arrow, record_batches(source, rows))

@@ -1,17 +1,21 @@
-"""Where shards run: one small protocol, and threads as its default.
+"""Where shards run: two small protocols, and threads as their default.
 
-A shard is a plain tuple of arrays, the function is a module-level function or a `partial` of one,
-and results come back in the order of the shards, so that sums over shards are reproducible and any
-cluster that can map can stand in.
+A shard is anything that can be pickled, small if it is to travel far: a file's name and the rows to
+be read of it, or a plain tuple of arrays. `Executor.map` gives a function's results for every
+shard; `Executor.hold` leaves them where they were made, and the `Held` that stands for them takes
+functions there instead, pass after pass. Functions are module-level ones or `partial`s of them,
+results come back in the order of the shards, so that sums over shards are the same bit for bit
+wherever they are made, and any cluster can stand in.
 """
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from functools import cache
-from typing import Protocol, TypeVar
+from functools import cache, partial, reduce
+from operator import add
+from typing import Any, Protocol, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -19,19 +23,66 @@ from deniable.errors import InputError
 
 Shard = TypeVar("Shard")
 Result = TypeVar("Result")
+Kept = TypeVar("Kept", covariant=True)
 
 
 AHEAD = 4
 """Shards of each worker that wait for their turn."""
 
 
+FOUR = 4
+"""Neighbours among what is held that are kept, and added up, together."""
+
+
+def sums(results: Sequence[Any]) -> list[Any]:
+    """The sums of each four, in order."""
+    return [sum_of(results[start : start + FOUR]) for start in range(0, len(results), FOUR)]
+
+
+def sum_of(results: Sequence[Any]) -> Any:
+    """The sum, from the first on; of one thing at least."""
+    return reduce(add, results)
+
+
+class Held(Protocol[Kept]):
+    """What a function made of every shard, kept by those that made it; released with this object.
+
+    An executor whose workers may die makes it again from the shards, with the same functions: they
+    must give the same each time.
+    """
+
+    def map(self, function: Callable[..., Result], /, *each: Sequence[Any]) -> Iterator[Result]:
+        """Yield function(kept, …) for everything kept, in order, with its own entry of `each`."""
+        ...
+
+    def hold(self, function: Callable[..., Result], /, *each: Sequence[Any]) -> "Held[Result]":
+        """Keep function(kept, …) in the same places."""
+        ...
+
+    def sum(self, function: Callable[..., Result], /, *each: Sequence[Any]) -> Result:
+        """Add up function(kept, …) of everything kept: four at a time, then the fours, in order.
+
+        Workers keep all of a four, and send its sum only.
+        """
+        total: Result = sum_of(sums(list(self.map(function, *each))))
+        return total
+
+    def __len__(self) -> int:
+        """How many things are kept."""
+        ...
+
+
 class Executor(Protocol):
-    """Maps a function over shards."""
+    """Maps a function over shards, and holds what it makes of them."""
 
     def map(
         self, function: Callable[[Shard], Result], shards: Iterable[Shard], /
     ) -> Iterator[Result]:
         """Yield function(shard) for every shard, in order."""
+        ...
+
+    def hold(self, function: Callable[[Shard], Result], shards: Iterable[Shard], /) -> Held[Result]:
+        """Keep function(shard) of every shard where it was made."""
         ...
 
 
@@ -43,6 +94,8 @@ class Threads:
 
     >>> list(Threads(2).map(sum, [(1, 2), (3, 4)]))
     [3, 7]
+    >>> list(Threads(2).hold(sum, [(1, 2), (3, 4)]).map(pow, [2, 3]))
+    [9, 343]
     """
 
     def __init__(self, workers: int | None = None) -> None:
@@ -71,6 +124,32 @@ class Threads:
         finally:
             for future in waiting:
                 future.cancel()
+
+    def hold(self, function: Callable[[Shard], Result], shards: Iterable[Shard], /) -> Held[Result]:
+        """Keep function(shard) of every shard in this process's memory."""
+        return _InMemory(self, tuple(self.map(function, shards)))
+
+
+class _InMemory(Held[Kept]):
+    """What threads keep: they share their process's memory."""
+
+    def __init__(self, threads: Threads, kept: tuple[Kept, ...]) -> None:
+        self._threads, self._kept = threads, kept
+
+    def map(self, function: Callable[..., Result], /, *each: Sequence[Any]) -> Iterator[Result]:
+        if not each:
+            return self._threads.map(function, self._kept)
+        return self._threads.map(partial(_applied, function), zip(self._kept, *each, strict=True))
+
+    def hold(self, function: Callable[..., Result], /, *each: Sequence[Any]) -> Held[Result]:
+        return _InMemory(self._threads, tuple(self.map(function, *each)))
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+def _applied(function: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
+    return function(*arguments)
 
 
 @cache

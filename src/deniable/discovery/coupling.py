@@ -153,7 +153,7 @@ def couple(evidence: Evidence, chosen: Sequence[NDArray[np.intp]]) -> Coupled:
     scorers = [Scorer.of(p, c) for p, c in zip(evidence.positions, chosen, strict=True)]
     sums: dict[Key, Sums] = {}
     task = partial(_batch, evidence.question, scorers)
-    for found in evidence.executor.map(task, evidence.source.batches()):
+    for found in evidence.source.map(evidence.executor, task):
         for key, more in found.items():
             if key in sums:
                 sums[key].add(more)

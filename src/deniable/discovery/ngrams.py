@@ -65,7 +65,7 @@ def _gathered(
     """Count everything, and decode every position."""
     log = Log()
     with log.stage("counted") as stage:
-        tallies = reduce(add, executor.map(partial(tally, question), source.batches()))
+        tallies = reduce(add, source.map(executor, partial(tally, question)))
         stage.count(tallies.full.reports, tallies.full.reports)
     if tallies.full.reports == 0:
         raise InputError("expected reports, got none")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,9 @@ from deniable.discovery.grams import Rows, check_grams, compatible
 from deniable.discovery.positions import Position
 from deniable.inference.design import Design
 from deniable.inference.em import em_step, starting_table
-from deniable.inference.evidence import Evidence, gather
+from deniable.inference.evidence import Evidence, evidence_of, layout_of
 from deniable.inference.other import MixtureOther, NoOther, likelihood_with_other, mixture_other
+from deniable.inference.piece import Piece
 from deniable.protocols import NGrams
 
 MOST_KNOWN = 63
@@ -87,19 +89,17 @@ def build_graph(
     Pairs that no string can hold (overlapping grams that disagree, text after the end) are no
     edges, whatever their frequency.
     """
-    shards: Shards = {}
-    for found in executor.map(partial(_rows, question, axes), source.batches()):
-        for pair, rows in found.items():
-            shards.setdefault(pair, []).extend(rows)
+    rows = source.hold(executor, partial(_rows, question, axes))
+    found = {pair for some in rows.map(_pairs_in) for pair in some}
     offsets = np.concatenate([[0], np.cumsum([len(a.grams) for a in axes])])
     ends, weights, pairs = [], [], 0
-    for g, h in sorted(shards):
+    for g, h in sorted(found):
         left, right = axes[g], axes[h]
         if not (len(left.grams) and len(right.grams)):
             continue
-        evidence = gather(
-            shards.pop((g, h)), (left.categories, right.categories), executor=executor
-        )
+        shape = left.categories, right.categories
+        pieces = rows.hold(partial(_piece, layout_of(executor), (g, h), shape))
+        evidence = evidence_of(pieces, shape, executor)
         table = _expected(evidence)[: len(left.grams), : len(right.grams)]
         pairs += table.size
         joined = (table > delta) & compatible(protocol, g, h, left.grams, right.grams)
@@ -118,6 +118,18 @@ def _expected(evidence: Evidence) -> NDArray[np.float64]:
         evaluation = evidence.evaluate(table)
         table = em_step(table, evaluation)
     return table.reshape(evidence.shape)
+
+
+def _pairs_in(shards: Shards) -> list[tuple[int, int]]:
+    return list(shards)
+
+
+def _piece(layout: Any, pair: tuple[int, int], shape: tuple[int, int], shards: Shards) -> Piece:
+    """All rows of one pair of positions."""
+    none = tuple(np.empty((0, size), np.float32) for size in shape)
+    joined = zip(none, *shards.get(pair, []), strict=True)
+    piece: Piece = layout([np.concatenate(arrays) for arrays in joined], None, None)
+    return piece
 
 
 def _rows(question: str, axes: Sequence[Axis], batch: ReportBatch) -> Shards:

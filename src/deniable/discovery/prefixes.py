@@ -26,6 +26,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.analysis.source import Source
 from deniable.compute.executor import Executor
 from deniable.discovery.character_model import CharacterModel
 from deniable.discovery.evidence import Evidence
@@ -34,7 +35,7 @@ from deniable.discovery.mixture import mixture_of
 from deniable.discovery.prefix_search import Prefixes, grid, search, searched, with_later
 from deniable.discovery.refit import Z95, mass_at_end, refit
 from deniable.discovery.tables import Rows, Tables, debiased
-from deniable.discovery.tally import Batches, Tally, tally_of
+from deniable.discovery.tally import Tally, tally_of
 from deniable.discovery.testing import HashTest, allowances
 from deniable.errors import InputError
 from deniable.protocols.alphabet import PAD
@@ -60,7 +61,7 @@ Accept = Callable[[str], bool]
 
 
 def discover_prefixes(
-    source: Batches,
+    source: Source,
     question: Question,
     *,
     accept: Accept | None = None,
@@ -70,7 +71,6 @@ def discover_prefixes(
 ) -> Discovery:
     """The strings of a question asked by prefixes, with at most α of runs naming a false one.
 
-    source : anything with `batches()`, such as `analysis.source.Source`
     accept : keeps only strings for which it is true; words : of which strings may be made
     """
     if not 0 < alpha < 1:

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.analysis.source import Source
 from deniable.compute.executor import Executor
-from deniable.discovery.tally import Batches, Tally, tally_of
+from deniable.discovery.tally import Tally, tally_of
 from deniable.kernels.bloom import bloom_positions, hash_fixed_pairs
 from deniable.mechanisms import Bloom, LocalHash
 from deniable.protocols import Prefixes
@@ -97,7 +98,7 @@ class Tables:
         return residual
 
 
-def tables_of(source: Batches, question: Question, executor: Executor | None = None) -> Tables:
+def tables_of(source: Source, question: Question, executor: Executor | None = None) -> Tables:
     """Read every report once; only counts come back from where the shards are."""
     return debiased(tally_of(source, question, executor))
 

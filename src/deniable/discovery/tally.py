@@ -7,14 +7,14 @@ families of one line each, and its bits are the cells.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.analysis.source import Source
 from deniable.columns import ReportBatch
 from deniable.columns.batch import numbers
 from deniable.compute.executor import Executor, default_executor
@@ -25,12 +25,6 @@ from deniable.mechanisms import Bloom, LocalHash
 from deniable.mechanisms.schemes import DENIABLE_1
 from deniable.protocols import Prefixes
 from deniable.survey import Question
-
-
-class Batches(Protocol):
-    """Anything that gives a survey's reports, some at a time."""
-
-    def batches(self) -> Iterator[ReportBatch]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +74,7 @@ class Tally:
         return out
 
 
-def tally_of(source: Batches, question: Question, executor: Executor | None = None) -> Tally:
+def tally_of(source: Source, question: Question, executor: Executor | None = None) -> Tally:
     """Read every report once; only counts come back from where the shards are."""
     protocol, executor = question.protocol, executor or default_executor()
     if not isinstance(protocol, Prefixes):
@@ -89,7 +83,7 @@ def tally_of(source: Batches, question: Question, executor: Executor | None = No
     if isinstance(m, LocalHash):
         sent = np.zeros((levels, m.families, m.lines, m.values), np.int64)
         task = partial(_numbers, question.name, m.values, levels * m.cohorts)
-        for part in executor.map(task, source.batches()):
+        for part in source.map(executor, task):
             sent += part.reshape(sent.shape)
         return Tally(protocol, m, sent, sent.sum(axis=3))
     if not isinstance(m, Bloom) or m.hashes != 1:
@@ -99,7 +93,7 @@ def tally_of(source: Batches, question: Question, executor: Executor | None = No
     ones = np.zeros((levels, m.cohorts, 1, m.bits), np.int64)
     count = np.zeros((levels, m.cohorts, 1), np.int64)
     bits_task = partial(_ones, question.name, m.bits, levels * m.cohorts)
-    for some, total in executor.map(bits_task, source.batches()):
+    for some, total in source.map(executor, bits_task):
         ones += some.reshape(ones.shape)
         count += total.reshape(count.shape)
     return Tally(protocol, m, ones, count)

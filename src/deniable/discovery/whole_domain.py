@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.stats import norm
 
+from deniable.analysis.source import Source
 from deniable.compute.executor import Executor
 from deniable.discovery.character_model import CharacterModel
 from deniable.discovery.domain import Domain
@@ -35,7 +36,7 @@ from deniable.discovery.mixture import Mixture, fitted
 from deniable.discovery.refit import Z95, mass_at_end
 from deniable.discovery.string_weights import StringWeights
 from deniable.discovery.tables import Rows, Tables, debiased
-from deniable.discovery.tally import Batches, Tally, tally_of
+from deniable.discovery.tally import Tally, tally_of
 from deniable.discovery.testing import HashTest
 from deniable.errors import InputError
 from deniable.results import Discovery, Measured, Stage
@@ -55,7 +56,7 @@ Accept = Callable[[str], bool]
 
 
 def discover_whole(
-    source: Batches,
+    source: Source,
     question: Question,
     *,
     accept: Accept | None = None,

@@ -23,7 +23,8 @@ import numpy.typing as npt
 from deniable.errors import InputError
 from deniable.inference.curvature import information
 from deniable.inference.em import Fit
-from deniable.inference.evidence import Evidence, Floats
+from deniable.inference.evidence import Evidence
+from deniable.inference.piece import Floats
 from deniable.inference.score import chi2_tail, score_test
 from deniable.inference.solver import maximise_evidence
 from deniable.results.association import AssociationTest

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import InputError
-from deniable.inference.evidence import Evidence, gather
+from deniable.inference.evidence import Evidence
 from deniable.results.marginal import Marginal
 
 
@@ -94,9 +94,4 @@ def collapse_evidence(
         matrix = np.zeros((group.size, int(group.max()) + 1))
         matrix[np.arange(group.size), group] = weight
         mixing.append((matrix / matrix.sum(axis=0)).astype(np.float32))
-    shards = []
-    for piece in evidence.pieces:
-        rows = [r @ m for r, m in zip(piece.rows, mixing, strict=True)]
-        scaled = [r / r.max(axis=1, keepdims=True) for r in rows]
-        shards.append((*scaled, *(() if piece.weights is None else (piece.weights,))))
-    return gather(shards, [m.shape[1] for m in mixing], executor=evidence.executor)
+    return evidence.mixed(mixing)

@@ -13,7 +13,8 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from deniable.compute.executor import one_blas_thread
 from deniable.errors import InputError
 from deniable.inference.curvature import information
-from deniable.inference.evidence import Evidence, Floats
+from deniable.inference.evidence import Evidence
+from deniable.inference.piece import Floats
 from deniable.results.covariance import Covariance
 
 

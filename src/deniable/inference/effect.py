@@ -20,7 +20,8 @@ from scipy.special import ndtri
 
 from deniable.compute.executor import one_blas_thread
 from deniable.errors import InputError
-from deniable.inference.evidence import Evidence, Floats
+from deniable.inference.evidence import Evidence
+from deniable.inference.piece import Floats
 from deniable.results.association import EffectSize
 from deniable.results.covariance import Covariance
 

@@ -18,7 +18,8 @@ import numpy as np
 
 from deniable.compute.executor import Executor
 from deniable.errors import InputError
-from deniable.inference.evidence import Evaluation, Evidence, Floats, Shard, gather
+from deniable.inference.evidence import Evaluation, Evidence, gather
+from deniable.inference.piece import Floats, Shard
 
 
 @dataclass(frozen=True)

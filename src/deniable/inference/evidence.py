@@ -4,6 +4,9 @@ A joint distribution is estimated from per-report likelihood rows alone (Fanti, 
 "Building a RAPPOR with the Unknown", section on joint distributions): for report k, a_k over the
 first variable's categories, b_k over the second's, and so on. Tables of three or more variables are
 folded to a matrix, first variable against all others; the others' products are made block by block.
+
+The rows stay in pieces where they were made: a pass sends a table to them and adds up, piece after
+piece in a fixed order, the sums that come back.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,46 +18,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deniable.compute.executor import Executor, default_executor
+from deniable.compute.executor import Executor, Held, default_executor
 from deniable.errors import InputError
-from deniable.kernels.estep import BLOCK, expect, to_blocks
-
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.float32]
-Shard = tuple[npt.NDArray[Any], ...]
-"""One float32[N, m] per variable, each row's largest entry 1; then, optionally, weights [N]."""
+from deniable.inference.piece import Floats, Integers, Piece, Rows, Shard, lay_out
 
 _PIECE = 32_768
 _WORTHWHILE = 2048
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Reports worked on together: rows as given, weights, and the same rows as blocks."""
-
-    rows: tuple[Rows, ...]
-    weights: Floats | None
-    first: Rows
-    rest: Rows
-    block_weights: Floats
-
-    @property
-    def count(self) -> int:
-        """Number of rows."""
-        return len(self.rows[0])
-
-    @property
-    def weight(self) -> float:
-        """Number of reports, counting weights."""
-        return float(self.count if self.weights is None else self.weights.sum())
-
-    def rows_at(self, positions: Floats) -> npt.NDArray[np.intp]:
-        """Rows that hold the reports at given positions between 0 and `weight`."""
-        if self.weights is None:
-            found = positions.astype(np.intp)
-        else:
-            found = np.searchsorted(np.cumsum(self.weights), positions, side="right")
-        return np.minimum(found, self.count - 1)
 
 
 @dataclass(frozen=True)
@@ -65,16 +34,18 @@ class Evaluation:
     gradient: Floats
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Evidence:
-    """All reports about one table, and the executor that passes over them.
+    """All reports about one table: pieces of them, and the executor that keeps those.
 
-    shape : categories per variable; weight : number of reports, counting weights.
+    shape : categories per variable
+    counts, weights : int64[P] and float64[P], rows and reports of each piece
     """
 
     shape: tuple[int, ...]
-    pieces: tuple[Piece, ...]
-    weight: float
+    pieces: Held[Piece]
+    counts: npt.NDArray[np.int64]
+    weights: Floats
     executor: Executor
 
     @property
@@ -85,38 +56,53 @@ class Evidence:
     @property
     def count(self) -> int:
         """Number of rows; less than `weight` where equal rows were collapsed."""
-        return sum(piece.count for piece in self.pieces)
+        return int(self.counts.sum())
+
+    @property
+    def weight(self) -> float:
+        """Number of reports, counting weights."""
+        return float(self.weights.sum())
 
     def evaluate(self, table: Floats, *, precise: bool = True) -> Evaluation:
         """Pass over all reports at a table float64[m, n], in float64 if precise, else float32."""
         kind = np.float64 if precise else np.float32
-        task = partial(_pass, np.array(self.shape[1:] or (1,)), table.astype(kind))
-        total, gradient = 0.0, np.zeros(table.shape)
-        for part, part_gradient in self.executor.map(task, self.pieces):
-            total += part
-            gradient += part_gradient
-        return Evaluation(total, gradient / self.weight)
+        sums = self.pieces.sum(partial(likelihood_pass, table.astype(kind)))
+        return Evaluation(float(sums[-1]), sums[:-1].reshape(table.shape) / self.weight)
 
     def only(self, *variables: int) -> "Evidence":
         """Return the same reports' evidence about some of the variables."""
-        shards: list[Shard] = [
-            (*(piece.rows[v] for v in variables), *_weights_of(piece)) for piece in self.pieces
-        ]
-        return gather(shards, [self.shape[v] for v in variables], executor=self.executor)
+        pieces = self.pieces.hold(partial(_only, variables))
+        shape = tuple(self.shape[v] for v in variables)
+        return Evidence(shape, pieces, self.counts, self.weights, self.executor)
+
+    def mixed(self, mixing: Sequence[Rows]) -> "Evidence":
+        """Return the same reports' evidence about other categories; see `Piece.mixed`."""
+        pieces = self.pieces.hold(partial(_mixed, mixing))
+        shape = tuple(matrix.shape[1] for matrix in mixing)
+        return Evidence(shape, pieces, self.counts, self.weights, self.executor)
 
     def sample(self, count: int, rng: np.random.Generator) -> "Evidence":
-        """Return `count` reports drawn with replacement, or all of them if there are few rows."""
+        """Return `count` reports drawn with replacement, or all of them if there are few rows.
+
+        They are drawn, and stay, where the pieces are.
+        """
         if 2 * count >= self.count:
             return self
-        ends = np.cumsum([piece.weight for piece in self.pieces])
-        drawn = np.sort(rng.random(count)) * ends[-1]
-        shards: list[Shard] = []
-        for piece, end in zip(self.pieces, ends, strict=True):
-            low, high = np.searchsorted(drawn, (end - piece.weight, end))
-            chosen = piece.rows_at(drawn[low:high] - (end - piece.weight))
-            shards.append(tuple(rows[chosen] for rows in piece.rows))
-        joined = tuple(np.concatenate(arrays) for arrays in zip(*shards, strict=True))
-        return gather([joined], self.shape, executor=self.executor)
+        counts = rng.multinomial(count, self.weights / self.weight)
+        seeds = rng.integers(1 << 63, size=len(counts))
+        pieces = self.pieces.hold(_drawn, counts.tolist(), seeds.tolist())
+        return Evidence(self.shape, pieces, counts, counts.astype(np.float64), self.executor)
+
+    def stratified(self, strata: npt.ArrayLike) -> "Evidence":
+        """Return the same evidence, with an integer for each row, in the order of the shards."""
+        labels = np.asarray(strata)
+        if labels.shape != (self.count,):
+            raise InputError(
+                f"strata must be {self.count} integers, one per row, got shape {labels.shape}"
+            )
+        cut = np.split(labels, np.cumsum(self.counts)[:-1])
+        pieces = self.pieces.hold(_stratified, cut)
+        return Evidence(self.shape, pieces, self.counts, self.weights, self.executor)
 
 
 def gather(
@@ -132,29 +118,61 @@ def gather(
         raise InputError(f"shape needs at least one category per variable, got {sizes}")
     executor = executor or default_executor()
     cut = [part for shard in shards for part in _cut(_checked(shard, sizes))]
-    pieces = tuple(executor.map(partial(_lay_out, len(sizes)), cut))
-    weight = sum(piece.weight for piece in pieces)
-    if not weight > 0:
+    held = executor.hold(partial(_laid_out, layout_of(executor), len(sizes)), cut)
+    return evidence_of(held, sizes, executor)
+
+
+def evidence_of(pieces: Held[Piece], shape: Sequence[int], executor: Executor) -> Evidence:
+    """The evidence that these pieces are, wherever they are kept."""
+    sizes = list(pieces.map(_size))
+    counts = np.array([count for count, _ in sizes], np.int64)
+    weights = np.array([weight for _, weight in sizes], np.float64)
+    if not weights.sum() > 0:
         raise InputError("no reports: shards hold no row with a weight above 0")
-    return Evidence(sizes, pieces, weight, executor)
+    return Evidence(tuple(shape), pieces, counts, weights, executor)
 
 
-def multiply_out(rows: Sequence[Rows]) -> Rows:
-    """Return [N, Π n_v]: for each report the products of one entry from each variable's row."""
-    if not rows:
-        raise InputError("rows of at least one variable are needed, got none")
-    out = rows[0]
-    for more in rows[1:]:
-        out = (out[:, :, None] * more[:, None, :]).reshape(len(out), -1)
-    return out
+def layout_of(executor: Executor) -> Any:
+    """What makes pieces for this executor: its own `lay_out`, if it has one; see `piece.lay_out`.
+
+    The function is sent to where the rows are, so it must be one that can be pickled.
+    """
+    return getattr(executor, "lay_out", lay_out)
 
 
-def _pass(sizes: npt.NDArray[np.int64], table: Floats, piece: Piece) -> tuple[float, Floats]:
-    gradient = np.zeros(table.shape)
-    total = expect(
-        piece.first, piece.rest, sizes, piece.block_weights, piece.count, table, gradient
-    )
-    return float(total), gradient
+# --- what is done to each piece, where it is: module-level functions, which can be sent ---------
+
+
+def likelihood_pass(table: npt.NDArray[np.floating[Any]], piece: Piece) -> Floats:
+    """One piece's part of a pass: the gradient row by row, then the log-likelihood."""
+    total, gradient = piece.evaluate(table)
+    return np.append(gradient, total)
+
+
+def _only(variables: Sequence[int], piece: Piece) -> Piece:
+    return piece.only(variables)
+
+
+def _mixed(mixing: Sequence[Rows], piece: Piece) -> Piece:
+    return piece.mixed(mixing)
+
+
+def _drawn(piece: Piece, count: int, seed: int) -> Piece:
+    return piece.drawn(count, seed)
+
+
+def _stratified(piece: Piece, strata: Integers) -> Piece:
+    return piece.stratified(strata)
+
+
+def _size(piece: Piece) -> tuple[int, float]:
+    return piece.count, piece.weight
+
+
+def _laid_out(layout: Any, variables: int, shard: Shard) -> Piece:
+    weights = shard[variables] if len(shard) > variables else None
+    piece: Piece = layout(shard[:variables], weights, None)
+    return piece
 
 
 def _checked(shard: Shard, sizes: tuple[int, ...]) -> Shard:
@@ -183,33 +201,3 @@ def _cut(shard: Shard) -> list[Shard]:
     parts = max(-(-count // _PIECE), min(4, count // _WORTHWHILE))
     edges = [count * part // parts for part in range(parts + 1)] if parts else [0]
     return [tuple(array[low:high] for array in shard) for low, high in pairwise(edges)]
-
-
-def _lay_out(variables: int, shard: Shard) -> Piece:
-    rows = tuple(np.ascontiguousarray(array, np.float32) for array in shard[:variables])
-    count = len(rows[0])
-    blocks = -(-count // BLOCK)
-    laid = [_blocks(array, blocks) for array in rows]
-    rest = laid[1:] or [np.ones((blocks, 1, BLOCK), np.float32)]
-    weights, block_weights = None, np.empty((blocks, 0))
-    if len(shard) > variables:
-        weights = np.ascontiguousarray(shard[variables], np.float64)
-        block_weights = np.zeros((blocks, BLOCK))
-        block_weights.ravel()[:count] = weights
-    stacked = rest[0] if len(rest) == 1 else np.concatenate(rest, axis=1)
-    return Piece(rows, weights, laid[0], stacked, block_weights)
-
-
-def _blocks(rows: Rows, blocks: int) -> Rows:
-    out = np.empty((blocks, rows.shape[1], BLOCK), np.float32)
-    worst = to_blocks(rows, out)
-    if not worst <= 1e-5:
-        raise InputError(
-            "likelihood rows must be at least 0 with largest entry 1 in each row "
-            f"(off by up to {worst:.3g}); divide each row by its largest entry"
-        )
-    return out
-
-
-def _weights_of(piece: Piece) -> tuple[Floats, ...]:
-    return () if piece.weights is None else (piece.weights,)

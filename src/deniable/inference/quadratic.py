@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from deniable.inference.evidence import Floats
+from deniable.inference.piece import Floats
 
 _PATIENCE = 3
 

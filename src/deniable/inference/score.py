@@ -14,24 +14,37 @@ with categories so rare that heavy tails widen the statistic's variance by 2% or
 reject too often, and the statistic is compared with its own value over random shuffles instead.
 That is exact at any size if reports are exchangeable within strata: where variables share cohorts,
 pass the cohorts as strata. The smallest p-value is then 1 / (shuffles + 1).
+
+Three passes over the pieces, each of which gives sums only: the strata's means, their scatters
+around them, and the tails. To be shuffled, rows are brought together, up to a million of them;
+more are shuffled within their pieces, which is as exact.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh
 from scipy.special import chdtrc
 
-from deniable.compute.executor import one_blas_thread
+from deniable.compute.executor import Held, one_blas_thread
 from deniable.errors import InputError
-from deniable.inference.evidence import Evidence, Floats, Rows
+from deniable.inference.evidence import Evidence
+from deniable.inference.piece import Floats, Integers, Piece, Rows
 from deniable.inference.solver import maximise_evidence
 from deniable.results.association import AssociationTest
 
 REPORTS_PER_FREEDOM = 200
 TAIL_TOLERANCE = 0.02
 _CHUNK = 2048
+_TOGETHER = 1 << 20
+"""Rows that are brought together to be shuffled; more stay where they are."""
+_AT_A_TIME = 100
+"""Shuffles whose scores are sent at a time."""
 
 
 def score_test(
@@ -43,21 +56,31 @@ def score_test(
 ) -> AssociationTest:
     """Test the independence of two variables without fitting their joint distribution.
 
-    strata : one integer per report row, in the order of the shards, or None for one stratum.
+    strata : one integer per report row, in the order of the shards; without, the evidence's own.
     rng : draws the shuffles, where they are needed; seeded with 0 unless given.
     """
     if len(evidence.shape) != 2:
         raise InputError(f"the score test is for two variables, got {len(evidence.shape)}")
-    weights = _weights(evidence)
+    if strata is not None:
+        evidence = evidence.stratified(strata)
     with one_blas_thread():
-        x, y = (_ratios(evidence.only(variable)) for variable in (0, 1))
-        whitened = _Whitened.of(x, y, weights, _layers(strata, len(x)))
-        statistic, freedom = whitened.statistic(), whitened.freedom
+        margins = [
+            maximise_evidence(evidence.only(variable)).table.astype(np.float32)
+            for variable in (0, 1)
+        ]
+        ratios = evidence.pieces.hold(partial(_ratios, margins))
+        means = ratios.sum(_totals).means()
+        centred = ratios.hold(partial(_centred, means))
+        scatters = centred.sum(partial(_scatters, len(means.labels)))
+        root = _whitening(means, scatters)
+        freedom = int(root.shape[1])
+        statistic = float(np.sum((scatters.score.ravel() @ root) ** 2))
         few = evidence.weight < REPORTS_PER_FREEDOM * freedom
-        heavy = whitened.tail_weight() > TAIL_TOLERANCE
-        if freedom > 0 and (few or heavy) and np.all(weights == np.round(weights)):
+        if freedom > 0 and means.whole and (few or _heavy(means, scatters, centred, freedom)):
             rng = rng or np.random.default_rng(0)
-            p_value = whitened.shuffled_p_value(statistic, shuffles, rng)
+            lengths = _shuffled_lengths(centred, evidence.count, root, shuffles, rng)
+            as_long = int(np.sum(lengths >= statistic * (1 - 1e-6)))
+            p_value = (1 + as_long) / (shuffles + 1)
             return AssociationTest("score", statistic, freedom, p_value, "shuffles")
     return AssociationTest("score", statistic, freedom, chi2_tail(freedom, statistic), "chi2")
 
@@ -67,114 +90,129 @@ def chi2_tail(freedom: int, statistic: float) -> float:
     return float(chdtrc(freedom, statistic)) if freedom > 0 else 1.0
 
 
-def _ratios(evidence: Evidence) -> Rows:
-    """α − 1 for one variable, float32[N, m], at its own maximum-likelihood margin."""
-    margin = maximise_evidence(evidence).table.astype(np.float32)
-    rows = np.concatenate([piece.rows[0] for piece in evidence.pieces])
-    rows /= np.maximum(rows @ margin, np.float32(1e-30))[:, None]
-    rows -= 1.0
-    return rows
+# --- each piece's part ---------------------------------------------------------------------------
 
 
-def _weights(evidence: Evidence) -> Floats:
-    return np.concatenate(
-        [np.ones(p.count) if p.weights is None else p.weights for p in evidence.pieces]
+@dataclass(frozen=True, eq=False)
+class _Ratios:
+    """α − 1 and β − 1 of a piece's rows, float32[N, m] and float32[N, n], ordered by stratum.
+
+    weights : float64[N]; labels : the strata among them, ascending; edges : where each begins,
+    and N.
+    """
+
+    x: Rows
+    y: Rows
+    weights: Floats
+    labels: Integers
+    edges: Integers
+
+    def layers(self) -> Iterable[tuple[int, slice]]:
+        """Each stratum's label and rows."""
+        for i, label in enumerate(self.labels):
+            yield int(label), slice(int(self.edges[i]), int(self.edges[i + 1]))
+
+
+def _ratios(margins: Sequence[Rows], piece: Piece) -> _Ratios:
+    """At the two maximum-likelihood margins, float32[m] and float32[n]."""
+    strata = np.zeros(piece.count, np.intp) if piece.strata is None else piece.strata
+    weights = np.ones(piece.count) if piece.weights is None else piece.weights
+    order = np.argsort(strata, kind="stable")
+    labels, starts = np.unique(strata[order], return_index=True)
+    x, y = (
+        rows[order] / np.maximum(rows[order] @ margin, np.float32(1e-30))[:, None] - np.float32(1)
+        for rows, margin in zip(piece.rows, margins, strict=True)
+    )
+    return _Ratios(x, y, weights[order], labels, np.append(starts, piece.count))
+
+
+@dataclass(frozen=True, eq=False)
+class _Totals:
+    """Per stratum: labels, reports float64[S], Σ w x and Σ w y; whether weights are whole."""
+
+    labels: Integers
+    weight: Floats
+    x: Floats
+    y: Floats
+    whole: bool
+
+    def __add__(self, other: _Totals) -> _Totals:
+        labels = np.union1d(self.labels, other.labels)
+        parts = []
+        for mine, its in ((self.weight, other.weight), (self.x, other.x), (self.y, other.y)):
+            total = np.zeros((len(labels), *mine.shape[1:]))
+            total[np.searchsorted(labels, self.labels)] += mine
+            total[np.searchsorted(labels, other.labels)] += its
+            parts.append(total)
+        return _Totals(labels, parts[0], parts[1], parts[2], self.whole and other.whole)
+
+    def means(self) -> _Totals:
+        """Means instead of sums, of the strata that hold more than a report: one has no other to
+        be shuffled with."""
+        kept = self.weight > 1
+        if not kept.any():
+            raise InputError("every stratum holds a single report; pass coarser strata")
+        share = 1.0 / self.weight[kept, None]
+        return _Totals(
+            self.labels[kept], self.weight[kept], self.x[kept] * share, self.y[kept] * share,
+            self.whole,
+        )  # fmt: skip
+
+
+def _totals(ratios: _Ratios) -> _Totals:
+    weight, x, y = [], [], []
+    for _, rows in ratios.layers():
+        w = ratios.weights[rows]
+        weight.append(w.sum())
+        x.append(w @ ratios.x[rows].astype(np.float64))
+        y.append(w @ ratios.y[rows].astype(np.float64))
+    return _Totals(
+        ratios.labels,
+        np.array(weight, np.float64),
+        np.array(x, np.float64).reshape(-1, ratios.x.shape[1]),
+        np.array(y, np.float64).reshape(-1, ratios.y.shape[1]),
+        bool(np.all(ratios.weights == np.round(ratios.weights))),
     )
 
 
-def _layers(strata: npt.ArrayLike | None, count: int) -> list[npt.NDArray[np.intp]]:
-    """Row numbers of each stratum."""
-    if strata is None:
-        return [np.arange(count)]
-    labels = np.asarray(strata)
-    if labels.shape != (count,):
-        raise InputError(f"strata must be {count} integers, one per row, got shape {labels.shape}")
-    order = np.argsort(labels, kind="stable")
-    edges = np.flatnonzero(np.diff(labels[order])) + 1
-    return list(np.split(order, edges))
+def _centred(means: _Totals, ratios: _Ratios) -> _Ratios:
+    """Deviations from the strata's means; labels become the strata's places among them."""
+    x, y, weights, labels, sizes = [ratios.x[:0]], [ratios.y[:0]], [ratios.weights[:0]], [], [0]
+    for label, rows in ratios.layers():
+        place = int(np.searchsorted(means.labels, label))
+        if place < len(means.labels) and means.labels[place] == label:
+            x.append(ratios.x[rows] - means.x[place].astype(np.float32))
+            y.append(ratios.y[rows] - means.y[place].astype(np.float32))
+            weights.append(ratios.weights[rows])
+            labels.append(place)
+            sizes.append(len(weights[-1]))
+    return _Ratios(
+        np.concatenate(x), np.concatenate(y), np.concatenate(weights),
+        np.array(labels, np.intp), np.cumsum(sizes),
+    )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Whitened:
-    """Centred ratios stratum by stratum, and a factor that whitens the vectorised score.
+@dataclass(frozen=True, eq=False)
+class _Scatters:
+    """Σ w x xᵀ and Σ w y yᵀ per stratum, float64[S, m, m] and [S, n, n]; score Σ w x yᵀ."""
 
-    parts : per stratum (x float32[n, r], y float32[n, s], weights float64[n])
-    root : float64[rs, dof], rootᵀ·vec(U) has covariance 1 under shuffling
-    """
+    x: Floats
+    y: Floats
+    score: Floats
 
-    parts: list[tuple[Rows, Rows, Floats]]
-    root: Floats
-
-    @classmethod
-    def of(
-        cls, x: Rows, y: Rows, weights: Floats, layers: list[npt.NDArray[np.intp]]
-    ) -> "_Whitened":
-        parts = []
-        for layer in layers:
-            w = weights[layer]
-            if w.sum() > 1:
-                parts.append((_centred(x[layer], w), _centred(y[layer], w), w))
-        if not parts:
-            raise InputError("every stratum holds a single report; pass coarser strata")
-        scatters = [(_product(a, a, w), _product(b, b, w), w.sum()) for a, b, w in parts]
-        left = _range(np.sum([xx for xx, _, _ in scatters], axis=0))
-        right = _range(np.sum([yy for _, yy, _ in scatters], axis=0))
-        # Shuffling n reports gives vec(U) the covariance Sxx ⊗ Syy / (n − 1), exactly.
-        if len(scatters) == 1:
-            xx, yy, count = scatters[0]
-            sides = [
-                side @ _inverse_root(side.T @ scatter @ side)
-                for side, scatter in ((left, xx), (right, yy / (count - 1)))
-            ]
-            return cls(parts, np.asarray(np.kron(*sides), np.float64))
-        spread = np.zeros((left.shape[1] * right.shape[1],) * 2)
-        for xx, yy, count in scatters:
-            spread += np.kron(left.T @ xx @ left, right.T @ yy @ right / (count - 1))
-        root = np.kron(left, right) @ _inverse_root(spread)
-        return cls(parts, root)
-
-    @property
-    def freedom(self) -> int:
-        """Dimensions of the score: (m − 1)(n − 1), fewer where categories cannot be told apart."""
-        return int(self.root.shape[1])
-
-    def statistic(self) -> float:
-        """Squared length of the whitened score."""
-        score = sum((_product(x, y, w) for x, y, w in self.parts), np.zeros(()))
-        return float(np.sum((score.ravel() @ self.root) ** 2))
-
-    def tail_weight(self) -> float:
-        """Share by which rare, large ratios widen the variance of the statistic over χ²'s.
-
-        For whitened x of dimension r, b = E|x|⁴ − r(r+2) is 0 if x is normal; shuffling n pairs
-        gives the statistic the variance 2·dof + b_x·b_y / n, to first order.
-        """
-        if not self.freedom:
-            return 0.0
-        count = sum(float(w.sum()) for _, _, w in self.parts)
-        left = _excess_kurtosis([(x, w) for x, _, w in self.parts])
-        right = _excess_kurtosis([(y, w) for _, y, w in self.parts])
-        return left * right / (2.0 * count * self.freedom)
-
-    def shuffled_p_value(self, statistic: float, shuffles: int, rng: np.random.Generator) -> float:
-        """Share of shuffles, the one seen among them, with a score at least as long."""
-        whole = [
-            (np.repeat(x, w.astype(np.int64), axis=0), np.repeat(y, w.astype(np.int64), axis=0))
-            for x, y, w in self.parts
-        ]
-        root = self.root.astype(np.float32)
-        as_long = 1
-        for _ in range(shuffles):
-            score = sum((x.T @ y[rng.permutation(len(y))] for x, y in whole), np.zeros(()))
-            length = float(np.sum((score.ravel().astype(np.float32) @ root) ** 2))
-            as_long += length >= statistic * (1 - 1e-6)
-        return as_long / (shuffles + 1)
+    def __add__(self, other: _Scatters) -> _Scatters:
+        return _Scatters(self.x + other.x, self.y + other.y, self.score + other.score)
 
 
-def _centred(rows: Rows, weights: Floats) -> Rows:
-    mean = (weights @ rows.astype(np.float64)) / weights.sum()
-    centred: Rows = rows - mean.astype(np.float32)
-    return centred
+def _scatters(strata: int, centred: _Ratios) -> _Scatters:
+    m, n = centred.x.shape[1], centred.y.shape[1]
+    found = _Scatters(np.zeros((strata, m, m)), np.zeros((strata, n, n)), np.zeros((m, n)))
+    for place, rows in centred.layers():
+        x, y, w = centred.x[rows], centred.y[rows], centred.weights[rows]
+        found.x[place] += _product(x, x, w)
+        found.y[place] += _product(y, y, w)
+        found.score[...] += _product(x, y, w)
+    return found
 
 
 def _product(x: Rows, y: Rows, weights: Floats) -> Floats:
@@ -186,14 +224,113 @@ def _product(x: Rows, y: Rows, weights: Floats) -> Floats:
     return total
 
 
-def _excess_kurtosis(parts: list[tuple[Rows, Floats]]) -> float:
-    """E|x|⁴ − r(r+2) of centred rows, whitened to dimension r."""
-    count = sum(float(w.sum()) for _, w in parts)
-    scatter = np.sum([_product(x, x, w) for x, w in parts], axis=0) / count
-    basis = _range(scatter)
-    root = (basis @ _inverse_root(basis.T @ scatter @ basis)).astype(np.float32)
-    fourth = sum(float(w @ np.sum((x @ root) ** 2, axis=1) ** 2) for x, w in parts)
-    return fourth / count - float(root.shape[1] * (root.shape[1] + 2))
+def _fourth_powers(roots: Sequence[Rows], centred: _Ratios) -> Floats:
+    """Σ w |x|⁴ and Σ w |y|⁴ of whitened rows, float64[2]."""
+    lengths = [
+        np.sum((rows @ root) ** 2, axis=1)
+        for rows, root in zip((centred.x, centred.y), roots, strict=True)
+    ]
+    return np.array([centred.weights @ length**2 for length in lengths], np.float64)
+
+
+# --- all pieces together -------------------------------------------------------------------------
+
+
+def _whitening(means: _Totals, scatters: _Scatters) -> Floats:
+    """float64[mn, dof]: rootᵀ·vec(U) has covariance 1 under shuffling.
+
+    dof is (m − 1)(n − 1), fewer where categories cannot be told apart.
+    """
+    left, right = (_range(scatter.sum(axis=0)) for scatter in (scatters.x, scatters.y))
+    # Shuffling n reports gives vec(U) the covariance Sxx ⊗ Syy / (n − 1), exactly.
+    if len(means.labels) == 1:
+        sides = [
+            side @ _inverse_root(side.T @ scatter @ side)
+            for side, scatter in (
+                (left, scatters.x[0]),
+                (right, scatters.y[0] / (means.weight[0] - 1)),
+            )
+        ]
+        return np.asarray(np.kron(*sides), np.float64)
+    spread = np.zeros((left.shape[1] * right.shape[1],) * 2)
+    for xx, yy, count in zip(scatters.x, scatters.y, means.weight, strict=True):
+        spread += np.kron(left.T @ xx @ left, right.T @ yy @ right / (count - 1))
+    root: Floats = np.kron(left, right) @ _inverse_root(spread)
+    return root
+
+
+def _heavy(means: _Totals, scatters: _Scatters, centred: Held[_Ratios], freedom: int) -> bool:
+    """Whether rare, large ratios widen the variance of the statistic much beyond χ²'s.
+
+    For whitened x of dimension r, b = E|x|⁴ − r(r+2) is 0 if x is normal; shuffling n pairs
+    gives the statistic the variance 2·dof + b_x·b_y / n, to first order.
+    """
+    count = float(means.weight.sum())
+    roots = []
+    for scatter in (scatters.x.sum(axis=0) / count, scatters.y.sum(axis=0) / count):
+        basis = _range(scatter)
+        roots.append((basis @ _inverse_root(basis.T @ scatter @ basis)).astype(np.float32))
+    fourth = centred.sum(partial(_fourth_powers, roots)) / count
+    normal = [root.shape[1] * (root.shape[1] + 2) for root in roots]
+    excess = float(np.prod(fourth - normal))
+    return excess / (2.0 * count * freedom) > TAIL_TOLERANCE
+
+
+# --- shuffles ------------------------------------------------------------------------------------
+
+
+def _shuffled_lengths(
+    centred: Held[_Ratios], count: int, root: Floats, shuffles: int, rng: np.random.Generator
+) -> Floats:
+    """Squared lengths of the whitened score over random shuffles, float64[shuffles]."""
+    single = root.astype(np.float32)
+    if count <= _TOGETHER:
+        scores = _shuffled(shuffles, _together(list(centred.map(_itself))), rng)
+        return np.asarray(np.sum((scores @ single) ** 2, axis=1), np.float64)
+    lengths = []
+    for start in range(0, shuffles, _AT_A_TIME):
+        some = min(_AT_A_TIME, shuffles - start)
+        seeds = rng.integers(1 << 63, size=len(centred)).tolist()
+        scores = centred.sum(partial(_seeded, some), seeds)
+        lengths.append(np.asarray(np.sum((scores @ single) ** 2, axis=1), np.float64))
+    return np.concatenate(lengths)
+
+
+def _itself(centred: _Ratios) -> _Ratios:
+    return centred
+
+
+def _together(parts: Sequence[_Ratios]) -> _Ratios:
+    """All pieces' rows as one piece's."""
+    labels = np.concatenate([np.repeat(part.labels, np.diff(part.edges)) for part in parts])
+    order = np.argsort(labels, kind="stable")
+    unique, starts = np.unique(labels[order], return_index=True)
+    return _Ratios(
+        np.concatenate([part.x for part in parts])[order],
+        np.concatenate([part.y for part in parts])[order],
+        np.concatenate([part.weights for part in parts])[order],
+        unique, np.append(starts, len(labels)),
+    )  # fmt: skip
+
+
+def _seeded(shuffles: int, centred: _Ratios, seed: int) -> Rows:
+    return _shuffled(shuffles, centred, np.random.default_rng(seed))
+
+
+def _shuffled(shuffles: int, centred: _Ratios, rng: np.random.Generator) -> Rows:
+    """The score over random shuffles within strata, float32[shuffles, mn]."""
+    whole = [
+        [
+            np.repeat(rows[layer], centred.weights[layer].astype(np.int64), axis=0)
+            for rows in (centred.x, centred.y)
+        ]
+        for _, layer in centred.layers()
+    ]
+    scores = np.zeros((shuffles, centred.x.shape[1] * centred.y.shape[1]), np.float32)
+    for shuffle in range(shuffles):
+        score = sum((x.T @ y[rng.permutation(len(y))] for x, y in whole), np.zeros(()))
+        scores[shuffle] = score.ravel()
+    return scores
 
 
 def _range(scatter: Floats) -> Floats:

@@ -8,16 +8,17 @@ plenty of data is left alone. Tests and intervals belong to the maximum-likeliho
 table has none.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 
 from deniable.compute.executor import Executor
 from deniable.errors import InputError
 from deniable.inference.em import Fit
-from deniable.inference.evidence import Evidence, Floats, Shard, gather
+from deniable.inference.evidence import Evidence, evidence_of, gather
+from deniable.inference.piece import Floats, Piece, Shard
 from deniable.inference.solver import maximise_evidence
 
 STRENGTHS = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001, 0.0)
@@ -53,14 +54,24 @@ def shrunk(
     rng : splits the reports into five folds, of which two are held out in turn.
     strengths : the λ to try; 0 must be among them.
     """
+    evidence = gather(shards, shape, executor=executor)
+    return shrunk_evidence(evidence, rng=rng, strengths=strengths, nats=nats)
+
+
+def shrunk_evidence(
+    evidence: Evidence,
+    *,
+    rng: np.random.Generator,
+    strengths: Sequence[float] = STRENGTHS,
+    nats: float = 0.01,
+) -> ShrunkFit:
+    """Fit as `shrunk` does, from evidence already gathered."""
     if 0.0 not in strengths or min(strengths) < 0:
         raise InputError(f"strengths must be at least 0 and include 0, got {tuple(strengths)}")
-    shards = list(shards)
-    evidence = gather(shards, shape, executor=executor)
     ordered = sorted(strengths, reverse=True)
     totals = dict.fromkeys(ordered, 0.0)
     weight = 0.0
-    for training, test in _splits(shards, evidence, rng):
+    for training, test in _splits(evidence, rng):
         weight += test.weight
         tables = _path(training, ordered, 0.1)
         for strength, fit in zip(ordered, tables, strict=True):
@@ -93,36 +104,32 @@ def _path(evidence: Evidence, strengths: Sequence[float], nats: float) -> list[F
     return fits
 
 
-def _splits(
-    shards: Sequence[Shard], evidence: Evidence, rng: np.random.Generator
-) -> list[tuple[Evidence, Evidence]]:
+def _splits(evidence: Evidence, rng: np.random.Generator) -> Iterator[tuple[Evidence, Evidence]]:
     """Training and test evidence for each fold held out."""
-    variables = len(evidence.shape)
-    folds: list[list[Shard]] = [[] for _ in range(_FOLDS)]
-    for shard in shards:
-        counts = _fold_counts(shard, variables, rng)
-        for fold in range(_FOLDS):
-            chosen = counts[:, fold] > 0
-            rows = tuple(array[chosen] for array in shard[:variables])
-            folds[fold].append((*rows, counts[chosen, fold].astype(np.float64)))
-    parts = []
-    for held in range(_HELD_OUT):
-        training = [shard for fold in range(_FOLDS) if fold != held for shard in folds[fold]]
-        parts.append(
-            tuple(
-                gather(part, evidence.shape, executor=evidence.executor)
-                for part in (training, folds[held])
+    seeds = rng.integers(1 << 63, size=len(evidence.pieces)).tolist()
+    for fold in range(_HELD_OUT):
+        training, test = (
+            evidence_of(
+                evidence.pieces.hold(partial(_part, fold, held_out), seeds),
+                evidence.shape,
+                evidence.executor,
             )
+            for held_out in (False, True)
         )
-    return [(training, test) for training, test in parts]
+        yield training, test
 
 
-def _fold_counts(shard: Shard, variables: int, rng: np.random.Generator) -> Floats:
+def _part(fold: int, held_out: bool, piece: Piece, seed: int) -> Piece:
+    """The piece's reports in the fold, or in all others."""
+    counts = _fold_counts(piece, np.random.default_rng(seed))
+    return piece.weighted(counts[:, fold] if held_out else np.delete(counts, fold, 1).sum(axis=1))
+
+
+def _fold_counts(piece: Piece, rng: np.random.Generator) -> Floats:
     """How many of each row's reports fall in each fold, [N, 5]."""
-    count = len(shard[0])
-    if len(shard) == variables:
-        return np.eye(_FOLDS)[rng.integers(_FOLDS, size=count)]
-    weights = np.asarray(shard[variables])
+    weights = piece.weights
+    if weights is None:
+        return np.eye(_FOLDS)[rng.integers(_FOLDS, size=piece.count)]
     if np.any(weights != np.round(weights)):
         raise InputError("shrinkage holds out whole reports: weights must be whole numbers")
     return rng.multinomial(weights.astype(np.int64), [1 / _FOLDS] * _FOLDS).astype(np.float64)

@@ -20,7 +20,8 @@ from deniable.compute.progress import tell
 from deniable.errors import InputError
 from deniable.inference.curvature import information
 from deniable.inference.em import Fit, certified_gap, conclude, em_step, starting_table
-from deniable.inference.evidence import Evaluation, Evidence, Floats, Shard, gather
+from deniable.inference.evidence import Evaluation, Evidence, gather
+from deniable.inference.piece import Floats, Shard
 from deniable.inference.quadratic import minimise_quadratic
 
 MOST_CELLS = 4096

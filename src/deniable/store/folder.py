@@ -26,7 +26,7 @@ from pathlib import Path
 from threading import RLock
 
 from deniable.errors import DeniableError, StoreError, StoreUnavailable
-from deniable.store.base import AT_LEAST, ROWS, Compacted, Outcome, Upload
+from deniable.store.base import AT_LEAST, Compacted, Outcome, Upload
 from deniable.store.folder_compaction import (
     Files,
     FolderCompaction,
@@ -280,7 +280,7 @@ class FolderStore(Keeper):
         if survey is None:
             return [f"{name} is of a survey that is not kept"]
         try:
-            batches = list(read(self._folder, name, ROWS))
+            batches = list(read(self._folder, name))
         except DeniableError as error:
             return [str(error)]
         if any(batch.survey != survey for batch in batches):

@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.columns import ReportBatch
+from deniable.columns.partition import ParquetRows, parquet_partitions
 from deniable.columns.wire import from_bodies, records
 from deniable.errors import DeniableError, StoreError
-from deniable.store.base import ROWS
 from deniable.store.places import Place
 from deniable.survey import Survey
 
@@ -65,22 +68,31 @@ def write(place: Place, name: str, survey: Survey, day: date, bodies: bytes) -> 
     return Segment(name, survey.digest, day, len(batch), len(data), checksum)
 
 
-def read(place: Place, name: str, rows: int) -> Iterator[ReportBatch]:
-    """The segment's reports, at most `rows` at a time."""
-    import pyarrow as pa
+def partitions(place: Place, name: str) -> list[ParquetRows]:
+    """Where the segment's reports are."""
+    return parquet_partitions(partial(_opened, place, name))
 
-    from deniable.columns.parquet import from_parquet
+
+@contextmanager
+def _opened(place: Place, name: str) -> Iterator[Any]:
+    import pyarrow as pa
 
     try:
         with place.source(name) as source:
-            yield from from_parquet(source, rows)
+            yield source
     except pa.ArrowException as error:
         raise StoreError(f"segment {name} is damaged: {error}; restore it from a backup") from None
 
 
+def read(place: Place, name: str) -> Iterator[ReportBatch]:
+    """The segment's reports, some at a time."""
+    for part in partitions(place, name):
+        yield part.load()
+
+
 def read_bodies(place: Place, name: str) -> bytes:
     """The bodies of the segment's reports."""
-    return b"".join(records(batch).tobytes() for batch in read(place, name, ROWS))
+    return b"".join(records(batch).tobytes() for batch in read(place, name))
 
 
 def problems(place: Place, segment: Segment) -> list[str]:
@@ -89,7 +101,7 @@ def problems(place: Place, segment: Segment) -> list[str]:
         data = place.get(segment.name)
         if hashlib.sha256(data).digest() != segment.sha256:
             return [f"segment {segment.name} was changed: its SHA-256 is not the one recorded"]
-        found = sum(map(len, read(place, segment.name, ROWS)))
+        found = sum(map(len, read(place, segment.name)))
     except DeniableError as error:
         return [str(error)]
     if found != segment.reports:

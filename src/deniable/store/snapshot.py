@@ -10,19 +10,26 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
+from os import SEEK_END
 from tempfile import SpooledTemporaryFile
 from threading import Lock
 from typing import IO
 
 from deniable.columns import ReportBatch
+from deniable.columns.partition import InMemory, Partition, edges
 from deniable.columns.wire import from_bodies
 from deniable.store.base import ROWS
 from deniable.store.places import Place
-from deniable.store.segments import read, shuffled
+from deniable.store.segments import partitions, shuffled
 from deniable.survey import Survey
 
 IN_MEMORY = 1 << 26
+_AT_ONCE = 8
+"""Segments whose footers are read at once: far away, each is a matter of waiting."""
 
 
 class Snapshot:
@@ -55,16 +62,54 @@ class Snapshot:
     def _copy(self, bodies: list[bytes]) -> None:
         self._staged.write(shuffled(b"".join(bodies), self.survey.body_size).data)
 
+    def partitions(self) -> list[Partition]:
+        """Where the reports are, each once; the copies travel with those that are staged."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            found = pool.map(partial(partitions, self._place), self._segments)
+            segments: list[Partition] = [part for parts in found for part in parts]
+        count = self._staged.seek(0, SEEK_END) // self.survey.body_size
+        return [_Staged(self, 0, count), *segments] if count else segments
+
     def batches(self, rows: int = ROWS) -> Iterator[ReportBatch]:
         """Every report once, at most `rows` at a time."""
-        at, size = 0, rows * self.survey.body_size
-        while True:
-            with self._reading:
-                self._staged.seek(at)
-                bodies = self._staged.read(size)
-            if not bodies:
-                break
-            yield from_bodies(bodies, self.survey)
-            at += len(bodies)
-        for name in self._segments:
-            yield from read(self._place, name, rows)
+        for whole in self.partitions():
+            for part in whole.cut(rows):
+                yield part.load()
+
+    def staged(self, start: int, stop: int) -> ReportBatch:
+        """Some of the copies."""
+        size = self.survey.body_size
+        with self._reading:
+            self._staged.seek(start * size)
+            bodies = self._staged.read((stop - start) * size)
+        return from_bodies(bodies, self.survey)
+
+
+@dataclass(frozen=True, eq=False)
+class _Staged:
+    """Copies of staged reports; pickled, the reports themselves."""
+
+    snapshot: Snapshot
+    start: int
+    stop: int
+    origin: str = ""
+
+    @property
+    def survey(self) -> Survey:
+        return self.snapshot.survey
+
+    @property
+    def count(self) -> int:
+        return self.stop - self.start
+
+    def load(self) -> ReportBatch:
+        return self.snapshot.staged(self.start, self.stop)
+
+    def cut(self, rows: int) -> list[_Staged]:
+        return [
+            replace(self, start=self.start + low, stop=self.start + high)
+            for low, high in edges(self.count, rows)
+        ]
+
+    def __reduce__(self) -> tuple[type[InMemory], tuple[ReportBatch]]:
+        return InMemory, (self.load(),)

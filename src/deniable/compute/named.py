@@ -1,0 +1,42 @@
+"""Executors by the names that people give them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from deniable.compute.executor import Executor, Threads, default_executor
+from deniable.errors import InputError
+
+NAMES = "threads, threads:N, dask or dask://HOST:PORT"
+
+
+@contextmanager
+def executor_of(name: str) -> Iterator[Executor]:
+    """The executor of this name; what was started for it ends with the block.
+
+    `threads`, one a processor, or `threads:N`; `dask`, a process a processor on this machine;
+    `dask://HOST:PORT`, the scheduler of a cluster.
+
+    >>> with executor_of("threads:2") as executor:
+    ...     list(executor.map(sum, [(1, 2), (3, 4)]))
+    [3, 7]
+    """
+    kind, _, rest = name.partition(":")
+    if name == "threads":
+        yield default_executor()
+    elif kind == "threads" and rest.isdigit():
+        yield Threads(int(rest))
+    elif name == "dask" or (kind == "dask" and len(rest) > len("//")):
+        yield from _dask(rest.removeprefix("//") or None)
+    else:
+        raise InputError(f"expected executor {NAMES}, got {name!r}")
+
+
+def _dask(address: str | None) -> Iterator[Executor]:
+    try:
+        from deniable.compute.dask import Dask
+    except ModuleNotFoundError as error:
+        raise InputError(f"a cluster needs {error.name}: pip install 'deniable[cluster]'") from None
+    with Dask(address) as executor:
+        yield executor
