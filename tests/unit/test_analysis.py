@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars
 import pytest
 
 import deniable
@@ -137,11 +138,22 @@ def test_every_input_gives_the_same(batch: ReportBatch, tmp_path: Path) -> None:
     halves = [batch.select(slice(0, 999)), batch.select(slice(999, None))]
     inputs: list[Any] = [
         halves, iter(halves), str(tmp_path / "r.parquet"), tmp_path / "r.dn", to_arrow(batch),
-        [tmp_path / "r.parquet"],
+        [tmp_path / "r.parquet"], to_arrow(batch).to_pandas(), polars.from_arrow(to_arrow(batch)),
     ]  # fmt: skip
     for reports in inputs:
         got = decode(SURVEY, reports, "page", WORDS, executor=Threads(1))
         assert got.estimate == pytest.approx(expected, abs=1e-12)
+
+
+def test_frames_that_are_not_reports(batch: ReportBatch) -> None:
+    frame = to_arrow(batch).to_pandas()
+    with pytest.raises(InputError, match="expected a frame with the columns"):
+        decode(SURVEY, frame.drop(columns="cohort"), "page", WORDS)
+    with pytest.raises(InputError, match="not a report's"):
+        decode(SURVEY, frame.assign(cohort=-1), "page", WORDS)
+    frame["page.0"] = b"x"
+    with pytest.raises(InputError, match="not a report's"):
+        decode(SURVEY, frame, "page", WORDS)
 
 
 @pytest.mark.parametrize(

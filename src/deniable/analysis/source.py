@@ -57,13 +57,13 @@ Reports = Part | Iterable[Part]
 
 
 class Source:
-    """A survey's reports: a batch, a file, a folder of files, an Arrow table, a store, or any
-    number of these."""
+    """A survey's reports: a batch, a file, a folder of files, an Arrow table, a pandas or polars
+    frame, a store, or any number of these."""
 
     def __init__(self, reports: Reports | Any, survey: Survey) -> None:
         self.survey = survey
         one = isinstance(reports, ReportBatch | Stored | str | Path)
-        one = one or hasattr(reports, "schema") or hasattr(reports, "snapshot")
+        one = one or _is_frame(reports) or hasattr(reports, "snapshot")
         given: Any = reports
         self._parts = [each for part in ([given] if one else given) for each in _parts(part)]
         if not self._parts:
@@ -123,14 +123,14 @@ class Source:
             return self._stored(part)
         if isinstance(part, str | Path):
             return partitions(part, survey=self.survey), ""
-        if hasattr(part, "schema"):
-            from deniable.columns.arrow import from_arrow
+        if _is_frame(part):
+            from deniable.columns.arrow import from_frame
 
-            part = from_arrow(part)
+            part = from_frame(part, self.survey)
         if not isinstance(part, ReportBatch):
             raise InputError(
-                f"expected a ReportBatch, a file, an Arrow table or a store, got "
-                f"{type(part).__name__}"
+                f"expected a ReportBatch, a file, an Arrow table, a pandas or polars frame or a "
+                f"store, got {type(part).__name__}"
             )
         return [InMemory(part)], ""
 
@@ -144,6 +144,11 @@ class Source:
                 f"to {part.until or 'the last'}"
             )
         return found.partitions(), f"{url}, {min(found.days)} to {max(found.days)}"
+
+
+def _is_frame(part: Any) -> bool:
+    """Arrow, pandas or polars: whatever has columns of a schema or by place."""
+    return hasattr(part, "schema") or hasattr(part, "iloc")
 
 
 def _of_loaded(function: Callable[[ReportBatch], Result], part: Partition) -> Result:

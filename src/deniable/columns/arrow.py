@@ -84,6 +84,29 @@ def from_arrow(data: pa.RecordBatch | pa.Table) -> ReportBatch:
     return from_arrays(survey, arrays, origin=origin_of(data.schema))
 
 
+def from_frame(frame: Any, survey: Survey) -> ReportBatch:
+    """A pandas or polars frame, or any Arrow table, with the columns of this survey's reports.
+
+    Frames do not carry the survey; an Arrow table that carries one is held to it.
+    """
+    if hasattr(frame, "__arrow_c_stream__"):
+        table = pa.table(frame)
+    else:
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+    if SURVEY_KEY in (table.schema.metadata or {}):
+        return from_arrow(table)
+    wanted = schema_of(survey)
+    if set(table.column_names) != set(wanted.names):
+        raise InputError(
+            f"expected a frame with the columns {wanted.names} of {survey!r}, got "
+            f"{table.column_names}"
+        )
+    try:
+        return from_arrow(table.select(wanted.names).cast(wanted))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+        raise InputError(f"the frame's columns are not a report's: {error}") from None
+
+
 def empty(survey: Survey) -> ReportBatch:
     """No reports of this survey."""
     arrays: list[NDArray[Any]] = [np.empty(0, np.uint16)]

@@ -40,7 +40,9 @@ def rows_of(data: dict[str, Any]) -> str:
         "| --- | --- | --- | --- | --- |",
         *("| " + " | ".join(str(v) for v in row.values()) + " |" for row in rows),
     ]
-    made = f"`deniable reproduce {data['experiment']}`, seed {data['seed']}, {data['seconds']:.0f} s"
+    made = (
+        f"`deniable reproduce {data['experiment']}`, seed {data['seed']}, {data['seconds']:.0f} s"
+    )
     return "\n".join(lines) + f"\n\n{made}\n"
 
 
