@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
+import polars
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
@@ -451,3 +453,16 @@ def test_top_level_names() -> None:
     assert all(hasattr(deniable, name) for name in deniable.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nope'"):
         deniable.nope  # noqa: B018
+
+
+def test_frames_are_answers() -> None:
+    survey = Survey.load(Path(__file__).parents[2] / "examples" / "survey.toml")
+    answers = {"homepage": ["a.com", "b.org", None], "browser": ["Firefox", "Safari", "another"],
+               "ad_blocker": [True, False, True]}  # fmt: skip
+    made = [
+        simulate(survey, values, rng=np.random.default_rng(1))
+        for values in (answers, pandas.DataFrame(answers), polars.DataFrame(answers))
+    ]
+    for other in made[1:]:
+        assert np.array_equal(other.bits[1][0], made[0].bits[1][0])
+        assert np.array_equal(other.bits[0][0], made[0].bits[0][0])

@@ -43,8 +43,8 @@ def simulate(
 ) -> ReportBatch:
     """One report from each client.
 
-    values : for each question its clients' answers in one order; a single sequence for a survey
-        of one question. None is no answer.
+    values : for each question its clients' answers in one order, also as a pandas or polars frame;
+        a single sequence for a survey of one question. None is no answer.
     secrets : u8[N, 32], to draw what a client draws from its secret as it would
     """
     crowd, codes = _crowd_of(survey, values)
@@ -201,6 +201,9 @@ def _fresh(rng: np.random.Generator) -> Fresh:
 
 
 def _crowd_of(survey: Survey, values: Values) -> tuple[Crowd, dict[str, NDArray[np.int32]]]:
+    frame: Any = values
+    if hasattr(frame, "columns"):  # pandas or polars
+        values = {str(name): frame[name].to_list() for name in frame.columns}
     if not isinstance(values, Mapping):
         if len(survey.questions) != 1:
             names = ", ".join(q.name for q in survey.questions)
