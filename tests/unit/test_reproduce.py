@@ -9,8 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from deniable.cli.app import app
+from deniable.errors import InputError
 from deniable.experiments import PAPER
 from deniable.experiments.figures import FIGURES
+from deniable.experiments.page import filled
 from deniable.experiments.processes import in_processes
 from deniable.simulation.records import Comparison
 
@@ -38,6 +40,21 @@ def test_quick_runs_write_data_a_figure_and_rows(name: str, tmp_path: Path) -> N
     assert data["seed"] == __import__(f"deniable.experiments.{name}", fromlist=["x"]).SEED
     assert data["version"] and data["parameters"] and len(data["comparisons"]) == len(rows)
     assert (tmp_path / f"{name}.png").stat().st_size > 5_000
+
+
+def test_the_page_shows_the_rows_of_its_data() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    page = (docs / "paper.md").read_text()
+    assert filled(page, docs / "paper") == page, "run: python -m deniable.experiments.page"
+    for name in PAPER:
+        assert f"<!-- rows {name} -->" in page and f"paper/{name}.png" in page
+        data = json.loads((docs / "paper" / f"{name}.json").read_text())
+        assert not data["parameters"].get("quick"), "from a full run"
+
+
+def test_a_page_without_its_data_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no"):
+        filled("<!-- rows tables -->\n<!-- end -->", tmp_path)
 
 
 def test_every_experiment_has_a_figure() -> None:

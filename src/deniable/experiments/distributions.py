@@ -39,8 +39,8 @@ AS_RUN, FORMULA, OURS = READINGS
 
 def run_all(quick: bool, seed: int) -> Record:
     """Every shape in every reading, on the same crowds."""
-    trials = 2 if quick else 20
-    record = Record("distributions", seed, {"trials": trials})
+    trials = 1 if quick else 20
+    record = Record("distributions", seed, {"quick": quick, "trials": trials})
     found = short_strings(WEIGHTS, seed, trials, "distributions")
     record.keep("readings", [
         {"weights": shape, "Hellinger": float(np.mean([r.distance for r in runs])),

@@ -193,9 +193,10 @@ def draw_distributions(data: dict[str, Any]) -> Figure:
         rows = [r for r in data["ranks"] if r["weights"] == shape]
         truth = 100 * np.array(rows[0]["truth"])
         ax.step(range(len(truth)), truth, where="mid", color="#7a7a7a", label="true")
-        for row in rows:
+        for shift, row in enumerate(rows):
             found = 100 * np.sort(row["estimate"])[::-1][: len(truth)]
-            ax.plot(range(len(found)), found, "o", ms=3.5, color=COLOURS[row["reading"]],
+            places = np.arange(len(found)) + 0.25 * (shift - 1)
+            ax.plot(places, found, "o", ms=3.5, color=COLOURS[row["reading"]],
                     label=row["reading"])  # fmt: skip
         name = "the hash trial's" if shape == "power" else shape
         ax.set_title(f"{name}: estimates of what was found, by rank", fontsize=10, loc="left")

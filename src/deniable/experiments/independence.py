@@ -83,7 +83,7 @@ def p_values(which: int, trials: int, seed: int) -> dict[str, list[float]]:
 def run_all(quick: bool, seed: int) -> Record:
     """Every setting; Appendix A's also for its first 100 trials."""
     record = Record("independence", seed, {"quick": quick})
-    tasks = [(i, 10 if quick else s.trials, seed) for i, s in enumerate(SETTINGS)]
+    tasks = [(i, 4 if quick else s.trials, seed) for i, s in enumerate(SETTINGS)]
     rows: list[dict[str, Any]] = []
     for (i, trials, _), found in zip(
         tasks, in_processes(p_values, tasks, "independence"), strict=True

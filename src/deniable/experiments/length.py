@@ -33,13 +33,17 @@ WEIGHTS = power(100, floor=0.001)
 
 def run_all(quick: bool, seed: int) -> Record:
     """All lengths with both readings."""
-    record = Record("length", seed, {"reports": 100_000, "trials": 2 if quick else TRIALS["paper"]})
+    record = Record(
+        "length",
+        seed,
+        {"quick": quick, "reports": 100_000, "trials": 1 if quick else TRIALS["paper"]},
+    )
     rows: list[Row] = []
     tasks = [
         (Short(WEIGHTS, length, gram), seed + i, reading)
         for gram, length in (QUICK if quick else CASES)
         for reading, trials in TRIALS.items()
-        for i in range(2 if quick else trials)
+        for i in range(1 if quick else trials)
     ]
     keys = [(short.gram, short.length, reading) for short, _, reading in tasks]
     runs = in_processes(short_trial, tasks, "length")

@@ -72,9 +72,11 @@ REPORTS = 50_000
 
 def run_all(quick: bool, seed: int) -> Record:
     """The panels; then every population, f and strength, and means over them."""
-    trials = 3 if quick else 20
-    record = Record("other", seed, {"top": TOP, "trials": trials, "reports": REPORTS})
-    panels(record, 3 if quick else 10)
+    trials = 2 if quick else 20
+    record = Record(
+        "other", seed, {"quick": quick, "top": TOP, "trials": trials, "reports": REPORTS}
+    )
+    panels(record, 2 if quick else 10)
     populations = ("power",) if quick else tuple(POPULATIONS)
     settings = [(n, f, s) for n in populations for f in (0.0, 0.5) for s in (0.0, 0.3)]
     found = in_processes(compared, [(*setting, trials, seed) for setting in settings], "other")

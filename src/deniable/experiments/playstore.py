@@ -41,7 +41,9 @@ def run_all(quick: bool, seed: int) -> Record:
     replications = 4 if quick else 100
     crowd = play_store()
     survey = survey_of(category=choice(crowd.values["category"]), paid=boolean())
-    record = Record("playstore", seed, {"reports": REPORTS, "replications": replications})
+    record = Record(
+        "playstore", seed, {"quick": quick, "reports": REPORTS, "replications": replications}
+    )
     tables, rates, tests, first, freedom = [], [], [], None, 0
     for rng in generators(seed, replications):
         reports = simulate(survey, crowd.draw(REPORTS, rng), rng=rng)

@@ -48,7 +48,11 @@ def run_all(quick: bool, seed: int) -> Record:
     """Ten crowds, each decoded in every way of treating Other."""
     replications = 2 if quick else 10
     crowd, survey = pair(power(), power()), survey_of(x=bloom(), y=bloom())
-    record = Record("tables", seed, {"reports": REPORTS, "top": TOP, "replications": replications})
+    record = Record(
+        "tables",
+        seed,
+        {"quick": quick, "reports": REPORTS, "top": TOP, "replications": replications},
+    )
     found: dict[str, Trials] = {way: [] for way in WAYS}
     detected: list[int] = []
     for rng in generators(seed, replications):

@@ -36,11 +36,11 @@ def edges_of(run: Run) -> int:
 
 def run_all(quick: bool, seed: int) -> Record:
     """Run every threshold on the same crowds."""
-    trials, factors = (2, (0.25, 1.0, 16.0)) if quick else (20, FACTORS)
+    trials, factors = (1, (0.25, 1.0, 16.0)) if quick else (20, FACTORS)
     protocol = SHORT.survey.question("value").protocol
     assert isinstance(protocol, NGrams)
     delta = pair_threshold(protocol, REPORTS)
-    parameters = {"reports": REPORTS, "trials": trials, "delta": delta}
+    parameters = {"quick": quick, "reports": REPORTS, "trials": trials, "delta": delta}
     record = Record("threshold", seed, parameters)
     tasks = [(SHORT, seed + i, "paper", f * delta) for f in factors for i in range(trials)]
     runs = in_processes(short_trial, tasks, "threshold")
