@@ -38,6 +38,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/crowds.py
 	$(BIN)/python benchmarks/marginal.py --large
 	$(BIN)/python benchmarks/joint.py
+	$(BIN)/python benchmarks/cluster.py
 	$(BIN)/python benchmarks/decode.py --large
 	$(BIN)/python benchmarks/discover.py --large
 	$(BIN)/python benchmarks/collector.py

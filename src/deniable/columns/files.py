@@ -105,7 +105,8 @@ def scan(
 
 def partitions(path: str | Path, *, survey: Survey | None = None) -> list[Partition]:
     """Where the file's reports are, to be loaded here or elsewhere."""
-    path = Path(path)
+    # Whoever loads them may stand in another folder.
+    path = Path(path).absolute()
     _check_suffix(path)
     found: list[Partition] = file_partitions(path, survey)
     for part in found:

@@ -87,6 +87,34 @@ class InMemory:
 
 
 @dataclass(frozen=True)
+class Carried:
+    """What only this process can load: sent elsewhere, the reports themselves."""
+
+    part: Partition
+
+    @property
+    def survey(self) -> Survey:
+        return self.part.survey
+
+    @property
+    def origin(self) -> str:
+        return self.part.origin
+
+    @property
+    def count(self) -> int:
+        return self.part.count
+
+    def load(self) -> ReportBatch:
+        return self.part.load()
+
+    def cut(self, rows: int) -> list[Carried]:
+        return [Carried(part) for part in self.part.cut(rows)]
+
+    def __reduce__(self) -> tuple[type[InMemory], tuple[ReportBatch]]:
+        return InMemory, (self.load(),)
+
+
+@dataclass(frozen=True)
 class _Rows(ABC):
     """Rows of one group of a file: a Parquet file's row group, an Arrow file's record batch."""
 

@@ -23,6 +23,7 @@ from itertools import count, islice
 from typing import Any, TypeVar
 from uuid import uuid4
 
+import cloudpickle
 import distributed
 from distributed.actor import BaseActorFuture
 from distributed.scheduler import KilledWorker
@@ -40,11 +41,15 @@ TOGETHER = 2
 """Shards of one task: a task's own cost is some milliseconds."""
 INLINE = 1 << 16
 """Bytes of a function that every task carries; a larger one is sent to each worker once."""
+CONNECT = 10.0
+"""Seconds that a scheduler has to answer."""
 PATIENCE = 60.0
 """Seconds that we wait for a worker where there is none."""
 ATTEMPTS = 8
 """Workers that may die under the same shard before we suspect the shard."""
 
+_LOOK = 0.5
+"""Seconds after which we look whether the worker that we wait for is still there."""
 _LOST = (OSError, RuntimeError, ValueError, KeyError)
 """How a call of an actor fails if its worker is gone; errors of our functions come as answers."""
 
@@ -71,7 +76,7 @@ class Dask:
             target = f"tcp://{address}"
         try:
             connect: Any = distributed.Client
-            self.client: Any = connect(target, timeout=10, direct_to_workers=True)
+            self.client: Any = connect(target, timeout=CONNECT, direct_to_workers=True)
         except (OSError, ValueError) as error:
             raise ClusterError(
                 f"no Dask scheduler answers at {address}: {error}; start one with `dask scheduler` "
@@ -102,7 +107,7 @@ class Dask:
         """Yield function(shard) for every shard, in order; shards are taken a little ahead."""
         self.workers()
         sent: Any = function
-        if len(pickle.dumps(function)) > INLINE:
+        if len(cloudpickle.dumps(function)) > INLINE:
             (sent,) = self.client.scatter([function], broadcast=True)
         name, run = name_of(function), uuid4().hex[:8]
         waiting: deque[Any] = deque()
@@ -151,8 +156,12 @@ class Dask:
             self._keepers[address] = _Connection(self.client, address, len(self.released))
         keeper = self._keepers[address]
         gone, keeper.told = self.released[keeper.told :], len(self.released)
-        called: Call = keeper.actor.run(*call, gone)
+        called: Call = keeper.actor.call(cloudpickle.dumps((*call, gone)))
         return called
+
+    def alive(self, address: str) -> bool:
+        """Whether the scheduler still knows the worker: a call of a dead one is never answered."""
+        return address in self._keepers and address in self.client.nthreads()
 
     def lose(self, address: str) -> None:
         """Forget a worker that does not answer."""
@@ -329,10 +338,15 @@ class _Held(Held[Kept]):
         """What the worker answered; None if it is gone."""
         if call is None:
             return None
-        try:
-            answer = call.result()
-        except _LOST:
-            return None
+        while True:
+            try:
+                answer = pickle.loads(call.result(timeout=_LOOK))  # noqa: S301  our own worker's
+                break
+            except TimeoutError:
+                if not self._family.cluster.alive(address):
+                    return None
+            except _LOST:
+                return None
         if answer.error is not None:
             answer.error.add_note(f"on worker {address}")
             raise answer.error

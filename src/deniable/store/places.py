@@ -9,6 +9,8 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, date, datetime, time
+from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,21 +18,29 @@ from deniable.client.files import locked, replace_private, sync_folder
 from deniable.errors import InputError, StoreError, StoreFull, StoreUnavailable
 
 PRIVATE_FOLDER = 0o700
+_READ_AHEAD = 1 << 20
+"""Bytes that are fetched beyond those asked for: about a row group."""
 
 
-class Place(Protocol):
+class Readable(Protocol):
+    """Files that can be read by name."""
+
+    def source(self, name: str) -> AbstractContextManager[Any]:
+        """The file as pyarrow reads it: a path or an open file."""
+
+
+class Place(Readable, Protocol):
     """Files by name; a name has parts between slashes."""
 
     url: str
+    everywhere: bool
+    """Whether other machines find the same files here, given what they need to."""
 
     def put(self, name: str, data: bytes, day: date | None = None) -> None:
         """Write the file, durably; if it carries a time at all, it shall be that of the day."""
 
     def get(self, name: str) -> bytes:
         """The whole file."""
-
-    def source(self, name: str) -> AbstractContextManager[Any]:
-        """The file as pyarrow reads it: a path or an open file."""
 
     def remove(self, name: str) -> None:
         """Delete the file, if it is there."""
@@ -58,6 +68,8 @@ def folder(url: str) -> Folder:
 
 class LocalPlace:
     """A folder, made when first written to. Only its owner may read it."""
+
+    everywhere = True
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
@@ -115,6 +127,8 @@ class LocalPlace:
 class RemotePlace:
     """An fsspec URL, such as s3://bucket/folder; a file there appears when it is whole."""
 
+    everywhere = True
+
     def __init__(self, url: str) -> None:
         try:
             import fsspec
@@ -141,7 +155,10 @@ class RemotePlace:
     @contextmanager
     def source(self, name: str) -> Iterator[Any]:
         """The file, opened."""
-        with _translated(name), self._files.open(self._path(name), "rb") as file:
+        with (
+            _translated(name),
+            self._files.open(self._path(name), "rb", block_size=_READ_AHEAD) as file,
+        ):
             yield file
 
     def remove(self, name: str) -> None:
@@ -164,6 +181,18 @@ class RemotePlace:
     def alone(self) -> AbstractContextManager[None]:
         """No lock: one process at a time may write there."""
         return nullcontext()
+
+
+class Recent:
+    """Another place, to be read: of the files read last, copies, for those that come in parts."""
+
+    def __init__(self, place: Place) -> None:
+        self._get = lru_cache(maxsize=4)(place.get)
+
+    @contextmanager
+    def source(self, name: str) -> Iterator[Any]:
+        """The file, in memory."""
+        yield BytesIO(self._get(name))
 
 
 def _make_folder(folder: Path) -> None:

@@ -153,6 +153,9 @@ class PostgresStore(SqlStore):
 class DatabasePlace:
     """Files as rows of the database; see `places.Place`."""
 
+    everywhere = False
+    """Its password is not for others."""
+
     def __init__(self, store: PostgresStore) -> None:
         self.url, self._store = store.url, store
 

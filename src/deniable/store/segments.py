@@ -18,7 +18,7 @@ from deniable.columns import ReportBatch
 from deniable.columns.partition import ParquetRows, parquet_partitions
 from deniable.columns.wire import from_bodies, records
 from deniable.errors import DeniableError, StoreError
-from deniable.store.places import Place
+from deniable.store.places import Place, Readable
 from deniable.survey import Survey
 
 MOST_BYTES = 1 << 24
@@ -68,13 +68,13 @@ def write(place: Place, name: str, survey: Survey, day: date, bodies: bytes) -> 
     return Segment(name, survey.digest, day, len(batch), len(data), checksum)
 
 
-def partitions(place: Place, name: str) -> list[ParquetRows]:
+def partitions(place: Readable, name: str) -> list[ParquetRows]:
     """Where the segment's reports are."""
     return parquet_partitions(partial(_opened, place, name))
 
 
 @contextmanager
-def _opened(place: Place, name: str) -> Iterator[Any]:
+def _opened(place: Readable, name: str) -> Iterator[Any]:
     import pyarrow as pa
 
     try:

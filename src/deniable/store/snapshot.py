@@ -20,10 +20,10 @@ from threading import Lock
 from typing import IO
 
 from deniable.columns import ReportBatch
-from deniable.columns.partition import InMemory, Partition, edges
+from deniable.columns.partition import Carried, Partition, edges
 from deniable.columns.wire import from_bodies
 from deniable.store.base import ROWS
-from deniable.store.places import Place
+from deniable.store.places import Place, Recent
 from deniable.store.segments import partitions, shuffled
 from deniable.survey import Survey
 
@@ -64,11 +64,15 @@ class Snapshot:
 
     def partitions(self) -> list[Partition]:
         """Where the reports are, each once; the copies travel with those that are staged."""
+        # A file of many row groups would come whole for each of them.
+        place = self._place if self._place.everywhere else Recent(self._place)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            found = pool.map(partial(partitions, self._place), self._segments)
+            found = pool.map(partial(partitions, place), self._segments)
             segments: list[Partition] = [part for parts in found for part in parts]
+        if not self._place.everywhere:
+            segments = [Carried(part) for part in segments]
         count = self._staged.seek(0, SEEK_END) // self.survey.body_size
-        return [_Staged(self, 0, count), *segments] if count else segments
+        return [Carried(_Staged(self, 0, count)), *segments] if count else segments
 
     def batches(self, rows: int = ROWS) -> Iterator[ReportBatch]:
         """Every report once, at most `rows` at a time."""
@@ -87,7 +91,7 @@ class Snapshot:
 
 @dataclass(frozen=True, eq=False)
 class _Staged:
-    """Copies of staged reports; pickled, the reports themselves."""
+    """Copies of staged reports."""
 
     snapshot: Snapshot
     start: int
@@ -110,6 +114,3 @@ class _Staged:
             replace(self, start=self.start + low, stop=self.start + high)
             for low, high in edges(self.count, rows)
         ]
-
-    def __reduce__(self) -> tuple[type[InMemory], tuple[ReportBatch]]:
-        return InMemory, (self.load(),)

@@ -1,0 +1,277 @@
+"""A cluster gives what one machine gives, bit for bit, and workers may die."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from datetime import date
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import deniable.store
+from deniable import ReportBatch, Survey, associate, decode, discover, simulate
+from deniable.analysis.source import Source
+from deniable.columns import write
+from deniable.columns.wire import records
+from deniable.compute.dask import Dask
+from deniable.compute.executor import Threads
+from deniable.compute.named import executor_of
+from deniable.errors import ClusterError, InputError
+from deniable.inference.evidence import gather
+from deniable.inference.score import score_test
+from deniable.inference.shrink import shrunk_evidence
+from deniable.inference.solver import maximise_evidence
+from deniable.results import Joint
+from deniable.store import Upload
+
+SURVEY = Survey.from_toml("""
+name = "habits"
+version = 1
+owner = "tests"
+description = "what clusters read"
+expires = 2999-12-31
+collect = "once"
+[questions.page]
+kind = "string"
+epsilon = 4.0
+[questions.dark]
+kind = "boolean"
+epsilon = 2.0
+[questions.word]
+kind = "string"
+epsilon = 8.0
+[questions.word.dictionary]
+protocol = "ngrams"
+gram = 2
+max_length = 4
+alphabet = "a-d"
+""")
+PAGES = ["a.org", "b.org", "c.org", "d.org"]
+DAY = date(2025, 3, 3)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Dask]:
+    with Dask(workers=2) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def batch() -> ReportBatch:
+    rng = np.random.default_rng(7)
+    page = rng.choice(3, 24_000, p=[0.5, 0.3, 0.2])
+    values = {
+        "page": [PAGES[i] for i in page],
+        "dark": (rng.random(len(page)) < 0.2 + 0.3 * page).tolist(),
+        "word": [("abba", "dad")[i] for i in rng.integers(2, size=len(page))],
+    }
+    return simulate(SURVEY, values, rng=rng)
+
+
+@pytest.fixture(scope="module")
+def store(batch: ReportBatch, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Segments and what is staged, in a folder that every worker reads through fsspec."""
+    url = f"local://{tmp_path_factory.mktemp('cluster') / 'bucket'}"
+    with deniable.store.open(url, create=True) as opened:
+        opened.add_survey(SURVEY)
+        for start in range(0, len(batch), 4000):
+            some, key = records(batch.select(slice(start, start + 4000))), os.urandom(16)
+            opened.append([Upload(key, SURVEY.digest, 4000, some.tobytes(), DAY, key)])
+            if start == 12_000:
+                opened.compact(at_least=1000)
+    return url
+
+
+def tables(joint: Joint) -> list[Any]:
+    return [
+        joint.table, joint.covariance, joint.log_likelihood, joint.gap_nats,
+        joint.test().statistic, joint.test().p_value, joint.cramers_v().estimate,
+    ]  # fmt: skip
+
+
+def same(one: list[Any], other: list[Any]) -> None:
+    for mine, its in zip(one, other, strict=True):
+        np.testing.assert_array_equal(mine, its)
+
+
+def both(verb: Callable[..., Any], cluster: Dask) -> tuple[Any, Any]:
+    return verb(executor=Threads(2)), verb(executor=cluster)
+
+
+def test_a_cluster_keeps_maps_adds_and_lets_go(cluster: Dask) -> None:
+    held = cluster.hold(partial(pow, 2), range(1, 12))
+    squares = held.hold(np.multiply, range(11))
+    assert list(squares.map(int)) == [i * 2 ** (i + 1) for i in range(11)]
+    assert squares.sum(int) == sum(i * 2 ** (i + 1) for i in range(11))
+    assert list(cluster.map(partial(pow, 2), range(5))) == [1, 2, 4, 8, 16]
+    before = kept(cluster)
+    del squares, held
+    gc.collect()
+    list(cluster.hold(abs, range(8)).map(abs))
+    assert len(kept(cluster)) < len(before)
+
+
+def kept(cluster: Dask) -> set[int]:
+    def numbers(dask_worker: Any) -> list[int]:
+        return [n for actor in dask_worker.state.actors.values() for n in actor._kept]
+
+    return {n for found in cluster.client.run(numbers).values() for n in found}
+
+
+def test_errors_of_the_work_are_not_taken_for_deaths(cluster: Dask) -> None:
+    def missing(_: int) -> int:
+        raise FileNotFoundError("reports.parquet")
+
+    with pytest.raises(FileNotFoundError, match="reports"):
+        cluster.hold(missing, range(4))
+    with pytest.raises(FileNotFoundError, match="reports"):
+        list(cluster.map(missing, range(4)))
+    with pytest.raises(ClusterError, match="pickle"):
+        list(cluster.hold(abs, range(4)).map(_unsendable))
+
+
+def test_decode(cluster: Dask, batch: ReportBatch, store: str) -> None:
+    for reports in (batch, store):
+        here, there = both(partial(decode, SURVEY, reports, "page", PAGES), cluster)
+        same([here.estimate, here.standard_error], [there.estimate, there.standard_error])
+        assert there.reports == len(batch)
+
+
+def test_associate(cluster: Dask, batch: ReportBatch, store: str, tmp_path: Path) -> None:
+    write(tmp_path / "reports.parquet", batch)
+    for reports in (tmp_path / "reports.parquet", [batch, store]):
+        stages: dict[str, float] = {}
+        # One source for both: the order of staged reports is drawn anew for each.
+        source = Source(reports, SURVEY).partitions
+        given = [ReportBatch.concat([part.load() for part in source])]
+        there = associate(
+            SURVEY, given, ["page", "dark"], candidates={"page": PAGES}, executor=cluster,
+            progress=stages.__setitem__,
+        )  # fmt: skip
+        here = associate(SURVEY, given, ["page", "dark"], candidates={"page": PAGES})
+        same(tables(here), tables(there))
+        assert stages["reading reports"] == 1
+    assert "fitting the table" in stages
+
+
+@pytest.mark.parametrize("reading", ["fused", "paper"])
+def test_discover(cluster: Dask, store: str, batch: ReportBatch, reading: str) -> None:
+    here, there = both(partial(discover, SURVEY, batch, "word", reading=reading), cluster)
+    assert here.strings == there.strings
+    assert set(there.strings) == {"abba", "dad"}
+    same([here.estimate, here.p_value], [there.estimate, there.p_value])
+
+
+def rows(count: int, size: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(3)
+    value = rng.integers(size, size=count)
+    pair = []
+    for shown in (value, np.where(rng.random(count) < 0.4, value, rng.integers(size, size=count))):
+        noisy = np.where(rng.random(count) < 0.6, shown, rng.integers(size, size=count))
+        array = np.full((count, size), 0.25, np.float32)
+        array[np.arange(count), noisy] = 1.0
+        pair.append(array)
+    return pair[0], pair[1]
+
+
+def test_shuffles_folds_and_strata(cluster: Dask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever else is done to evidence: shuffles within pieces, and reports held out."""
+    monkeypatch.setattr("deniable.inference.score._TOGETHER", 0)
+    monkeypatch.setattr("deniable.inference.score.REPORTS_PER_FREEDOM", 1 << 30)
+    found = []
+    for executor in (Threads(2), cluster):
+        evidence = gather([rows(9000, 4)], (4, 4), executor=executor)
+        evidence = evidence.stratified(np.arange(9000) % 3)
+        test = score_test(evidence, shuffles=19)
+        shrunk = shrunk_evidence(evidence, rng=np.random.default_rng(1), strengths=(0.1, 0.0))
+        assert test.reference == "shuffles"
+        found.append([test.statistic, test.p_value, shrunk.fit.table])
+    same(*found)
+
+
+@pytest.mark.parametrize("stage", ["reading reports", "fitting the table"])
+def test_a_worker_killed_in_the_middle_changes_nothing(
+    cluster: Dask, batch: ReportBatch, stage: str
+) -> None:
+    """SIGKILL while the reports are read, or between two passes: the same bits."""
+    killed: list[int] = []
+
+    def kill(told: str, _: float) -> None:
+        if told == stage and not killed:
+            killed.append(next(iter(cluster.client.run(os.getpid).values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    ask = partial(associate, SURVEY, batch, ["page", "dark"], candidates={"page": PAGES})
+    here, there = ask(), ask(executor=cluster, progress=kill)
+    assert killed
+    same(tables(here), tables(there))
+
+
+def test_a_worker_killed_within_a_pass_changes_nothing(cluster: Dask) -> None:
+    pair = rows(20_000, 6)
+    whole = gather([pair], (6, 6))
+    there = gather([pair], (6, 6), executor=cluster)
+    table = np.full((6, 6), 1 / 36)
+    address, victim = next(iter(cluster.client.run(os.getpid).items()))
+    held = there.pieces.hold(partial(_dying, victim))
+    assert len(list(held.map(_count))) == len(held)
+    assert address not in cluster.client.nthreads()
+    here_pass, there_pass = whole.evaluate(table), there.evaluate(table)
+    same([here_pass.gradient], [there_pass.gradient])
+    assert maximise_evidence(there).log_likelihood == maximise_evidence(whole).log_likelihood
+
+
+def _dying(victim: int, piece: Any) -> Any:
+    if os.getpid() == victim:
+        os.kill(victim, signal.SIGKILL)
+    return piece
+
+
+def _unsendable(_: int) -> Any:
+    return Lock()
+
+
+def _count(piece: Any) -> int:
+    return int(piece.count)
+
+
+def test_the_command_takes_a_scheduler(cluster: Dask, batch: ReportBatch, tmp_path: Path) -> None:
+    from deniable.cli.app import app
+
+    (tmp_path / "survey.json").write_bytes(SURVEY.canonical)
+    write(tmp_path / "reports.parquet", batch)
+    (tmp_path / "pages.txt").write_text("\n".join(PAGES))
+    scheduler = cluster.client.scheduler.address.removeprefix("tcp://")
+    printed = []
+    for executor in ("threads:1", f"dask://{scheduler}"):
+        result = CliRunner().invoke(app, [
+            "associate", str(tmp_path / "survey.json"), str(tmp_path / "reports.parquet"),
+            "--question", "page", "--question", "dark", "--json",
+            "--candidates", f"page={tmp_path / 'pages.txt'}", "--executor", executor,
+        ])  # fmt: skip
+        assert result.exit_code == 0, result.output
+        printed.append(json.loads(result.stdout))
+    assert printed[0] == printed[1]
+
+
+def test_what_is_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("thread", "threads:0", "threads:x", "dask:", "dask://", ""):
+        with pytest.raises(InputError), executor_of(name):
+            pass
+    monkeypatch.setattr("deniable.compute.dask.CONNECT", 0.3)
+    with pytest.raises(ClusterError, match=r"no Dask scheduler answers at 127\.0\.0\.1:1"):
+        Dask("127.0.0.1:1")
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.delitem(sys.modules, "deniable.compute.dask")
+    with pytest.raises(InputError, match=r"pip install 'deniable\[cluster\]'"), executor_of("dask"):
+        pass
