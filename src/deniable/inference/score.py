@@ -216,7 +216,7 @@ def _scatters(strata: int, centred: _Ratios) -> _Scatters:
 
 
 def _product(x: Rows, y: Rows, weights: Floats) -> Floats:
-    """Σ_k w_k x_k y_kᵀ in float64, so that rounding does not pass for a direction in `_range`."""
+    """Σ_k w_k x_k y_kᵀ in float64, so that rounding does not pass for a direction in `range_of`."""
     total = np.zeros((x.shape[1], y.shape[1]))
     for start in range(0, len(x), _CHUNK):
         chunk = slice(start, start + _CHUNK)
@@ -241,11 +241,11 @@ def _whitening(means: _Totals, scatters: _Scatters) -> Floats:
 
     dof is (m − 1)(n − 1), fewer where categories cannot be told apart.
     """
-    left, right = (_range(scatter.sum(axis=0)) for scatter in (scatters.x, scatters.y))
+    left, right = (range_of(scatter.sum(axis=0)) for scatter in (scatters.x, scatters.y))
     # Shuffling n reports gives vec(U) the covariance Sxx ⊗ Syy / (n − 1), exactly.
     if len(means.labels) == 1:
         sides = [
-            side @ _inverse_root(side.T @ scatter @ side)
+            side @ inverse_root(side.T @ scatter @ side)
             for side, scatter in (
                 (left, scatters.x[0]),
                 (right, scatters.y[0] / (means.weight[0] - 1)),
@@ -255,7 +255,7 @@ def _whitening(means: _Totals, scatters: _Scatters) -> Floats:
     spread = np.zeros((left.shape[1] * right.shape[1],) * 2)
     for xx, yy, count in zip(scatters.x, scatters.y, means.weight, strict=True):
         spread += np.kron(left.T @ xx @ left, right.T @ yy @ right / (count - 1))
-    root: Floats = np.kron(left, right) @ _inverse_root(spread)
+    root: Floats = np.kron(left, right) @ inverse_root(spread)
     return root
 
 
@@ -268,8 +268,8 @@ def _heavy(means: _Totals, scatters: _Scatters, centred: Held[_Ratios], freedom:
     count = float(means.weight.sum())
     roots = []
     for scatter in (scatters.x.sum(axis=0) / count, scatters.y.sum(axis=0) / count):
-        basis = _range(scatter)
-        roots.append((basis @ _inverse_root(basis.T @ scatter @ basis)).astype(np.float32))
+        basis = range_of(scatter)
+        roots.append((basis @ inverse_root(basis.T @ scatter @ basis)).astype(np.float32))
     fourth = centred.sum(partial(_fourth_powers, roots)) / count
     normal = [root.shape[1] * (root.shape[1] + 2) for root in roots]
     excess = float(np.prod(fourth - normal))
@@ -333,7 +333,7 @@ def _shuffled(shuffles: int, centred: _Ratios, rng: np.random.Generator) -> Rows
     return scores
 
 
-def _range(scatter: Floats) -> Floats:
+def range_of(scatter: Floats) -> Floats:
     """Orthonormal basis of the directions in which centred ratios vary at all.
 
     One direction never does: p̂, because α_k · p̂ = 1 for every report, up to float32's 1e-7.
@@ -343,7 +343,7 @@ def _range(scatter: Floats) -> Floats:
     return basis
 
 
-def _inverse_root(spread: Floats) -> Floats:
+def inverse_root(spread: Floats) -> Floats:
     """R with RᵀSR = 1 on the range of S."""
     if not spread.size:
         return spread
