@@ -40,6 +40,8 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/joint.py
 	$(BIN)/python benchmarks/cluster.py
 	$(BIN)/python benchmarks/decode.py --large
+	$(BIN)/python benchmarks/counts.py
+	$(BIN)/python benchmarks/scale.py --reports 10000000
 	$(BIN)/python benchmarks/discover.py --large
 	$(BIN)/python benchmarks/collector.py
 	$(BIN)/python benchmarks/stores.py

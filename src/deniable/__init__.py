@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from deniable.version import __version__
 
 if TYPE_CHECKING:
-    from deniable.analysis import Stored, associate, decode, trend
+    from deniable.analysis import PairCounts, Stored, associate, decode, pair_counts, trend
     from deniable.client import Client
     from deniable.columns import ReportBatch
     from deniable.discovery import discover
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Client",
+    "PairCounts",
     "Report",
     "ReportBatch",
     "Stored",
@@ -27,6 +28,7 @@ __all__ = [
     "associate",
     "decode",
     "discover",
+    "pair_counts",
     "plan",
     "simulate",
     "trend",
@@ -34,6 +36,7 @@ __all__ = [
 
 _LATER = {
     "Client": "deniable.client",
+    "PairCounts": "deniable.analysis",
     "Report": "deniable.survey",
     "ReportBatch": "deniable.columns",
     "Stored": "deniable.analysis",
@@ -41,6 +44,7 @@ _LATER = {
     "associate": "deniable.analysis",
     "decode": "deniable.analysis",
     "discover": "deniable.discovery",
+    "pair_counts": "deniable.analysis",
     "plan": "deniable.planning.recommend",
     "simulate": "deniable.simulation",
     "trend": "deniable.analysis",

@@ -247,6 +247,22 @@ def test_associate_three_questions_with_candidates(tmp_path: Path) -> None:
     assert joint.labels[0][-1] == "(other)"
 
 
+def test_counts_of_days_add_up_to_those_of_the_store(tmp_path: Path) -> None:
+    pair = ("--question", "browser", "--question", "ads")
+    files = [str(tmp_path / name) for name in ("first.npz", "rest.npz", "both.npz")]
+    for file, days in zip(files, (("--until", "2027-01-05"), ("--since", "2027-01-06")),
+                          strict=False):  # fmt: skip
+        fine("count", "survey.toml", "store.db", *pair, *days, "-o", file)
+    said = json.loads(fine("count", "survey.toml", *files[:2], *pair, "-o", files[2], "--json"))
+    assert said["reports"] == 3 * CLIENTS and said["bytes"] == Path(files[2]).stat().st_size
+    wanted = fine("associate", "survey.toml", "store.db", *pair, "--from-counts", "--json")
+    for counts in (files[:2], files[2:]):
+        got = fine("associate", "survey.toml", *counts, *pair, "--from-counts", "--json")
+        assert json.loads(got)["table"] == json.loads(wanted)["table"]
+    shown = fine("associate", "survey.toml", files[2], *pair, "--from-counts")
+    assert "from their counts" in shown and "goes together" in shown
+
+
 def test_discover_finds_what_nobody_listed(tmp_path: Path) -> None:
     output = tmp_path / "w.json"
     shown = fine("discover", "survey.toml", "reports.parquet", "-o", str(output), "--stages")
@@ -287,6 +303,13 @@ WRONG = {
                               "2030-01-01"), 1, "has no reports of"),
     "one question": (("associate", "survey.toml", "reports.parquet", "--question", "ads"), 2,
                      "two questions or more"),
+    "three at once": (("count", "survey.toml", "reports.parquet", "-o", "x.npz"), 1,
+                      "expected two different questions"),
+    "counts as reports": (("associate", "survey.toml", "counts.npz", "--question", "ads",
+                           "--question", "browser", "--from-counts"), 1, "holds no pair counts"),
+    "a test of reports": (("associate", "survey.toml", "reports.parquet", "--question", "ads",
+                           "--question", "browser", "--from-counts", "--test", "lrt"), 1,
+                          "needs the reports"),
     "candidates of what": (("associate", "survey.toml", "reports.parquet", "--question", "ads",
                             "--question", "browser", "--candidates", "pages.txt"), 2,
                            "--candidates QUESTION=FILE"),
@@ -325,6 +348,7 @@ def test_wrong_input_is_explained(args: tuple[str, ...], code: int, words: str, 
     (here / "weights.csv").write_text("value,weight\na,many\n")
     (here / "other.json").write_text("{}")
     (here / "empty.txt").write_text("")
+    (here / "counts.npz").write_text("no counts")
     (here / "nothing").mkdir(exist_ok=True)
     got = run(*args)
     assert got.exit_code == code, got.output

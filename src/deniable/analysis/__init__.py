@@ -1,8 +1,18 @@
 """The analyst's verbs: from reports of a survey to results."""
 
 from deniable.analysis.associating import associate, associate_likelihoods
+from deniable.analysis.counting import pair_counts
 from deniable.analysis.decoding import decode
 from deniable.analysis.source import Stored
 from deniable.analysis.trending import trend
+from deniable.inference.pair_counts import PairCounts
 
-__all__ = ["Stored", "associate", "associate_likelihoods", "decode", "trend"]
+__all__ = [
+    "PairCounts",
+    "Stored",
+    "associate",
+    "associate_likelihoods",
+    "decode",
+    "pair_counts",
+    "trend",
+]

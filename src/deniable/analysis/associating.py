@@ -7,18 +7,19 @@ certified to be within a hundredth of a nat of the best.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from math import prod
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.analysis.candidates import Strings, candidates_of
+from deniable.analysis.axes import Axis, OtherModel, axes_of
+from deniable.analysis.candidates import Strings
+from deniable.analysis.counting import pair_counts
 from deniable.analysis.decoding import count_all, provenance
-from deniable.analysis.reading import NO_ANSWER, OTHER, OptionReading, Reading, reading_of
+from deniable.analysis.from_counts import associate_counts
 from deniable.analysis.source import Reports, Source
 from deniable.columns import ReportBatch
 from deniable.compute.executor import Executor, default_executor
@@ -29,24 +30,19 @@ from deniable.inference.association import (
     conditional_independence,
     mutual_independence,
 )
-from deniable.inference.collapse import choose_categories, collapse_evidence, how_many_to_fit
+from deniable.inference.collapse import collapse_evidence
 from deniable.inference.covariance import covariance
-from deniable.inference.design import Design
 from deniable.inference.effect import cramers_v
 from deniable.inference.em import Fit
 from deniable.inference.evidence import Evidence, evidence_of, gather, layout_of
-from deniable.inference.hashed import Hashed
-from deniable.inference.likelihood import Likelihood, likelihood_rows
-from deniable.inference.other import NoOther, likelihood_with_other, mixture_other, product_other
+from deniable.inference.pair_counts import PairCounts
 from deniable.inference.piece import Piece
 from deniable.inference.shrink import shrunk_evidence
 from deniable.inference.solver import maximise_evidence
 from deniable.results import Covariance, Joint
 from deniable.results.association import AssociationTest
 from deniable.results.joint import Tests
-from deniable.survey import Question, Survey
-
-OtherModel = Literal["mixture", "product"]
+from deniable.survey import Survey
 
 
 @told
@@ -63,6 +59,7 @@ def associate(
     nats: float = 0.01,
     max_passes: int = 200,
     shrink: np.random.Generator | None = None,
+    from_counts: bool = False,
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Joint:
@@ -79,6 +76,9 @@ def associate(
     nats, max_passes : stop when the table is certified to be this near the best, or give up
     shrink : also give point estimates shrunk towards independence, for weak signals; the
         generator splits reports into folds
+    from_counts : estimate two questions linearly from counts of bits that are set together, made
+        in one pass: `reports` may be such counts too, made earlier and elsewhere (`pair_counts`).
+        Needs no reports twice, and is less exact where strings have several hashes
     progress : told a stage's name and how much of it is done, from 0 to 1
     """
     if len(questions) < 2 or len(set(questions)) != len(questions):
@@ -88,12 +88,14 @@ def associate(
     if extra := given.keys() - set(questions):
         raise InputError(f"candidates for {sorted(extra)}, which are not among {list(questions)}")
     executor = executor or default_executor()
+    settings: dict[str, Any] = {"top": top, "other": other, "fitted": fitted, "alpha": alpha}
+    if from_counts or isinstance(reports, PairCounts):
+        if shrink is not None:
+            raise InputError("shrinking needs folds of reports, which counts do not have")
+        counts = pair_counts(survey, reports, questions, executor=executor)
+        return associate_counts(survey, counts, given, **settings)
     source = Source(reports, survey)
-    # The paper's model fits what is shown; so does leaving Other out.
-    fit_count = fitted or (_fit_count(asked, top) if other in (True, "mixture") else top)
-    axes = [
-        _axis(q, given.get(q.name), source, top, other, fit_count, alpha, executor) for q in asked
-    ]
+    axes = axes_of(asked, given, lambda r: count_all(source, r, executor), **settings)
     rows = source.hold(executor, partial(_rows, axes))
     scale = sum(rows.map(_log_scale))
     shape = [len(axis.labels) for axis in axes]
@@ -102,7 +104,7 @@ def associate(
     fit = maximise_evidence(evidence, nats=nats, max_passes=max_passes)
     joint = _joint(
         evidence, fit, questions=tuple(questions), labels=[axis.shown for axis in axes],
-        groups=[axis.groups for axis in axes], other=tuple(axis.other for axis in axes),
+        groups=[axis.groups for axis in axes], other=tuple(axis.meaning for axis in axes),
         log_scale=scale, shrink=shrink,
     )  # fmt: skip
     return _with(joint, provenance=provenance(source, asked, int(evidence.weight)))
@@ -141,103 +143,6 @@ def associate_likelihoods(
     )  # fmt: skip
 
 
-def _fit_count(questions: Sequence[Question], top: int) -> int:
-    options = [len(candidates_of(q, None).names) + 1 for q in questions if q.kind != "string"]
-    return how_many_to_fit(top, len(questions) - len(options), prod(options))
-
-
-# --- one question ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Axis:
-    """One question's categories: as fitted, and as shown after adding some up."""
-
-    reading: Reading
-    labels: tuple[str, ...]
-    shown: tuple[str, ...]
-    groups: NDArray[np.intp]
-    likelihood: Callable[[NDArray[np.uint8], NDArray[np.integer[Any]]], Likelihood]
-    other: str
-
-
-def _axis(
-    question: Question,
-    candidates: Strings | None,
-    source: Source,
-    top: int,
-    other: bool | OtherModel,
-    fitted: int,
-    alpha: float,
-    executor: Executor,
-) -> _Axis:
-    reading = reading_of(question, candidates_of(question, candidates))
-    if isinstance(reading, OptionReading) and question.kind == "boolean":
-        return _whole(reading, no_answer=False)
-    counts = count_all(source, reading, executor)
-    marginal = reading.marginal(counts, alpha=alpha, correction="bonferroni")
-    if isinstance(reading, OptionReading):
-        total = float(marginal.estimate.sum())
-        error = float(np.sqrt((marginal.standard_error**2).sum()))
-        return _whole(reading, no_answer=bool(other) and 1 - total > 3 * error)
-    design, names = reading.source, reading.candidates.names
-    assert isinstance(design, Design | Hashed)
-    chosen = choose_categories(marginal, top, cap=max(fitted, top))
-    if chosen.fitted.size == 0:
-        raise InputError(
-            f"question {question.name!r}: none of {len(names)} candidates was detected in "
-            f"{counts.reports:,} reports; {marginal.detection_threshold:.4f} would be detectable"
-        )
-    known = design.take(chosen.fitted)
-    labels = tuple(names[i] for i in chosen.fitted)
-    if not other:
-        rows = partial(_known_rows, known)
-        groups = np.minimum(np.arange(len(labels)), chosen.shown)
-        shown = labels[: chosen.shown] + ((OTHER,) if len(labels) > chosen.shown else ())
-        return _Axis(reading, labels, shown, groups, rows, "")
-    if other == "product":
-        if not isinstance(known, Design):
-            raise InputError(
-                f'question {question.name!r} is reported by local hashing: other="product", the '
-                'paper\'s model of bits, does not apply; leave it at "mixture"'
-            )
-        model: Any = product_other(counts, known, marginal.estimate[chosen.fitted])
-    else:
-        model = mixture_other(marginal, design, chosen.fitted)
-    absent = isinstance(model, NoOther)
-    fit_labels = labels if absent else (*labels, OTHER)
-    groups = chosen.groups(other=not absent)
-    shown = labels[: chosen.shown] + ((OTHER,) if int(groups.max()) == chosen.shown else ())
-    meaning = (
-        model.reason
-        if isinstance(model, NoOther)
-        else f"everything but the {chosen.shown} named values, about {model.mass:.1%} of reports"
-    )
-    rows = partial(_other_rows, known, model)
-    return _Axis(reading, fit_labels, shown, groups, rows, meaning)
-
-
-def _whole(reading: OptionReading, *, no_answer: bool) -> _Axis:
-    """All the options of a question that has them."""
-    channel = reading.channel(no_answer=no_answer)
-    labels = channel.labels or ()
-    meaning = "clients that gave none of the options" if NO_ANSWER in labels else ""
-    rows = partial(_known_rows, channel)
-    return _Axis(reading, labels, labels, np.arange(len(labels)), rows, meaning)
-
-
-def _known_rows(
-    known: Any, bits: NDArray[np.uint8], stratum: NDArray[np.integer[Any]]
-) -> Likelihood:
-    return likelihood_rows(bits, stratum, known)
-
-
-def _other_rows(
-    known: Any, model: Any, bits: NDArray[np.uint8], stratum: NDArray[np.integer[Any]]
-) -> Likelihood:
-    return likelihood_with_other(bits, stratum, known, model)
-
-
 # --- reports to rows to a table ------------------------------------------------------------------
 
 
@@ -250,7 +155,7 @@ class _Rows:
     cohorts: NDArray[np.uint16]
 
 
-def _rows(axes: Sequence[_Axis], batch: ReportBatch) -> _Rows:
+def _rows(axes: Sequence[Axis], batch: ReportBatch) -> _Rows:
     """Likelihood rows; flat in a question of which a report says nothing."""
     found = [axis.likelihood(*axis.reading.read(batch)) for axis in axes]
     scale = float(sum(f.log_scale.sum() for f in found))

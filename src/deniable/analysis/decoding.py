@@ -87,7 +87,13 @@ def count_all(source: Source, reading: Reading, executor: Executor) -> Any:
 
 def provenance(source: Source, questions: Sequence[Question], reports: int) -> Provenance:
     """Where a result of these questions came from."""
-    survey = source.survey
+    return provenance_of(source.survey, questions, reports, source.origin)
+
+
+def provenance_of(
+    survey: Survey, questions: Sequence[Question], reports: int, origin: str
+) -> Provenance:
+    """The same of reports that are not at hand."""
     return Provenance(
         survey=survey.name,
         version=survey.version,
@@ -96,6 +102,6 @@ def provenance(source: Source, questions: Sequence[Question], reports: int) -> P
         parameters={q.name: q.protocol.canonical() for q in questions},
         epsilon={q.name: q.loss.once for q in questions},
         reports=reports,
-        origin=source.origin,
+        origin=origin,
         library=__version__,
     )

@@ -80,6 +80,18 @@ class Source:
         """The same, kept where it was made."""
         return executor.hold(partial(_of_loaded, function), self._told())
 
+    def groups(self, rows: int) -> Iterator[list[Partition]]:
+        """The partitions, so many together that they have `rows` reports, or a quarter of all."""
+        enough = min(rows, sum(part.count for part in self.partitions) // 4)
+        group: list[Partition] = []
+        for part in self._told():
+            group.append(part)
+            if sum(each.count for each in group) >= enough:
+                yield group
+                group = []
+        if group:
+            yield group
+
     def batches(self) -> Iterator[ReportBatch]:
         """Every report, some at a time."""
         for part in self._told():

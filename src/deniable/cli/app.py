@@ -28,7 +28,7 @@ SECTIONS = {
     "Ask": ("init", "plan", "check", "simulate"),
     "Answer": ("answer", "send"),
     "Collect": ("serve", "keys", "store", "import", "export", "compact"),
-    "Learn": ("decode", "associate", "discover", "report"),
+    "Learn": ("decode", "associate", "discover", "count", "report"),
     "More": ("reproduce", "rappor", "conformance", "completion"),
 }
 REFUSALS = (BudgetExceeded, SurveyExpired, SecretError, LedgerError)

@@ -32,6 +32,8 @@ Examples:
   deniable associate survey.toml reports.parquet --question browser --question ad_blocker
   deniable associate survey.toml reports.parquet --question homepage --question ad_blocker \\
       --candidates homepage=found.csv --top 5 -o joint.png
+  deniable associate survey.toml monday.npz tuesday.npz --from-counts \\
+      --question browser --question ad_blocker
 """
 
 
@@ -50,6 +52,9 @@ Examples:
               help="Strings that are fitted before those beyond --top are added up.")  # fmt: skip
 @click.option("--test", "method", type=click.Choice(["score", "paper", "lrt"]), default="score",
               show_default=True, help="The test of independence of two questions.")  # fmt: skip
+@click.option("--from-counts", is_flag=True,
+              help="Two questions by counts of their bits, in one pass; less exact where strings "
+              "have several hashes. REPORTS may be files that count wrote.")  # fmt: skip
 @alpha_option
 @period_options
 @executor_option
@@ -57,8 +62,9 @@ Examples:
 @json_option
 def associate(
     survey_name: str, reports: tuple[str, ...], questions: tuple[str, ...], lists: tuple[str, ...],
-    top: int, other: str, fitted: int | None, method: str, alpha: float, since: date | None,
-    until: date | None, by: str | None, executor: str, outputs: tuple[Path, ...], as_json: bool,
+    top: int, other: str, fitted: int | None, method: str, from_counts: bool, alpha: float,
+    since: date | None, until: date | None, by: str | None, executor: str,
+    outputs: tuple[Path, ...], as_json: bool,
 ) -> None:  # fmt: skip
     """Estimate how values of several questions go together.
 
@@ -80,7 +86,7 @@ def associate(
     def analyse(runner: Executor, some: list[Any]) -> Joint:
         return verb(
             survey, some, names, candidates=candidates, top=top, other=OTHERS[other],
-            fitted=fitted, alpha=alpha, executor=runner,
+            fitted=fitted, alpha=alpha, from_counts=from_counts, executor=runner,
         )  # fmt: skip
 
     found: Result

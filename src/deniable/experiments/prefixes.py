@@ -8,9 +8,9 @@ M = 20, N = 10⁶, total ε = 4.394, one report of four bytes a client; and the 
 Zipf(1) weights. The paper's protocol finds 5 and one false; with the dictionary in hand it has 75.
 FILE has a word and its weight on every line: what an analyst expects strings to be made of.
 
-Measured (20 crowds each, `deniable reproduce urls`): 80.5 found (79 to 82); Zipf weights 96.2 (94 to
-99). With 58,000 English words, weight frequency^.6, 82.3 (81 to 86; 10 crowds, none with a false
-string).
+Measured (20 crowds each, `deniable reproduce urls`): 80.5 found (79 to 82); Zipf weights 96.2 (94
+to 99). With 58,000 English words, weight frequency^.6, 82.3 (81 to 86; 10 crowds, none with a
+false string).
 """
 
 from __future__ import annotations

@@ -10,12 +10,12 @@ The paper: with the dictionary 75 found at ε = 4.39 and 23 at what it calls ε/
 false with bigrams, 2 with trigrams; 4, 2, 2, 3, 4, 5, 2, 1, 1, 1 significant bigrams by position,
 δ = .0062, 896 and 185 candidates.
 
-Ours, seed 0, 20 crowds (5 of the last four), mean and least to most: with the dictionary 75.6 (74 to
-78), 26.5 (23 to 30), at ε/3 rightly spent 46.8, with our parameters 97.0 (95 to 99). Without: bigrams
-as printed 2.9 (2 to 5), our reading 3.8 (3 to 6); trigrams 3.4 and 5.2; bigrams at ε/3 2.9 and 26.9
-(24 to 30); our protocol 80.5 (79 to 82), with Zipf weights 96.2 (94 to 99). At ε/3 by our reading:
-trigrams 27.2, 4-grams 25.6, three bigrams 22.4, overlapping ones 22.2. A false string in 1.1% of 180
-runs.
+Ours, seed 0, 20 crowds (5 of the last four), mean and least to most: with the dictionary 75.6 (74
+to 78), 26.5 (23 to 30), at ε/3 rightly spent 46.8, with our parameters 97.0 (95 to 99). Without:
+bigrams as printed 2.9 (2 to 5), our reading 3.8 (3 to 6); trigrams 3.4 and 5.2; bigrams at ε/3 2.9
+and 26.9 (24 to 30); our protocol 80.5 (79 to 82), with Zipf weights 96.2 (94 to 99). At ε/3 by our
+reading: trigrams 27.2, 4-grams 25.6, three bigrams 22.4, overlapping ones 22.2. A false string in
+1.1% of 180 runs.
 """
 
 from __future__ import annotations

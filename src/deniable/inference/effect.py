@@ -40,18 +40,22 @@ def cramers_v(
     groups : V of the table in which categories are added up; see `Covariance.collapsed`.
     """
     with one_blas_thread():
-        return _cramers_v(evidence, covariance, groups, level)
+        table = covariance.table
+        score = evidence.weight * (evidence.evaluate(table.reshape(evidence.folded)).gradient - 1.0)
+        free = table + (covariance.matrix @ score.ravel()).reshape(table.shape)
+        return cramers_v_of(free, covariance, evidence.weight, groups=groups, level=level)
 
 
-def _cramers_v(
-    evidence: Evidence,
+def cramers_v_of(
+    free: Floats,
     covariance: Covariance,
-    groups: Sequence[npt.ArrayLike] | None,
-    level: float,
+    reports: float,
+    *,
+    groups: Sequence[npt.ArrayLike] | None = None,
+    level: float = 0.95,
 ) -> EffectSize:
+    """The same from an unconstrained estimate p̃ of the table and its covariance."""
     table = covariance.table
-    score = evidence.weight * (evidence.evaluate(table.reshape(evidence.folded)).gradient - 1.0)
-    free = table + (covariance.matrix @ score.ravel()).reshape(table.shape)
     if groups is not None:
         free = Covariance(free, covariance.matrix).collapsed(groups).table
         covariance = covariance.collapsed(groups)
@@ -66,7 +70,7 @@ def _cramers_v(
     whole = float(table[chosen].sum())
     table, free = table[chosen] / whole, free[chosen] / free[chosen].sum()
     covariance = Covariance(table, covariance.matrix[np.ix_(cells, cells)] / whole**2)
-    rows, columns = (np.maximum(table.sum(axis=side), 1.0 / evidence.weight) for side in (1, 0))
+    rows, columns = (np.maximum(table.sum(axis=side), 1.0 / reports) for side in (1, 0))
     weights = 1.0 / np.outer(rows, columns).ravel()
     excess = (free - np.outer(free.sum(axis=1), free.sum(axis=0))).ravel()
     spread = _excess_covariance(covariance.matrix, rows, columns)

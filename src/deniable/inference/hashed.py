@@ -124,8 +124,33 @@ class Sent:
         """Return both sets of reports together."""
         return Sent(self.places + other.places)
 
+    @cached_property
+    def _sorted(self) -> NDArray[np.int64]:
+        return np.sort(np.concatenate(self.places)) if self.places else np.zeros(0, np.int64)
 
-def support_counts(sent: Sent, hashed: Hashed) -> tuple[BitCounts, Design]:
+    def counted(self, stratum: int, size: int) -> NDArray[np.int64]:
+        """int64[size], how often each of a stratum's lines and numbers was sent."""
+        low, high = np.searchsorted(self._sorted, (stratum * size, (stratum + 1) * size))
+        return np.bincount(self._sorted[low:high] - stratum * size, minlength=size)
+
+
+@dataclass(frozen=True, eq=False)
+class SentCounts:
+    """The same as counts: int64[S, lines·g]."""
+
+    counts: NDArray[np.int64]
+
+    @property
+    def reports(self) -> int:
+        """How many."""
+        return int(self.counts.sum())
+
+    def counted(self, stratum: int, size: int) -> NDArray[np.int64]:
+        """int64[size], how often each of a stratum's lines and numbers was sent."""
+        return self.counts[stratum, :size]
+
+
+def support_counts(sent: Sent | SentCounts, hashed: Hashed) -> tuple[BitCounts, Design]:
     """Counts and design for `estimate_marginal`: strata of which no candidate is told are left out.
 
     A "bit" is a cell: in each stratum all that candidates fall in, and others up to the same number
@@ -136,20 +161,18 @@ def support_counts(sent: Sent, hashed: Hashed) -> tuple[BitCounts, Design]:
     most = max((len(cells) for cells in here), default=0)
     width = min(hashed.all_cells, most + BACKGROUND)
     spare = np.random.default_rng(0xCE11).permutation(hashed.all_cells)[:width]
-    place = np.sort(np.concatenate(sent.places)) if sent.places else np.zeros(0, np.int64)
     size = hashed.lines * hashed.values
     ones, total = np.zeros((len(told), width), np.int64), np.zeros(len(told), np.int64)
     positions = np.full((len(told), hashed.candidates, 1), -1, np.int32)
     for i, s in enumerate(told):
         others = spare[~np.isin(spare, here[i])][: width - len(here[i])]
         cells = np.sort(np.concatenate([here[i], others]))
-        low, high = np.searchsorted(place, (s * size, (s + 1) * size))
-        counted = np.bincount(place[low:high] - s * size, minlength=size)
+        counted = sent.counted(int(s), size)
         line_support(
             counted.reshape(hashed.lines, hashed.values), hashed.line_digits,
             digits_of(cells, hashed.values, hashed.digits), ones[i],
         )  # fmt: skip
-        total[i] = high - low
+        total[i] = counted.sum()
         known = hashed.cells[s] >= 0
         positions[i, known, 0] = np.searchsorted(cells, hashed.cells[s][known])
     design = Design(

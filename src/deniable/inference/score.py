@@ -97,11 +97,11 @@ def _whitening(means: Totals, scatters: Scatters) -> Floats:
 
     dof is (m − 1)(n − 1), fewer where categories cannot be told apart.
     """
-    left, right = (_range(scatter.sum(axis=0)) for scatter in (scatters.x, scatters.y))
+    left, right = (range_of(scatter.sum(axis=0)) for scatter in (scatters.x, scatters.y))
     # Shuffling n reports gives vec(U) the covariance Sxx ⊗ Syy / (n − 1), exactly.
     if len(means.labels) == 1:
         sides = [
-            side @ _inverse_root(side.T @ scatter @ side)
+            side @ inverse_root(side.T @ scatter @ side)
             for side, scatter in (
                 (left, scatters.x[0]),
                 (right, scatters.y[0] / (means.weight[0] - 1)),
@@ -111,7 +111,7 @@ def _whitening(means: Totals, scatters: Scatters) -> Floats:
     spread = np.zeros((left.shape[1] * right.shape[1],) * 2)
     for xx, yy, count in zip(scatters.x, scatters.y, means.weight, strict=True):
         spread += np.kron(left.T @ xx @ left, right.T @ yy @ right / (count - 1))
-    root: Floats = np.kron(left, right) @ _inverse_root(spread)
+    root: Floats = np.kron(left, right) @ inverse_root(spread)
     return root
 
 
@@ -124,8 +124,8 @@ def _heavy(means: Totals, scatters: Scatters, centred: Held[Ratios], freedom: in
     count = float(means.weight.sum())
     roots = []
     for scatter in (scatters.x.sum(axis=0) / count, scatters.y.sum(axis=0) / count):
-        basis = _range(scatter)
-        roots.append((basis @ _inverse_root(basis.T @ scatter @ basis)).astype(np.float32))
+        basis = range_of(scatter)
+        roots.append((basis @ inverse_root(basis.T @ scatter @ basis)).astype(np.float32))
     fourth = centred.sum(partial(sums.fourth_powers, roots)) / count
     normal = [root.shape[1] * (root.shape[1] + 2) for root in roots]
     excess = float(np.prod(fourth - normal))
@@ -152,7 +152,7 @@ def _shuffled_lengths(
     return np.concatenate(lengths)
 
 
-def _range(scatter: Floats) -> Floats:
+def range_of(scatter: Floats) -> Floats:
     """Orthonormal basis of the directions in which centred ratios vary at all.
 
     One direction never does: p̂, because α_k · p̂ = 1 for every report, up to float32's 1e-7.
@@ -162,7 +162,7 @@ def _range(scatter: Floats) -> Floats:
     return basis
 
 
-def _inverse_root(spread: Floats) -> Floats:
+def inverse_root(spread: Floats) -> Floats:
     """R with RᵀSR = 1 on the range of S."""
     if not spread.size:
         return spread

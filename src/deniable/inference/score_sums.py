@@ -136,7 +136,7 @@ def scatters(strata: int, centred: Ratios) -> Scatters:
 
 
 def _product(x: Rows, y: Rows, weights: Floats) -> Floats:
-    """Σ_k w_k x_k y_kᵀ in float64, so that rounding does not pass for a direction in `_range`."""
+    """Σ_k w_k x_k y_kᵀ in float64, so that rounding does not pass for a direction in `range_of`."""
     total = np.zeros((x.shape[1], y.shape[1]))
     for start in range(0, len(x), _CHUNK):
         chunk = slice(start, start + _CHUNK)

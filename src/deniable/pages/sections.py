@@ -104,6 +104,8 @@ def _discovery(
 def _joint(found: Joint) -> list[str]:
     body = [_title(" and ".join(found.questions) + ": how values go together")]
     facts = {"reports": f"{found.reports:,}"}
+    if found.made_from == "counts":
+        facts["made from"] = "counts"
     if len(found.questions) == 2:
         test, effect = found.test(), found.cramers_v()
         facts |= {

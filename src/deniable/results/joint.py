@@ -36,7 +36,9 @@ class Joint(Result):
     cell is 0". covariance : float64[cells, cells], row-major. log_likelihood : nats, all reports;
     the maximum lies at most gap_nats above it. passes : over the data. other : what the last
     category of each question stands for, "" where there is none. shrunk : point estimates shrunk
-    towards independence, if asked for; tests and intervals never refer to it.
+    towards independence, if asked for; tests and intervals never refer to it. made_from :
+    "reports", by maximum likelihood, or "counts", by least squares: then there is no likelihood,
+    log_likelihood and gap_nats are NaN.
     """
 
     questions: tuple[str, ...]
@@ -58,6 +60,7 @@ class Joint(Result):
     association: AssociationTest | None = None
     effect: EffectSize | None = None
     provenance: Provenance | None = None
+    made_from: str = "reports"
     tests: Tests | None = field(default=None, repr=False)
 
     _hidden = ("tests",)
@@ -120,6 +123,8 @@ class Joint(Result):
         return named
 
     def heading(self) -> str:
+        if self.made_from == "counts":
+            return f"{' × '.join(self.questions)}: {self.reports:,} reports, from their counts"
         state = "certified to" if self.converged else "NOT CONVERGED: gap"
         return (
             f"{' × '.join(self.questions)}: {self.reports:,} reports, {state} "

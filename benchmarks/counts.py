@@ -1,0 +1,83 @@
+"""Joint tables from counts: python benchmarks/counts.py [--reports 1000000]
+
+Two Bloom questions (128 bits, h = 2, p = .25, q = .75, 64 cohorts), 20 × 20 categories, Other among
+them. Counting is set beside two readings of the same packed bytes: from the Parquet file that they
+are kept in (target: at most 5 times as long), and from memory. Estimating has a target of 2 s. Best
+of five runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from deniable import PairCounts, associate, pair_counts, simulate
+from deniable.analysis.source import Source
+from deniable.columns import write
+from deniable.simulation import exponential
+from deniable.simulation.trials import bloom, pair, survey_of
+
+SURVEY = survey_of(x=bloom(), y=bloom())
+
+
+def best_of(work: Callable[[], object], runs: int = 5) -> tuple[float, float]:
+    """Shortest time of several runs by the clock and of the processor, in milliseconds."""
+    times = []
+    for _ in range(runs):
+        start, used = time.perf_counter(), time.process_time()
+        work()
+        times.append((time.perf_counter() - start, time.process_time() - used))
+    clock, processor = (1e3 * min(column) for column in zip(*times, strict=True))
+    return clock, processor
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--reports", type=int, default=10**6)
+    clients = parser.parse_args().reports
+    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
+    rng = np.random.default_rng(1)
+    crowd = pair(exponential(100, 8.0), exponential(100, 8.0), strength=0.3)
+    batch = simulate(SURVEY, crowd.draw(clients, rng), rng=rng)
+    names = ["x", "y"]
+    counts = pair_counts(SURVEY, batch, names)  # compiles
+    with tempfile.TemporaryDirectory() as folder:
+        file, kept = Path(folder, "reports.parquet"), Path(folder, "counts.npz")
+        write(file, batch)
+        reading = best_of(lambda: sum(map(len, Source(file, SURVEY).batches())))
+        from_file = best_of(lambda: pair_counts(SURVEY, file, names))
+        counts.save(kept)
+        size, loading = kept.stat().st_size, best_of(lambda: PairCounts.load(kept))
+    columns = [np.ascontiguousarray(a).reshape(-1).view(np.uint8) for a in batch.arrays()]
+    touching = best_of(lambda: [int(np.bitwise_xor.reduce(c)) for c in columns])
+    counting = best_of(lambda: pair_counts(SURVEY, batch, names))
+
+    def estimate() -> object:
+        return associate(SURVEY, counts, names, candidates=crowd.values, top=19, from_counts=True)
+
+    estimate()
+    print(f"N = {clients:,}, {batch.nbytes / 1e6:.0f} MB packed; clock and processor time")
+    for what, (clock, processor) in (
+        ("reading the Parquet file", reading),
+        ("reading and counting it", from_file),
+        ("touching the bytes in memory", touching),
+        ("counting them in memory", counting),
+        ("estimating 20 × 20 with errors (target 2,000)", best_of(estimate)),
+        ("loading a file of counts", loading),
+    ):
+        print(f"{what:46s} {clock:8.1f} ms {processor:8.1f} ms")
+    print(
+        f"counting takes {counting[0] / reading[0]:.1f} times as long as reading (target 5; by "
+        f"processor time over two threads {counting[1] / 2 / reading[1]:.1f}); "
+        f"the counts' file has {size / 1e6:.2f} MB"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""pair_counts: reports of two questions as counts, made in one pass, added up, and kept instead.
+
+What is counted does not depend on the candidates, which may be found later. A question reported by
+local hashing counts as one bit a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from itertools import chain, islice
+from math import lcm
+from operator import add
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.analysis.source import Reports, Source
+from deniable.columns import ReportBatch
+from deniable.columns.batch import numbers
+from deniable.columns.partition import Partition
+from deniable.compute.executor import Executor, default_executor
+from deniable.compute.progress import Progress, told
+from deniable.errors import InputError
+from deniable.inference.pair_counts import PairCounts
+from deniable.kernels.pairs import PairTables
+from deniable.mechanisms import LocalHash
+from deniable.survey import Question, Survey
+
+MOST_COUNTERS = 1 << 26
+"""Pairs of bits over all strata that are counted: half a gigabyte."""
+ROWS = 1 << 19
+"""Reports counted together, so that adding up tables is little beside counting."""
+IN_FLIGHT = 1 << 26
+"""Counters of tables that wait to be added up: a quarter of a gigabyte, or two tables."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How two questions' reports are counted: a stratum is a pair of slots and a shared cohort."""
+
+    questions: tuple[Question, Question]
+
+    def __post_init__(self) -> None:
+        width, other = self.widths
+        if (counters := self.strata * width * other) > MOST_COUNTERS:
+            first, second = (q.name for q in self.questions)
+            raise InputError(
+                f"{first!r} × {second!r} has {self.strata:,} strata of {width:,} × {other:,} pairs "
+                f"of bits: {counters:,} counters, expected at most {MOST_COUNTERS:,}; associate "
+                "the reports themselves, without from_counts"
+            )
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Bits of each question that are counted."""
+        first, second = (_width(q) for q in self.questions)
+        return first, second
+
+    @staticmethod
+    def slots(question: Question) -> int:
+        """Slots of its first part, which speaks of whole values."""
+        return len(question.protocol.parts[0].slots)
+
+    @property
+    def cohorts(self) -> int:
+        """The least common multiple of both questions' cohorts."""
+        return lcm(*(q.protocol.mechanisms[0].cohorts for q in self.questions))
+
+    @property
+    def strata(self) -> int:
+        """How many strata."""
+        first, second = self.questions
+        return self.slots(first) * self.slots(second) * self.cohorts
+
+    def own(self, side: int) -> NDArray[np.intp]:
+        """intp[S], each stratum's stratum among those of one question: slot·cohorts + cohort."""
+        first, second = self.questions
+        shape = (self.slots(first), self.slots(second), self.cohorts)
+        places = np.unravel_index(np.arange(self.strata), shape)
+        cohorts = self.questions[side].protocol.mechanisms[0].cohorts
+        return np.asarray(places[side] * cohorts + places[2] % cohorts, np.intp)
+
+    def stratum(self, batch: ReportBatch) -> NDArray[np.integer[Any]]:
+        """integers[N], of each report."""
+        cohort = batch.cohort
+        if self.cohorts < batch.survey.cohorts:
+            cohort = cohort % np.uint16(self.cohorts)
+        if self.strata == self.cohorts:
+            return cohort
+        x, y = (batch.column(q.name).slot.astype(np.int64) for q in self.questions)
+        return np.asarray((x * self.slots(self.questions[1]) + y) * self.cohorts + cohort)
+
+
+def _width(question: Question) -> int:
+    mechanism = question.protocol.mechanisms[0]
+    return mechanism.values if isinstance(mechanism, LocalHash) else mechanism.width
+
+
+@told
+def pair_counts(
+    survey: Survey,
+    reports: Reports | PairCounts | Any,
+    questions: Sequence[str],
+    *,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+) -> PairCounts:
+    """Count how often bits of two questions were set together: all that `associate` needs of them.
+
+    reports : as for `decode`; or counts made before, or .npz files of such; or any number of these.
+    Counts add, so shards may be counted anywhere, at any time, and their reports deleted.
+    """
+    if len(questions) != 2 or questions[0] == questions[1]:
+        raise InputError(
+            f"expected two different questions to count together, got {list(questions)}"
+        )
+    layout = Layout((survey.question(questions[0]), survey.question(questions[1])))
+    made, rest = _sorted_out(reports)
+    for counts in made:
+        _check(counts, survey, layout)
+    if rest:
+        source = Source(rest, survey)
+        found = _counted(layout, survey, source, executor or default_executor())
+        made.append(replace(found, origin=source.origin))
+    return reduce(add, made)
+
+
+def _sorted_out(reports: Any) -> tuple[list[PairCounts], list[Any]]:
+    """Counts, loaded, and everything else."""
+    several = isinstance(reports, Iterable) and not isinstance(reports, str | ReportBatch)
+    several = several and not any(hasattr(reports, a) for a in ("schema", "iloc", "snapshot"))
+    made, rest = [], []
+    for part in list(reports) if several else [reports]:
+        if isinstance(part, PairCounts):
+            made.append(part)
+        elif isinstance(part, str | Path) and Path(part).suffix == ".npz":
+            made.append(PairCounts.load(part))
+        else:
+            rest.append(part)
+    return made, rest if rest or made else [reports]
+
+
+def _check(counts: PairCounts, survey: Survey, layout: Layout) -> None:
+    first, second = layout.questions
+    expected = (survey.sha256.hex(), (first.name, second.name))
+    if (counts.survey, counts.questions) != expected:
+        raise InputError(
+            f"expected counts of {first.name!r} × {second.name!r} of {survey!r}, survey "
+            f"{expected[0][:12]}, got {counts!r}, survey {counts.survey[:12]}"
+        )
+    shape = (layout.strata, *layout.widths)
+    if counts.both.shape != shape:
+        raise InputError(f"expected counts of shape {shape}, got {counts.both.shape}")
+
+
+def _count(layout: Layout, parts: list[Partition]) -> PairTables:
+    """The counters of these reports."""
+    first, second = layout.questions
+    tables = PairTables.empty(layout.strata, layout.widths)
+    for batch in (part.load() for part in parts):
+        tables.add(_bits(first, batch), _bits(second, batch), layout.stratum(batch))
+    return tables
+
+
+def _bits(question: Question, batch: ReportBatch) -> NDArray[np.uint8]:
+    """Packed bits, u8[N, B]; of a number the one that it is."""
+    bits = batch.column(question.name).bits
+    mechanism = question.protocol.mechanisms[0]
+    if not isinstance(mechanism, LocalHash):
+        return bits
+    sent = numbers(bits)
+    one = np.zeros((len(sent), (mechanism.values + 7) // 8), np.uint8)
+    one[np.arange(len(sent)), sent >> 3] = np.uint8(1) << (sent & 7).astype(np.uint8)
+    return one
+
+
+def _counted(layout: Layout, survey: Survey, source: Source, executor: Executor) -> PairCounts:
+    """Everything in the source."""
+    k, other = layout.widths
+    both = np.zeros((layout.strata, k, other), np.int64)
+    first, second = (np.zeros((layout.strata, width), np.int64) for width in layout.widths)
+    total = np.zeros(layout.strata, np.int64)
+    groups = source.groups(ROWS)
+    at_once = max(2, IN_FLIGHT // both.size)
+    for group in groups:
+        some = chain([group], islice(groups, at_once - 1))
+        for part in executor.map(partial(_count, layout), some):
+            both += part.both
+            first += part.first
+            second += part.second
+            total += part.total
+    x, y = layout.questions
+    return PairCounts(survey.sha256.hex(), (x.name, y.name), both, first, second, total)

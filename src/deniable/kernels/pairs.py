@@ -1,0 +1,192 @@
+"""How often two bits of two questions are set together, per stratum: all that a joint table made
+from counts reads from the reports.
+
+The reports of a stratum are turned on their side, 64 at a time: word w of plane a holds bit a of
+reports 64w to 64w + 63. Then each pair of bits of 64 reports is one AND and one population count,
+k₁·k₂/64 of them a report whatever the noise, and vector instructions do several at once.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from deniable.errors import InputError
+from deniable.kernels.compiled import compiled, compiled_sums, inlined, read_only
+from deniable.kernels.words import as_words, check_packed
+
+Words = NDArray[np.uint64]
+PLANE_WORDS = 32
+"""Words of a plane: the planes of 2,048 reports of 128 bits take 32 kB, and stay near."""
+
+
+def _population_count(context: Any, word: Any) -> Any:
+    """Count the ones of a 64-bit word, by the processor's own instruction."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), build
+
+
+_ones: Any = intrinsic(_population_count)
+
+
+@inlined
+def _transpose(block: Words) -> None:
+    """Swap rows and columns of 64 × 64 bits, halves of halves (Hacker's Delight, section 7-3)."""
+    mask = np.uint64(0x00000000FFFFFFFF)
+    half = 32
+    while half:
+        for start in range(0, 64, 2 * half):
+            for row in range(start, start + half):
+                low, high = block[row], block[row + half]
+                moved = ((low >> np.uint64(half)) ^ high) & mask
+                block[row + half] = high ^ moved
+                block[row] = low ^ (moved << np.uint64(half))
+        half >>= 1
+        mask ^= mask << np.uint64(half)
+
+
+@compiled
+def _planes(
+    reports: Words, order: NDArray[np.int64], start: int, stop: int, block: Words, planes: Words
+) -> None:
+    """Fill planes u64[64·words, PLANE_WORDS] with the reports order[start:stop], 0 beyond them."""
+    rows = stop - start
+    for column in range((rows + 63) // 64):
+        first = start + 64 * column
+        count = min(64, stop - first)
+        for word in range(reports.shape[1]):
+            for i in range(count):
+                block[i] = reports[order[first + i], word]
+            for i in range(count, 64):
+                block[i] = 0
+            _transpose(block)
+            for i in range(64):
+                planes[64 * word + i, column] = block[i]
+
+
+@compiled_sums
+def _together(x: Words, y: Words, words: int, k: int, both: NDArray[np.uint32]) -> None:
+    """Add to both[a, b] how often planes x[a] and y[b] are set together; y has spare planes.
+
+    Two planes against four at a time: each word that is loaded serves several pairs.
+    """
+    for a in range(0, both.shape[0], 2):
+        second = min(a + 1, both.shape[0] - 1)
+        for b in range(0, k, 4):
+            n0 = n1 = n2 = n3 = m0 = m1 = m2 = m3 = np.uint64(0)
+            for w in range(words):
+                u, v = x[a, w], x[second, w]
+                y0, y1, y2, y3 = y[b, w], y[b + 1, w], y[b + 2, w], y[b + 3, w]
+                n0 += _ones(u & y0)
+                n1 += _ones(u & y1)
+                n2 += _ones(u & y2)
+                n3 += _ones(u & y3)
+                m0 += _ones(v & y0)
+                m1 += _ones(v & y1)
+                m2 += _ones(v & y2)
+                m3 += _ones(v & y3)
+            for i, n, m in ((0, n0, m0), (1, n1, m1), (2, n2, m2), (3, n3, m3)):
+                if b + i < k:
+                    both[a, b + i] += np.uint32(n)
+                    if second != a:
+                        both[second, b + i] += np.uint32(m)
+
+
+@compiled
+def _alone(planes: Words, words: int, ones: NDArray[np.uint32]) -> None:
+    """Add to ones[a] how often plane a is set."""
+    for a in range(len(ones)):
+        count = np.uint64(0)
+        for w in range(words):
+            count += _ones(planes[a, w])
+        ones[a] += np.uint32(count)
+
+
+@compiled
+def _count(
+    first: Words,
+    second: Words,
+    order: NDArray[np.int64],
+    edges: NDArray[np.int64],
+    both: NDArray[np.uint32],
+    ones: NDArray[np.uint32],
+    other_ones: NDArray[np.uint32],
+) -> None:
+    """Count stratum s, the reports order[edges[s]:edges[s + 1]], for every s."""
+    block = np.empty(64, np.uint64)
+    x = np.zeros((64 * first.shape[1], PLANE_WORDS), np.uint64)
+    y = np.zeros((64 * second.shape[1], PLANE_WORDS), np.uint64)
+    for s in range(both.shape[0]):
+        for start in range(edges[s], edges[s + 1], 64 * PLANE_WORDS):
+            stop = min(start + 64 * PLANE_WORDS, edges[s + 1])
+            words = (stop - start + 63) // 64
+            _planes(first, order, start, stop, block, x)
+            _planes(second, order, start, stop, block, y)
+            _alone(x, words, ones[s])
+            _alone(y, words, other_ones[s])
+            _together(x, y, words, both.shape[2], both[s])
+
+
+@dataclass(frozen=True, eq=False)
+class PairTables:
+    """Counters that reports are added to; no counter may pass 2³².
+
+    both : uint32[S, k₁, k₂], reports of stratum s that set bit a of the first part and bit b of the
+    second; first, second : uint32[S, k], that set a bit of either; total : int64[S]
+    """
+
+    both: NDArray[np.uint32]
+    first: NDArray[np.uint32]
+    second: NDArray[np.uint32]
+    total: NDArray[np.int64]
+
+    @classmethod
+    def empty(cls, strata: int, widths: tuple[int, int]) -> "PairTables":
+        """Of so many strata and bits."""
+        k, other = widths
+        shapes = ((strata, k, other), (strata, k), (strata, other))
+        both, first, second = (np.zeros(shape, np.uint32) for shape in shapes)
+        return cls(both, first, second, np.zeros(strata, np.int64))
+
+    def add(
+        self,
+        first: NDArray[np.uint8],
+        second: NDArray[np.uint8],
+        stratum: NDArray[np.integer[Any]],
+    ) -> None:
+        """Count reports: u8[N, B] each, packed, and integers[N] in 0..S-1.
+
+        On one thread: batches are spread over threads already.
+
+        >>> tables = PairTables.empty(1, (2, 1))
+        >>> tables.add(np.array([[0b01], [0b11]], np.uint8), np.array([[1], [1]], np.uint8),
+        ...            np.array([0, 0]))
+        >>> tables.both.tolist(), tables.first.tolist()
+        ([[[2], [1]]], [[2, 1]])
+        """
+        strata, *widths = self.both.shape
+        first = check_packed(first, widths[0], "first")
+        second = check_packed(second, widths[1], "second")
+        if not len(first) == len(second) == len(stratum) or stratum.ndim != 1:
+            raise InputError(
+                f"expected as many reports in both parts and a stratum for each, got {len(first)}, "
+                f"{len(second)} and {list(stratum.shape)}"
+            )
+        if len(stratum) and not (stratum.min() >= 0 and stratum.max() < strata):
+            raise InputError(
+                f"expected strata in 0..{strata - 1}, got {stratum.min()}..{stratum.max()}"
+            )
+        narrow = stratum.astype(np.uint16 if strata <= 1 << 16 else np.int64, copy=False)
+        order = np.argsort(narrow, kind="stable")
+        here = np.bincount(narrow, minlength=strata)
+        edges = np.zeros(strata + 1, np.int64)
+        np.cumsum(here, out=edges[1:])
+        x, y = (read_only(as_words(part), np.uint64) for part in (first, second))
+        _count(x, y, order, edges, self.both, self.first, self.second)
+        self.total[:] += here
