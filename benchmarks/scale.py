@@ -1,9 +1,12 @@
-"""A hundred million reports on one machine, by counts: python benchmarks/scale.py [--reports N]
+"""A hundred million reports on one machine: python benchmarks/scale.py [--reports N] [--only WHAT]
 
 Two Bloom questions (128 bits, h = 2, p = .25, q = .75, 64 cohorts), 100 strings each. Reports are
 simulated a shard at a time, counted and dropped; the counts are added, kept in a file, read back
 and decoded, top 10 and Other. Prints seconds of each, peak memory, and how far the table is from
 the truth in standard errors. Memory does not depend on --reports (default 10⁸; 10⁷ for a look).
+
+`discovery` writes shards of prefix reports (four bytes each and a level) as Parquet to a folder and
+discovers the 100 domains of the URL trial from there, ε = 4.39: reports are read once and tallied.
 """
 
 from __future__ import annotations
@@ -17,8 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
-from deniable import PairCounts, associate, pair_counts
-from deniable.simulation import exponential, simulate_stream
+from deniable import PairCounts, Survey, associate, discover, pair_counts, simulate
+from deniable.columns import write
+from deniable.simulation import Population, exponential, simulate_stream, top_domains
 from deniable.simulation.trials import bloom, generators, pair, survey_of, truth_of
 
 SHARD = 1 << 20
@@ -26,18 +30,77 @@ SURVEY = survey_of(x=bloom(), y=bloom())
 NAMES = ["x", "y"]
 
 
+URLS = Survey.from_toml(
+    """
+name = "scale"
+version = 1
+owner = "benchmarks"
+description = "an unknown dictionary"
+expires = 2999-12-31
+collect = "once"
+[questions.url]
+kind = "string"
+mechanism = "localhash"
+epsilon = 4.394449
+[questions.url.dictionary]
+protocol = "prefixes"
+max_length = 20
+alphabet = "a-z0-9._-"
+"""
+)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reports", type=int, default=10**8)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", choices=["counts", "discovery"])
     options = parser.parse_args()
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors", flush=True)
+    for name, run in (("counts", by_counts), ("discovery", discovery)):
+        if options.only in (None, name):
+            run(options.reports, options.seed)
+
+
+def discovery(reports: int, seed: int) -> None:
+    """Shards of Parquet, and what is discovered from them."""
+    population = Population(top_domains(), exponential(100, 25.0))
+    with tempfile.TemporaryDirectory() as folder:
+        start, processor = time.perf_counter(), time.process_time()
+        for shard, rng in enumerate(generators(seed, -(-reports // SHARD))):
+            clients = min(SHARD, reports - shard * SHARD)
+            write(Path(folder, f"{shard:04}.parquet"),
+                  simulate(URLS, population.draw(clients, rng), rng=rng))  # fmt: skip
+        size = sum(file.stat().st_size for file in Path(folder).iterdir())
+        _said("written", reports, start, processor)
+        start, processor = time.perf_counter(), time.process_time()
+        found = discover(URLS, folder, "url")
+        _said("discovered", reports, start, processor)
+    false = [s for s in found.strings if s not in population.values]
+    print(f"{size / reports:.2f} bytes a report in Parquet, peak memory {_peak():.2f} GB")
+    print(f"found {len(found.strings) - len(false)} of 100, {len(false)} false")
+    for stage in found.stages:
+        print(f"  {stage.name:32s} {stage.seconds:8.1f} s")
+
+
+def _said(what: str, reports: int, start: float, processor: float) -> None:
+    wall, spent = time.perf_counter() - start, time.process_time() - processor
+    print(f"{what:10s} {wall:8.1f} s, {1e6 * wall / reports:.3f} s a million, "
+          f"{1e6 * spent / reports:.3f} s of processor", flush=True)  # fmt: skip
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
+
+
+def by_counts(reports: int, seed: int) -> None:
+    """Shards counted and dropped; the counts decoded."""
     crowd = pair(exponential(100, 8.0), exponential(100, 8.0), strength=0.3)
-    shards = -(-options.reports // SHARD)
+    shards = -(-reports // SHARD)
     total: PairCounts | None = None
     seconds = {"simulated": 0.0, "counted": 0.0, "decoded": 0.0}
-    for shard, rng in enumerate(generators(options.seed, shards)):
-        clients = min(SHARD, options.reports - shard * SHARD)
+    for shard, rng in enumerate(generators(seed, shards)):
+        clients = min(SHARD, reports - shard * SHARD)
         start = time.perf_counter()
         batches = list(simulate_stream(SURVEY, crowd.draw, clients, rng=rng))
         made = time.perf_counter()
@@ -55,11 +118,10 @@ def main() -> None:
     test = joint.test()
     seconds["decoded"] = time.perf_counter() - start
     off = np.abs(joint.table - truth_of(crowd, joint.labels)) / joint.standard_error
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
     print(f"N = {joint.reports:,}, {shards} shards")
     for stage, spent in seconds.items():
         print(f"{stage:10s} {spent:8.1f} s, {1e6 * spent / joint.reports:.3f} s a million")
-    print(f"counts {size / 1e6:.1f} MB, peak memory {peak:.2f} GB")
+    print(f"counts {size / 1e6:.1f} MB, peak memory {_peak():.2f} GB")
     print(
         f"table {joint.table.shape}: standard errors {joint.standard_error.min():.1e} to "
         f"{joint.standard_error.max():.1e}, {np.mean(off < 1.96):.3f} of cells within their 95%, "

@@ -7,7 +7,9 @@ client at p = .25, q = .75, h = 2, 128 bits, 64 cohorts. The paper finds the top
 dictionary, none false. `protocol` asks for whole strings by local hashing, one report of a third
 of what those three spend.
 
-MEASURED
+Ours, seed 0, 20 crowds, mean and least to most: paper's reading with δ = .04 as in the authors'
+program 7.05 (7 to 8), with δ by its formula 13.8 (13 to 15), our reading 17.2 (16 to 18); with the
+dictionary 16.9 (15 to 19); our protocol 19.0 (17 to 20). One run of 80 had a false string.
 """
 
 from __future__ import annotations
