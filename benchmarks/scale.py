@@ -78,7 +78,7 @@ def discovery(reports: int, seed: int) -> None:
         _said("discovered", reports, start, processor)
     false = [s for s in found.strings if s not in population.values]
     print(f"{size / reports:.2f} bytes a report in Parquet, peak memory {_peak():.2f} GB")
-    print(f"found {len(found.strings) - len(false)} of 100, {len(false)} false")
+    print(f"found {len(found.strings) - len(false)} of 100, {len(false)} false {false}")
     for stage in found.stages:
         print(f"  {stage.name:32s} {stage.seconds:8.1f} s")
 
