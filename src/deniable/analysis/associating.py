@@ -35,6 +35,7 @@ from deniable.inference.covariance import covariance
 from deniable.inference.effect import cramers_v
 from deniable.inference.em import Fit
 from deniable.inference.evidence import Evidence, evidence_of, gather, layout_of
+from deniable.inference.likelihood import Place
 from deniable.inference.pair_counts import PairCounts
 from deniable.inference.piece import Piece
 from deniable.inference.shrink import shrunk_evidence
@@ -96,7 +97,7 @@ def associate(
         return associate_counts(survey, counts, given, **settings)
     source = Source(reports, survey)
     axes = axes_of(asked, given, lambda r: count_all(source, r, executor), **settings)
-    rows = source.hold(executor, partial(_rows, axes))
+    rows = source.hold(executor, partial(_rows, axes, getattr(executor, "place", None)))
     scale = sum(rows.map(_log_scale))
     shape = [len(axis.labels) for axis in axes]
     layout = partial(_piece, layout_of(executor), survey.cohorts > 1)
@@ -150,14 +151,14 @@ def associate_likelihoods(
 class _Rows:
     """Likelihood rows of some reports, one float32[N, m] a question, and their cohorts [N]."""
 
-    rows: tuple[NDArray[np.float32], ...]
+    rows: tuple[Any, ...]
     log_scale: float
     cohorts: NDArray[np.uint16]
 
 
-def _rows(axes: Sequence[Axis], batch: ReportBatch) -> _Rows:
-    """Likelihood rows; flat in a question of which a report says nothing."""
-    found = [axis.likelihood(*axis.reading.read(batch)) for axis in axes]
+def _rows(axes: Sequence[Axis], place: Place | None, batch: ReportBatch) -> _Rows:
+    """Likelihood rows, where they are placed; flat in a question that a report says nothing of."""
+    found = [axis.likelihood(*axis.reading.read(batch), place) for axis in axes]
     scale = float(sum(f.log_scale.sum() for f in found))
     return _Rows(tuple(f.rows for f in found), scale, batch.cohort)
 

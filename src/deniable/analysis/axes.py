@@ -21,7 +21,7 @@ from deniable.inference.channel import Channel
 from deniable.inference.collapse import choose_categories, how_many_to_fit
 from deniable.inference.design import Design
 from deniable.inference.hashed import Hashed
-from deniable.inference.likelihood import Likelihood, likelihood_rows
+from deniable.inference.likelihood import Likelihood, Place, likelihood_rows
 from deniable.inference.other import (
     NoOther,
     Other,
@@ -50,11 +50,16 @@ class Axis:
     groups: NDArray[np.intp]
     meaning: str
 
-    def likelihood(self, bits: NDArray[np.uint8], stratum: NDArray[np.integer[Any]]) -> Likelihood:
-        """One row a report over the fitted categories."""
+    def likelihood(
+        self,
+        bits: NDArray[np.uint8],
+        stratum: NDArray[np.integer[Any]],
+        place: Place | None = None,
+    ) -> Likelihood:
+        """One row a report over the fitted categories, where `place` puts it."""
         if self.model is None or isinstance(self.known, Channel):
-            return likelihood_rows(bits, stratum, self.known)
-        return likelihood_with_other(bits, stratum, self.known, self.model)
+            return likelihood_rows(bits, stratum, self.known, place)
+        return likelihood_with_other(bits, stratum, self.known, self.model, place)
 
 
 def axes_of(

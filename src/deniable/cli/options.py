@@ -49,8 +49,8 @@ by_option = click.option(
 )  # fmt: skip
 executor_option = click.option(
     "--executor", metavar="NAME", default="threads", show_default=True,
-    help="Where the work is done: threads, threads:N, dask (processes of this machine), or "
-    "dask://HOST:PORT, whose workers read the reports themselves.",
+    help="Where the work is done: threads, threads:N, dask (processes of this machine), "
+    "dask://HOST:PORT, whose workers read the reports themselves, or gpu (gpu:N, of several).",
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from deniable.compute.executor import Executor, Threads, default_executor
 from deniable.errors import InputError
 
-NAMES = "threads, threads:N, dask or dask://HOST:PORT"
+NAMES = "threads, threads:N, dask, dask://HOST:PORT, gpu or gpu:N"
 
 
 @contextmanager
@@ -16,7 +16,8 @@ def executor_of(name: str) -> Iterator[Executor]:
     """The executor of this name; what was started for it ends with the block.
 
     `threads`, one a processor, or `threads:N`; `dask`, a process a processor on this machine;
-    `dask://HOST:PORT`, the scheduler of a cluster.
+    `dask://HOST:PORT`, the scheduler of a cluster; `gpu`, or `gpu:N`, one of several; `gpu:cpu`
+    does on processors what a GPU would.
 
     >>> with executor_of("threads:2") as executor:
     ...     list(executor.map(sum, [(1, 2), (3, 4)]))
@@ -29,6 +30,10 @@ def executor_of(name: str) -> Iterator[Executor]:
         yield Threads(int(rest))
     elif name == "dask" or (kind == "dask" and len(rest) > len("//")):
         yield from _dask(rest.removeprefix("//") or None)
+    elif name == "gpu" or (kind == "gpu" and (rest.isdigit() or rest == "cpu")):
+        from deniable.compute.gpu import Gpu
+
+        yield Gpu(f"cuda:{rest}" if rest.isdigit() else rest or "cuda")
     else:
         raise InputError(f"expected executor {NAMES}, got {name!r}")
 

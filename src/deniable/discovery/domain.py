@@ -9,22 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from deniable.compute.loops import ENDING
 from deniable.compute.progress import tell
 from deniable.discovery.evidence import Evidence
 from deniable.discovery.tables import Rows
 from deniable.errors import InputError
 from deniable.kernels.chunks import over_threads, thread_count
-from deniable.kernels.domain import TAIL, scan
+from deniable.kernels.domain import TAIL
 from deniable.protocols.alphabet import PAD, count_strings
 
 STRETCH = 1_000_000
 """Strings of a stretch, at most."""
 TOGETHER = 64
 """Stretches between two reports of progress."""
-ENDING = 9
-"""Bytes that SHA-256 adds to a message at least: a bit, and the length."""
 
 
 @dataclass(frozen=True)
@@ -48,17 +46,14 @@ class Domain:
 
     def above(self, evidence: Evidence, least: float) -> Rows:
         """u8[n, M]: the strings whose evidence at the first level is at least this."""
-        header = evidence.tables.header(0)
-        lead = np.frombuffer(header, ">u4").astype(np.uint32)
+        header, loops = evidence.tables.header(0), evidence.tables.loops
         entry = np.ascontiguousarray(evidence.entry[0])
 
         def work(length: int, stretch: int) -> Rows:
             first = length - self.free(length)
-            kept = np.empty(self.symbols ** (length - first), np.int64)
-            row = self.row(length, stretch * len(kept))
-            block = _ended(row, len(header))
-            found = scan(lead, block, first, length, self.symbols, entry, np.float32(least), kept)
-            rows, number = np.repeat(row[np.newaxis], found, axis=0), kept[:found]
+            row = self.row(length, stretch * self.symbols ** (length - first))
+            number = loops.scan(header, row, first, length, self.symbols, entry, least)
+            rows = np.repeat(row[np.newaxis], len(number), axis=0)
             for at in range(length - 1, first - 1, -1):
                 number, rows[:, at] = np.divmod(number, self.symbols)
             return rows
@@ -90,12 +85,3 @@ class Domain:
         for at in range(length - 1, -1, -1):
             number, row[at] = divmod(number, self.symbols)
         return row
-
-
-def _ended(row: Rows, before: int) -> NDArray[np.uint8]:
-    """u8[32]: the row as SHA-256 ends a message, with so many bytes before it."""
-    block = np.zeros(TAIL, np.uint8)
-    block[: len(row)] = row
-    block[len(row)] = 0x80
-    block[-2:] = divmod(8 * (before + len(row)), 256)
-    return block

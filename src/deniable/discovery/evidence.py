@@ -7,18 +7,14 @@ with a heavy one in a single family would look certain otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.discovery.tables import Rows, Tables
-from deniable.kernels.cells import cell_sums, log_mixtures
-from deniable.kernels.chunks import over_threads, spans, thread_count
 
 CUT = 4.0
-CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,15 +38,9 @@ class Evidence:
 
     def sums(self, level: int, rows: Rows) -> NDArray[np.float32]:
         """float32[n]: the evidence for each string's prefix at this level."""
-        out = np.empty(len(rows), np.float32)
-
-        def work(start: int, stop: int) -> None:
-            some = slice(start, stop)
-            x, y = self.tables.pairs(level, rows[some], threads=1)
-            cell_sums(x, y, self.entry[level], out[some])
-
-        _in_threads(work, len(rows))
-        return out
+        tables = self.tables
+        length = int(tables.lengths[level])
+        return tables.loops.evidence(tables.header(level), rows, length, self.entry[level])
 
     def log_ratios(
         self,
@@ -61,15 +51,8 @@ class Evidence:
         masses: NDArray[np.float32],
     ) -> NDArray[np.float32]:
         """float32[n]: log-likelihood ratio of each, its mass distributed as weight[parent]."""
-        out = np.empty(len(sums), np.float32)
-        precision = np.float32(self.precision[level])
-
-        def work(start: int, stop: int) -> None:
-            some = slice(start, stop)
-            log_mixtures(weight, parent[some], sums[some], masses, precision, out[some])
-
-        _in_threads(work, len(sums))
-        return out
+        precision = float(self.precision[level])
+        return self.tables.loops.log_mixtures(weight, parent, sums, masses, precision)
 
 
 def entries(tables: Tables, residual: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -77,7 +60,3 @@ def entries(tables: Tables, residual: NDArray[np.float32]) -> NDArray[np.float32
     count = tables.count[:, :, np.newaxis]
     limit = CUT * np.sqrt(tables.noise / np.maximum(count, 1))
     return (np.clip(residual, -limit, limit) * (count / tables.noise)).astype(np.float32)
-
-
-def _in_threads(work: Callable[[int, int], None], count: int) -> None:
-    over_threads(work, spans(count, -(-count // CHUNK)), thread_count(None))

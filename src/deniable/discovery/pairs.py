@@ -62,7 +62,7 @@ class Axis:
     ) -> NDArray[np.float32]:
         """Likelihood rows of reports of one gram part at this position."""
         stratum = self.position.stratum(part, cohort)
-        return likelihood_with_other(bits, stratum, self.known, self.other).rows
+        return np.asarray(likelihood_with_other(bits, stratum, self.known, self.other).rows)
 
 
 def pair_threshold(protocol: NGrams, reports: int) -> float:

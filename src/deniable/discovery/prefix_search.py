@@ -9,10 +9,12 @@ averaged over masses. A child's mass is its parent's with probability .92, and o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.compute.loops import Loops
 from deniable.compute.progress import tell
 from deniable.discovery.evidence import Evidence
 from deniable.discovery.lexicon import StringModel
@@ -66,7 +68,7 @@ def searched(tables: Tables) -> list[int]:
 
 def search(evidence: Evidence, model: StringModel, width: int) -> tuple[Prefixes, int]:
     """The likeliest finished strings, and how many prefixes were looked at."""
-    tables = evidence.tables
+    tables, loops = evidence.tables, evidence.tables.loops
     masses = grid(tables)
     alive = _root(tables, len(masses))
     finished, looked, length = [], 0, 0
@@ -74,7 +76,7 @@ def search(evidence: Evidence, model: StringModel, width: int) -> tuple[Prefixes
     for step, level in enumerate(levels):
         tell(f"searching, width {width:,}", step / len(levels))
         goal = int(tables.lengths[level])
-        children, log_p, parent = _extended(alive, model, length, goal)
+        children, log_p, parent = _extended(alive, model, length, goal, loops)
         looked += len(children)
         sums = evidence.sums(level, children)
         before = _may_fall(alive.weight)
@@ -95,10 +97,10 @@ def search(evidence: Evidence, model: StringModel, width: int) -> tuple[Prefixes
                 return np.asarray(prior[some] + ratio)
 
             if len(among) > count:
-                pool = odds_of(_best(among, bound, 2 * count))
+                pool = odds_of(among[loops.best(bound[among], 2 * count)])
                 among = among[bound[among] >= -np.partition(-pool, count - 1)[count - 1]]
             odds = odds_of(among)
-            kept = _best(np.arange(len(among)), odds, count)
+            kept = loops.best(odds, count)
             best = among[kept]
             weight = _posterior(before[parent[best]], sums[best], precision, masses)
             return Prefixes(rows[best], odds[kept], weight, np.full(len(best), level))
@@ -130,7 +132,7 @@ def _root(tables: Tables, masses: int) -> Prefixes:
 
 
 def _extended(
-    alive: Prefixes, model: StringModel, length: int, goal: int
+    alive: Prefixes, model: StringModel, length: int, goal: int, loops: Loops
 ) -> tuple[Rows, NDArray[np.float32], NDArray[np.int64]]:
     """Every way to go on to `goal` symbols: rows, log-probability, index into `alive`."""
     rows, parent = alive.rows, np.arange(len(alive))
@@ -140,21 +142,17 @@ def _extended(
         open_ = np.flatnonzero(~ended)
         more = log_p[open_, np.newaxis] + model.of(rows[open_], at)
         prior = (more + np.minimum(alive.odds, 0)[parent[open_], np.newaxis]).ravel()
-        best = _best(np.arange(more.size), prior, MOST_CHILDREN)
-        from_, symbol = open_[best // len(symbols)], symbols[best % len(symbols)]
+        best = loops.best(prior, MOST_CHILDREN)
+        place, symbol = np.divmod(best, len(symbols))
+        from_, symbol = open_[place], symbols[symbol]
         children = rows[from_]
         children[:, at] = symbol
-        rows = np.concatenate([rows[ended], children])
-        log_p = np.concatenate([log_p[ended], more.ravel()[best]])
-        parent = np.concatenate([parent[ended], parent[from_]])
-        ended = np.concatenate([ended[ended], symbol == PAD])
+        new: tuple[Any, ...] = children, more.ravel()[best], parent[from_], symbol == PAD
+        if ended.any():
+            old: tuple[Any, ...] = rows[ended], log_p[ended], parent[ended], ended[ended]
+            new = tuple(np.concatenate(pair) for pair in zip(old, new, strict=True))
+        rows, log_p, parent, ended = new
     return rows, log_p, parent
-
-
-def _best(among: NDArray[np.int64], odds: NDArray[np.float32], count: int) -> NDArray[np.int64]:
-    if len(among) <= count:
-        return among
-    return np.asarray(among[np.argpartition(-odds[among], count)[:count]])
 
 
 def _log_probability(odds: NDArray[np.float32], level: int) -> NDArray[np.float32]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from deniable.analysis.source import Source
 from deniable.compute.executor import Executor
+from deniable.compute.loops import PROCESSORS, Loops
 from deniable.discovery.tally import Tally, tally_of
 from deniable.kernels.bloom import bloom_positions, hash_fixed_pairs
 from deniable.mechanisms import Bloom, LocalHash
@@ -31,7 +32,8 @@ class Tables:
 
     count : int64[L, C], reports; lengths : int64[L], prefix length of each level, ascending;
     noise : variance of one report's contribution to a cell that it does not hold; own : what is
-    added to that for one it holds; line : cells that differ in the last digit only (1 for Bloom).
+    added to that for one it holds; line : cells that differ in the last digit only (1 for Bloom);
+    loops : who screens strings.
     """
 
     protocol: Prefixes
@@ -40,6 +42,7 @@ class Tables:
     noise: float
     own: float
     line: int
+    loops: Loops = PROCESSORS
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -115,4 +118,6 @@ def debiased(tally: Tally) -> Tables:
     mass[count == 0] = 0
     gain = (q - p) ** 2
     noise, own = p * (1 - p) / gain, q * (1 - q) / gain
-    return Tables(tally.protocol, mass.astype(np.float32), count, noise, own - noise, line)
+    return Tables(
+        tally.protocol, mass.astype(np.float32), count, noise, own - noise, line, tally.loops
+    )

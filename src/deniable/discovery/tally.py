@@ -18,9 +18,10 @@ from deniable.analysis.source import Source
 from deniable.columns import ReportBatch
 from deniable.columns.batch import numbers
 from deniable.compute.executor import Executor, default_executor
+from deniable.compute.loops import PROCESSORS, Loops, loops_of
 from deniable.errors import InputError
 from deniable.kernels.counts import count_ones
-from deniable.kernels.lines import digits_of, line_support
+from deniable.kernels.lines import digits_of
 from deniable.mechanisms import Bloom, LocalHash
 from deniable.mechanisms.schemes import DENIABLE_1
 from deniable.protocols import Prefixes
@@ -30,12 +31,13 @@ from deniable.survey import Question
 @dataclass(frozen=True, eq=False)
 class Tally:
     """sent : int64[L, C, lines, V], reports with this number (or this bit set), V of them;
-    reports : int64[L, C, lines], all reports."""
+    reports : int64[L, C, lines], all reports; loops : who adds up and screens."""
 
     protocol: Prefixes
     mechanism: Bloom | LocalHash
     sent: NDArray[np.int64]
     reports: NDArray[np.int64]
+    loops: Loops = PROCESSORS
 
     @property
     def exclusive(self) -> bool:
@@ -68,10 +70,7 @@ class Tally:
             return entry[:, :, 0]
         cells = digits_of(np.arange(m.cells), m.values, m.digits)
         lines = digits_of(np.arange(m.lines), m.values, m.digits - 1)
-        out = np.empty((*entry.shape[:2], m.cells), entry.dtype)
-        for level, family in np.ndindex(*entry.shape[:2]):
-            line_support(entry[level, family], lines, cells, out[level, family])
-        return out
+        return self.loops.line_support(entry, lines, cells)
 
 
 def tally_of(source: Source, question: Question, executor: Executor | None = None) -> Tally:
@@ -85,7 +84,7 @@ def tally_of(source: Source, question: Question, executor: Executor | None = Non
         task = partial(_numbers, question.name, m.values, levels * m.cohorts)
         for part in source.map(executor, task):
             sent += part.reshape(sent.shape)
-        return Tally(protocol, m, sent, sent.sum(axis=3))
+        return Tally(protocol, m, sent, sent.sum(axis=3), loops_of(executor))
     if not isinstance(m, Bloom) or m.hashes != 1:
         raise InputError("expected local hashing, or a Bloom filter with hashes = 1")
     if m.scheme is not DENIABLE_1:
@@ -96,7 +95,7 @@ def tally_of(source: Source, question: Question, executor: Executor | None = Non
     for some, total in source.map(executor, bits_task):
         ones += some.reshape(ones.shape)
         count += total.reshape(count.shape)
-    return Tally(protocol, m, ones, count)
+    return Tally(protocol, m, ones, count, loops_of(executor))
 
 
 def _ones(

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,23 +69,22 @@ class HashTest:
         return int(2 ** np.ceil(np.log2(2 * limit + 2)))
 
     @cached_property
-    def transforms(self) -> NDArray[np.complex128]:
-        """complex[places, size/2 + 1]: of each table's histogram."""
-        counts = [np.bincount(row % self.size, minlength=self.size) for row in self.lattice]
-        return np.fft.rfft(np.array(counts), axis=1) / self.tables.cells
+    def transforms(self) -> Any:
+        """Of each table's histogram; see `compute.loops`."""
+        return self.tables.loops.transforms(self.lattice, self.size)
 
     @cached_property
     def tail(self) -> NDArray[np.float64]:
         """P(sum ≥ i − size/2) at i, for a string that no client holds."""
-        return self._tail(np.prod(self.transforms, axis=0))
+        return self._tail(self.tables.loops.convolved(self.transforms, self.size))
 
     def evidence_at(self, p: float) -> float:
         """The least sum of entries whose p-value is at most this."""
         first = int(np.searchsorted(-self.tail, -p))
         return float((first - self.size // 2) * np.sqrt(self.precision) * STEP)
 
-    def _tail(self, transform: NDArray[np.complex128]) -> NDArray[np.float64]:
-        mass = np.roll(np.fft.irfft(transform, self.size), self.size // 2)
+    def _tail(self, mass: NDArray[np.float64]) -> NDArray[np.float64]:
+        mass = np.roll(mass, self.size // 2)
         return np.asarray(np.clip(mass[::-1].cumsum()[::-1], 0.0, 1.0) + ROUND_OFF)
 
     def cells(self, rows: Rows) -> NDArray[np.int64]:
@@ -103,13 +103,9 @@ class HashTest:
         cell = self.cells(row[np.newaxis])[:, 0]
         was = self.lattice[np.arange(len(cell)), cell]
         now = self._with(cell, mass)
-        turn = np.exp(-2j * np.pi * np.arange(self.size) / self.size)
-        steps = np.arange(self.size // 2 + 1)
-        transform = np.ones(len(steps), np.complex128)
-        for i in range(len(cell)):
-            moved = turn[steps * now[i] % self.size] - turn[steps * was[i] % self.size]
-            transform *= self.transforms[i] + moved / self.tables.cells
-        return float(self._tail(transform)[now.sum() + self.size // 2])
+        moved = was, now, 1 / self.tables.cells
+        sums = self.tables.loops.convolved(self.transforms, self.size, moved)
+        return float(self._tail(sums)[now.sum() + self.size // 2])
 
     def _with(self, cell: NDArray[np.int64], mass: float) -> NDArray[np.int64]:
         """int64[places]: the lattice values of these cells with the mass in them."""

@@ -4,10 +4,13 @@ Bits are independent given the value, so P(report | category) is a product over 
 design only the candidate's h bits differ from the empty filter's, so a row costs m * h bit tests;
 for an arbitrary channel all k bits count, and sums of logits are looked up four bits at a time.
 A local hash's report is a number, a candidate's own or not.
+
+Given `place`, which puts an array on a device, rows are made there and stay there, as tensors.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +28,7 @@ from deniable.kernels.lines import number_mixture, number_rows
 Floats = NDArray[np.float64]
 # Reports sorted by stratum at a time: few enough to stay in the cache, many enough for a table.
 BLOCK = 1 << 16
+Place = Callable[[Any], Any]
 POPCOUNT = np.array([bin(value).count("1") for value in range(256)], dtype=np.int64)
 
 
@@ -34,10 +38,11 @@ class Likelihood:
 
     rows : float32[N, m], largest entry of every row 1;
     log_scale : float64[N], natural logarithm of the factor removed: P = rows * exp(log_scale).
+    Both are tensors where they were made on a device.
     """
 
-    rows: NDArray[np.float32]
-    log_scale: Floats
+    rows: Any
+    log_scale: Any
 
     def __post_init__(self) -> None:
         """Validate shapes."""
@@ -52,6 +57,7 @@ def likelihood_rows(
     bits: NDArray[np.uint8],
     stratum: NDArray[np.integer[Any]],
     source: Design | Channel | Hashed,
+    place: Place | None = None,
 ) -> Likelihood:
     """Return the likelihood rows of packed reports.
 
@@ -66,11 +72,11 @@ def likelihood_rows(
     if isinstance(source, Design):
         check_reports(bits, stratum, source.strata, source.bits)
         require_open(source)
-        return _design_rows(bits, stratum, source)
+        return _design_rows(bits, stratum, source, place)
     if isinstance(source, Hashed):
-        return _hashed_rows(bits, stratum, source)
+        return _hashed_rows(bits, stratum, source, place)
     check_reports(bits, stratum, source.theta.shape[0], source.theta.shape[2])
-    return _channel_rows(bits, stratum, source)
+    return _channel_rows(bits, stratum, source, place)
 
 
 def mixture_log(
@@ -78,7 +84,8 @@ def mixture_log(
     stratum: NDArray[np.integer[Any]],
     source: Design | Hashed,
     share: Floats,
-) -> Floats:
+    place: Place | None = None,
+) -> Any:
     """Log-likelihood of every report, float64[N], if its value is one of the candidates, each with
     its share, or else, with the last share, a string that nobody listed.
 
@@ -86,14 +93,20 @@ def mixture_log(
     """
     out = np.empty(bits.shape[0])
     if isinstance(source, Hashed):
-        number, place, line = _numbers(bits, stratum, source)
+        number, where, line = _numbers(bits, stratum, source)
+        if place is not None:
+            return _numbers_on_device(number, where, line, source, place).mixture(share).log()
         number_mixture(
-            number, place, line, source.line_digits, source.cell_digits, source.values,
+            number, where, line, source.line_digits, source.cell_digits, source.values,
             source.chance, share, out,
         )  # fmt: skip
         return np.asarray(np.log(out))
     check_reports(bits, stratum, source.strata, source.bits)
     require_open(source)
+    if place is not None:
+        sparse = _sparse_on_device(bits, stratum, source, place)
+        base = place(empty_filter_log(source))[sparse.stratum, sparse.ones]
+        return sparse.mixture(share).log() + base
     ones = count_ones(bits, source.bits)
     positions, distinct = distinct_first(source.positions)
     kernels.mixture_column(
@@ -194,32 +207,72 @@ def _numbers(
             f"expected strata below {hashed.strata * hashed.lines} and numbers below "
             f"{hashed.values}, got up to {int(stratum.max())} and {int(number.max())}"
         )
-    place, line = np.divmod(stratum.astype(np.int64), hashed.lines)
-    return number, place, line
+    where, line = np.divmod(stratum.astype(np.int64), hashed.lines)
+    return number, where, line
+
+
+def _numbers_on_device(
+    number: NDArray[np.int64],
+    where: NDArray[np.int64],
+    line: NDArray[np.int64],
+    hashed: Hashed,
+    place: Place,
+) -> Any:
+    from deniable.device.rows import Numbers
+
+    return Numbers(
+        place(number), place(where), place(line), hashed.line_digits, hashed.cell_digits,
+        hashed.values, hashed.chance,
+    )  # fmt: skip
+
+
+def _sparse_on_device(
+    bits: NDArray[np.uint8], stratum: NDArray[np.integer[Any]], design: Design, place: Place
+) -> Any:
+    from deniable.device.rows import Sparse
+
+    return Sparse(
+        place(bits), place(stratum), design.bits, *distinct_first(design.positions),
+        ratio_table(design), unlisted_ratios(design),
+    )  # fmt: skip
 
 
 def _hashed_rows(
-    bits: NDArray[np.uint8], stratum: NDArray[np.integer[Any]], hashed: Hashed
+    bits: NDArray[np.uint8],
+    stratum: NDArray[np.integer[Any]],
+    hashed: Hashed,
+    place: Place | None,
 ) -> Likelihood:
     rows = np.empty((bits.shape[0], hashed.candidates), dtype=np.float32)
     log_scale = np.full(bits.shape[0], -np.log(hashed.values))
     if hashed.candidates:
-        number, place, line = _numbers(bits, stratum, hashed)
+        number, where, line = _numbers(bits, stratum, hashed)
+        if place is not None:
+            return Likelihood(*_numbers_on_device(number, where, line, hashed, place).rows())
         number_rows(
-            number, place, line, hashed.line_digits, hashed.cell_digits, hashed.values,
+            number, where, line, hashed.line_digits, hashed.cell_digits, hashed.values,
             hashed.chance, rows, log_scale,
         )  # fmt: skip
-    return Likelihood(rows, log_scale)
+    return _placed(Likelihood(rows, log_scale), place)
+
+
+def _placed(made: Likelihood, place: Place | None) -> Likelihood:
+    return made if place is None else Likelihood(place(made.rows), place(made.log_scale))
 
 
 def _design_rows(
-    bits: NDArray[np.uint8], stratum: NDArray[np.integer[Any]], design: Design
+    bits: NDArray[np.uint8],
+    stratum: NDArray[np.integer[Any]],
+    design: Design,
+    place: Place | None,
 ) -> Likelihood:
     base = empty_filter_log(design)
+    if place is not None and design.candidates:
+        return Likelihood(*_sparse_on_device(bits, stratum, design, place).rows(base))
     ones = count_ones(bits, design.bits)
     rows = np.empty((bits.shape[0], design.candidates), dtype=np.float32)
     if design.candidates == 0:
-        return Likelihood(rows, np.asarray(base[stratum, ones]))
+        return _placed(Likelihood(rows, np.asarray(base[stratum, ones])), place)
     log_scale = np.empty(bits.shape[0])
     positions, distinct = distinct_first(design.positions)
     kernels.sparse_rows(
@@ -229,8 +282,12 @@ def _design_rows(
     return Likelihood(rows, log_scale)
 
 
-def with_column(likelihood: Likelihood, log_likelihood: Floats) -> Likelihood:
+def with_column(likelihood: Likelihood, log_likelihood: Any) -> Likelihood:
     """Append a category given by its log-likelihood, float64[N], and rescale the rows."""
+    if not isinstance(likelihood.rows, np.ndarray):
+        from deniable.device.rows import append_column
+
+        return Likelihood(*append_column(likelihood.rows, likelihood.log_scale, log_likelihood))
     reports, categories = likelihood.rows.shape
     rows = np.empty((reports, categories + 1), dtype=np.float32)
     log_scale = np.empty(reports)
@@ -239,7 +296,10 @@ def with_column(likelihood: Likelihood, log_likelihood: Floats) -> Likelihood:
 
 
 def _channel_rows(
-    bits: NDArray[np.uint8], stratum: NDArray[np.integer[Any]], channel: Channel
+    bits: NDArray[np.uint8],
+    stratum: NDArray[np.integer[Any]],
+    channel: Channel,
+    place: Place | None,
 ) -> Likelihood:
     theta = channel.theta
     if theta.size and not (theta.min() > 0 and theta.max() < 1):
@@ -251,10 +311,14 @@ def _channel_rows(
     rows = np.empty((bits.shape[0], categories), dtype=np.float32)
     log_scale = np.zeros(bits.shape[0])
     if categories == 0:
-        return Likelihood(rows, log_scale)
+        return _placed(Likelihood(rows, log_scale), place)
     clear = np.log1p(-theta)
     base = clear.sum(axis=2)
     logit = np.ascontiguousarray((np.log(theta) - clear).transpose(0, 2, 1))
+    if place is not None:
+        from deniable.device.rows import dense_rows
+
+        return Likelihood(*dense_rows(place(bits), place(stratum), width, logit, base))
     table = np.empty(((width + 3) // 4, 16, categories))
     for start in range(0, bits.shape[0], BLOCK):
         part = stratum[start : start + BLOCK]

@@ -29,6 +29,7 @@ from deniable.inference.design import Design
 from deniable.inference.hashed import Hashed
 from deniable.inference.likelihood import (
     Likelihood,
+    Place,
     likelihood_rows,
     mixture_log,
     require_open,
@@ -135,16 +136,17 @@ def likelihood_with_other(
     stratum: NDArray[np.integer[Any]],
     known: Design | Hashed,
     other: Other,
+    place: Place | None = None,
 ) -> Likelihood:
     """Return likelihood rows of the known categories, with Other, if any, last."""
-    rows = likelihood_rows(bits, stratum, known)
+    rows = likelihood_rows(bits, stratum, known, place)
     if isinstance(other, NoOther):
         return rows
     if isinstance(other, ProductOther):
-        alone = likelihood_rows(bits, stratum, Channel(other.theta[:, None, :]))
+        alone = likelihood_rows(bits, stratum, Channel(other.theta[:, None, :]), place)
         return with_column(rows, alone.log_scale)
     share = np.append(other.share, other.remainder)
-    return with_column(rows, mixture_log(bits, stratum, other.tail, share))
+    return with_column(rows, mixture_log(bits, stratum, other.tail, share, place))
 
 
 def _check_known(known: Design | Hashed, estimate: Floats) -> None:

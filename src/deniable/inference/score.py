@@ -34,7 +34,8 @@ from deniable.errors import InputError
 from deniable.inference import score_sums as sums
 from deniable.inference.evidence import Evidence
 from deniable.inference.piece import Floats
-from deniable.inference.score_sums import Ratios, Scatters, Totals
+from deniable.inference.ratios import Ratios, ratios_of
+from deniable.inference.score_sums import Scatters, Totals
 from deniable.inference.solver import maximise_evidence
 from deniable.results.association import AssociationTest
 
@@ -67,7 +68,7 @@ def score_test(
             maximise_evidence(evidence.only(variable)).table.astype(np.float32)
             for variable in (0, 1)
         ]
-        ratios = evidence.pieces.hold(partial(sums.ratios_of, margins))
+        ratios = evidence.pieces.hold(partial(ratios_of, margins))
         means = ratios.sum(sums.totals).means()
         centred = ratios.hold(partial(sums.centred, means))
         scatters = centred.sum(partial(sums.scatters, len(means.labels)))
@@ -141,7 +142,8 @@ def _shuffled_lengths(
     """Squared lengths of the whitened score over random shuffles, float64[shuffles]."""
     single = root.astype(np.float32)
     if count <= _TOGETHER:
-        scores = sums.shuffled(shuffles, sums.together(list(centred.map(sums.itself))), rng)
+        seed = int(rng.integers(1 << 63))
+        scores = sums.together(list(centred.map(sums.itself))).shuffled(shuffles, seed)
         return np.asarray(np.sum((scores @ single) ** 2, axis=1), np.float64)
     lengths = []
     for start in range(0, shuffles, _AT_A_TIME):

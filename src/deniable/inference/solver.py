@@ -22,7 +22,7 @@ from deniable.inference.curvature import information
 from deniable.inference.em import Fit, certified_gap, conclude, em_step, starting_table
 from deniable.inference.evidence import Evaluation, Evidence, gather
 from deniable.inference.piece import Floats, Shard
-from deniable.inference.quadratic import minimise_quadratic
+from deniable.inference.quadratic import minimise_quadratic, system_of
 
 MOST_CELLS = 4096
 """The curvature of a larger table would not fit a small machine's memory."""
@@ -214,7 +214,8 @@ class _Climb:
         # Where a logarithm holds a cell up, its model is good for a limited fall only.
         low = np.zeros(at.size) if self.pseudo is None else 0.1 * at * (self.pseudo.ravel() > 0)
         linear = 1.0 - now.gradient.ravel() - self.curvature @ (at - low)
-        target = low + minimise_quadratic(self.curvature, linear, at > low)
+        system = system_of(self.evidence.executor)
+        target = low + minimise_quadratic(self.curvature, linear, at > low, system=system)
         total = float(target.sum())
         return (target / total).reshape(table.shape) if total > 0 else table
 
