@@ -115,10 +115,10 @@ class Source:
         self.origin = "; ".join(o for o in origins if o)
         # Fewer at a time where there are few, so that all processors have some.
         rows = min(ROWS, max(FEWEST, sum(part.count for part in wholes) // 8))
-        parts = [part for whole in wholes for part in whole.cut(rows)]
-        if not parts:
+        if not wholes:
             raise InputError("expected reports, got none")
-        return parts
+        # Sources that are there but empty are no mistake: nobody has answered yet.
+        return [part for whole in wholes for part in whole.cut(rows)] or wholes[:1]
 
     def _told(self) -> Iterator[Partition]:
         """The partitions; whoever listens is told how many reports were taken."""
@@ -127,7 +127,7 @@ class Source:
         for part in parts:
             yield part
             seen += part.count
-            tell("reading reports", seen / total)
+            tell("reading reports", seen / max(total, 1))
 
     def _found(self, part: Any) -> tuple[list[Partition], str]:
         """Where the reports of one part are, and its origin beside theirs."""

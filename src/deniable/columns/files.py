@@ -105,9 +105,10 @@ def scan(
 
 def partitions(path: str | Path, *, survey: Survey | None = None) -> list[Partition]:
     """Where the file's reports are, to be loaded here or elsewhere."""
+    _check_suffix(Path(path))
+    Path(path).stat()  # says that it is missing by the name it was given
     # Whoever loads them may stand in another folder.
     path = Path(path).absolute()
-    _check_suffix(path)
     found: list[Partition] = file_partitions(path, survey)
     for part in found:
         if survey is not None and part.survey != survey:
