@@ -88,5 +88,7 @@ def test_few_reports_are_still_shared(batch: ReportBatch) -> None:
     assert len(parts) == 8
     (part,) = Source(batch.select(slice(0, FEWEST)), batch.survey).partitions
     assert part.count == FEWEST
+    (part,) = Source(batch.select(slice(0, 0)), batch.survey).partitions
+    assert part.count == 0 == len(part.load()), "nobody has answered yet"
     with pytest.raises(InputError, match="got none"):
-        _ = Source(batch.select(slice(0, 0)), batch.survey).partitions
+        _ = Source([], batch.survey).partitions
