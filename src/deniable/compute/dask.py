@@ -28,7 +28,16 @@ import distributed
 from distributed.actor import BaseActorFuture
 from distributed.scheduler import KilledWorker
 
-from deniable.compute.executor import AHEAD, FOUR, Held, Kept, one_blas_thread, sum_of
+from deniable.compute.executor import (
+    AHEAD,
+    FOUR,
+    Held,
+    InMemory,
+    Kept,
+    default_executor,
+    one_blas_thread,
+    sum_of,
+)
 from deniable.compute.keeper import Keeper, Recipe, Step, Then
 from deniable.errors import ClusterError
 from deniable.version import __version__
@@ -268,6 +277,10 @@ class _Held(Held[Kept]):
         step = Step(self._family.cluster.number(), function, each)
         self.everywhere(function, each, Then.KEEP, step.number)
         return _Held(self._family, (*self._steps, step))
+
+    def few(self, function: Callable[..., Result], /, *each: Sequence[Any]) -> Held[Result]:
+        """Bring it here: a pass over it then costs no exchange."""
+        return InMemory(default_executor(), tuple(self.map(function, *each)))
 
     def make(self, place: int) -> Call | None:
         """Have one shard's worker begin to make it; None if it is gone."""

@@ -59,6 +59,10 @@ class Held(Protocol[Kept]):
         """Keep function(kept, …) in the same places."""
         ...
 
+    def few(self, function: Callable[..., Result], /, *each: Sequence[Any]) -> "Held[Result]":
+        """Keep function(kept, …), which is little, where further passes over it cost least."""
+        return self.hold(function, *each)
+
     def sum(self, function: Callable[..., Result], /, *each: Sequence[Any]) -> Result:
         """Add up function(kept, …) of everything kept: four at a time, then the fours, in order.
 
@@ -127,10 +131,10 @@ class Threads:
 
     def hold(self, function: Callable[[Shard], Result], shards: Iterable[Shard], /) -> Held[Result]:
         """Keep function(shard) of every shard in this process's memory."""
-        return _InMemory(self, tuple(self.map(function, shards)))
+        return InMemory(self, tuple(self.map(function, shards)))
 
 
-class _InMemory(Held[Kept]):
+class InMemory(Held[Kept]):
     """What threads keep: they share their process's memory."""
 
     def __init__(self, threads: Threads, kept: tuple[Kept, ...]) -> None:
@@ -142,7 +146,7 @@ class _InMemory(Held[Kept]):
         return self._threads.map(partial(_applied, function), zip(self._kept, *each, strict=True))
 
     def hold(self, function: Callable[..., Result], /, *each: Sequence[Any]) -> Held[Result]:
-        return _InMemory(self._threads, tuple(self.map(function, *each)))
+        return InMemory(self._threads, tuple(self.map(function, *each)))
 
     def __len__(self) -> int:
         return len(self._kept)

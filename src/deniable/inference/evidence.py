@@ -24,6 +24,8 @@ from deniable.inference.piece import Floats, Integers, Piece, Rows, Shard, lay_o
 
 _PIECE = 32_768
 _WORTHWHILE = 2048
+FEW = 1 << 18
+"""Reports of a sample that may travel, so that the many passes over it need not."""
 
 
 @dataclass(frozen=True)
@@ -84,13 +86,14 @@ class Evidence:
     def sample(self, count: int, rng: np.random.Generator) -> "Evidence":
         """Return `count` reports drawn with replacement, or all of them if there are few rows.
 
-        They are drawn, and stay, where the pieces are.
+        They are drawn where the pieces are, and stay there if they are many.
         """
         if 2 * count >= self.count:
             return self
         counts = rng.multinomial(count, self.weights / self.weight)
         seeds = rng.integers(1 << 63, size=len(counts))
-        pieces = self.pieces.hold(_drawn, counts.tolist(), seeds.tolist())
+        hold = self.pieces.few if count <= FEW else self.pieces.hold
+        pieces = hold(_drawn, counts.tolist(), seeds.tolist())
         return Evidence(self.shape, pieces, counts, counts.astype(np.float64), self.executor)
 
     def stratified(self, strata: npt.ArrayLike) -> "Evidence":
