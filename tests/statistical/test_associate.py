@@ -1,6 +1,6 @@
 """Joint decoding by the public path: simulated crowds, `associate`, and the truth beside it.
 
-Short versions of experiments/tables.py, joint_coverage.py, other_models.py, independence.py and
+Short versions of experiments/tables.py, joint_coverage.py, other.py, independence.py and
 playstore.py with fixed seeds. Each check states how often a right implementation would fail it on a
 fresh seed, and a plausible mistake must fail the same check.
 """
