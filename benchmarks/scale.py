@@ -20,8 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
-from deniable import PairCounts, Survey, associate, discover, pair_counts, simulate
+from deniable import PairCounts, associate, discover, pair_counts, simulate
 from deniable.columns import write
+from deniable.experiments.dictionaries import prefix_survey
 from deniable.simulation import Population, exponential, simulate_stream, top_domains
 from deniable.simulation.trials import bloom, generators, pair, survey_of, truth_of
 
@@ -30,24 +31,7 @@ SURVEY = survey_of(x=bloom(), y=bloom())
 NAMES = ["x", "y"]
 
 
-URLS = Survey.from_toml(
-    """
-name = "scale"
-version = 1
-owner = "benchmarks"
-description = "an unknown dictionary"
-expires = 2999-12-31
-collect = "once"
-[questions.url]
-kind = "string"
-mechanism = "localhash"
-epsilon = 4.394449
-[questions.url.dictionary]
-protocol = "prefixes"
-max_length = 20
-alphabet = "a-z0-9._-"
-"""
-)
+URLS = prefix_survey(epsilon=4.394449, length=20, alphabet="a-z0-9._-")
 
 
 def main() -> None:
@@ -74,7 +58,7 @@ def discovery(reports: int, seed: int) -> None:
         size = sum(file.stat().st_size for file in Path(folder).iterdir())
         _said("written", reports, start, processor)
         start, processor = time.perf_counter(), time.process_time()
-        found = discover(URLS, folder, "url")
+        found = discover(URLS, folder, "value")
         _said("discovered", reports, start, processor)
     false = [s for s in found.strings if s not in population.values]
     print(f"{size / reports:.2f} bytes a report in Parquet, peak memory {_peak():.2f} GB")

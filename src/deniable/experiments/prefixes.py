@@ -19,37 +19,21 @@ from pathlib import Path
 
 import numpy as np
 
-from deniable import Survey, discover, simulate
+from deniable import discover, simulate
+from deniable.experiments.dictionaries import prefix_survey
 from deniable.simulation import Population, exponential, top_domains, zipf
 from deniable.simulation.populations import Weights
 from deniable.simulation.records import Record, arguments
 
 REPORTS = 1_000_000
-SURVEY = Survey.from_toml(
-    """
-name = "urls"
-version = 1
-owner = "experiments"
-description = "prefixes by local hashing"
-expires = 2999-12-31
-collect = "once"
-[questions.url]
-kind = "string"
-mechanism = "localhash"
-epsilon = 4.394449
-[questions.url.dictionary]
-protocol = "prefixes"
-max_length = 20
-alphabet = "a-z0-9._-"
-"""
-)
+SURVEY = prefix_survey(epsilon=4.394449, length=20, alphabet="a-z0-9._-")
 
 
 def trial(population: Population, seed: list[int], words: dict[str, float]) -> dict[str, float]:
     """One crowd: strings found, false ones, how many intervals cover."""
     rng = np.random.default_rng(seed)
     reports = simulate(SURVEY, population.draw(REPORTS, rng), rng=rng)
-    found = discover(SURVEY, reports, "url", words=words)
+    found = discover(SURVEY, reports, "value", words=words)
     true = [s in population.values for s in found.strings]
     share = np.array([population.share(s) for s in found.strings])
     return {

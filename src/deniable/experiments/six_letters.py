@@ -16,29 +16,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from deniable import Survey, discover, simulate
+from deniable import discover, simulate
+from deniable.experiments.dictionaries import prefix_survey
 from deniable.simulation import Population, power, random_strings, zipf
 from deniable.simulation.populations import Weights
 from deniable.simulation.records import Record, arguments
 
-SURVEY = Survey.from_toml(
-    """
-name = "six-letters"
-version = 1
-owner = "experiments"
-description = "whole strings by local hashing"
-expires = 2999-12-31
-collect = "once"
-[questions.word]
-kind = "string"
-mechanism = "localhash"
-epsilon = 4.394449
-[questions.word.dictionary]
-protocol = "prefixes"
-max_length = 6
-alphabet = "a-z"
-"""
-)
+SURVEY = prefix_survey(epsilon=4.394449, length=6, alphabet="a-z")
 
 
 def hashes() -> Weights:
@@ -58,7 +42,7 @@ def trial(weights: Weights, clients: int, seed: list[int]) -> dict[str, float]:
     rng = np.random.default_rng(seed)
     population = Population(random_strings(100, 6, rng), weights)
     reports = simulate(SURVEY, population.draw(clients, rng), rng=rng)
-    found = discover(SURVEY, reports, "word")
+    found = discover(SURVEY, reports, "value")
     true = [s in population.values for s in found.strings]
     share = np.array([population.share(s) for s in found.strings])
     return {
