@@ -8,10 +8,10 @@ and 12, n = 4 at 8. Hellinger distance over the true strings and one symbol "uns
 share of the 100 strings that were not found.
 
 The paper: at equal length larger n-grams are better; no false strings.
-Ours, seed 1, 100 crowds of the paper's reading / 20 of ours, Hellinger distance: n = 2: .330/.300 at
-4, .349/.308 at 6, .363/.306 at 8, .375/.312 at 10, .387/.318 at 12; n = 3: .340/.305 at 6, .362/.323
-at 9, .377/.326 at 12; n = 4: .357/.333 at 8. Larger n-grams help the paper's reading; ours hardly
-depends on length. Three of 1,080 runs, all by our reading, named a false string.
+Ours, seed 1, 100 crowds of the paper's reading / 20 of ours, Hellinger distance: n = 2: .330/.300
+at 4, .349/.308 at 6, .363/.306 at 8, .375/.312 at 10, .387/.318 at 12; n = 3: .340/.305 at 6,
+.362/.323 at 9, .377/.326 at 12; n = 4: .357/.333 at 8. Larger n-grams help the paper's reading;
+ours hardly depends on length. Three of 1,080 runs, all by our reading, named a false string.
 """
 
 from __future__ import annotations
