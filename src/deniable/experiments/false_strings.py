@@ -1,7 +1,7 @@
 """False strings: how many runs name one, on populations made to bring them out.
 
     python -m deniable.experiments.false_strings --protocol prefixes --population urls [--seeds 200]
-        [--reading paper] [-o FOLDER]
+        [--reading paper] [--executor gpu] [-o FOLDER]
 
 N = 10⁵ clients, α = .05, which allows 16 of 200 runs (more come up once in 50 times at a rate of
 exactly .05). `prefixes` has local hashing at ε = 4.394; `whole` too, with strings of five letters,
@@ -34,6 +34,8 @@ from pathlib import Path
 import numpy as np
 
 from deniable import Survey, discover, simulate
+from deniable.compute.executor import Executor
+from deniable.compute.named import executor_of
 from deniable.experiments.dictionaries import ngram_survey, prefix_survey
 from deniable.simulation import (
     Coded,
@@ -101,14 +103,16 @@ def survey_of(protocol: str, population: str) -> Survey:
     return prefix_survey(epsilon=4.394449, length=length, alphabet=alphabet)
 
 
-def run(protocol: str, reading: str | None, population: str, seed: int) -> dict[str, object]:
+def run(
+    protocol: str, reading: str | None, population: str, seed: int, executor: Executor | None = None
+) -> dict[str, object]:
     """One crowd: how many strings were found, and which of them nobody said."""
     rng = np.random.default_rng([seed, POPULATIONS.index(population)])
     survey = survey_of(protocol, population)
     clients = crowd(population, length_of(protocol, population), rng)
     reports = simulate(survey, clients, rng=rng)
     start = time.perf_counter()
-    found = discover(survey, reports, "value", reading=reading)
+    found = discover(survey, reports, "value", reading=reading, executor=executor)
     there = frozenset(clients.levels if population != "many" else ())
     false = [s for s in found.strings if s not in there]
     return {
@@ -125,7 +129,7 @@ def main() -> None:
         protocol={"default": "prefixes", "choices": ["prefixes", "whole", "ngrams"]},
         reading={"default": None, "choices": ["paper", "fused"]},
         population={"default": "urls", "choices": POPULATIONS},
-        seeds={"type": int, "default": 200},
+        seeds={"type": int, "default": 200}, executor={"default": "threads"},
     )  # fmt: skip
     key = (options.protocol, options.reading or "", options.population)
     path = (options.output or Path("demo")) / "false_strings.jsonl"
@@ -136,14 +140,15 @@ def main() -> None:
     ]
     made = {r["seed"] for r in rows}
     seeds = 2 if options.quick else options.seeds
-    for seed in range(options.seed, options.seed + seeds):
-        if seed in made:
-            continue
-        rows.append(run(options.protocol, options.reading, options.population, seed))
-        with path.open("a") as file:
-            file.write(json.dumps(rows[-1]) + "\n")
-        wrong = sum(bool(r["false"]) for r in rows)
-        print(f"{len(rows)} runs, {wrong} with a false string; last: {rows[-1]}", flush=True)
+    with executor_of(options.executor) as executor:
+        for seed in range(options.seed, options.seed + seeds):
+            if seed in made:
+                continue
+            rows.append(run(options.protocol, options.reading, options.population, seed, executor))
+            with path.open("a") as file:
+                file.write(json.dumps(rows[-1]) + "\n")
+            wrong = sum(bool(r["false"]) for r in rows)
+            print(f"{len(rows)} runs, {wrong} with a false string; last: {rows[-1]}", flush=True)
     found = np.array([r["found"] for r in rows])
     summary = {
         "protocol": " ".join(key[:2]).strip(), "population": key[2], "runs": len(rows),
