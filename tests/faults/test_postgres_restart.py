@@ -32,7 +32,8 @@ class Load(threading.Thread):
                             assert Outcome.CONFLICT not in store.append(group)
                             break
                         except StoreUnavailable:
-                            continue
+                            if self.ends.is_set():
+                                raise  # the server is up again, so this one should be too
                     self.acknowledged += group
         except BaseException as error:
             self.wrong.append(error)

@@ -77,8 +77,13 @@ class PostgresStore(SqlStore):
         def once() -> T:
             if self._writer.closed:
                 self._writer = self._connect()
-            with self._writer.transaction():
-                return work(_PostgresSession(self._writer))
+            try:
+                with self._writer.transaction():
+                    return work(_PostgresSession(self._writer))
+            except (psycopg.OperationalError, psycopg.InterfaceError):
+                # One cut in the middle of a pipeline may fail for ever without being closed.
+                self._writer.close()
+                raise
 
         with self._lock:
             return self._patiently(once)
