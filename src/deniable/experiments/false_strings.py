@@ -23,8 +23,8 @@ can be interrupted.
 | square | 36 strings of six bigrams a position, any two of which occur together as if by chance, |
 | | though only a sixth of the 216 strings that they could make is there |
 
-Measured, runs with a false string of 200: prefixes tail 8, alike 4, flat 3, many 10, silence 7, urls
-6 of 194; whole strings tail 9, alike 3, flat 1 of 30.
+Measured, runs with a false string of 200: prefixes tail 8, alike 4, flat 3, many 10, silence 7,
+urls 6 of 194; whole strings tail 9, alike 3, flat 1 of 30.
 """
 
 from __future__ import annotations
