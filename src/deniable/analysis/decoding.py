@@ -78,11 +78,10 @@ def repetition_effect(mechanism: Mechanism, reports_per_client: float) -> float:
 
 def count_all(source: Source, reading: Reading, executor: Executor) -> Any:
     """What the marginal needs, of all the reports that are read."""
-    counted = source.map(executor, reading.count)
-    first = next(iter_ := iter(counted), None)
-    if first is None:
+    counts = reduce(add, source.map(executor, reading.count))
+    if not counts.reports:
         raise InputError("expected reports, got none")
-    return reduce(add, iter_, first)
+    return counts
 
 
 def provenance(source: Source, questions: Sequence[Question], reports: int) -> Provenance:
