@@ -96,13 +96,20 @@ def tables(joint: Joint) -> list[Any]:
     assert joint.gap_nats <= 0.01
     return [
         joint.table, joint.covariance, joint.log_likelihood,
-        joint.test().statistic, joint.cramers_v().estimate,
+        joint.test().statistic, joint.test().p_value, joint.cramers_v().estimate,
     ]  # fmt: skip
 
 
 def same(one: list[Any], other: list[Any]) -> None:
-    """To far less than the certified gap. Bits are equal where all processes run the same compiled
-    code; one that compiled it itself may have ordered a sum otherwise than one that loaded it."""
+    """Bit for bit: what is made from counts."""
+    for mine, its in zip(one, other, strict=True):
+        np.testing.assert_array_equal(mine, its)
+
+
+def near(one: list[Any], other: list[Any]) -> None:
+    """To far less than the certified gap: what is fitted. A process that compiled a kernel orders
+    its sums otherwise than one that loads it from the cache, which shows in the last bit of a
+    pass; with warm caches all bits are equal."""
     for mine, its in zip(one, other, strict=True):
         np.testing.assert_allclose(mine, its, rtol=1e-5, atol=1e-7)
 
@@ -162,7 +169,7 @@ def test_associate(cluster: Dask, batch: ReportBatch, store: str, tmp_path: Path
             progress=stages.__setitem__,
         )  # fmt: skip
         here = associate(SURVEY, given, ["page", "dark"], candidates={"page": PAGES})
-        same(tables(here), tables(there))
+        near(tables(here), tables(there))
         assert stages["reading reports"] == 1
     assert "fitting the table" in stages
 
@@ -199,7 +206,7 @@ def test_shuffles_folds_and_strata(cluster: Dask, monkeypatch: pytest.MonkeyPatc
         shrunk = shrunk_evidence(evidence, rng=np.random.default_rng(1), strengths=(0.1, 0.0))
         assert test.reference == "shuffles"
         found.append([test.statistic, test.p_value, shrunk.fit.table])
-    same(*found)
+    near(*found)
 
 
 @pytest.mark.parametrize("stage", ["reading reports", "fitting the table"])
@@ -217,7 +224,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(
     ask = partial(associate, SURVEY, batch, ["page", "dark"], candidates={"page": PAGES})
     here, there = ask(), ask(executor=cluster, progress=kill)
     assert killed
-    same(tables(here), tables(there))
+    near(tables(here), tables(there))
 
 
 def test_a_worker_killed_within_a_pass_changes_nothing(cluster: Dask) -> None:
@@ -230,7 +237,7 @@ def test_a_worker_killed_within_a_pass_changes_nothing(cluster: Dask) -> None:
     assert len(list(held.map(_count))) == len(held)
     assert address not in cluster.client.nthreads()
     here_pass, there_pass = whole.evaluate(table), there.evaluate(table)
-    same([here_pass.gradient], [there_pass.gradient])
+    near([here_pass.gradient], [there_pass.gradient])
     fits = [maximise_evidence(evidence).log_likelihood for evidence in (there, whole)]
     assert fits[0] == pytest.approx(fits[1], abs=0.01)
 
@@ -267,7 +274,7 @@ def test_the_command_takes_a_scheduler(cluster: Dask, batch: ReportBatch, tmp_pa
         printed.append(json.loads(result.stdout))
     here, there = printed
     assert here.keys() == there.keys() and here["labels"] == there["labels"]
-    same([here["table"], here["standard_error"]], [there["table"], there["standard_error"]])
+    near([here["table"], here["standard_error"]], [there["table"], there["standard_error"]])
 
 
 def test_what_is_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,7 +103,7 @@ def from_frame(frame: Any, survey: Survey) -> ReportBatch:
         )
     try:
         return from_arrow(table.select(wanted.names).cast(wanted))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+    except pa.ArrowException as error:
         raise InputError(f"the frame's columns are not a report's: {error}") from None
 
 
