@@ -40,18 +40,12 @@ class Lexicon:
     @classmethod
     def of_words(cls, alphabet: Alphabet, words: Words, length: int) -> Lexicon:
         """Words and their weights, which are all alike where none are given."""
-        weight = dict(words) if isinstance(words, Mapping) else dict.fromkeys(words, 1.0)
-        if not weight or not all(0 < w < np.inf for w in weight.values()):
-            raise InputError("expected words with weights above 0")
         characters = CharacterModel.uniform(alphabet)
         tree: list[dict[int, int]] = [{}]
         ends = [0.0]
-        for word, w in weight.items():
+        for row, w in weights_of(alphabet, words, length).items():
             node = 0
-            symbols = alphabet.symbols(word, length).rstrip(bytes([PAD]))
-            if not symbols or (alphabet.characters is not None and OTHER in symbols):
-                continue  # such a word cannot be part of any string that is found
-            for symbol in symbols:
+            for symbol in row.rstrip(bytes([PAD])):
                 if symbol not in tree[node]:
                     tree[node][symbol] = len(tree)
                     tree.append({})
@@ -101,6 +95,20 @@ class Lexicon:
                 symbol = np.where(rows[here, at] == PAD, self.symbols, rows[here, at])
                 spent[here] -= self.of(rows[here], at)[np.arange(len(here)), symbol]
         return spent
+
+
+def weights_of(alphabet: Alphabet, words: Words, length: int) -> dict[bytes, float]:
+    """Words as symbols, padded, and their weights; without those that cannot be part of any string
+    that is found."""
+    given = words.items() if isinstance(words, Mapping) else ((word, 1.0) for word in words)
+    out: dict[bytes, float] = {}
+    for word, w in given:
+        if not 0 < w < np.inf:
+            raise InputError(f"expected words with weights above 0, got {w} for {word!r}")
+        row = alphabet.symbols(word, length)
+        if row[0] != PAD and (alphabet.characters is None or OTHER not in row):
+            out[row] = out.get(row, 0.0) + w
+    return out
 
 
 StringModel = CharacterModel | Lexicon

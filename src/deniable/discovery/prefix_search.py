@@ -178,6 +178,47 @@ def _posterior(
     return np.asarray(scaled / scaled.sum(axis=1, keepdims=True), np.float32)
 
 
+def end_levels(tables: Tables, rows: Rows) -> NDArray[np.int64]:
+    """int64[n]: the level where a search sees that each string has ended."""
+    levels = np.array(searched(tables))
+    after = np.searchsorted(tables.lengths[levels], (rows != PAD).sum(axis=1), side="right")
+    return np.asarray(levels[np.minimum(after, len(levels) - 1)])
+
+
+def followed(
+    evidence: Evidence, rows: Rows, weight: NDArray[np.float64], masses: NDArray[np.float32]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Log-odds and expected mass of these strings by their prefixes alone, as a search that went
+    through no others would have them just before it sees each end.
+
+    weight : float64[n], how likely each was beforehand against the others
+    """
+    tables, end = evidence.tables, end_levels(evidence.tables, rows)
+    odds, mass = np.empty(len(rows)), np.empty(len(rows))
+    alive, here = _root(tables, len(masses)), np.zeros(len(rows), np.int64)
+    below = np.array([weight.sum()])
+    for level in searched(tables):
+        last, before = end == level, _may_fall(alive.weight)
+        prior = _log_probability(alive.odds, level) - np.log(below)
+        odds[last] = prior[here[last]] + np.log(weight[last])
+        mass[last] = before[here[last]] @ masses
+        going = np.flatnonzero(end > level)
+        if not len(going):
+            break
+        cut = rows[going].copy()
+        cut[:, int(tables.lengths[level]) :] = PAD
+        children, first, place = np.unique(cut, axis=0, return_index=True, return_inverse=True)
+        parent = here[going[first]]
+        below = np.bincount(place.ravel(), weight[going])
+        sums = evidence.sums(level, children)
+        ratio = evidence.log_ratios(level, sums, before, parent, masses)
+        after = _posterior(before[parent], sums, float(evidence.precision[level]), masses)
+        child_odds = (prior[parent] + np.log(below) + ratio).astype(np.float32)
+        alive = Prefixes(children, child_odds, after, np.full(len(children), level))
+        here[going] = place.ravel()
+    return odds, mass
+
+
 def with_later(
     found: Prefixes, evidence: Evidence, masses: NDArray[np.float32]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -4,6 +4,7 @@ A string ends at the first level longer than it. Reports of that level and short
 find it, in all families of hash functions; of those of longer levels and of repeats of the full
 length, some families (`learning`) help to choose, and the others test.
 
+0. *Listed*: where the analyst gave words, those that are whole strings are tested (see `listed`).
 1. *Learn*: search, take what is likely, remove it from the tables, learn a character model from it,
    search again, until nothing is new.
 2. *Search* with that model for what is left.
@@ -31,14 +32,14 @@ from deniable.compute.executor import Executor
 from deniable.discovery.character_model import CharacterModel
 from deniable.discovery.evidence import Evidence
 from deniable.discovery.lexicon import Lexicon, StringModel, Words
+from deniable.discovery.listed import accept_listed, listed_rows
 from deniable.discovery.mixture import mixture_of
-from deniable.discovery.prefix_search import Prefixes, grid, search, searched, with_later
+from deniable.discovery.prefix_search import Prefixes, end_levels, grid, search, with_later
 from deniable.discovery.refit import Z95, mass_at_end, refit
 from deniable.discovery.tables import Rows, Tables, debiased
 from deniable.discovery.tally import Tally, tally_of
-from deniable.discovery.testing import HashTest, allowances
+from deniable.discovery.testing import Accepted, HashTest, allowances
 from deniable.errors import InputError
-from deniable.protocols.alphabet import PAD
 from deniable.results import Discovery, Measured, Stage
 from deniable.survey import Question
 
@@ -55,6 +56,9 @@ SURE = 7.0
 CONFIRMING_SHARE = 0.1
 """Of α, for those tests."""
 MOST_CANDIDATES = 60_000
+LISTED_SHARE = 0.5
+"""Of α, for the strings that the analyst listed, if there are any."""
+PAID_BY_LIST = "; half of α over the listed strings, tested on all reports that hold them whole"
 
 
 Accept = Callable[[str], bool]
@@ -100,12 +104,15 @@ def discover_in(
     run.stage("tables", int(tables.count.sum()), 0)
     alphabet, length = tables.protocol.alphabet, tables.protocol.max_length
     model: StringModel = CharacterModel.uniform(alphabet)
+    listed, left = run.nothing, alpha
     if words:
         model = Lexicon.of_words(alphabet, words, length)
-    known, model = _learn(run, model)
-    known, sure = _confirm(run, known, CONFIRMING_SHARE * alpha)
-    others = _test(run, known, model, (1 - CONFIRMING_SHARE) * alpha)
-    return _report(run, (sure, others), model, alpha)
+        left = (1 - LISTED_SHARE) * alpha
+        listed = _listed(run, words, LISTED_SHARE * alpha)
+    known, model = _learn(run, model, listed)
+    known, sure = _confirm(run, known, CONFIRMING_SHARE * left)
+    others = _test(run, known, model, (1 - CONFIRMING_SHARE) * left)
+    return _report(run, Accepted.joined((listed, sure, others)), model, alpha)
 
 
 @dataclass(eq=False)
@@ -118,13 +125,15 @@ class _Run:
     clock: float
     stages: list[Stage] = field(default_factory=list)
     looked: int = 0
+    listed: int = 0
 
     def __post_init__(self) -> None:
         families = self.tables.families
         learning = min(max(round(LEARNING_SHARE * families), 1), families - 1)
         self.learning: NDArray[np.bool_] = np.arange(families) < learning
         self.masses = grid(self.tables)
-        self.refused: Rows = np.empty((0, self.tables.protocol.max_length), np.uint8)
+        none = np.empty((0, self.tables.protocol.max_length), np.uint8)
+        self.nothing, self.refused = Accepted(none, np.zeros(0), np.zeros(0)), none
 
     def stage(self, name: str, kept: int, dropped: int) -> None:
         now = time.perf_counter()
@@ -172,10 +181,22 @@ class _Known:
         return _Known(self.rows[chosen], self.mass[chosen], self.odds[chosen], self.tested[chosen])
 
 
-def _learn(run: _Run, start: StringModel) -> tuple[_Known, StringModel]:
-    tables, model = run.tables, start
-    none = np.empty((0, tables.protocol.max_length), np.uint8)
-    known = _Known(none, np.zeros(0), np.zeros(0), np.zeros(0, bool))
+def _listed(run: _Run, words: Words, alpha: float) -> Accepted:
+    """Those of the analyst's strings that are there."""
+    rows, weight = listed_rows(run.tables.protocol, words)
+    wanted = run.wanted(rows)
+    accepted = accept_listed(run.tally, run.tables, rows[wanted], weight[wanted], alpha)
+    run.listed = int(wanted.sum())
+    run.looked += run.listed
+    run.stage("listed strings", len(accepted), run.listed - len(accepted))
+    return accepted
+
+
+def _learn(run: _Run, start: StringModel, listed: Accepted) -> tuple[_Known, StringModel]:
+    tables, count = run.tables, len(listed)
+    everywhere, _ = refit(tables, listed.rows, np.ones(tables.families, bool))
+    known = _Known(listed.rows, everywhere, np.zeros(count), np.ones(count, bool))
+    model = start.learnt(known.rows) if count >= ENOUGH_TO_LEARN else start
     for width in LEARNING_WIDTHS:
         weighed = run.weighed(known)
         found = run.finished(run.evidence(weighed, all_families=True), model, width)
@@ -183,11 +204,11 @@ def _learn(run: _Run, start: StringModel) -> tuple[_Known, StringModel]:
         likely = np.flatnonzero(odds > LIKELY)
         fresh = _without_repeats(found.rows[likely], known.rows)
         rows = np.concatenate([known.rows, found.rows[likely][fresh]])
-        mass, error = refit(tables, rows, run.learning, _ends(tables, rows))
-        clear = mass > CLEAR * error
-        before = len(known)
         all_odds = np.concatenate([known.odds, odds[likely][fresh]])
-        known = _Known(rows[clear], mass[clear], all_odds[clear], np.zeros(int(clear.sum()), bool))
+        tested = np.arange(len(rows)) < count
+        mass, error = refit(tables, rows, run.learning, end_levels(tables, rows), tested)
+        before = len(known)
+        known = _Known(rows, mass, all_odds, tested).some(tested | (mass > CLEAR * error))
         run.stage(f"learn, width {width}", len(known), len(rows) - len(known))
         if len(known) >= ENOUGH_TO_LEARN:
             model = start.learnt(known.rows)
@@ -201,24 +222,15 @@ def _without_repeats(rows: Rows, *known: Rows) -> NDArray[np.bool_]:
     return np.array([row.tobytes() not in seen for row in rows], bool)
 
 
-@dataclass(frozen=True, eq=False)
-class _Tested:
-    """Strings that passed, their p-values, and what these had to stay below."""
-
-    rows: Rows
-    p_value: NDArray[np.float64]
-    allowed: NDArray[np.float64]
-
-
-def _confirm(run: _Run, known: _Known, alpha: float) -> tuple[_Known, _Tested]:
+def _confirm(run: _Run, known: _Known, alpha: float) -> tuple[_Known, Accepted]:
     """Test those of the known strings that are sure to pass if they are true.
 
     A string that was tested may be looked at everywhere: its mass can be had from all reports, and
     what is removed with it is removed cleanly from strings that begin alike.
     """
-    tables, ends = run.tables, _ends(run.tables, known.rows)
+    tables, ends = run.tables, end_levels(run.tables, known.rows)
     residual = replace(tables, mass=tables.without(known.rows, known.mass))
-    heavy = known.mass * _roots(run, tables, ends) > SURE
+    heavy = ~known.tested & (known.mass * _roots(run, tables, ends) > SURE)
     p = np.ones(len(known))
     for here, test in _tests(run, residual, ends):
         for i in here[heavy[here]]:
@@ -226,12 +238,12 @@ def _confirm(run: _Run, known: _Known, alpha: float) -> tuple[_Known, _Tested]:
     each = alpha / max(int(heavy.sum()), 1)
     passed = heavy & (p <= each)
     run.refused = known.rows[heavy & ~passed]
-    kept = passed | ~heavy
-    known, free, p = known.some(kept), passed[kept], p[kept]
-    mass, _ = refit(tables, known.rows, run.learning, ends[kept], free)
-    run.stage("confirm", int(passed.sum()), int(heavy.sum() - passed.sum()))
-    tested = _Tested(known.rows[free], p[free], np.full(int(free.sum()), each))
-    return replace(known, mass=mass, tested=free), tested
+    accepted = Accepted(known.rows[passed], p[passed], np.full(int(passed.sum()), each))
+    kept, tested = passed | ~heavy, passed | known.tested
+    known = replace(known, tested=tested).some(kept)
+    mass, _ = refit(tables, known.rows, run.learning, ends[kept], known.tested)
+    run.stage("confirm", len(accepted), int(heavy.sum()) - len(accepted))
+    return replace(known, mass=mass), accepted
 
 
 def _roots(run: _Run, tables: Tables, level: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -262,7 +274,7 @@ def _p_values(
     return p
 
 
-def _test(run: _Run, known: _Known, model: StringModel, alpha: float) -> _Tested:
+def _test(run: _Run, known: _Known, model: StringModel, alpha: float) -> Accepted:
     """Search for what is left, and test it and the known strings that were not tested yet."""
     weighed = run.weighed(known)
     found = run.finished(run.evidence(weighed, all_families=True), model, WIDTH)
@@ -273,7 +285,7 @@ def _test(run: _Run, known: _Known, model: StringModel, alpha: float) -> _Tested
     # of others: it is tested where only those that were are explained.
     sure, rest = known.some(known.tested), known.some(~known.tested)
     everywhere, _ = refit(run.tables, sure.rows, np.ones(run.tables.families, bool))
-    others, ends = run.weighed(replace(sure, mass=everywhere)), _ends(run.tables, rest.rows)
+    others, ends = run.weighed(replace(sure, mass=everywhere)), end_levels(run.tables, rest.rows)
     p = np.concatenate(
         [
             _p_values(run, weighed, found.rows, found.level),
@@ -287,21 +299,11 @@ def _test(run: _Run, known: _Known, model: StringModel, alpha: float) -> _Tested
     accepted = p <= allowed
     run.stage("test", int(accepted.sum()), int((~accepted).sum()))
     rows = np.concatenate([found.rows, rest.rows])
-    return _Tested(rows[accepted], p[accepted], allowed[accepted])
+    return Accepted(rows[accepted], p[accepted], allowed[accepted])
 
 
-def _ends(tables: Tables, rows: Rows) -> NDArray[np.int64]:
-    """int64[n]: the level where a search sees that each string has ended."""
-    levels = np.array(searched(tables))
-    after = np.searchsorted(tables.lengths[levels], (rows != PAD).sum(axis=1), side="right")
-    return np.asarray(levels[np.minimum(after, len(levels) - 1)])
-
-
-def _report(run: _Run, found: tuple[_Tested, ...], model: StringModel, alpha: float) -> Discovery:
-    tables = run.tables
-    rows = np.concatenate([part.rows for part in found])
-    p_value = np.concatenate([part.p_value for part in found])
-    allowed = np.concatenate([part.allowed for part in found])
+def _report(run: _Run, found: Accepted, model: StringModel, alpha: float) -> Discovery:
+    tables, rows = run.tables, found.rows
     mass, error = refit(tables, rows, np.ones(tables.families, bool))
     order = np.argsort(-mass)
     rows, mass, error = rows[order], mass[order], error[order]
@@ -314,10 +316,11 @@ def _report(run: _Run, found: tuple[_Tested, ...], model: StringModel, alpha: fl
         strings=tuple(run.text(row) for row in rows), symbols=rows,
         estimate=mass, standard_error=error,
         low=np.clip(mass - Z95 * error, 0, 1), high=np.clip(mass + Z95 * error, 0, 1),
-        p_value=p_value[order], evidence=mass / np.maximum(error, 1e-300), level=allowed[order],
-        evidence_name="estimate in standard errors", candidates=run.looked,
+        p_value=found.p_value[order], evidence=mass / np.maximum(error, 1e-300),
+        level=found.allowed[order], evidence_name="estimate in standard errors",
+        candidates=run.looked,
         paid="α over every finished string, in proportion to its odds before the test; tested on "
-        "cells that had no part in finding it",
+        "cells that had no part in finding it" + (PAID_BY_LIST if run.listed else ""),
         cut="", stages=tuple(run.stages),
         detection_threshold=float(
             np.sqrt(tables.noise / max(reports, 1)) * np.sqrt(2 * (nats + np.log(1 / alpha)))

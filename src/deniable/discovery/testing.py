@@ -16,6 +16,7 @@ probability of being present and z_i its expected test statistic: the likelihood
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -31,6 +32,27 @@ STEP = 0.004
 """Lattice on which evidence is added up, in standard deviations; both sides of a test use it."""
 ROUND_OFF = 1e-13
 LEAST_Z, MOST_Z = 0.3, 7.0
+
+
+@dataclass(frozen=True, eq=False)
+class Accepted:
+    """Strings that passed, their p-values, and what these had to stay below.
+
+    rows : u8[n, M]; p_value, allowed : float64[n]
+    """
+
+    rows: Rows
+    p_value: NDArray[np.float64]
+    allowed: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @classmethod
+    def joined(cls, parts: Iterable[Accepted]) -> Accepted:
+        """All of them in one."""
+        rows, p_value, allowed = zip(*((a.rows, a.p_value, a.allowed) for a in parts), strict=True)
+        return cls(np.concatenate(rows), np.concatenate(p_value), np.concatenate(allowed))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,104 @@
+"""Listed strings: odds as a search has them, and more found than by searching."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from deniable import discover, simulate
+from deniable.analysis.source import Source
+from deniable.discovery.character_model import CharacterModel, rows_of
+from deniable.discovery.evidence import Evidence
+from deniable.discovery.listed import listed_rows
+from deniable.discovery.prefix_search import end_levels, followed, grid, search
+from deniable.discovery.tables import tables_of
+from deniable.protocols import Alphabet, Prefixes
+from deniable.simulation import Population, power
+from deniable.survey.author import read_toml
+
+SURVEY = read_toml("""
+name = "listed"
+version = 1
+owner = "tests"
+description = "strings"
+expires = 2999-12-31
+collect = "once"
+
+[questions.word]
+kind = "string"
+bits = 512
+cohorts = 16
+epsilon = 3.0
+
+[questions.word.dictionary]
+protocol = "prefixes"
+max_length = 5
+alphabet = "a-c"
+levels = [1, 2, 3, 4, 5, 5]
+""")
+ABC = Alphabet("abc")
+WORDS = Population(("abc", "abca", "b", "cab", "cabb", "bacca"), power(6, 2))
+
+
+def test_odds_are_those_of_a_search_that_keeps_everything() -> None:
+    """Every string of a small domain, as likely beforehand as the character model has it."""
+    rng = np.random.default_rng(1)
+    reports = simulate(SURVEY, WORDS.draw(20_000, rng), rng=rng)
+    tables = tables_of(Source(reports, SURVEY), SURVEY.questions[0])
+    texts = ["".join(t) for n in range(6) for t in itertools.product("abc", repeat=n)]
+    model = CharacterModel.uniform(ABC).learnt(rows_of(ABC, ["abca", "cab", "bb"], 5))
+    rows = rows_of(ABC, texts, 5)
+    weight, end = np.exp(-model.code(rows)), end_levels(tables, rows)
+    assert weight.sum() == pytest.approx(1, rel=1e-5)
+    whole = Evidence.of(tables, tables.mass, np.ones(tables.families, bool))
+    odds, _ = followed(whole, rows, weight, grid(tables))
+    for level in range(5):
+        # A search looks at the level of a string's end as well: nothing is to be seen there, but
+        # that of masses at the foot of the grid .08 may fall below it.
+        shown = np.arange(tables.levels) < level
+        before = replace(
+            whole, entry=whole.entry * shown[:, None, None].astype(np.float32),
+            precision=whole.precision * shown,
+        )  # fmt: skip
+        found, _ = search(before, model, 10_000)
+        by_row = dict(zip((r.tobytes() for r in found.rows), found.odds.tolist(), strict=True))
+        here = np.flatnonzero(end == level)
+        assert len(here)
+        np.testing.assert_allclose(
+            odds[here], [by_row[rows[i].tobytes()] for i in here], rtol=1e-3, atol=0.09
+        )
+
+
+def test_a_list_finds_more_and_what_it_finds_teaches_the_search() -> None:
+    """The strings are too light to be searched for; one of them is not on the list."""
+    rng = np.random.default_rng(2)
+    reports = simulate(SURVEY, WORDS.draw(3_000, rng), rng=rng)
+    without = discover(SURVEY, reports, "word")
+    found = discover(SURVEY, reports, "word", words=[*WORDS.values[1:], "aaa", "cc", "acbac"])
+    assert set(without.strings) < set(found.strings) <= set(WORDS.values)
+    stage = next(s for s in found.stages if s.name == "listed strings")
+    assert stage.kept + stage.dropped == 8
+    assert "half of α over the listed strings" in found.paid
+    assert "listed" not in without.paid
+
+
+def test_lists_of_strings_that_cannot_be_held_change_nothing_but_their_share() -> None:
+    protocol = SURVEY.questions[0].protocol
+    assert isinstance(protocol, Prefixes)
+    rows, weight = listed_rows(protocol, {"xyz": 1.0, "": 1.0, "abcabc": 2.0, "abcab": 1.0})
+    assert [protocol.alphabet.text(r.tobytes()) for r in rows] == ["abcab"]
+    assert weight.tolist() == [3.0]
+    rng = np.random.default_rng(3)
+    reports = simulate(SURVEY, WORDS.draw(20_000, rng), rng=rng)
+    assert "abc" in discover(SURVEY, reports, "word", words=["xyz"]).strings
+
+
+def test_accept_goes_for_listed_strings_too() -> None:
+    rng = np.random.default_rng(4)
+    reports = simulate(SURVEY, WORDS.draw(20_000, rng), rng=rng)
+    found = discover(SURVEY, reports, "word", words=WORDS.values, accept="c.*")
+    assert found.strings
+    assert all(s.startswith("c") for s in found.strings)
