@@ -1,7 +1,7 @@
 """False strings: how many runs name one, on populations made to bring them out.
 
     python -m deniable.experiments.false_strings --protocol prefixes --population urls [--seeds 200]
-        [--reading paper] [--executor gpu] [-o FOLDER]
+        [--reading paper] [--listed] [--executor gpu] [-o FOLDER]
 
 N = 10⁵ clients, α = .05, which allows 16 of 200 runs (more come up once in 50 times at a rate of
 exactly .05). `prefixes` has local hashing at ε = 4.394; `whole` too, with strings of five letters,
@@ -9,7 +9,8 @@ so that every string is looked at (as it is for those of six). `ngrams` has bigr
 p = .25, and for the domains ε/3 = 1.46 a report (q = .40945); with short strings the q = .75 of the
 paper's hash trial, where there is something to find. Every run is appended to
 FOLDER/false_strings.jsonl at once, and a run that is already there is not made again, so a campaign
-can be interrupted.
+can be interrupted. `--listed` gives `discover` a list that misleads: half of what is held (at most
+50 strings), six times as many made of one held string's beginning and another's end, 500 at random.
 
 | population | what |
 | --- | --- |
@@ -106,20 +107,38 @@ def survey_of(protocol: str, population: str) -> Survey:
     return prefix_survey(epsilon=4.394449, length=length, alphabet=alphabet)
 
 
+def misleading(held: tuple[str, ...], length: int, rng: np.random.Generator) -> list[str]:
+    """A list of strings of which most are not held, though they begin and end as those that are."""
+    held = held[:100]
+    out = [*random_strings(500, length, rng), *held[::2]]
+    for _ in range(3 * len(held)):
+        first, second = rng.choice(len(held), 2)
+        at = int(rng.integers(1, length))
+        out.append(held[first][:at] + held[second][at:])
+    return out
+
+
 def run(
-    protocol: str, reading: str | None, population: str, seed: int, executor: Executor | None = None
+    protocol: str,
+    reading: str | None,
+    population: str,
+    seed: int,
+    listed: bool = False,
+    executor: Executor | None = None,
 ) -> dict[str, object]:
     """One crowd: how many strings were found, and which of them nobody said."""
     rng = np.random.default_rng([seed, POPULATIONS.index(population)])
     survey = survey_of(protocol, population)
     clients = crowd(population, length_of(protocol, population), rng)
     reports = simulate(survey, clients, rng=rng)
+    words = misleading(clients.levels, length_of(protocol, population), rng) if listed else ()
     start = time.perf_counter()
-    found = discover(survey, reports, "value", reading=reading, executor=executor)
+    found = discover(survey, reports, "value", reading=reading, words=words, executor=executor)
     there = frozenset(clients.levels if population != "many" else ())
     false = [s for s in found.strings if s not in there]
     return {
         "protocol": protocol, "reading": reading or "", "population": population, "seed": seed,
+        "listed": listed,
         "found": len(found.strings) - len(false), "false": false,
         "seconds": round(time.perf_counter() - start, 2),
     }  # fmt: skip
@@ -132,29 +151,31 @@ def main() -> None:
         protocol={"default": "prefixes", "choices": ["prefixes", "whole", "ngrams"]},
         reading={"default": None, "choices": ["paper", "fused"]},
         population={"default": "urls", "choices": POPULATIONS},
-        seeds={"type": int, "default": 200}, executor={"default": "threads"},
+        seeds={"type": int, "default": 200}, listed={"action": "store_true"},
+        executor={"default": "threads"},
     )  # fmt: skip
-    key = (options.protocol, options.reading or "", options.population)
+    key = (options.protocol, options.reading or "", options.population, options.listed)
     path = (options.output or Path("demo")) / "false_strings.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = path.read_text().splitlines() if path.exists() else []
-    rows = [
-        r for r in map(json.loads, lines) if (r["protocol"], r["reading"], r["population"]) == key
-    ]
+    fields = ("protocol", "reading", "population", "listed")
+    rows = [r for r in map(json.loads, lines) if tuple(r.get(f, False) for f in fields) == key]
     made = {r["seed"] for r in rows}
     seeds = 2 if options.quick else options.seeds
     with executor_of(options.executor) as executor:
         for seed in range(options.seed, options.seed + seeds):
             if seed in made:
                 continue
-            rows.append(run(options.protocol, options.reading, options.population, seed, executor))
+            what = (options.protocol, options.reading, options.population)
+            rows.append(run(*what, seed, options.listed, executor))
             with path.open("a") as file:
                 file.write(json.dumps(rows[-1]) + "\n")
             wrong = sum(bool(r["false"]) for r in rows)
             print(f"{len(rows)} runs, {wrong} with a false string; last: {rows[-1]}", flush=True)
     found = np.array([r["found"] for r in rows])
     summary = {
-        "protocol": " ".join(key[:2]).strip(), "population": key[2], "runs": len(rows),
+        "protocol": " ".join(key[:2]).strip(), "population": key[2], "listed": key[3],
+        "runs": len(rows),
         "with a false string": sum(bool(r["false"]) for r in rows),
         "false strings": sum(len(r["false"]) for r in rows),
         "found": float(found.mean()), "least": int(found.min()), "most": int(found.max()),

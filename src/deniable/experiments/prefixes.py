@@ -1,12 +1,13 @@
 """Unknown strings at equal total ε: one report of a prefix by local hashing (the paper: 5 found).
 
     python -m deniable.experiments.prefixes [--quick] [--seed 1] [--trials 20]
-        [--words FILE] [-o FOLDER]
+        [--words FILE] [--executor gpu] [-o FOLDER]
 
 About 20 s of CPU a run. The URL trial: the 100 domains of `top_domains()`, weights ∝ exp(−rank/25),
 M = 20, N = 10⁶, total ε = 4.394, one report of four bytes a client; and the same strings with
 Zipf(1) weights. The paper's protocol finds 5 and one false; with the dictionary in hand it has 75.
-FILE has a word and its weight on every line: what an analyst expects strings to be made of.
+FILE is an analyst's list: on every line a string that may be held, or a word of which strings may
+be made, and its weight if they differ. `deniable.experiments.names` makes one of names.
 
 Measured (20 crowds each, `deniable reproduce urls`): 80.5 found (79 to 82); Zipf weights 96.2 (94
 to 99). With 58,000 English words, weight frequency^.6, 82.3 (81 to 86; 10 crowds, none with a
@@ -20,6 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from deniable import discover, simulate
+from deniable.compute.executor import Executor
+from deniable.compute.named import executor_of
 from deniable.experiments.dictionaries import prefix_survey
 from deniable.simulation import Population, exponential, top_domains, zipf
 from deniable.simulation.populations import Weights
@@ -29,31 +32,35 @@ REPORTS = 1_000_000
 SURVEY = prefix_survey(epsilon=4.394449, length=20, alphabet="a-z0-9._-")
 
 
-def trial(population: Population, seed: list[int], words: dict[str, float]) -> dict[str, float]:
+def trial(
+    population: Population, seed: list[int], words: dict[str, float], executor: Executor
+) -> dict[str, float]:
     """One crowd: strings found, false ones, how many intervals cover."""
     rng = np.random.default_rng(seed)
     reports = simulate(SURVEY, population.draw(REPORTS, rng), rng=rng)
-    found = discover(SURVEY, reports, "value", words=words)
+    found = discover(SURVEY, reports, "value", words=words, executor=executor)
     true = [s in population.values for s in found.strings]
     share = np.array([population.share(s) for s in found.strings])
     return {
-        "found": sum(true), "false": len(true) - sum(true), "looked at": found.candidates,
+        "found": sum(true), "of them listed": sum(s in words for s in found.strings),
+        "false": len(true) - sum(true), "looked at": found.candidates,
         "covered": float(np.mean((found.low <= share) & (share <= found.high))),
         "seconds": float(sum(s.seconds for s in found.stages)),
     }  # fmt: skip
 
 
 def words_of(path: Path) -> dict[str, float]:
-    """Words and weights, less those that are strings of the trial."""
-    lines = (line.split() for line in path.read_text().splitlines())
-    return {word: float(weight) for word, weight in lines if word not in top_domains()}
+    """Strings and weights; 1 where none is given."""
+    lines = (line.split() for line in path.read_text().splitlines() if line.strip())
+    return {word: float(*weight or (1.0,)) for word, *weight in lines}
 
 
 def main() -> None:
     """Run the populations, and say how many each finds."""
     options = arguments(
-        __doc__, seed=1, trials={"type": int, "default": 20}, words={"type": Path, "default": None}
-    )
+        __doc__, seed=1, trials={"type": int, "default": 20},
+        words={"type": Path, "default": None}, executor={"default": "threads"},
+    )  # fmt: skip
     trials = 1 if options.quick else options.trials
     record = Record("prefixes", options.seed, {"reports": REPORTS, "trials": trials})
     settings: list[tuple[str, Weights, dict[str, float]]] = [
@@ -61,14 +68,18 @@ def main() -> None:
         ("zipf", zipf(100), {}),
     ]
     if options.words:
-        settings = [("exponential, words", exponential(100, 25.0), words_of(options.words))]
+        words = words_of(options.words)
+        there = sum(name in words for name in top_domains())
+        print(f"{len(words):,} strings on the list, {there} of the 100 domains among them")
+        settings = [("exponential, words", exponential(100, 25.0), words)]
     summary = []
     for name, weights, words in settings:
         population = Population(top_domains(), weights)
         rows = []
-        for i in range(trials):
-            rows.append({"trial": i, **trial(population, [options.seed, i], words)})
-            print(name, rows[-1], flush=True)
+        with executor_of(options.executor) as executor:
+            for i in range(trials):
+                rows.append({"trial": i, **trial(population, [options.seed, i], words, executor)})
+                print(name, rows[-1], flush=True)
         record.keep(name, rows)
         found = np.array([row["found"] for row in rows])
         summary.append(

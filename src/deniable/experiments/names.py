@@ -1,0 +1,38 @@
+"""Names of sites and trackers that an analyst could have had before asking anybody.
+
+    python -m pip download --no-deps whotracksme==2018.5.17
+    python -m deniable.experiments.names whotracksme-2018.5.17-py3-none-any.whl > names.txt
+
+WhoTracks.me publishes which third parties load on which sites; its package of May 2018 has 3,288
+names. They come from another source and another year than the 100 domains of the URL trial, 87 of
+which are among them: a list as analysts have them, right for the most part and not quite complete.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import sys
+from zipfile import ZipFile
+
+COLUMNS = {"/global/domains.csv": "host_tld", "/global/sites.csv": "site"}
+TRACKER = re.compile(r"\"tracker_domains\" VALUES\('[^']*','([^']*)'")
+
+
+def names_of(wheel: str) -> list[str]:
+    """Every name in the tables of sites and of third parties, in order."""
+    names: set[str] = set()
+    with ZipFile(wheel) as archive:
+        for entry in archive.namelist():
+            column = next((c for end, c in COLUMNS.items() if entry.endswith(end)), None)
+            if column:
+                with io.TextIOWrapper(archive.open(entry), "utf-8") as file:
+                    names |= {row[column] for row in csv.DictReader(file)}
+            elif entry.endswith("/trackerdb.sql"):
+                names |= set(TRACKER.findall(archive.read(entry).decode()))
+    return sorted(names - {""})
+
+
+if __name__ == "__main__":
+    print("\n".join(names_of(sys.argv[1])))
