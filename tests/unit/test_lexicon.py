@@ -8,38 +8,58 @@ import pytest
 from deniable.discovery.character_model import CharacterModel, rows_of
 from deniable.discovery.lexicon import Lexicon
 from deniable.errors import InputError
-from deniable.kernels.spelling import END, RUN, STAY, WORD
+from deniable.kernels.spelling import ASTRAY, END, RUN, STAY, WORD
 from deniable.protocols.alphabet import Alphabet
 
 ABC = Alphabet("abc")
 WORDS = {"ab": 3.0, "abc": 1.0, "b": 1.0}
 
 
-def written(text: str, words: dict[str, float]) -> float:
-    """P(a writer writes exactly this), by adding up every way, character by character."""
+def written(text: str, words: dict[str, float], ended: bool = True) -> float:
+    """P(a writer writes exactly this, or begins so), by adding up every way."""
     whole = sum(words.values())
 
     def start(rest: str) -> float:
-        total = END if not rest else 0.0
+        if not rest:
+            return END + RUN * run("") if ended else 1.0
+        total = RUN * run(rest)
         for word, weight in words.items():
             if rest.startswith(word):
                 total += WORD * weight / whole * start(rest[len(word) :])
-        return total + RUN * run(rest)
+            elif word.startswith(rest) and not ended:
+                total += WORD * weight / whole
+        return total
 
     def run(rest: str) -> float:
         """Uniform characters: each of three, or the end, has a quarter."""
         if not rest:
-            return 0.25
+            return 0.25 if ended else 1.0
         return 0.25 * (STAY * run(rest[1:]) + (1 - STAY) * start(rest[1:]))
 
     return start(text)
+
+
+def astray(text: str, words: dict[str, float]) -> float:
+    """The same when any character, and the end, may come from the characters alone."""
+    begins = [written(text[:n], words, ended=False) for n in range(len(text) + 1)]
+    steps = [after / before for before, after in itertools.pairwise(begins)]
+    steps.append(written(text, words) / begins[-1])
+    return float(np.prod([(1 - ASTRAY) * step + ASTRAY * 0.25 for step in steps]))
 
 
 @pytest.mark.parametrize("text", ["", "a", "b", "ab", "abc", "abab", "babc", "cabbab", "ccc"])
 def test_a_string_takes_the_sum_of_all_ways_to_write_it(text: str) -> None:
     lexicon = Lexicon.of_words(ABC, WORDS, 8)
     code = lexicon.code(rows_of(ABC, [text], 8))
-    assert np.exp(-code)[0] == pytest.approx(written(text, WORDS), rel=1e-4)
+    assert np.exp(-code)[0] == pytest.approx(astray(text, WORDS), rel=1e-4)
+
+
+def test_a_string_that_leaves_a_word_costs_little_more_than_one_that_does_not() -> None:
+    alphabet = Alphabet("abcdefghijklmnopqrstuvwxyz")
+    plain = CharacterModel.uniform(alphabet)
+    lexicon = Lexicon.of_words(alphabet, ["ottering", "otterino", "otterina"], 8)
+    rows = rows_of(alphabet, ["otterinx", "xotterin"], 8)
+    assert (lexicon.code(rows) - plain.code(rows) < 3.5).all()
 
 
 def test_the_next_symbols_sum_to_one_after_any_prefix() -> None:

@@ -4,6 +4,10 @@ A writer stands at the start of a piece or within a run of characters. At the st
 (WORD), goes on character by character (RUN) or ends the string; within a run each character follows
 a character model, and the run goes on with probability STAY. The probability of a prefix is the sum
 over all ways to have written it, computed from left to right.
+
+Whatever was written so far, the next character comes from the character model alone with
+probability ASTRAY: a string that begins as a word does and then leaves it costs a few nats, and not
+as many as the word was likelier.
 """
 
 import numpy as np
@@ -12,6 +16,7 @@ from numpy.typing import NDArray
 from deniable.kernels.compiled import compiled
 
 WORD, RUN, END, STAY = 0.5, 0.4, 0.1, 0.85
+ASTRAY = 0.05
 
 
 @compiled
@@ -68,4 +73,5 @@ def next_symbols(
                     following[s] += WORD * start[at] * below[n]
         total = following.sum()
         for s in range(symbols + 1):
-            out[i, s] = np.log(following[s] / total)
+            astray = np.exp(log_p[context[i, length], s])
+            out[i, s] = np.log((1 - ASTRAY) * following[s] / total + ASTRAY * astray)
