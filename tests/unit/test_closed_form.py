@@ -64,6 +64,14 @@ def test_upper_tail_is_monotone_and_continuous():
     assert near[0] == pytest.approx(near[1], rel=0.01)
 
 
+def test_holm_by_hand():
+    p = np.array([0.9, 0.001, 0.012, 0.04, 0.016])
+    assert rejection_cutoff(p, 0.05, "holm") == pytest.approx(0.05 / 2)
+    assert rejection_cutoff(np.array([0.9, 0.8]), 0.05, "holm") == pytest.approx(0.025)
+    assert rejection_cutoff(np.array([0.001, 0.04]), 0.05, "holm") == pytest.approx(0.05)
+    assert rejection_cutoff(np.zeros(0), 0.05, "holm") == 0.05
+
+
 def test_benjamini_hochberg_by_hand():
     p = np.array([0.9, 0.001, 0.012, 0.04, 0.016])
     assert rejection_cutoff(p, 0.05, "fdr") == pytest.approx(0.04)

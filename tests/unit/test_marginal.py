@@ -256,9 +256,9 @@ def test_corrections_are_ordered():
     counts, design = draw(zipf(100), 100_000, np.random.default_rng(12))
     found = [
         estimate_marginal(counts, design, correction=c).detected.sum()
-        for c in ("bonferroni", "fdr", None)
+        for c in ("bonferroni", "holm", "fdr", None)
     ]
-    assert found[0] < found[1] < found[2]
+    assert found[0] < found[1] < found[2] < found[3]
 
 
 @settings(max_examples=25, deadline=None)
@@ -319,7 +319,7 @@ def test_mismatches_are_refused():
     with pytest.raises(InputError, match="alpha"):
         estimate_marginal(counts, design, alpha=0.0)
     with pytest.raises(InputError, match="correction"):
-        estimate_marginal(counts, design, correction="holm")
+        estimate_marginal(counts, design, correction="hopeful")
     with pytest.raises(InputError, match="selection"):
         estimate_marginal(counts, design, selection="best")
     many = Design(np.zeros((2, 10_001, 1), np.int32), 128, 0.25, 0.75)

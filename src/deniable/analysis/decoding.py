@@ -30,7 +30,7 @@ def decode(
     candidates: Strings | None = None,
     *,
     alpha: float = 0.05,
-    correction: Correction = "bonferroni",
+    correction: Correction = "holm",
     reports_per_client: float = 1.0,
     executor: Executor | None = None,
     progress: Progress | None = None,
@@ -40,8 +40,9 @@ def decode(
     reports : a batch, a file, an Arrow table, a store, or any number of these
     candidates : the strings looked for, or what `discover` found; a choice or boolean has its own.
         Given twice, they count once. Strings that nobody listed are allowed for.
-    alpha, correction : false detections are controlled at alpha over all candidates
-        ("bonferroni"), as a share of the detected ("fdr"), or for each by itself (None)
+    alpha, correction : false detections are controlled at alpha over all candidates ("holm", or
+        "bonferroni" with less power), as a share of the detected ("fdr"), or for each by itself
+        (None)
     reports_per_client : reports of one client share its permanent noise, and say less together
         than those of as many clients: above 1, standard errors and tests allow for it
     progress : told a stage's name and how much of it is done, from 0 to 1

@@ -34,7 +34,7 @@ def trend(
     since: date | None = None,
     until: date | None = None,
     alpha: float = 0.05,
-    correction: Correction = "bonferroni",
+    correction: Correction = "holm",
     reports_per_client: float = 1.0,
     executor: Executor | None = None,
     progress: Progress | None = None,

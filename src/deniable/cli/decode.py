@@ -37,10 +37,10 @@ Examples:
               help="Strings to look for: a line each, a CSV with a column value, or what discover "
               "or decode wrote as JSON.")  # fmt: skip
 @alpha_option
-@click.option("--correction", type=click.Choice(["bonferroni", "fdr", "none"]),
-              default="bonferroni", show_default=True,
-              help="False detections: alpha over all candidates, a share alpha of the detected, or "
-              "alpha each.")  # fmt: skip
+@click.option("--correction", type=click.Choice(["holm", "bonferroni", "fdr", "none"]),
+              default="holm", show_default=True,
+              help="False detections: alpha over all candidates (in steps, or at once), a share "
+              "alpha of the detected, or alpha each.")  # fmt: skip
 @click.option("--reports-per-client", type=click.FloatRange(1), default=1.0, show_default=True,
               help="Of repeated collection; standard errors allow for it.")  # fmt: skip
 @period_options

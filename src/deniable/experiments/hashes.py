@@ -37,7 +37,8 @@ def with_dictionary(seed: int) -> int:
     rng, population = np.random.default_rng([seed, REPORTS]), population_of(seed)
     survey = survey_of(value=bloom())
     reports = simulate(survey, population.draw(REPORTS, rng), rng=rng)
-    return int(decode(survey, reports, "value", population.values).detected.sum())
+    found = decode(survey, reports, "value", population.values, correction="bonferroni")
+    return int(found.detected.sum())
 
 
 def by_whole_strings(seed: int) -> Run:

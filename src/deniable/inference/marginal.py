@@ -36,7 +36,7 @@ def estimate_marginal(
     source: Design | Channel,
     *,
     alpha: float = 0.05,
-    correction: Correction = "bonferroni",
+    correction: Correction = "holm",
     background: bool = True,
     selection: Literal["auto", "all", "lasso"] = "auto",
 ) -> Marginal:
