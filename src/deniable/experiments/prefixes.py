@@ -10,8 +10,9 @@ FILE is an analyst's list: on every line a string that may be held, or a word of
 be made, and its weight if they differ. `deniable.experiments.names` makes one of names.
 
 Measured (20 crowds each, `deniable reproduce urls`): 80.5 found (79 to 82); Zipf weights 96.2 (94
-to 99). With 58,000 English words, weight frequency^.6, 82.3 (81 to 86; 10 crowds, none with a
-false string).
+to 99). 24 crowds, three of each seed from 10 to 17, none with a false string: with 58,000 English
+words, weight frequency^.6, 82.3 (78 to 85); with 3,288 names, 87 of the 100 among them, 90.2 (87 to
+94), 10.4 of them not on the list.
 """
 
 from __future__ import annotations
