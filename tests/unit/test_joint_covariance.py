@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from deniable.errors import InputError
-from deniable.inference.covariance import covariance, invert_on_simplex
+from deniable.inference.covariance import (
+    STRATA,
+    collapsed_pulls,
+    covariance,
+    invert_on_simplex,
+    pulls_of,
+    widened,
+)
 from deniable.inference.curvature import information
 from deniable.inference.evidence import Evidence, gather
 from deniable.inference.piece import multiply_out
@@ -134,3 +141,55 @@ def test_wrong_shapes_are_refused() -> None:
         Covariance(np.ones(2) / 2, np.eye(2)).intervals(1.5)
     with pytest.raises(InputError, match="matrix must be"):
         Covariance(np.ones(2) / 2, np.eye(3))
+
+
+@pytest.mark.parametrize(("shape", "weighted"), [((3, 4), False), ((2, 3, 2), True)])
+def test_strata_pull_by_their_scores(shape: tuple[int, ...], weighted: bool) -> None:
+    rng = np.random.default_rng(12)
+    labels = rng.integers(0, 10, 6000)
+    evidence = simulated(shape, 6000, 11, weighted=weighted).stratified(labels)
+    whole = covariance(evidence, maximise_evidence(evidence).table)
+    cells, weights = [], []
+    for piece in evidence.pieces.map(lambda piece: piece):
+        cells.append(multiply_out([rows.astype(np.float64) for rows in piece.rows]))
+        weights.append(np.ones(piece.count) if piece.weights is None else piece.weights)
+    v, w = np.concatenate(cells), np.concatenate(weights)
+    score = v * (w / (v @ whole.table.ravel()))[:, None]
+    mean = score.sum(axis=0) / w.sum()
+    found = pulls_of(evidence, whole).reshape(STRATA, -1)
+    for s in range(10):
+        here = labels == s
+        expected = (score[here].sum(axis=0) - w[here].sum() * mean) @ whole.matrix
+        np.testing.assert_allclose(found[s], expected, atol=1e-6)
+    assert not found[10:].any()
+    # Independent reports pull as far as the covariance says; each of weight w counts as w equal.
+    spread = (found**2).sum(axis=0) / np.diagonal(whole.matrix)
+    assert spread.mean() == pytest.approx((w**2).sum() / w.sum(), rel=0.4)
+
+
+def test_nothing_pulls_where_strata_are_not_known() -> None:
+    evidence = simulated((3, 4), 3000, 13)
+    whole = covariance(evidence, maximise_evidence(evidence).table)
+    pulls = pulls_of(evidence, whole)
+    assert not pulls.any()
+    assert widened(whole, pulls, (True, True)) is whole
+
+
+def test_errors_widen_by_what_strata_differ_by_apart_for_other() -> None:
+    rng = np.random.default_rng(14)
+    shape = (3, 4, 2)
+    given = Covariance(np.full(shape, 1 / 24), np.eye(24) / 4096)
+    pulls = rng.normal(0, 1 / 512, (64, *shape))  # 64 of these: the given errors
+    pulls[:, :, 3] *= 3.0
+    # Categories 1 and 2 of the second question are shown as one, which has twice the variance.
+    groups = [np.arange(3), np.array([0, 1, 1, 2]), np.arange(2)]
+    shown = given.collapsed(groups)
+    found = widened(shown, collapsed_pulls(pulls, groups), (False, True, False))
+    ratio = found.standard_errors / shown.standard_errors
+    np.testing.assert_allclose(ratio[:, :2], ratio[0, 0, 0])
+    np.testing.assert_allclose(ratio[:, 2], ratio[0, 2, 0])
+    assert 1 <= ratio[0, 0, 0] < 1.1
+    assert 2.7 < ratio[0, 2, 0] < 3.3
+    one = found.matrix[0, 0] / shown.matrix[0, 0]
+    assert one == pytest.approx(ratio[0, 0, 0] ** 2)
+    assert widened(shown, collapsed_pulls(pulls[:7], groups), (False, True, False)) is shown

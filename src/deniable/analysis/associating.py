@@ -20,6 +20,7 @@ from deniable.analysis.candidates import Strings
 from deniable.analysis.counting import pair_counts
 from deniable.analysis.decoding import count_all, provenance
 from deniable.analysis.from_counts import associate_counts
+from deniable.analysis.reading import OTHER
 from deniable.analysis.source import Reports, Source
 from deniable.columns import ReportBatch
 from deniable.compute.executor import Executor, default_executor
@@ -31,7 +32,7 @@ from deniable.inference.association import (
     mutual_independence,
 )
 from deniable.inference.collapse import collapse_evidence
-from deniable.inference.covariance import covariance
+from deniable.inference.covariance import collapsed_pulls, covariance, pulls_of, widened
 from deniable.inference.effect import cramers_v
 from deniable.inference.em import Fit
 from deniable.inference.evidence import Evidence, evidence_of, gather, layout_of
@@ -185,6 +186,9 @@ def _joint(
 ) -> Joint:
     whole = covariance(evidence, fit.table)
     shown = whole.collapsed(groups)
+    rest = [names[-1] == OTHER for names in labels]
+    if any(rest):
+        shown = widened(shown, collapsed_pulls(pulls_of(evidence, whole), groups), rest)
     intervals = shown.intervals()
     point, strength = None, None
     if shrink is not None:

@@ -113,7 +113,7 @@ def _joint(
     groups = [axis.groups for axis in axes]
     rest = [axis.shown[-1] == OTHER for axis in axes]
     with one_blas_thread():
-        collapsed = fit.collapsed(groups, (rest[0], rest[1]))
+        collapsed = fit.collapsed(groups, rest)
     shown = collapsed.covariance
     intervals = shown.intervals()
 

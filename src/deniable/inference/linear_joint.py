@@ -8,9 +8,8 @@ with Other would be poor.
 
 The covariance is a sandwich: the solution is linear in R, and R's covariance under the estimated
 table has the noise of both answers and who happened to answer in it. As for the likelihood, it is
-taken over all cells, and intervals are clipped. It is widened where strata differ by more, as they
-do where many clients hold strings that nobody listed: with the heaviest of 60 Zipf strings unlisted
-and N = 10⁶, intervals cover .95, without that .87.
+taken over all cells, widened where strata differ by more, and intervals are clipped: with the
+heaviest of 60 Zipf strings unlisted and N = 10⁶ they cover .95, without the widening .87.
 
 The test: U = Σ_s Σ_k (a_k − ā)(b_k − b̄)ᵀ is 0 on average if answers are independent within
 strata; its covariance is then Σ_s (n_s − 1) V_X ⊗ V_Y, V the ratios' covariance at the margins.
@@ -28,7 +27,7 @@ from numpy.typing import NDArray
 from deniable.errors import InputError
 from deniable.inference.components import Components
 from deniable.inference.counts import BitCounts
-from deniable.inference.covariance import invert_on_simplex
+from deniable.inference.covariance import collapsed_pulls, invert_on_simplex, widened
 from deniable.inference.linear import Ratios, linear_ratios, on_simplex
 from deniable.inference.pair_counts import PairCounts
 from deniable.inference.score import chi2_tail, inverse_root, range_of
@@ -39,8 +38,6 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 TOGETHER = 64
 """Strata whose covariances are multiplied at once."""
-LEAST_STRATA = 8
-"""Strata from which on their differences say something of errors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,35 +72,16 @@ class LinearFit:
     free: Floats
     pulls: Floats
 
-    def collapsed(self, groups: Sequence[Indices], rest: tuple[bool, bool]) -> LinearFit:
-        """Categories added up, and errors widened by what the model of Other leaves unexplained.
+    def collapsed(self, groups: Sequence[Indices], rest: Sequence[bool]) -> LinearFit:
+        """Categories added up, and errors widened by what strata differ by (see `covariance`).
 
         groups[v][i] is the new category of category i of question v; rest : whether each
-        question's last new category is Other. Strings that nobody listed set the same bits in all
-        of a cohort's reports, which the model takes for a random string's: cohorts then differ
-        by more than their noise. How much more is seen in their pulls, apart for cells without,
-        with one and with two Others.
+        question's last new category is Other.
         """
         left, right = (np.eye(int(group.max()) + 1)[group].T for group in groups)
-        shown = self.covariance.collapsed(groups)
-        pulls = left @ self.pulls @ right.T
-        strata = int((pulls != 0).any(axis=(1, 2)).sum())
-        factor = np.ones(shown.table.shape)
-        if strata >= LEAST_STRATA:
-            seen = (pulls**2).sum(axis=0) * strata / (strata - 1)
-            excess = seen / np.maximum(shown.standard_errors**2, np.finfo(float).tiny)
-            for cells in _kinds(shown.table.shape, rest):
-                factor[cells] = max(1.0, float(excess[cells].mean()))
-        root = np.sqrt(factor).ravel()
-        widened = Covariance(shown.table, shown.matrix * np.outer(root, root))
-        return LinearFit(widened, left @ self.free @ right.T, pulls)
-
-
-def _kinds(shape: tuple[int, ...], rest: tuple[bool, bool]) -> list[NDArray[np.bool_]]:
-    """Masks bool[m, n] of the cells without Other, with the first's, the second's, and both."""
-    last = [(np.arange(n) == n - 1) & flag for n, flag in zip(shape, rest, strict=True)]
-    masks = [np.logical_and.outer(x, y) for x in (~last[0], last[0]) for y in (~last[1], last[1])]
-    return [mask for mask in masks if mask.any()]
+        pulls = collapsed_pulls(self.pulls, groups)
+        shown = widened(self.covariance.collapsed(groups), pulls, rest)
+        return LinearFit(shown, left @ self.free @ right.T, pulls)
 
 
 def linear_joint(counts: PairCounts, first: Strata, second: Strata) -> LinearFit:
