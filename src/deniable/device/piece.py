@@ -61,6 +61,19 @@ class TensorPiece:
         at = placed(table, self.held[0].device)
         return on_host(estep.pair_sums(self.held, self.held_weights, at))
 
+    def group_scores(self, table: Floats, group: Integers, groups: int) -> Floats:
+        """One pass over each group's rows."""
+        scores = np.zeros((groups, table.size + 1))
+        order = np.argsort(group, kind="stable")
+        edges = np.searchsorted(group[order], np.arange(groups + 1))
+        sorted_rows = placed(order, self.held[0].device)
+        for s in np.flatnonzero(np.diff(edges)):
+            chosen = sorted_rows[int(edges[s]) : int(edges[s + 1])]
+            weights = None if self.held_weights is None else self.held_weights[chosen]
+            part = TensorPiece(tuple(held[chosen] for held in self.held), weights, None)
+            scores[s] = np.append(part.evaluate(table)[1], part.weight)
+        return scores
+
     def only(self, variables: Sequence[int]) -> TensorPiece:
         """The same reports' rows of some of the variables."""
         return replace(self, held=tuple(self.held[v] for v in variables))

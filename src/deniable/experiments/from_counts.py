@@ -11,11 +11,11 @@ strings, correlated (strength .3), 64 cohorts, Other included; choices have 20 o
 uniform; coverage, over true cells of three standard errors or more.
 
 Ours, error by counts over error by likelihood; coverage of both:
-h = 2            1.31 ± .04   .949  .969      h = 1, q = .5      1.12 ± .02   .953  .956
-h = 2, zipf      1.36 ± .05   .939  .952      h = 2 × boolean    1.16 ± .06   .942  .954
+h = 2            1.31 ± .04   .951  .969      h = 1, q = .5      1.12 ± .02   .954  .956
+h = 2, zipf      1.36 ± .05   .943  .952      h = 2 × boolean    1.16 ± .06   .942  .954
 h = 2, wide      1.63 ± .02   .955  .952      choice × choice    1.09 ± .01   .943  .950
 h = 1, wide      1.06 ± .01   .947  .949      choice × boolean   1.06 ± .02   .944  .940
-h = 2, f = .5    1.08 ± .02   .942  .979      h = 2, unlisted    1.43 ± .08   .841  .947
+h = 2, f = .5    1.08 ± .02   .946  .979      h = 2, unlisted    1.43 ± .08   .936  .947
 Tests, below .05, below .01, coverage:
 h = 2, 10^4      .025  .003  .957      h = 1, 10^4              .063  .013  .947
 h = 2, zipf      .033  .000  .953      choice × boolean, 10^4   .042  .008  .964

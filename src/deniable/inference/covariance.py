@@ -58,16 +58,10 @@ def pulls_of(evidence: Evidence, whole: Covariance) -> Floats:
 
 
 def _by_stratum(table: Floats, piece: Piece) -> Floats:
-    """Σ w v / d of each group of strata, and how many reports it has: float64[S, cells + 1]."""
-    sums = np.zeros((STRATA, table.size + 1))
-    if piece.strata is not None:
-        group = np.asarray(piece.strata) % STRATA
-        weights = np.ones(piece.count) if piece.weights is None else piece.weights
-        for s in np.unique(group):
-            part = piece.weighted(np.where(group == s, weights, 0.0))
-            if part.count:
-                sums[s] = np.append(part.evaluate(table)[1], part.weight)
-    return sums
+    """The scores of each group of strata, and how many reports it has: float64[S, cells + 1]."""
+    if piece.strata is None:
+        return np.zeros((STRATA, table.size + 1))
+    return piece.group_scores(table, piece.strata % STRATA, STRATA)
 
 
 def widened(shown: Covariance, pulls: Floats, rest: Sequence[bool]) -> Covariance:

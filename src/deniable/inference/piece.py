@@ -64,6 +64,13 @@ class Piece(Protocol):
         """Σ w (a_i a_i′)(b_j b_j′) / d² over unordered pairs, float64[m(m+1)/2, n(n+1)/2]."""
         ...
 
+    def group_scores(self, table: Floats, group: Integers, groups: int) -> Floats:
+        """Σ w v / d over the rows of each group, and their reports: float64[groups, cells + 1].
+
+        group : integers[N], each row's
+        """
+        ...
+
     def only(self, variables: Sequence[int]) -> Piece:
         """The same reports' rows of some of the variables."""
         ...
@@ -139,11 +146,25 @@ class Blocks:
             total += left[:, :size] @ right[:, :size].T
         return total
 
-    def _two_sides(self, chunk: slice) -> tuple[Rows, Rows]:
-        first = self.rows[0][chunk]
+    def group_scores(self, table: Floats, group: Integers, groups: int) -> Floats:
+        """In float32 over each group's rows."""
+        scores, single = np.zeros((groups, table.size + 1)), table.astype(np.float32)
+        order = np.argsort(group, kind="stable")
+        edges = np.searchsorted(group[order], np.arange(groups + 1))
+        for s in np.flatnonzero(np.diff(edges)):
+            chosen = order[edges[s] : edges[s + 1]]
+            a, b = self._two_sides(chosen)
+            d = np.maximum(np.einsum("kj,kj->k", a @ single, b), _SMALLEST)
+            weights = np.ones(len(chosen)) if self.weights is None else self.weights[chosen]
+            scores[s, :-1] = ((a * (weights / d).astype(np.float32)[:, None]).T @ b).ravel()
+            scores[s, -1] = weights.sum()
+        return scores
+
+    def _two_sides(self, chosen: slice | npt.NDArray[np.intp]) -> tuple[Rows, Rows]:
+        first = self.rows[0][chosen]
         if len(self.rows) == 1:
             return first, np.ones((len(first), 1), np.float32)
-        return first, multiply_out([rows[chunk] for rows in self.rows[1:]])
+        return first, multiply_out([rows[chosen] for rows in self.rows[1:]])
 
     def only(self, variables: Sequence[int]) -> Blocks:
         """The same reports' rows of some of the variables."""
