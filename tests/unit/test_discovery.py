@@ -195,6 +195,7 @@ def test_nothing_is_found_in_noise() -> None:
         ('max_length = 4\nalphabet = "a-z"', {"accept": "("}, "regular expression"),
         ('max_length = 4\nalphabet = "a-z"', {"alpha": 1.0}, "alpha must lie"),
         ('max_length = 4\nalphabet = "a-z"', {"delta": 0.1}, "delta is the pair threshold"),
+        ('max_length = 4\nalphabet = "a-z"', {"words": ["ab"]}, "words belong to prefixes"),
     ],
 )
 def test_wrong_questions(settings: str | None, options: dict[str, Any], message: str) -> None:

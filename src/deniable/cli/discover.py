@@ -47,8 +47,9 @@ Examples:
 @click.option("--delta", type=click.FloatRange(0, min_open=True),
               help="Pair threshold of the paper's reading.")  # fmt: skip
 @click.option("--words", "words_file", type=FILE,
-              help="Of prefixes: words that strings may be made of, a line each, or a CSV of "
-              "value,weight. They steer the search and need not be there.")  # fmt: skip
+              help="Of prefixes: strings that may be held and words they may be made of, a line "
+              "each, a CSV of value,weight, or what discover found in earlier reports. They need "
+              "not be there.")  # fmt: skip
 @click.option("--stages", is_flag=True, help="Also show what each step kept and dropped.")
 @period_options
 @executor_option

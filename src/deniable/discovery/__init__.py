@@ -42,8 +42,9 @@ def discover(
     reading : of an `ngrams` question: "fused", the default, searches with all pairs of grams and
         peels off what it finds; "paper" is the paper's procedure
     delta : the pair threshold of the paper's reading, if not its own
-    words : of a `prefixes` question: words that strings may be made of, or whole strings, perhaps
-        with weights (a mapping); they steer the search and need not be there
+    words : of a `prefixes` question: strings that may be held, and words that strings may be made
+        of, perhaps with weights (a mapping). They are tested first, steer the search, and need not
+        be there; what was found in the same reports must not be among them
     progress : told a stage's name and how much of it is done, from 0 to 1
     """
     if not 0 < alpha < 1:
@@ -51,6 +52,8 @@ def discover(
     protocol = survey.question(question).protocol
     source, executor = Source(reports, survey), executor or default_executor()
     if isinstance(protocol, NGrams):
+        if words:
+            raise InputError("words belong to prefixes; this question asks for n-grams")
         from deniable.discovery.ngrams import discover_ngrams
 
         return discover_ngrams(
