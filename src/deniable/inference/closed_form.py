@@ -23,7 +23,7 @@ def estimate_basic(
     q_star: float,
     *,
     alpha: float = 0.05,
-    correction: Correction = "holm",
+    correction: Correction = "bonferroni",
     labels: tuple[str, ...] | None = None,
 ) -> Marginal:
     """Estimate Basic RAPPOR: bit i is category i, in every stratum.

@@ -36,7 +36,7 @@ def estimate_marginal(
     source: Design | Channel,
     *,
     alpha: float = 0.05,
-    correction: Correction = "holm",
+    correction: Correction = "bonferroni",
     background: bool = True,
     selection: Literal["auto", "all", "lasso"] = "auto",
 ) -> Marginal:
