@@ -25,7 +25,7 @@ can be interrupted. `--listed` gives `discover` a list that misleads: half of wh
 | | though only a sixth of the 216 strings that they could make is there |
 
 Measured, runs with a false string of 200: prefixes tail 8, alike 4, flat 3, many 10, silence 7,
-urls 6; with the list tail 7, alike 6, flat 2, many 8, silence 8; whole strings tail 9, alike 3,
+urls 6; with the list tail 7, alike 6, flat 2, many 8, silence 10; whole strings tail 9, alike 3,
 flat 11, many 4, silence 7; n-grams tail 4, alike 4, flat 11, many 4, silence 5, urls 3, square 9,
 hashes 1; the paper's reading alike 2, square 13, urls 13, none of the others.
 """
