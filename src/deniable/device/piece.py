@@ -61,11 +61,11 @@ class TensorPiece:
         at = placed(table, self.held[0].device)
         return on_host(estep.pair_sums(self.held, self.held_weights, at))
 
-    def group_scores(self, table: Floats, group: Integers, groups: int) -> Floats:
+    def group_scores(
+        self, table: Floats, order: NDArray[np.intp], edges: NDArray[np.intp]
+    ) -> Floats:
         """One pass over each group's rows."""
-        scores = np.zeros((groups, table.size + 1))
-        order = np.argsort(group, kind="stable")
-        edges = np.searchsorted(group[order], np.arange(groups + 1))
+        scores = np.zeros((len(edges) - 1, table.size + 1))
         sorted_rows = placed(order, self.held[0].device)
         for s in np.flatnonzero(np.diff(edges)):
             chosen = sorted_rows[int(edges[s]) : int(edges[s + 1])]

@@ -13,7 +13,7 @@ uniform; coverage, over true cells of three standard errors or more.
 Ours, error by counts over error by likelihood; coverage of both:
 h = 2            1.31 ± .04   .951  .969      h = 1, q = .5      1.12 ± .02   .954  .956
 h = 2, zipf      1.36 ± .05   .943  .952      h = 2 × boolean    1.16 ± .06   .942  .954
-h = 2, wide      1.63 ± .02   .955  .952      choice × choice    1.09 ± .01   .943  .950
+h = 2, wide      1.63 ± .02   .955  .953      choice × choice    1.09 ± .01   .943  .950
 h = 1, wide      1.06 ± .01   .947  .949      choice × boolean   1.06 ± .02   .944  .940
 h = 2, f = .5    1.08 ± .02   .946  .979      h = 2, unlisted    1.43 ± .08   .936  .947
 Tests, below .05, below .01, coverage:

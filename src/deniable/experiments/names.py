@@ -10,17 +10,18 @@ which are among them: a list as analysts have them, right for the most part and 
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import re
-import sys
+from typing import BinaryIO
 from zipfile import ZipFile
 
 COLUMNS = {"/global/domains.csv": "host_tld", "/global/sites.csv": "site"}
 TRACKER = re.compile(r"\"tracker_domains\" VALUES\('[^']*','([^']*)'")
 
 
-def names_of(wheel: str) -> list[str]:
+def names_of(wheel: BinaryIO) -> list[str]:
     """Every name in the tables of sites and of third parties, in order."""
     names: set[str] = set()
     with ZipFile(wheel) as archive:
@@ -35,4 +36,8 @@ def names_of(wheel: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(names_of(sys.argv[1])))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("wheel", type=argparse.FileType("rb"))
+    print("\n".join(names_of(parser.parse_args().wheel)))

@@ -15,17 +15,15 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from deniable.compute.executor import one_blas_thread
 from deniable.errors import InputError
 from deniable.inference.curvature import information
 from deniable.inference.evidence import Evidence
-from deniable.inference.piece import Floats, Piece
+from deniable.inference.piece import Floats, Indices, Piece
 from deniable.results.covariance import Covariance
 
-Indices = npt.NDArray[np.intp]
 STRATA = 64
 """Groups that strata are dealt to: enough to see how much they differ."""
 LEAST_STRATA = 8
@@ -61,7 +59,9 @@ def _by_stratum(table: Floats, piece: Piece) -> Floats:
     """The scores of each group of strata, and how many reports it has: float64[S, cells + 1]."""
     if piece.strata is None:
         return np.zeros((STRATA, table.size + 1))
-    return piece.group_scores(table, piece.strata % STRATA, STRATA)
+    group = piece.strata % STRATA
+    order = np.argsort(group, kind="stable")
+    return piece.group_scores(table, order, np.searchsorted(group[order], np.arange(STRATA + 1)))
 
 
 def widened(shown: Covariance, pulls: Floats, rest: Sequence[bool]) -> Covariance:

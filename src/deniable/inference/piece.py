@@ -20,6 +20,7 @@ from deniable.kernels.estep import BLOCK, expect, to_blocks
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.integer[Any]]
+Indices = npt.NDArray[np.intp]
 Shard = tuple[npt.NDArray[Any], ...]
 """One float32[N, m] per variable, each row's largest entry 1; then, optionally, weights [N]."""
 
@@ -64,10 +65,10 @@ class Piece(Protocol):
         """Σ w (a_i a_i′)(b_j b_j′) / d² over unordered pairs, float64[m(m+1)/2, n(n+1)/2]."""
         ...
 
-    def group_scores(self, table: Floats, group: Integers, groups: int) -> Floats:
-        """Σ w v / d over the rows of each group, and their reports: float64[groups, cells + 1].
+    def group_scores(self, table: Floats, order: Indices, edges: Indices) -> Floats:
+        """Σ w v / d over the rows of each group, and their reports: float64[S, cells + 1].
 
-        group : integers[N], each row's
+        order, edges : intp[N] and intp[S + 1], group s is the rows order[edges[s] : edges[s + 1]]
         """
         ...
 
@@ -146,11 +147,9 @@ class Blocks:
             total += left[:, :size] @ right[:, :size].T
         return total
 
-    def group_scores(self, table: Floats, group: Integers, groups: int) -> Floats:
+    def group_scores(self, table: Floats, order: Indices, edges: Indices) -> Floats:
         """In float32 over each group's rows."""
-        scores, single = np.zeros((groups, table.size + 1)), table.astype(np.float32)
-        order = np.argsort(group, kind="stable")
-        edges = np.searchsorted(group[order], np.arange(groups + 1))
+        scores, single = np.zeros((len(edges) - 1, table.size + 1)), table.astype(np.float32)
         for s in np.flatnonzero(np.diff(edges)):
             chosen = order[edges[s] : edges[s + 1]]
             a, b = self._two_sides(chosen)
@@ -160,7 +159,7 @@ class Blocks:
             scores[s, -1] = weights.sum()
         return scores
 
-    def _two_sides(self, chosen: slice | npt.NDArray[np.intp]) -> tuple[Rows, Rows]:
+    def _two_sides(self, chosen: slice | Indices) -> tuple[Rows, Rows]:
         first = self.rows[0][chosen]
         if len(self.rows) == 1:
             return first, np.ones((len(first), 1), np.float32)
