@@ -18,12 +18,12 @@ from functools import partial
 
 import numpy as np
 
-from deniable.compute.dask import Dask
-from deniable.compute.executor import Executor, Threads
+from deniable.compute.backend import Executor, Threads
+from deniable.compute.cpu.pieces import Piece
+from deniable.compute.dask.cluster import Dask
 from deniable.compute.progress import listening
-from deniable.inference.evidence import Evidence, evidence_of, gather
-from deniable.inference.piece import Piece
-from deniable.inference.solver import maximise_evidence
+from deniable.inference.joint.evidence import Evidence, evidence_of, gather
+from deniable.inference.joint.solver import maximise_evidence
 from deniable.simulation.rows import bloom_rows, dependent_table, draw_cells
 
 REPORTS, SIZE, ROUNDS = 1_000_000, 20, 5

@@ -24,20 +24,20 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.kernels.bloom import bloom_positions, hash_pairs
-from deniable.kernels.counts import count_ones
-from deniable.kernels.encode import encode_rows
-from deniable.kernels.noise import CERTAIN
-from deniable.kernels.permanent import permanent_rows
-from deniable.kernels.text import parse_reports
-from deniable.kernels.text_out import format_reports
+from deniable.kernels.counting.bit_sums import count_ones
+from deniable.kernels.hashing.positions import bloom_positions, hash_pairs
+from deniable.kernels.noise.crowd_rows import encode_rows
+from deniable.kernels.noise.permanent_bits import permanent_rows
+from deniable.kernels.noise.sampler import CERTAIN
+from deniable.rappor.text_reader import parse_reports
+from deniable.rappor.text_writer import format_reports
 
 K, COHORTS, VALUES, HASHES = 128, 64, 100, 2
 FIRST_CALL = """
 import time
 import numpy as np
-from deniable.kernels.bloom import bloom_positions, hash_pairs
-from deniable.kernels.encode import encode_rows
+from deniable.kernels.hashing.positions import bloom_positions, hash_pairs
+from deniable.kernels.noise.crowd_rows import encode_rows
 began, used = time.perf_counter(), time.process_time()
 {hashing}
 encode_rows(np.zeros(9, np.int32), np.zeros(9, np.uint16), table, 128, if_zero=1 << 30,

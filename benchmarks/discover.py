@@ -21,7 +21,7 @@ from itertools import combinations
 import numpy as np
 
 from deniable import Survey, discover, simulate
-from deniable.discovery.cliques import PartiteGraph, find_cliques
+from deniable.discovery.ngrams.cliques import PartiteGraph, find_cliques
 from deniable.simulation import Population, exponential, power, random_strings, top_domains
 
 HEAD = """

@@ -28,14 +28,14 @@ import numpy as np
 import torch
 
 from deniable import Survey, associate, discover, simulate
-from deniable.compute.executor import Threads
-from deniable.compute.gpu import Gpu
-from deniable.device import estep
-from deniable.inference.covariance import covariance
-from deniable.inference.curvature import information
-from deniable.inference.evidence import evidence_of, gather
-from deniable.inference.likelihood import likelihood_rows
-from deniable.inference.solver import maximise_evidence
+from deniable.compute.backend import Threads
+from deniable.compute.gpu import expectation as estep
+from deniable.compute.gpu.backend import Gpu
+from deniable.inference.joint.curvature import information
+from deniable.inference.joint.evidence import evidence_of, gather
+from deniable.inference.joint.solver import maximise_evidence
+from deniable.inference.joint.uncertainty import covariance
+from deniable.inference.models.likelihood import likelihood_rows
 from deniable.simulation import Population, exponential, top_domains
 from deniable.simulation.populations import JointPopulation
 from deniable.simulation.rows import dependent_table
@@ -190,7 +190,7 @@ def _ways(bench: Bench) -> list[tuple[str, Callable[..., Any]]]:
         ("plain", lambda rows, table: estep.expect(rows, None, table))
     ]
     if bench.cuda:
-        from deniable.device import fused
+        from deniable.compute.gpu import fused_expectation as fused
 
         ways.append(("fused", lambda rows, table: fused.expect(rows[0], rows[1], None, table)))
     return ways

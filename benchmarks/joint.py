@@ -21,12 +21,12 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from deniable.compute.executor import Threads
-from deniable.inference.covariance import covariance
-from deniable.inference.em import certified_gap
-from deniable.inference.evidence import gather
-from deniable.inference.score import score_test
-from deniable.inference.solver import maximise
+from deniable.compute.backend import Threads
+from deniable.inference.association.score import score_test
+from deniable.inference.joint.evidence import gather
+from deniable.inference.joint.fit import certified_gap
+from deniable.inference.joint.solver import maximise
+from deniable.inference.joint.uncertainty import covariance
 from deniable.simulation.rows import bloom_rows, dependent_table, draw_cells
 
 Rows = npt.NDArray[np.float32]
@@ -43,7 +43,7 @@ _FRESH = """
 import time
 start = time.perf_counter()
 import numpy as np
-from deniable.inference.solver import maximise
+from deniable.inference.joint.solver import maximise
 a = np.random.default_rng(0).random((50000, 4), dtype=np.float32)
 a /= a.max(axis=1, keepdims=True)
 loaded = time.perf_counter()

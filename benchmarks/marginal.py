@@ -15,17 +15,17 @@ from functools import partial
 
 import numpy as np
 
-from deniable.inference.channel import Channel
-from deniable.inference.counts import BitCounts
-from deniable.inference.design import Design
-from deniable.inference.likelihood import likelihood_rows
-from deniable.inference.marginal import estimate_marginal
-from deniable.inference.other import likelihood_with_other, mixture_other, product_other
+from deniable.inference.marginal.bit_counts import BitCounts
+from deniable.inference.marginal.estimate import estimate_marginal
+from deniable.inference.models.bit_channel import BitChannel
+from deniable.inference.models.bloom_design import BloomDesign
+from deniable.inference.models.likelihood import likelihood_rows
+from deniable.inference.models.other import likelihood_with_other, mixture_other, product_other
 from deniable.simulation.bit_counts import bit_counts, random_positions, values_by_stratum
 from deniable.simulation.populations import zipf
 
 
-def population(candidates: int, reports: int = 10**6) -> tuple[BitCounts, Design]:
+def population(candidates: int, reports: int = 10**6) -> tuple[BitCounts, BloomDesign]:
     """100 listed strings with half of the mass, 10,000 unlisted ones, the rest false."""
     rng = np.random.default_rng(3)
     shares = np.r_[0.5 * zipf(100), np.full(10_000, 0.5 / 10_000)]
@@ -34,7 +34,7 @@ def population(candidates: int, reports: int = 10**6) -> tuple[BitCounts, Design
     counts = bit_counts(values, positions, 128, 0.25, 0.75, rng)
     listed = random_positions(candidates, rng)
     listed[:, :100] = positions[:, :100]
-    return counts, Design(listed, 128, 0.25, 0.75)
+    return counts, BloomDesign(listed, 128, 0.25, 0.75)
 
 
 def clock(name: str, work: Callable[[], object], repeat: int = 5) -> None:
@@ -63,7 +63,7 @@ def main() -> None:
     marginal = estimate_marginal(counts, design)
     known = marginal.top(20)
     some = design.take(known)
-    channel = Channel.of(some)
+    channel = BitChannel.of(some)
     product = product_other(counts, some, marginal.estimate[known])
     mixture = mixture_other(marginal, design, known)
     clock("rows, 10^6 reports, 20 candidates, sparse", lambda: likelihood_rows(bits, stratum, some))

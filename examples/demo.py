@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from deniable import Client, ReportBatch, Survey, associate, decode, discover, simulate, store
-from deniable.cli.check import describe, in_words
+from deniable.cli.ask.check_command import describe, in_words
 from deniable.client import new_secret
 from deniable.columns import to_wire
-from deniable.pages import report
+from deniable.render.html import report
 from deniable.results import Discovery, Joint, Marginal
 from deniable.simulation import Population, contingency, exponential, top_domains
 

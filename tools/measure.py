@@ -58,9 +58,8 @@ def code_lines(text: str, tree: ast.Module) -> int:
         for line in range(token.start[0], token.end[0] + 1)
     }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            if isinstance(node.value.value, str):
-                lines -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        if isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str):
+            lines -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return len(lines)
 
 
@@ -86,7 +85,9 @@ def repeated_modules(root: Path = PACKAGE) -> dict[str, list[str]]:
 def folders(root: Path = PACKAGE) -> dict[str, int]:
     """Return the number of modules in each folder, `__init__` aside."""
     counts = Counter(
-        str(path.parent.relative_to(root)) for path, _, _ in modules(root) if path.stem != "__init__"
+        str(path.parent.relative_to(root))
+        for path, _, _ in modules(root)
+        if path.stem != "__init__"
     )
     return dict(sorted(counts.items()))
 

@@ -26,9 +26,9 @@ import psycopg
 
 import deniable.columns.parquet  # what a child needs is loaded once, before it is forked
 import deniable.store
-import deniable.store.folder
-import deniable.store.postgres
-import deniable.store.sqlite
+import deniable.store.parquet.folder_store
+import deniable.store.sql.postgres
+import deniable.store.sql.sqlite
 from deniable.store import Store
 from tests.uploads import MARKS, NEXT
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import deniable.client
 from deniable.client import Client, Outbox, Sender
-from deniable.client.outbox import Upload
+from deniable.client.outbox import QueuedUpload
 from deniable.survey import Survey
 
 SURVEY = Survey.from_toml("""
@@ -39,7 +39,7 @@ CLIENT = str(Path(deniable.client.__file__).parent)
 class NewKeys(Outbox):
     """Broken: another key for each try."""
 
-    def next(self, batch: int = 1) -> Upload | None:
+    def next(self, batch: int = 1) -> QueuedUpload | None:
         with self._transaction() as db:
             db.execute("UPDATE upload SET key = randomblob(16)")
         return super().next(batch)
@@ -48,7 +48,7 @@ class NewKeys(Outbox):
 class Hasty(Outbox):
     """Broken: an upload is gone when it is tried, answered or not."""
 
-    def mark_tried(self, upload: Upload) -> None:
+    def mark_tried(self, upload: QueuedUpload) -> None:
         self.accept(upload)
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import httpx
 
+from deniable.collector.api.problems import Problem
 from deniable.collector.app import Collector
-from deniable.collector.body import gunzip
-from deniable.collector.catalogue import Catalogue, today
-from deniable.collector.problems import Problem
+from deniable.collector.ingest.body import gunzip
+from deniable.collector.ingest.catalogue import Catalogue, today
 from deniable.errors import UnknownSurvey, WireError
 from deniable.survey import from_batch, from_bytes
 from deniable.survey.report import BATCH

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deniable.discovery import discover, fused
+from deniable.discovery import discover
+from deniable.discovery.ngrams import peeling as fused
 from deniable.simulation import Population, random_strings, simulate, uniform
 from deniable.survey.author import read_toml
 

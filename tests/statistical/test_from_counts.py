@@ -16,8 +16,9 @@ from scipy.stats import binom, kstest
 
 import deniable
 from deniable.analysis.counting import pair_counts
-from deniable.inference import covariance, linear_joint
-from deniable.inference.pair_counts import PairCounts
+from deniable.inference.joint import uncertainty as covariance
+from deniable.inference.linear import estimate as linear_joint
+from deniable.inference.linear.joint_counts import PairCounts
 from deniable.results import Joint
 from deniable.simulation import JointPopulation, correlated, simulate, zipf
 from deniable.simulation.trials import (

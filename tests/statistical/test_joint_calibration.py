@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, chi2, kstest
 
-from deniable.inference import association
-from deniable.inference.covariance import covariance, invert_on_simplex
-from deniable.inference.curvature import information
-from deniable.inference.effect import cramers_v
-from deniable.inference.evidence import Evidence, gather
-from deniable.inference.score import score_test
-from deniable.inference.solver import maximise_evidence
+from deniable.inference.association import tests as association
+from deniable.inference.association.effect_size import cramers_v
+from deniable.inference.association.score import score_test
+from deniable.inference.joint.curvature import information
+from deniable.inference.joint.evidence import Evidence, gather
+from deniable.inference.joint.solver import maximise_evidence
+from deniable.inference.joint.uncertainty import covariance, invert_on_simplex
 from deniable.results.covariance import Interval
 from deniable.simulation.rows import basic_rows, bloom_rows, dependent_table, draw_cells
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from deniable.analysis.source import Source
-from deniable.discovery import listed
-from deniable.discovery.character_model import rows_of
-from deniable.discovery.tables import debiased
-from deniable.discovery.tally import tally_of
+from deniable.discovery.shared import listed
+from deniable.discovery.shared.character_model import rows_of
+from deniable.discovery.shared.tables import debiased
+from deniable.discovery.shared.tally import tally_of
 from deniable.protocols import Prefixes
 from deniable.simulation import Population, random_strings, simulate, zipf
 from deniable.survey.author import read_toml

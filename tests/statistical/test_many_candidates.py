@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from deniable.inference.design import Design
-from deniable.inference.marginal import estimate_marginal
+from deniable.inference.marginal.estimate import estimate_marginal
+from deniable.inference.models.bloom_design import BloomDesign
 from deniable.simulation.bit_counts import bit_counts, random_positions, values_by_stratum
 from deniable.simulation.populations import zipf
 
@@ -16,7 +16,7 @@ def test_thirty_thousand_candidates():
     counts = bit_counts(values, positions, 128, 0.25, 0.75, rng)
     absent = random_positions(30_000, rng, strata=32)
     listed = np.concatenate([absent[:, :15_000], positions[:, :30], absent[:, 15_000:]], axis=1)
-    result = estimate_marginal(counts, Design(listed, 128, 0.25, 0.75))
+    result = estimate_marginal(counts, BloomDesign(listed, 128, 0.25, 0.75))
     true = slice(15_000, 15_030)
     # The weakest true string, .005, lies five standard errors above 0; the cut is at 4.9.
     heavy = shares[:30] > 7 * np.median(result.standard_error)
@@ -44,7 +44,7 @@ def test_heavy_strings_do_not_leak_into_light_ones():
     listed = random_positions(2_000, rng, strata=32)
     listed[:, 0] = positions[:, 0]
     listed[:, 1, 0] = positions[:, 0, 0]
-    design = Design(listed, 128, 0.25, 0.75)
+    design = BloomDesign(listed, 128, 0.25, 0.75)
     result = estimate_marginal(counts, design, selection="lasso")
     assert result.detected[0] and not result.detected[1]
     assert abs(result.z[1]) < 4

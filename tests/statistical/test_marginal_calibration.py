@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from deniable.inference.design import Design
-from deniable.inference.marginal import estimate_marginal
-from deniable.inference.multiplicity import upper_tail
-from deniable.inference.regression import BitTable, fit_columns
-from deniable.inference.scan import scan_candidates
+from deniable.inference.marginal.estimate import estimate_marginal
+from deniable.inference.marginal.multiplicity import upper_tail
+from deniable.inference.marginal.regression import BitTable, fit_columns
+from deniable.inference.marginal.scan import scan_candidates
+from deniable.inference.models.bloom_design import BloomDesign
 from deniable.simulation.bit_counts import bit_counts, draw, random_positions, values_by_stratum
 from deniable.simulation.populations import power, step, zipf
 
@@ -78,7 +78,7 @@ def false_p_values(selection, background, tail, replications=25, reports=10**6, 
         counts = bit_counts(values, positions, 128, 0.25, 0.75, rng)
         absent = random_positions(false, rng)
         listed = np.concatenate([positions[:, :100], absent], axis=1)
-        design = Design(listed, 128, 0.25, 0.75)
+        design = BloomDesign(listed, 128, 0.25, 0.75)
         result = estimate_marginal(counts, design, selection=selection, background=background)
         collected.append(result.p_value[100:])
         wrong += int(result.detected[100:].any())
@@ -129,7 +129,7 @@ def test_rare_bits_do_not_inflate_the_false_detections():
         values = values_by_stratum(shares, 4_000, 8, rng)
         counts = bit_counts(values, positions, 512, 0.004, 0.5, rng)
         absent = random_positions(3_000, rng, strata=8, k=512, h=1)
-        design = Design(absent, 512, 0.004, 0.5)
+        design = BloomDesign(absent, 512, 0.004, 0.5)
         table = BitTable.of(counts, design, True)
         fit = fit_columns(table, design.indicator(nothing))
         scan = scan_candidates(table, design, nothing, fit, 4.0)

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from deniable.inference.counts import BitCounts
-from deniable.inference.design import Design
-from deniable.inference.likelihood import likelihood_rows
-from deniable.inference.marginal import estimate_marginal
-from deniable.inference.other import likelihood_with_other, mixture_other, product_other
+from deniable.inference.marginal.bit_counts import BitCounts
+from deniable.inference.marginal.estimate import estimate_marginal
+from deniable.inference.models.bloom_design import BloomDesign
+from deniable.inference.models.likelihood import likelihood_rows
+from deniable.inference.models.other import likelihood_with_other, mixture_other, product_other
 from deniable.simulation.bit_counts import random_positions
 from deniable.simulation.populations import zipf
 
@@ -40,7 +40,7 @@ def test_known_shares_with_each_model_of_other():
     error = {"product": [], "mixture": [], "omitted": []}
     for _ in range(3):
         positions = random_positions(100, rng)
-        design = Design(positions, 128, 0.25, 0.75)
+        design = BloomDesign(positions, 128, 0.25, 0.75)
         bits, stratum, counts = reports_of(shares, positions, 30_000, rng)
         marginal = estimate_marginal(counts, design)
         known = np.arange(5)

@@ -14,9 +14,9 @@ import deniable
 from deniable.analysis import associate, decode
 from deniable.columns import ReportBatch, write
 from deniable.columns.arrow import to_arrow
-from deniable.compute.executor import Threads
+from deniable.compute.backend import Threads
 from deniable.errors import InputError
-from deniable.inference.em import NotConvergedWarning
+from deniable.inference.joint.fit import NotConvergedWarning
 from deniable.results import Joint, Marginal, Result
 from deniable.simulation import Population, contingency, correlated, simulate, zipf
 from deniable.survey import Survey

@@ -19,7 +19,7 @@ from deniable.cli.output import printable
 from deniable.cli.tables import share
 from deniable.columns import ReportBatch, write
 from deniable.columns.wire import records
-from deniable.pages import report
+from deniable.render.html import report
 from deniable.results import Discovery, Joint, Marginal, Series, Trend
 from deniable.results import Result as AnyResult
 from deniable.simulation import Population, contingency, zipf

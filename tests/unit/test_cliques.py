@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from deniable.cli.app import app
-from deniable.discovery.cliques import PartiteGraph, find_cliques, iterate_cliques
+from deniable.discovery.ngrams.cliques import PartiteGraph, find_cliques, iterate_cliques
 from deniable.errors import InputError
 
 TRAP = """num_partitions 3
@@ -114,8 +114,8 @@ def test_stopping_anywhere_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     """A search that is interrupted after every few nodes finds the same, in the same order."""
     graph = random_graph(np.random.default_rng(4), [8, 8, 8, 8], 0.6)
     whole = find_cliques(graph)
-    monkeypatch.setattr("deniable.discovery.cliques.STEPS", 3)
-    monkeypatch.setattr("deniable.discovery.cliques.CHUNK", 2)
+    monkeypatch.setattr("deniable.discovery.ngrams.cliques.STEPS", 3)
+    monkeypatch.setattr("deniable.discovery.ngrams.cliques.CHUNK", 2)
     pieces = [nodes for nodes, _, _ in iterate_cliques(graph)]
     np.testing.assert_array_equal(np.concatenate(pieces), whole.nodes)
 

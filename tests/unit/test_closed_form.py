@@ -3,9 +3,9 @@ import pytest
 from scipy import stats
 
 from deniable.errors import InputError
-from deniable.inference.closed_form import estimate_basic, estimate_boolean
-from deniable.inference.counts import BitCounts
-from deniable.inference.multiplicity import rejection_cutoff, upper_tail
+from deniable.inference.marginal.bit_counts import BitCounts
+from deniable.inference.marginal.closed_form import estimate_basic, estimate_boolean
+from deniable.inference.marginal.multiplicity import rejection_cutoff, upper_tail
 from deniable.simulation.populations import zipf
 
 

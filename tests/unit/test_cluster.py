@@ -23,14 +23,14 @@ from deniable import ReportBatch, Survey, associate, decode, discover, simulate
 from deniable.analysis.source import Source
 from deniable.columns import write
 from deniable.columns.wire import records
-from deniable.compute.dask import Dask
-from deniable.compute.executor import Threads
+from deniable.compute.backend import Threads
+from deniable.compute.dask.cluster import Dask
 from deniable.compute.named import executor_of
 from deniable.errors import ClusterError, InputError
-from deniable.inference.evidence import gather
-from deniable.inference.score import score_test
-from deniable.inference.shrink import shrunk_evidence
-from deniable.inference.solver import maximise_evidence
+from deniable.inference.association.score import score_test
+from deniable.inference.joint.evidence import gather
+from deniable.inference.joint.shrinkage import shrunk_evidence
+from deniable.inference.joint.solver import maximise_evidence
 from deniable.results import Joint
 from deniable.store import Upload
 
@@ -196,8 +196,8 @@ def rows(count: int, size: int) -> tuple[Any, Any]:
 
 def test_shuffles_folds_and_strata(cluster: Dask, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever else is done to evidence: shuffles within pieces, and reports held out."""
-    monkeypatch.setattr("deniable.inference.score._TOGETHER", 0)
-    monkeypatch.setattr("deniable.inference.score.REPORTS_PER_FREEDOM", 1 << 30)
+    monkeypatch.setattr("deniable.inference.association.score._TOGETHER", 0)
+    monkeypatch.setattr("deniable.inference.association.score.REPORTS_PER_FREEDOM", 1 << 30)
     found = []
     for executor in (Threads(2), cluster):
         evidence = gather([rows(9000, 4)], (4, 4), executor=executor)
@@ -281,10 +281,10 @@ def test_what_is_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("thread", "threads:0", "threads:x", "dask:", "dask://", ""):
         with pytest.raises(InputError), executor_of(name):
             pass
-    monkeypatch.setattr("deniable.compute.dask.CONNECT", 0.3)
+    monkeypatch.setattr("deniable.compute.dask.cluster.CONNECT", 0.3)
     with pytest.raises(ClusterError, match=r"no Dask scheduler answers at 127\.0\.0\.1:1"):
         Dask("127.0.0.1:1")
     monkeypatch.setitem(sys.modules, "distributed", None)
-    monkeypatch.delitem(sys.modules, "deniable.compute.dask")
+    monkeypatch.delitem(sys.modules, "deniable.compute.dask.cluster")
     with pytest.raises(InputError, match=r"pip install 'deniable\[cluster\]'"), executor_of("dask"):
         pass

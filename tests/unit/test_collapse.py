@@ -3,11 +3,11 @@
 import numpy as np
 
 import deniable
-from deniable.inference.collapse import collapse_evidence, how_many_to_fit
-from deniable.inference.covariance import covariance
-from deniable.inference.effect import cramers_v
-from deniable.inference.evidence import gather
-from deniable.inference.solver import maximise_evidence
+from deniable.inference.association.effect_size import cramers_v
+from deniable.inference.joint.collapse import collapse_evidence, how_many_to_fit
+from deniable.inference.joint.evidence import gather
+from deniable.inference.joint.solver import maximise_evidence
+from deniable.inference.joint.uncertainty import covariance
 from deniable.simulation import geometric, simulate
 from deniable.simulation.rows import basic_rows, dependent_table, draw_cells
 from deniable.simulation.trials import bloom, boolean, pair, survey_of

@@ -14,11 +14,11 @@ from typing import Any
 import httpx
 import pytest
 
-from deniable.collector import ingest
+from deniable.collector.api.problems import Problem
 from deniable.collector.app import Collector
-from deniable.collector.body import gunzip
-from deniable.collector.catalogue import Catalogue, today
-from deniable.collector.problems import Problem
+from deniable.collector.ingest import upload_route as ingest
+from deniable.collector.ingest.body import gunzip
+from deniable.collector.ingest.catalogue import Catalogue, today
 from deniable.errors import InputError
 from deniable.survey import Survey
 from tests.collecting import collect, upload

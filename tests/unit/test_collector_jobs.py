@@ -16,12 +16,14 @@ import numpy as np
 import pytest
 
 from deniable import Survey, simulate, store
-from deniable.collector import jobs, keys, work
+from deniable.collector import keys
+from deniable.collector.api.problems import BAD_ORDER, BUSY, NO_RESULT, UNKNOWN_JOB, Problem
 from deniable.collector.app import Collector
-from deniable.collector.catalogue import Catalogue, today
-from deniable.collector.jobs import Job, Jobs
-from deniable.collector.orders import Order
-from deniable.collector.problems import BAD_ORDER, BUSY, NO_RESULT, UNKNOWN_JOB, Problem
+from deniable.collector.ingest.catalogue import Catalogue, today
+from deniable.collector.jobs import job_process as work
+from deniable.collector.jobs import runner as jobs
+from deniable.collector.jobs.requests import Order
+from deniable.collector.jobs.runner import Job, Jobs
 from deniable.columns.wire import to_wire
 from tests.collecting import collect, upload
 from tests.faults.crowd import SURVEY, batch

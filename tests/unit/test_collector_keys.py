@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from deniable.cli.app import app
 from deniable.collector import keyring, keys
+from deniable.collector.api.problems import Problem
 from deniable.collector.app import Collector
 from deniable.collector.keyring import Bucket, Keyring
-from deniable.collector.problems import Problem
 from deniable.errors import InputError
 from tests.collecting import collect, upload
 from tests.faults.crowd import batch, single

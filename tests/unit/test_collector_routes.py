@@ -12,10 +12,12 @@ from typing import Any
 import httpx
 import pytest
 
-from deniable.collector import ingest, keys, problems
+from deniable.collector import keys
+from deniable.collector.api import problems
+from deniable.collector.api.routes import ROUTES
 from deniable.collector.app import Collector
-from deniable.collector.catalogue import today
-from deniable.collector.routes import ROUTES
+from deniable.collector.ingest import upload_route as ingest
+from deniable.collector.ingest.catalogue import today
 from deniable.columns import scan
 from deniable.errors import StoreUnavailable
 from deniable.store import Outcome, Upload

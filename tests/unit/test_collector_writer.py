@@ -15,7 +15,7 @@ from deniable.collector import app as collector_app
 from deniable.collector.app import Collector
 from deniable.errors import StoreError, StoreFull, StoreUnavailable
 from deniable.store import Outcome, Upload
-from deniable.store.sqlite import SqliteStore
+from deniable.store.sql.sqlite import SqliteStore
 from tests.collecting import collect, upload
 from tests.faults.crowd import SURVEY, batch, single
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from deniable import Survey, discover, simulate
-from deniable.compute.loops import PROCESSORS, Loops
-from deniable.kernels.lines import digits_of
+from deniable.compute.screening import CPU, ScreeningKernels
+from deniable.kernels.likelihood.hash_rows import digits_of
 from deniable.simulation import Population, exponential
 from tests.devices import DEVICES
 
@@ -17,16 +17,16 @@ HEADER = bytes(range(32))
 
 
 def loops(name: str):
-    from deniable.device.loops import TensorLoops
+    from deniable.compute.gpu.screening import TensorScreening
 
-    return TensorLoops(name)
+    return TensorScreening(name)
 
 
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("length", [1, 23, 24, 40, 90])
 def test_hashes_are_those_of_the_standard_library(name, length):
-    from deniable.device.hashing import seeds
-    from deniable.device.tensors import device, placed
+    from deniable.compute.gpu.hashing import seeds
+    from deniable.compute.gpu.tensors import device, placed
 
     rows = np.random.default_rng(length).integers(0, 256, (9, 90)).astype(np.uint8)
     x, y = seeds(HEADER, placed(rows, device(name)), length)
@@ -42,7 +42,7 @@ def test_sums_over_cells_are_the_same_bit_for_bit(name):
     rng = np.random.default_rng(1)
     rows = rng.integers(0, 40, (3_000, 12)).astype(np.uint8)
     tables = rng.normal(size=(9, 1_000)).astype(np.float32)
-    mine = PROCESSORS.evidence(HEADER, rows, 7, tables)
+    mine = CPU.evidence(HEADER, rows, 7, tables)
     assert np.array_equal(loops(name).evidence(HEADER, rows, 7, tables), mine)
     assert not np.array_equal(loops(name).evidence(HEADER, rows, 8, tables), mine)
 
@@ -53,7 +53,7 @@ def test_sums_over_lines_are_the_same_bit_for_bit(name, kind):
     rng = np.random.default_rng(2)
     sent = rng.integers(0, 1_000, (2, 3, 49, 7)).astype(kind)
     lines, cells = digits_of(np.arange(49), 7, 2), digits_of(np.arange(343), 7, 3)
-    mine = PROCESSORS.line_support(sent, lines, cells)
+    mine = CPU.line_support(sent, lines, cells)
     its = loops(name).line_support(sent, lines, cells)
     assert mine.shape == (2, 3, 343)
     assert its.dtype == mine.dtype
@@ -67,7 +67,7 @@ def test_odds_are_those_of_processors(name):
     parent, sums = rng.integers(0, 40, 5_000), rng.normal(0, 300, 5_000).astype(np.float32)
     masses = (1e-3 * 1.5 ** np.arange(15)).astype(np.float32)
     mine, its = (
-        each.log_mixtures(weight, parent, sums, masses, 9e4) for each in (PROCESSORS, loops(name))
+        each.log_mixtures(weight, parent, sums, masses, 9e4) for each in (CPU, loops(name))
     )
     np.testing.assert_allclose(its, mine, rtol=2e-5, atol=2e-5)
 
@@ -82,7 +82,7 @@ def test_distributions_of_sums_are_those_of_processors(name):
     for moved, of in ((None, lattice), ((was, now, 1 / 300), changed)):
         mine, its = (
             each.convolved(each.transforms(lattice, size), size, moved)
-            for each in (PROCESSORS, loops(name))
+            for each in (CPU, loops(name))
         )
         np.testing.assert_allclose(its, mine, atol=1e-15)
         # Exactly the distribution of the sums: its mean and variance are sums of the rows'.
@@ -97,9 +97,7 @@ def test_a_stretch_of_a_domain_is_scanned_alike(name):
     rng = np.random.default_rng(4)
     tables = rng.normal(size=(5, 500)).astype(np.float32)
     row = np.array([3, 1, 0, 0, 0, 255], np.uint8)
-    mine, its = (
-        each.scan(HEADER, row, 2, 5, 11, tables, 4.0) for each in (PROCESSORS, loops(name))
-    )
+    mine, its = (each.scan(HEADER, row, 2, 5, 11, tables, 4.0) for each in (CPU, loops(name)))
     assert 0 < len(mine) < 11**3
     assert np.array_equal(its, mine)
 
@@ -126,7 +124,7 @@ max_length = {length}
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("question", [(5, "prefixes"), (4, "whole")])
 def test_discover_on_a_device(name, question, monkeypatch):
-    from deniable.compute.gpu import Gpu
+    from deniable.compute.gpu.backend import Gpu
 
     length, reading = question
     levels = f"levels = [{length}]" if reading == "whole" else ""
@@ -136,8 +134,8 @@ def test_discover_on_a_device(name, question, monkeypatch):
     crowd = Population(tuple(words), exponential(len(words), 3.0)).draw(40_000, rng)
     reports = simulate(survey, crowd, rng=rng)
     mine = discover(survey, reports, "word")
-    for loop in [name for name in vars(Loops) if not name.startswith("_")]:
-        monkeypatch.setattr(type(PROCESSORS), loop, None)  # on the device, or not at all
+    for loop in [name for name in vars(ScreeningKernels) if not name.startswith("_")]:
+        monkeypatch.setattr(type(CPU), loop, None)  # on the device, or not at all
     its = discover(survey, reports, "word", executor=Gpu(name))
     assert len(mine.strings) >= 3
     assert its.strings == mine.strings

@@ -12,15 +12,15 @@ from deniable import Survey, associate, simulate
 from deniable.columns import ReportBatch
 from deniable.compute.named import executor_of
 from deniable.errors import InputError
-from deniable.inference.channel import Channel
-from deniable.inference.covariance import covariance
-from deniable.inference.design import Design
-from deniable.inference.evidence import gather
-from deniable.inference.hashed import Hashed
-from deniable.inference.likelihood import likelihood_rows, mixture_log, with_column
-from deniable.inference.quadratic import minimise_quadratic
-from deniable.inference.score import score_test
-from deniable.inference.solver import maximise_evidence
+from deniable.inference.association.score import score_test
+from deniable.inference.joint.evidence import gather
+from deniable.inference.joint.quadratic import minimise_quadratic
+from deniable.inference.joint.solver import maximise_evidence
+from deniable.inference.joint.uncertainty import covariance
+from deniable.inference.models.bit_channel import BitChannel
+from deniable.inference.models.bloom_design import BloomDesign
+from deniable.inference.models.hash_design import HashDesign
+from deniable.inference.models.likelihood import likelihood_rows, mixture_log, with_column
 from deniable.simulation.rows import basic_rows, bloom_rows, dependent_table, draw_cells
 from tests.devices import DEVICES, needs_torch
 
@@ -30,7 +30,7 @@ LIKELIHOOD = 3e-7
 
 
 def gpu(name: str):
-    from deniable.compute.gpu import Gpu
+    from deniable.compute.gpu.backend import Gpu
 
     return Gpu(name)
 
@@ -130,7 +130,7 @@ def test_the_score_test_on_a_device(name, stratified):
 
 @pytest.mark.parametrize("name", DEVICES)
 def test_shuffles_on_a_device_are_shuffles(name):
-    from deniable.device.ratios import TensorRatios
+    from deniable.compute.gpu.ratios import TensorRatios
 
     rng = np.random.default_rng(13)
     x, y = (rng.normal(size=(400, size)).astype(np.float32) for size in (3, 2))
@@ -168,10 +168,14 @@ def sources(rng: np.random.Generator):
     """A Bloom design that does not tell all candidates everywhere, a channel, and local hashes."""
     positions = rng.integers(0, 30, (3, 7, 2)).astype(np.int32)
     positions[1, 2] = -1
-    yield Design(positions, 30, np.array([0.2, 0.3, 0.25]), np.array([0.7, 0.8, 0.75])), 3, None
-    yield Channel(rng.uniform(0.1, 0.9, (3, 5, 30))), 3, None
+    yield (
+        BloomDesign(positions, 30, np.array([0.2, 0.3, 0.25]), np.array([0.7, 0.8, 0.75])),
+        3,
+        None,
+    )
+    yield BitChannel(rng.uniform(0.1, 0.9, (3, 5, 30))), 3, None
     cells = rng.integers(-1, 49, (2, 6)).astype(np.int32)
-    yield Hashed(cells, 7, 2, 0.6, np.zeros(2, np.int64), tuple("abcdef")), 14, 7
+    yield HashDesign(cells, 7, 2, 0.6, np.zeros(2, np.int64), tuple("abcdef")), 14, 7
 
 
 @pytest.mark.parametrize("name", DEVICES)
@@ -188,7 +192,7 @@ def test_likelihood_rows_are_those_of_processors(name):
         mine, its = (likelihood_rows(bits, stratum, source, p) for p in (None, place))
         np.testing.assert_allclose(its.rows.cpu(), mine.rows, rtol=LIKELIHOOD)
         np.testing.assert_allclose(its.log_scale.cpu(), mine.log_scale, rtol=1e-12)
-        if isinstance(source, Channel):
+        if isinstance(source, BitChannel):
             continue
         share = rng.dirichlet(np.ones(source.candidates + 1))
         columns = [mixture_log(bits, stratum, source, share, p) for p in (None, place)]
@@ -267,7 +271,7 @@ def test_a_machine_without_a_gpu_says_so(monkeypatch):
 
 
 def test_without_pytorch_the_extra_is_named(monkeypatch):
-    from deniable.device import tensors
+    from deniable.compute.gpu import tensors
 
     monkeypatch.setitem(sys.modules, "torch", None)
     tensors.torch.cache_clear()

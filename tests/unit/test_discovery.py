@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from deniable.discovery import discover
-from deniable.discovery.beam import search
-from deniable.discovery.character_model import CharacterModel, rows_of
-from deniable.discovery.grams import assemble, compatible, gram_blocks, gram_count
-from deniable.discovery.neighbours import Neighbours
-from deniable.discovery.pairs import pair_threshold
+from deniable.discovery.ngrams.beam import search
+from deniable.discovery.ngrams.gram_pairs import pair_threshold
+from deniable.discovery.ngrams.grams import assemble, compatible, gram_blocks, gram_count
+from deniable.discovery.ngrams.neighbours import Neighbours
+from deniable.discovery.shared.character_model import CharacterModel, rows_of
 from deniable.errors import InputError
 from deniable.protocols import NGrams
 from deniable.protocols.alphabet import OTHER, PAD, Alphabet
@@ -124,8 +124,8 @@ def test_overlapping_grams_agree_where_they_overlap() -> None:
 
 def test_many_more_grams_than_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The screen keeps what the decoding needs."""
-    monkeypatch.setattr("deniable.discovery.positions.DECODED", 100)
-    monkeypatch.setattr("deniable.discovery.positions.SCREENED", 50)
+    monkeypatch.setattr("deniable.discovery.ngrams.positions.DECODED", 100)
+    monkeypatch.setattr("deniable.discovery.ngrams.positions.SCREENED", 50)
     survey = survey_of('max_length = 6\nalphabet = "a-z"\ngram = 2')
     found = discover(survey, reports_of(survey, WORDS, 30_000), "s")
     assert set(found.strings) == set(WORDS)

@@ -13,8 +13,8 @@ from deniable.analysis.candidates import Candidates, candidates_of
 from deniable.analysis.reading import HashReading, reading_of
 from deniable.columns import ReportBatch
 from deniable.errors import InputError
-from deniable.inference.hashed import Hashed, Sent, support_counts
-from deniable.inference.likelihood import likelihood_rows, mixture_log
+from deniable.inference.models.hash_design import HashDesign, HashReports, support_counts
+from deniable.inference.models.likelihood import likelihood_rows, mixture_log
 from deniable.mechanisms import LocalHash
 from deniable.protocols import Prefixes
 from deniable.results import Discovery, Result
@@ -219,13 +219,13 @@ def test_what_was_discovered_is_a_list_of_candidates(batch: ReportBatch) -> None
     ],
 )
 def test_wrong_cells_are_refused(changes: dict[str, Any], message: str) -> None:
-    good = Hashed(np.zeros((3, 1), np.int32), 5, 2, 0.5, np.zeros(3, np.int64), ("a",))
+    good = HashDesign(np.zeros((3, 1), np.int32), 5, 2, 0.5, np.zeros(3, np.int64), ("a",))
     with pytest.raises(InputError, match=message):
         replace(good, **changes)
 
 
 def test_wrong_reports_are_refused() -> None:
-    hashed = Hashed(np.zeros((3, 1), np.int32), 5, 2, 0.5, np.zeros(3, np.int64), ("a",))
+    hashed = HashDesign(np.zeros((3, 1), np.int32), 5, 2, 0.5, np.zeros(3, np.int64), ("a",))
     number = np.zeros((2, 1), np.uint8)
     with pytest.raises(InputError, match="stratum as integers"):
         likelihood_rows(number, np.zeros(1, np.int32), hashed)
@@ -238,5 +238,5 @@ def test_wrong_reports_are_refused() -> None:
 def test_no_candidates_and_no_reports() -> None:
     none = reading_of(QUESTION, Candidates((), np.empty((0, 5), np.uint8)))
     assert isinstance(none, HashReading)
-    counts, design = support_counts(Sent(()), none.source)
+    counts, design = support_counts(HashReports(()), none.source)
     assert counts.reports == 0 and design.candidates == 0

@@ -5,13 +5,13 @@ import pytest
 
 from deniable import Survey, associate, simulate
 from deniable.errors import InputError
-from deniable.inference import association
-from deniable.inference.covariance import covariance
-from deniable.inference.effect import cramers_v
-from deniable.inference.evidence import Evidence, gather
-from deniable.inference.score import score_test
-from deniable.inference.shrink import shrunk
-from deniable.inference.solver import maximise, maximise_evidence
+from deniable.inference.association import tests as association
+from deniable.inference.association.effect_size import cramers_v
+from deniable.inference.association.score import score_test
+from deniable.inference.joint.evidence import Evidence, gather
+from deniable.inference.joint.shrinkage import shrunk
+from deniable.inference.joint.solver import maximise, maximise_evidence
+from deniable.inference.joint.uncertainty import covariance
 from deniable.simulation.rows import basic_rows, dependent_table, draw_cells
 
 

@@ -3,19 +3,19 @@
 import numpy as np
 import pytest
 
+from deniable.compute.cpu.pieces import multiply_out
 from deniable.errors import InputError
-from deniable.inference.covariance import (
+from deniable.inference.joint.curvature import information
+from deniable.inference.joint.evidence import Evidence, gather
+from deniable.inference.joint.solver import maximise_evidence
+from deniable.inference.joint.uncertainty import (
     STRATA,
-    collapsed_pulls,
+    collapsed_influence,
     covariance,
     invert_on_simplex,
-    pulls_of,
+    stratum_influence,
     widened,
 )
-from deniable.inference.curvature import information
-from deniable.inference.evidence import Evidence, gather
-from deniable.inference.piece import multiply_out
-from deniable.inference.solver import maximise_evidence
 from deniable.results.covariance import Covariance
 from deniable.simulation.rows import basic_rows, dependent_table, draw_cells
 
@@ -156,7 +156,7 @@ def test_strata_pull_by_their_scores(shape: tuple[int, ...], weighted: bool) -> 
     v, w = np.concatenate(cells), np.concatenate(weights)
     score = v * (w / (v @ whole.table.ravel()))[:, None]
     mean = score.sum(axis=0) / w.sum()
-    found = pulls_of(evidence, whole).reshape(STRATA, -1)
+    found = stratum_influence(evidence, whole).reshape(STRATA, -1)
     for s in range(10):
         here = labels == s
         expected = (score[here].sum(axis=0) - w[here].sum() * mean) @ whole.matrix
@@ -170,7 +170,7 @@ def test_strata_pull_by_their_scores(shape: tuple[int, ...], weighted: bool) -> 
 def test_nothing_pulls_where_strata_are_not_known() -> None:
     evidence = simulated((3, 4), 3000, 13)
     whole = covariance(evidence, maximise_evidence(evidence).table)
-    pulls = pulls_of(evidence, whole)
+    pulls = stratum_influence(evidence, whole)
     assert not pulls.any()
     assert widened(whole, pulls, (True, True)) is whole
 
@@ -184,7 +184,7 @@ def test_errors_widen_by_what_strata_differ_by_apart_for_other() -> None:
     # Categories 1 and 2 of the second question are shown as one, which has twice the variance.
     groups = [np.arange(3), np.array([0, 1, 1, 2]), np.arange(2)]
     shown = given.collapsed(groups)
-    found = widened(shown, collapsed_pulls(pulls, groups), (False, True, False))
+    found = widened(shown, collapsed_influence(pulls, groups), (False, True, False))
     ratio = found.standard_errors / shown.standard_errors
     np.testing.assert_allclose(ratio[:, :2], ratio[0, 0, 0])
     np.testing.assert_allclose(ratio[:, 2], ratio[0, 2, 0])
@@ -192,4 +192,4 @@ def test_errors_widen_by_what_strata_differ_by_apart_for_other() -> None:
     assert 2.7 < ratio[0, 2, 0] < 3.3
     one = found.matrix[0, 0] / shown.matrix[0, 0]
     assert one == pytest.approx(ratio[0, 0, 0] ** 2)
-    assert widened(shown, collapsed_pulls(pulls[:7], groups), (False, True, False)) is shown
+    assert widened(shown, collapsed_influence(pulls[:7], groups), (False, True, False)) is shown

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deniable.compute.cpu.pieces import multiply_out
 from deniable.errors import InputError
-from deniable.inference.evidence import Evidence, gather
-from deniable.inference.piece import multiply_out
+from deniable.inference.joint.evidence import Evidence, gather
 
 
 def random_rows(

@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from deniable.compute.executor import Threads
+from deniable.compute.backend import Threads
+from deniable.compute.cpu.pieces import multiply_out
 from deniable.errors import InputError
-from deniable.inference import curvature
-from deniable.inference.em import NotConvergedWarning, plain_em
-from deniable.inference.evidence import gather
-from deniable.inference.piece import multiply_out
-from deniable.inference.quadratic import minimise_quadratic
-from deniable.inference.solver import maximise
+from deniable.inference.joint import curvature
+from deniable.inference.joint.evidence import gather
+from deniable.inference.joint.fit import NotConvergedWarning, plain_em
+from deniable.inference.joint.quadratic import minimise_quadratic
+from deniable.inference.joint.solver import maximise
 from deniable.simulation.rows import basic_rows, bloom_rows, dependent_table, draw_cells
 
 
@@ -178,7 +178,9 @@ def test_a_wrong_curvature_costs_passes_but_not_the_answer(monkeypatch: pytest.M
     rows = simulated((4, 4), 4000, seed=15)
     right = maximise([rows], (4, 4))
     real = curvature.information
-    monkeypatch.setattr("deniable.inference.solver.information", lambda e, t: 0.2 * real(e, t))
+    monkeypatch.setattr(
+        "deniable.inference.joint.solver.information", lambda e, t: 0.2 * real(e, t)
+    )
     wrong = maximise([rows], (4, 4))
     assert wrong.converged
     assert wrong.log_likelihood == pytest.approx(right.log_likelihood, abs=0.01)

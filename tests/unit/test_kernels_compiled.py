@@ -13,7 +13,7 @@ from deniable.kernels.compiled import read_only
 
 SCRIPT = """
 import numpy as np
-from deniable.kernels.noisy_rows import noise_rows
+from deniable.kernels.noise.noisy_rows import noise_rows
 print(noise_rows(np.zeros((4, 8), np.uint8), 64, 1 << 31, 0, np.random.default_rng(1)).tolist())
 """
 

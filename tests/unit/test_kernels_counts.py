@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.errors import InputError
-from deniable.kernels.counts import count_ones
+from deniable.kernels.counting.bit_sums import count_ones
 
 
 @given(

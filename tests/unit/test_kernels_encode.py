@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from deniable.errors import InputError
-from deniable.kernels.encode import encode_rows
-from deniable.kernels.noise import BLOCK, chunk_rows
-from deniable.kernels.noisy_rows import noise_rows
+from deniable.kernels.noise.crowd_rows import encode_rows
+from deniable.kernels.noise.noisy_rows import noise_rows
+from deniable.kernels.noise.sampler import BLOCK, chunk_rows
 from deniable.kernels.words import byte_width
 from tests.scalar_twin import CERTAIN, noise_reports
 

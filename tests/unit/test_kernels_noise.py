@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from deniable.errors import InputError
-from deniable.kernels import noise
-from deniable.kernels.noise import BLOCK, chunk_rows, random_levels
-from deniable.kernels.noisy_rows import noise_rows, randomise_rows, randomise_undecided
+from deniable.kernels.noise import sampler as noise
+from deniable.kernels.noise.noisy_rows import noise_rows, randomise_rows, randomise_undecided
+from deniable.kernels.noise.sampler import BLOCK, chunk_rows, random_levels
 from deniable.kernels.words import byte_width
 from tests.scalar_twin import CERTAIN, Xoshiro, levels_of, noise_reports, randomise
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.errors import InputError
-from deniable.kernels.pairs import PLANE_WORDS, PairTables
+from deniable.kernels.counting.pair_tables import PLANE_WORDS, PairTables
 
 WIDTHS = st.sampled_from([1, 2, 3, 8, 63, 64, 65, 130])
 

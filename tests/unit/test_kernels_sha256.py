@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.errors import InputError
-from deniable.kernels.bloom import bloom_positions, hash_fixed_pairs, hash_pairs
-from deniable.kernels.permanent import permanent_rows
-from deniable.kernels.sha256 import sha256_rows
-from deniable.kernels.streams import keyed_streams
+from deniable.kernels.hashing.keyed_streams import keyed_streams
+from deniable.kernels.hashing.positions import bloom_positions, hash_fixed_pairs, hash_pairs
+from deniable.kernels.hashing.sha256 import sha256_rows
+from deniable.kernels.noise.permanent_bits import permanent_rows
 from deniable.kernels.words import byte_width
 from tests.scalar_twin import CERTAIN, bloom_bits, levels_of, randomise, stream
 

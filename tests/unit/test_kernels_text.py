@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.errors import InputError
-from deniable.kernels.text import parse_reports
-from deniable.kernels.text_lines import LineForm, check_line, header_names, split_line
-from deniable.kernels.text_out import client_ids, format_reports
+from deniable.rappor.text_lines import LineForm, check_line, header_names, split_line
+from deniable.rappor.text_reader import parse_reports
+from deniable.rappor.text_writer import client_ids, format_reports
 
 clients = st.text(
     st.characters(codec="utf-8", exclude_characters=",\n\x00"), min_size=1, max_size=8

@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from deniable.discovery.character_model import CharacterModel, rows_of
-from deniable.discovery.lexicon import Lexicon
+from deniable.discovery.shared.character_model import CharacterModel, rows_of
+from deniable.discovery.shared.lexicon import Lexicon
 from deniable.errors import InputError
-from deniable.kernels.spelling import ASTRAY, END, RUN, STAY, WORD
+from deniable.kernels.search.spelling import ASTRAY, END, RUN, STAY, WORD
 from deniable.protocols.alphabet import Alphabet
 
 ABC = Alphabet("abc")

@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.errors import InputError
-from deniable.inference.channel import Channel
-from deniable.inference.design import Design
-from deniable.inference.likelihood import (
+from deniable.inference.models.bit_channel import BitChannel
+from deniable.inference.models.bloom_design import BloomDesign
+from deniable.inference.models.likelihood import (
     Likelihood,
     count_ones,
     likelihood_rows,
@@ -42,9 +42,9 @@ def absolute_log(likelihood):
 def test_sparse_rows_are_the_product_of_bits(seed, k, h, m):
     rng = np.random.default_rng(seed)
     p, q = rng.uniform(0.05, 0.95, (2, 3))
-    design = Design(rng.integers(0, k, (3, m, h), dtype=np.int32), k, p, q)
+    design = BloomDesign(rng.integers(0, k, (3, m, h), dtype=np.int32), k, p, q)
     bits, stratum = random_reports(rng, 20, k, 3)
-    expected = direct_log(bits, stratum, Channel.of(design).theta)
+    expected = direct_log(bits, stratum, BitChannel.of(design).theta)
     result = likelihood_rows(bits, stratum, design)
     assert np.allclose(absolute_log(result), expected, atol=1e-5)
     assert np.all(result.rows.max(axis=1) == 1) and result.rows.dtype == np.float32
@@ -57,7 +57,7 @@ def test_dense_rows_are_the_product_of_bits(seed, k, m):
     theta = rng.uniform(0.001, 0.999, (3, m, k))
     bits, stratum = random_reports(rng, 20, k, 3)
     expected = direct_log(bits, stratum, theta)
-    result = likelihood_rows(bits, stratum, Channel(theta))
+    result = likelihood_rows(bits, stratum, BitChannel(theta))
     assert np.allclose(result.log_scale, expected.max(axis=1), atol=1e-9)
     rows = np.exp(expected - expected.max(axis=1, keepdims=True))
     assert np.allclose(result.rows, rows, rtol=1e-5, atol=1e-30)
@@ -69,9 +69,11 @@ def test_an_untold_candidate_is_a_string_with_bits_anywhere():
     k = 11
     everywhere = np.arange(k, dtype=np.int32).reshape(1, k, 1).repeat(2, axis=0)
     bits, stratum = random_reports(rng, 30, k, 2)
-    design = Design(everywhere, k, 0.2, 0.7)
+    design = BloomDesign(everywhere, k, 0.2, 0.7)
     each = np.exp(absolute_log(likelihood_rows(bits, stratum, design)))
-    untold = Design(np.where(np.arange(2)[:, None, None] == 1, -1, everywhere[:, :2]), k, 0.2, 0.7)
+    untold = BloomDesign(
+        np.where(np.arange(2)[:, None, None] == 1, -1, everywhere[:, :2]), k, 0.2, 0.7
+    )
     found = np.exp(absolute_log(likelihood_rows(bits, stratum, untold)))
     mean = np.repeat(each.mean(axis=1, keepdims=True), 2, axis=1)
     expected = np.where(stratum[:, None] == 1, mean, each[:, :2])
@@ -79,7 +81,7 @@ def test_an_untold_candidate_is_a_string_with_bits_anywhere():
     share = np.array([0.5, 0.2, 0.3])
     mixed = expected @ share[:2] + 0.3 * each.mean(axis=1)
     assert np.allclose(np.exp(mixture_log(bits, stratum, untold, share)), mixed, rtol=1e-5)
-    assert np.allclose(Channel.of(untold).theta[1], 0.2 + 0.5 / k)
+    assert np.allclose(BitChannel.of(untold).theta[1], 0.2 + 0.5 / k)
 
 
 def test_extreme_channels_stay_finite():
@@ -88,7 +90,7 @@ def test_extreme_channels_stay_finite():
     theta[0, 1] = 1e-9
     theta[0, 2] = 1 - 1e-9
     bits, stratum = random_reports(rng, 50, 2048, 1)
-    result = likelihood_rows(bits, stratum, Channel(theta))
+    result = likelihood_rows(bits, stratum, BitChannel(theta))
     assert np.isfinite(result.rows).all() and np.isfinite(result.log_scale).all()
     assert np.all(result.rows.max(axis=1) == 1)
 
@@ -96,7 +98,7 @@ def test_extreme_channels_stay_finite():
 def test_rows_sum_to_one_over_all_reports():
     # 2^6 possible reports: each category's likelihoods must sum to 1.
     rng = np.random.default_rng(1)
-    design = Design(rng.integers(0, 6, (1, 4, 2), dtype=np.int32), 6, 0.2, 0.7)
+    design = BloomDesign(rng.integers(0, 6, (1, 4, 2), dtype=np.int32), 6, 0.2, 0.7)
     bits = np.arange(64, dtype=np.uint8)[:, None]
     result = likelihood_rows(bits, np.zeros(64, np.uint16), design)
     assert np.exp(absolute_log(result)).sum(axis=0) == pytest.approx(np.ones(4), abs=1e-6)
@@ -106,8 +108,8 @@ def test_appending_a_column_keeps_every_likelihood():
     rng = np.random.default_rng(2)
     theta = rng.uniform(0.05, 0.95, (2, 4, 30))
     bits, stratum = random_reports(rng, 40, 30, 2)
-    some = likelihood_rows(bits, stratum, Channel(theta[:, :3]))
-    last = likelihood_rows(bits, stratum, Channel(theta[:, 3:]))
+    some = likelihood_rows(bits, stratum, BitChannel(theta[:, :3]))
+    last = likelihood_rows(bits, stratum, BitChannel(theta[:, 3:]))
     joined = with_column(some, last.log_scale)
     assert np.allclose(absolute_log(joined), direct_log(bits, stratum, theta), atol=1e-4)
     assert joined.rows.max(axis=1) == pytest.approx(np.ones(40), abs=1e-6)
@@ -115,11 +117,11 @@ def test_appending_a_column_keeps_every_likelihood():
 
 
 def test_empty_inputs():
-    design = Design(np.zeros((2, 0, 1), np.int32), 8, 0.2, 0.7)
+    design = BloomDesign(np.zeros((2, 0, 1), np.int32), 8, 0.2, 0.7)
     bits, stratum = np.zeros((3, 1), np.uint8), np.zeros(3, np.uint16)
     assert likelihood_rows(bits, stratum, design).rows.shape == (3, 0)
-    assert likelihood_rows(bits, stratum, Channel(np.zeros((2, 0, 8)))).rows.shape == (3, 0)
-    one = Channel(np.full((2, 1, 8), 0.5))
+    assert likelihood_rows(bits, stratum, BitChannel(np.zeros((2, 0, 8)))).rows.shape == (3, 0)
+    one = BitChannel(np.full((2, 1, 8), 0.5))
     assert likelihood_rows(bits[:0], stratum[:0], one).rows.shape == (0, 1)
 
 
@@ -130,7 +132,7 @@ def test_ones_ignore_padding(k):
 
 
 def test_refusals():
-    design = Design(np.zeros((2, 1, 1), np.int32), 12, 0.2, 0.7)
+    design = BloomDesign(np.zeros((2, 1, 1), np.int32), 12, 0.2, 0.7)
     bits, stratum = np.zeros((3, 2), np.uint8), np.zeros(3, np.uint16)
     with pytest.raises(InputError, match=r"uint8\[N, 2\]"):
         likelihood_rows(bits[:, :1], stratum, design)
@@ -139,10 +141,10 @@ def test_refusals():
     with pytest.raises(InputError, match="below 2, got 5"):
         likelihood_rows(bits, stratum + np.uint16(5), design)
     with pytest.raises(InputError, match="strictly between"):
-        likelihood_rows(bits, stratum, Design(design.positions, 12, 0.0, 0.7))
+        likelihood_rows(bits, stratum, BloomDesign(design.positions, 12, 0.0, 0.7))
     with pytest.raises(InputError, match="clamp"):
-        likelihood_rows(bits, stratum, Channel(np.zeros((2, 1, 12))))
+        likelihood_rows(bits, stratum, BitChannel(np.zeros((2, 1, 12))))
     with pytest.raises(InputError, match="theta must lie"):
-        Channel(np.full((1, 1, 1), 1.5))
+        BitChannel(np.full((1, 1, 1), 1.5))
     with pytest.raises(InputError, match=r"rows\[N, m\]"):
         Likelihood(np.zeros((2, 2), np.float32), np.zeros(3))

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from deniable.inference.components import Components
-from deniable.inference.counts import BitCounts
-from deniable.inference.linear import Ratios, fit_margin
-from deniable.inference.linear_joint import Strata, linear_joint, linear_test
-from deniable.inference.pair_counts import PairCounts
+from deniable.inference.linear.estimate import Strata, linear_joint, linear_test
+from deniable.inference.linear.joint_counts import PairCounts
+from deniable.inference.linear.ratios import LinearRatios, fit_margin
+from deniable.inference.marginal.bit_counts import BitCounts
+from deniable.inference.models.components import Components
 
 Floats = NDArray[np.float64]
 SCALE = 10**12
@@ -63,7 +63,7 @@ def expected_counts(table: Floats, made: list[Components], strata: int) -> PairC
 @pytest.mark.parametrize("exclusive", [False, True])
 def test_moments_of_ratios_are_those_of_every_report(exclusive: bool) -> None:
     made, side = sides(2, 3, exclusive=exclusive)[0]
-    ratios: Ratios = side.ratios
+    ratios: LinearRatios = side.ratios
     for s in range(2):
         reports, given = outcomes(made, s)
         values = 1 + (reports - ratios.centre[s]) @ ratios.slope[s]

@@ -10,11 +10,11 @@ import pytest
 
 from deniable import discover, simulate
 from deniable.analysis.source import Source
-from deniable.discovery.character_model import CharacterModel, rows_of
-from deniable.discovery.evidence import Evidence
-from deniable.discovery.listed import listed_rows
-from deniable.discovery.prefix_search import end_levels, followed, grid, search
-from deniable.discovery.tables import tables_of
+from deniable.discovery.prefixes.search import end_levels, followed, grid, search
+from deniable.discovery.shared.character_model import CharacterModel, rows_of
+from deniable.discovery.shared.evidence import ScoreTables
+from deniable.discovery.shared.listed import listed_rows
+from deniable.discovery.shared.tables import tables_of
 from deniable.protocols import Alphabet, Prefixes
 from deniable.simulation import Population, power
 from deniable.survey.author import read_toml
@@ -53,7 +53,7 @@ def test_odds_are_those_of_a_search_that_keeps_everything() -> None:
     rows = rows_of(ABC, texts, 5)
     weight, end = np.exp(-model.code(rows)), end_levels(tables, rows)
     assert weight.sum() == pytest.approx(1, rel=1e-5)
-    whole = Evidence.of(tables, tables.mass, np.ones(tables.families, bool))
+    whole = ScoreTables.of(tables, tables.mass, np.ones(tables.families, bool))
     odds, _ = followed(whole, rows, weight, grid(tables))
     for level in range(5):
         # A search looks at the level of a string's end as well: nothing is to be seen there, but

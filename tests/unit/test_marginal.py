@@ -6,20 +6,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.errors import InputError
-from deniable.inference.channel import Channel
-from deniable.inference.closed_form import estimate_basic
-from deniable.inference.counts import BitCounts
-from deniable.inference.design import Design
-from deniable.inference.marginal import estimate_marginal
-from deniable.inference.regression import BitTable, fit_columns
-from deniable.inference.scan import scan_candidates
+from deniable.inference.marginal.bit_counts import BitCounts
+from deniable.inference.marginal.closed_form import estimate_basic
+from deniable.inference.marginal.estimate import estimate_marginal
+from deniable.inference.marginal.regression import BitTable, fit_columns
+from deniable.inference.marginal.scan import scan_candidates
+from deniable.inference.models.bit_channel import BitChannel
+from deniable.inference.models.bloom_design import BloomDesign
 from deniable.simulation.bit_counts import bit_counts, draw, random_positions, values_by_stratum
 from deniable.simulation.populations import zipf
 
 
 def noiseless(shares, positions, k, p, q, reports, level=0.0):
     """Expected counts, rounded: every estimate must return the shares."""
-    design = Design(positions, k, p, q)
+    design = BloomDesign(positions, k, p, q)
     member = design.indicator().toarray().reshape(positions.shape[0], k, -1)
     frequency = member @ shares + level
     total = np.broadcast_to(np.asarray(reports), positions.shape[:1])
@@ -72,12 +72,12 @@ def test_a_candidate_is_estimated_from_the_strata_that_tell_it(selection):
     result = estimate_marginal(counts, design)
     half = estimate_marginal(
         BitCounts(counts.ones[:8], counts.total[:8]),
-        Design(positions[:8, :6], 64, 0.2, 0.6),
+        BloomDesign(positions[:8, :6], 64, 0.2, 0.6),
     )
     assert result.standard_error[:6] == pytest.approx(half.standard_error, rel=0.05)
     nowhere = positions.copy()
     nowhere[:, 0] = -1
-    found = estimate_marginal(counts, Design(nowhere, 64, 0.2, 0.6))
+    found = estimate_marginal(counts, BloomDesign(nowhere, 64, 0.2, 0.6))
     assert not found.identified[0] and np.isnan(found.estimate[0]) and found.identified[1:].all()
 
 
@@ -106,14 +106,14 @@ def test_an_empty_stratum_changes_nothing():
     more = BitCounts(
         np.vstack([counts.ones, np.zeros((1, 128), np.int64)]), np.append(counts.total, 0)
     )
-    wider = Design(np.concatenate([design.positions, design.positions[:1]]), 128, 0.25, 0.75)
+    wider = BloomDesign(np.concatenate([design.positions, design.positions[:1]]), 128, 0.25, 0.75)
     a, b = estimate_marginal(counts, design), estimate_marginal(more, wider)
     assert np.allclose(a.estimate, b.estimate, atol=1e-12)
     assert np.allclose(a.p_value, b.p_value, atol=1e-12)
 
 
 def test_no_reports_at_all():
-    design = Design(random_positions(5, np.random.default_rng(0), strata=4), 128, 0.25, 0.75)
+    design = BloomDesign(random_positions(5, np.random.default_rng(0), strata=4), 128, 0.25, 0.75)
     counts = BitCounts(np.zeros((4, 128), np.int64), np.zeros(4, np.int64))
     result = estimate_marginal(counts, design)
     assert not result.identified.any() and not result.detected.any()
@@ -139,7 +139,7 @@ def test_one_candidate_in_one_stratum(selection):
 
 def test_a_repeated_position_counts_once():
     positions = np.array([[[3, 3], [5, 9]]], dtype=np.int32)
-    design = Design(positions, 16, 0.25, 0.75)
+    design = BloomDesign(positions, 16, 0.25, 0.75)
     assert np.asarray(design.indicator().sum(axis=0)).tolist() == [[1, 2]]
     counts, design = noiseless(np.array([0.4, 0.3]), positions, 16, 0.25, 0.75, 10**8)
     result = estimate_marginal(counts, design)
@@ -205,7 +205,7 @@ def test_more_candidates_than_bits():
     positions = random_positions(200, rng, strata=4, k=16)
     values = values_by_stratum(shares / shares.sum(), 200_000, 4, rng)
     counts = bit_counts(values, positions, 16, 0.25, 0.75, rng)
-    result = estimate_marginal(counts, Design(positions, 16, 0.25, 0.75))
+    result = estimate_marginal(counts, BloomDesign(positions, 16, 0.25, 0.75))
     assert np.flatnonzero(result.detected).tolist() == [0, 1, 2]
     assert np.isfinite(result.estimate[result.identified]).all()
     assert np.isfinite(result.p_value).all()
@@ -232,7 +232,7 @@ def test_outside_candidates_get_the_estimate_of_joining_the_fit():
 def test_dense_channel_agrees_with_the_sparse_design():
     counts, design = draw(zipf(15), 40_000, np.random.default_rng(10), strata=8, k=64)
     sparse = estimate_marginal(counts, design)
-    dense = estimate_marginal(counts, Channel.of(design))
+    dense = estimate_marginal(counts, BitChannel.of(design))
     assert np.allclose(sparse.estimate, dense.estimate, rtol=2e-2, atol=2e-3)
     assert np.allclose(sparse.standard_error, dense.standard_error, rtol=0.05)
     assert np.array_equal(sparse.detected, dense.detected)
@@ -243,7 +243,7 @@ def test_without_background_a_one_bit_design_is_the_closed_form():
     positions = np.arange(12, dtype=np.int32).reshape(1, 12, 1)
     values = values_by_stratum(zipf(12), 30_000, 1, rng)
     counts = bit_counts(values, positions, 12, 0.25, 0.75, rng)
-    design = Design(positions, 12, 0.25, 0.75)
+    design = BloomDesign(positions, 12, 0.25, 0.75)
     regression = estimate_marginal(counts, design, background=False, selection="all")
     closed = estimate_basic(counts, 0.25, 0.75)
     assert np.allclose(regression.estimate, closed.estimate, atol=1e-12)
@@ -270,7 +270,7 @@ def test_any_design_gives_defined_results(seed, strata, m, h):
     total = rng.integers(0, 50, strata)
     counts = BitCounts(rng.integers(0, total[:, None] + 1, (strata, k)), total)
     for selection in ("all", "lasso"):
-        result = estimate_marginal(counts, Design(positions, k, 0.2, 0.6), selection=selection)
+        result = estimate_marginal(counts, BloomDesign(positions, k, 0.2, 0.6), selection=selection)
         assert np.all((result.p_value >= 0) & (result.p_value <= 1))
         assert not (result.detected & ~result.identified).any()
         assert np.isfinite(result.estimate[result.identified]).all()
@@ -306,7 +306,7 @@ def test_illegal_designs_cannot_exist(change, message):
         positions=np.full((2, 3, 1), 7, np.int32), bits=8, p_star=0.25, q_star=0.75, labels=None
     )
     with pytest.raises(InputError, match=message):
-        Design(**(given_ | change))
+        BloomDesign(**(given_ | change))
 
 
 def test_mismatches_are_refused():
@@ -322,7 +322,7 @@ def test_mismatches_are_refused():
         estimate_marginal(counts, design, correction="hopeful")
     with pytest.raises(InputError, match="selection"):
         estimate_marginal(counts, design, selection="best")
-    many = Design(np.zeros((2, 10_001, 1), np.int32), 128, 0.25, 0.75)
+    many = BloomDesign(np.zeros((2, 10_001, 1), np.int32), 128, 0.25, 0.75)
     with pytest.raises(InputError, match="at most 10000, got 10001; use 'auto'"):
         estimate_marginal(counts, many, selection="all")
     with pytest.raises(InputError, match="between 0 and its stratum's total"):

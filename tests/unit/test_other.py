@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 
 from deniable.errors import InputError
-from deniable.inference.collapse import choose_categories
-from deniable.inference.counts import BitCounts
-from deniable.inference.design import Design
-from deniable.inference.likelihood import likelihood_rows
-from deniable.inference.marginal import estimate_marginal
-from deniable.inference.other import (
+from deniable.inference.joint.collapse import choose_categories
+from deniable.inference.marginal.bit_counts import BitCounts
+from deniable.inference.marginal.estimate import estimate_marginal
+from deniable.inference.models.bloom_design import BloomDesign
+from deniable.inference.models.likelihood import likelihood_rows
+from deniable.inference.models.other import (
     MixtureOther,
     NoOther,
     likelihood_with_other,
@@ -24,7 +24,7 @@ def test_product_other_has_the_remaining_strings_bit_probabilities():
     rng = np.random.default_rng(1)
     positions = random_positions(30, rng, strata=4, k=16)
     shares = zipf(30)
-    design = Design(positions, 16, 0.25, 0.75)
+    design = BloomDesign(positions, 16, 0.25, 0.75)
     member = design.indicator().toarray().reshape(4, 16, 30)
     ones = np.rint(10**8 * (0.25 + 0.5 * member @ shares)).astype(np.int64)
     counts = BitCounts(ones, np.full(4, 10**8))
@@ -43,7 +43,7 @@ def test_product_other_is_clamped_and_defined_without_reports():
         np.where(np.arange(4) == 2, 0, counts.total),
     )
     for p, q in ((0.25, 0.75), (0.75, 0.25)):
-        known = Design(design.positions[:, :5], 128, p, q)
+        known = BloomDesign(design.positions[:, :5], 128, p, q)
         other = product_other(counts, known, zipf(20)[:5])
         assert other.theta.min() >= 0.25 and other.theta.max() <= 0.75
         assert np.allclose(other.theta[2], p + (q - p) * (1 - (127 / 128) ** 2))
@@ -63,7 +63,9 @@ def test_no_other_says_so():
 
 def test_mixture_is_the_weighted_sum_of_its_parts():
     rng = np.random.default_rng(4)
-    design = Design(random_positions(6, rng, strata=3, k=12), 12, [0.2, 0.3, 0.6], [0.7, 0.8, 0.1])
+    design = BloomDesign(
+        random_positions(6, rng, strata=3, k=12), 12, [0.2, 0.3, 0.6], [0.7, 0.8, 0.1]
+    )
     known, tail = design.take(np.arange(2)), design.take(np.arange(2, 6))
     share = np.array([0.3, 0.2, 0.1, 0.1])
     other = MixtureOther(tail, share, 0.3, 0.5)
@@ -124,7 +126,7 @@ def test_collapse_adds_up():
     rng = np.random.default_rng(8)
     values = values_by_stratum(zipf(100), 10**6, 64, rng)
     positions = random_positions(100, rng)
-    design = Design(positions, 128, 0.25, 0.75)
+    design = BloomDesign(positions, 128, 0.25, 0.75)
     marginal = estimate_marginal(bit_counts(values, positions, 128, 0.25, 0.75, rng), design)
     plan = choose_categories(marginal, 5, cap=30)
     assert plan.fitted.size == 30 and plan.shown == 5

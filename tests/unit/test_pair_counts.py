@@ -16,7 +16,7 @@ from deniable.analysis.counting import Layout
 from deniable.analysis.decoding import count_all
 from deniable.analysis.source import Source
 from deniable.columns import ReportBatch, write
-from deniable.compute.executor import Threads, default_executor
+from deniable.compute.backend import Threads, default_executor
 from deniable.errors import InputError
 from deniable.results import Joint
 from deniable.simulation import Population, contingency, simulate, zipf

@@ -17,7 +17,7 @@ from deniable.analysis.source import FEWEST, Source
 from deniable.columns import write
 from deniable.columns.files import partitions
 from deniable.columns.parquet import ROW_GROUP
-from deniable.columns.partition import Carried, InMemory, Partition
+from deniable.columns.partition import BatchPartition, Carried, Partition
 from deniable.columns.wire import from_bodies, records, to_wire
 from deniable.errors import InputError
 from deniable.store import Upload
@@ -38,7 +38,7 @@ def found(parts: list[Partition]) -> ReportBatch:
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "dn", "memory"])
 def test_the_same_reports_in_order(kind: str, batch: ReportBatch, tmp_path: Path) -> None:
-    wholes: list[Partition] = [InMemory(batch)]
+    wholes: list[Partition] = [BatchPartition(batch)]
     if kind != "memory":
         write(tmp_path / f"reports.{kind}", batch)
         wholes = partitions(tmp_path / f"reports.{kind}", survey=batch.survey)

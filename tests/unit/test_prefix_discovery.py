@@ -7,15 +7,15 @@ import pytest
 
 from deniable.analysis.source import Source
 from deniable.columns import ReportBatch
-from deniable.discovery.character_model import CharacterModel, rows_of
-from deniable.discovery.evidence import Evidence
-from deniable.discovery.mixture import mixture_of
-from deniable.discovery.prefix_search import search
-from deniable.discovery.prefixes import discover_prefixes
-from deniable.discovery.refit import refit
-from deniable.discovery.tables import Tables, debiased, tables_of
-from deniable.discovery.tally import tally_of
-from deniable.discovery.testing import HashTest, allowances
+from deniable.discovery.prefixes.run import discover_prefixes
+from deniable.discovery.prefixes.search import search
+from deniable.discovery.shared.character_model import CharacterModel, rows_of
+from deniable.discovery.shared.evidence import ScoreTables
+from deniable.discovery.shared.refit import refit
+from deniable.discovery.shared.tables import MassTables, debiased, tables_of
+from deniable.discovery.shared.tally import tally_of
+from deniable.discovery.shared.testing import HashTest, allowances
+from deniable.discovery.whole_domain.mixture import mixture_of
 from deniable.errors import InputError
 from deniable.mechanisms import LocalHash
 from deniable.protocols import Alphabet
@@ -62,7 +62,7 @@ def reports(s: Survey, words: tuple[str, ...], shares: object, n: int, seed: int
 
 
 @pytest.fixture(scope="module")
-def tables() -> Tables:
+def tables() -> MassTables:
     s = survey()
     return tables_of(reports(s, WORDS, SHARES, 60_000, 1), s.questions[0])
 
@@ -113,9 +113,9 @@ def test_the_effect_of_a_string_is_what_its_reports_do() -> None:
     assert abs(same_line.mean()) < 6 * np.sqrt(t.noise / t.count[0, 0] / t.line)
 
 
-def test_evidence_is_the_sum_of_the_cells(tables: Tables) -> None:
+def test_evidence_is_the_sum_of_the_cells(tables: MassTables) -> None:
     families = np.arange(tables.families) < 5
-    evidence = Evidence.of(tables, tables.mass, families)
+    evidence = ScoreTables.of(tables, tables.mass, families)
     rows = rows_of(tables.protocol.alphabet, WORDS, 7)
     cells = tables.positions(2, rows)
     plain = sum(evidence.entry[2, c][cells[c]] for c in range(5))
@@ -141,8 +141,8 @@ def test_character_model_sums_to_one_and_counts_by_hand() -> None:
     assert start == pytest.approx(third, rel=0.05)
 
 
-def test_search_finds_what_is_heavy(tables: Tables) -> None:
-    evidence = Evidence.of(tables, tables.mass, np.ones(tables.families, bool))
+def test_search_finds_what_is_heavy(tables: MassTables) -> None:
+    evidence = ScoreTables.of(tables, tables.mass, np.ones(tables.families, bool))
     found, looked = search(evidence, CharacterModel.uniform(tables.protocol.alphabet), 50)
     best = found.some(np.argsort(-found.odds)[:30])
     names = {tables.protocol.alphabet.text(r.tobytes()) for r in best.rows}
@@ -150,7 +150,7 @@ def test_search_finds_what_is_heavy(tables: Tables) -> None:
     assert looked > 1000
 
 
-def test_p_values_of_strings_nobody_holds_are_uniform(tables: Tables) -> None:
+def test_p_values_of_strings_nobody_holds_are_uniform(tables: MassTables) -> None:
     """Over 20,000 absent strings; each bound is 5 standard errors of a binomial: 1e-6."""
     test = HashTest(tables, tables.mass, (4, 5, 6), tuple(range(5, 16)))
     rng = np.random.default_rng(5)
@@ -179,7 +179,7 @@ def test_explained_strings_leave_less_noise_and_exact_p_values_at_every_level() 
         assert abs((p <= level).mean() - level) < 5 * np.sqrt(level / len(p))
 
 
-def test_normal_p_values_would_not_be_uniform_among_heavy_strings(tables: Tables) -> None:
+def test_normal_p_values_would_not_be_uniform_among_heavy_strings(tables: MassTables) -> None:
     """The twin: noise alone, without the collisions that the hash brings, is far too narrow."""
     rng = np.random.default_rng(5)
     cell = rng.integers(0, tables.cells, (20_000, 16))
@@ -189,7 +189,7 @@ def test_normal_p_values_would_not_be_uniform_among_heavy_strings(tables: Tables
     assert (z > 2.807).mean() > 2 * 0.0025
 
 
-def test_a_removed_string_put_back_is_tested_as_if_it_had_stayed(tables: Tables) -> None:
+def test_a_removed_string_put_back_is_tested_as_if_it_had_stayed(tables: MassTables) -> None:
     row = rows_of(tables.protocol.alphabet, ["decade"], 7)
     stayed = HashTest(tables, tables.mass, (5, 6), (0, 1))
     removed = HashTest(tables, tables.without(row, np.array([0.15])), (5, 6), (0, 1))

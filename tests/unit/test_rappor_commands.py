@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from deniable.cli.app import app
-from deniable.formats import rappor
-from deniable.formats.rappor import Params, Reports, Variable
+from deniable.rappor import files as rappor
+from deniable.rappor.files import Params, Reports, Variable
 from deniable.simulation import contingency, correlated, power, zipf
 from deniable.simulation.bit_counts import bit_counts, values_by_stratum
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deniable.columns.spreadsheet import escape, read_rows, unescape, write_rows
 from deniable.errors import InputError
-from deniable.formats import rappor
-from deniable.formats.rappor import Graph, Params, Reports, Variable
-from deniable.spreadsheet import escape, read_rows, unescape, write_rows
+from deniable.rappor import files as rappor
+from deniable.rappor.files import GramEdges, Params, Reports, Variable
 
 PARAMS = Params(16, 2, 4, 0.25, 0.75, 0.0)
 
@@ -178,7 +178,7 @@ def test_graph(tmp_path: Path) -> None:
     path = tmp_path / "graph.txt"
     path.write_bytes(b"num_partitions 3\r\nngram_size 2\r\nedge 0.ab 1.cd\r\nedge 1.. 2.  \r\n")
     graph = rappor.read_graph(path)
-    assert graph == Graph(3, 2, (((0, "ab"), (1, "cd")), ((1, ". "), (2, "  "))))
+    assert graph == GramEdges(3, 2, (((0, "ab"), (1, "cd")), ((1, ". "), (2, "  "))))
     rappor.write_graph(path, graph)
     assert rappor.read_graph(path) == graph
     for bad in ("edge 0.ab 1.cd\n", "num_partitions 3\n", "num_partitions 3\nngram_size 2\nfoo\n",

@@ -8,7 +8,13 @@ import pytest
 
 from deniable.errors import InputError
 from deniable.mechanisms import Bloom, Domain, Noise, prf
-from deniable.mechanisms.rappor import RapporCpp, RapporJava, RapporPython, hmac_drbg, prr_masks
+from deniable.mechanisms.rappor_schemes import (
+    RapporCpp,
+    RapporJava,
+    RapporPython,
+    hmac_drbg,
+    prr_masks,
+)
 
 HALF = 2**30  # φ of f = .5
 

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from deniable import Survey, associate, decode, discover, simulate
 from deniable.cli.app import app
 from deniable.errors import InputError
-from deniable.pages import report, svg
 from deniable.planning import clients_to_move
+from deniable.render.html import report, svg
 from deniable.results import Result
 from deniable.simulation import Population, zipf
 

@@ -19,7 +19,7 @@ from deniable.cli.app import app
 from deniable.client import Client
 from deniable.columns import read
 from deniable.errors import InputError
-from deniable.kernels.noisy_rows import randomise_rows
+from deniable.kernels.noise.noisy_rows import randomise_rows
 from deniable.mechanisms import Mechanism
 from deniable.simulation import (
     Coded,
@@ -231,7 +231,7 @@ def test_seeds_repeat_and_threads_do_not_matter(monkeypatch: pytest.MonkeyPatch)
     first = once()
     assert once() == first
     monkeypatch.setattr("deniable.kernels.chunks.thread_count", lambda threads: 1)
-    monkeypatch.setattr("deniable.kernels.encode.thread_count", lambda threads: 1)
+    monkeypatch.setattr("deniable.kernels.noise.crowd_rows.thread_count", lambda threads: 1)
     assert once() == first
     assert simulate(STRING, ["w"] * 20_000, rng=np.random.default_rng(10)) != first
 

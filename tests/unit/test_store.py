@@ -13,7 +13,7 @@ import pytest
 import deniable.store
 from deniable.errors import InputError, StoreError, UnknownSurvey
 from deniable.store import Compacted, Outcome, Store
-from deniable.store.folder import FolderStore
+from deniable.store.parquet.folder_store import FolderStore
 from tests.uploads import DAY, MARKS, NEXT, again, kept, reports_of, survey, upload
 
 STORED, REPEATED, CONFLICT = Outcome.STORED, Outcome.REPEATED, Outcome.CONFLICT

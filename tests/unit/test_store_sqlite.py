@@ -15,7 +15,7 @@ import pytest
 import deniable.store
 from deniable.errors import InputError, StoreError, StoreFull
 from deniable.store import Outcome
-from deniable.store.sqlite import SqliteStore
+from deniable.store.sql.sqlite import SqliteStore
 from tests.uploads import DAY, MARKS, NEXT, kept, reports_of, survey, upload
 
 # The tables as version 1 made them: not to be changed.
@@ -201,7 +201,7 @@ def test_appending_needs_no_more_than_the_standard_library_and_numpy() -> None:
     import subprocess
     import sys
 
-    code = "import sys, deniable.store.sqlite; assert 'pyarrow' not in sys.modules"
+    code = "import sys, deniable.store.sql.sqlite; assert 'pyarrow' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ})
 
 

@@ -13,16 +13,16 @@ from scipy.optimize import minimize
 from deniable import discover
 from deniable.analysis.source import Source
 from deniable.cli.app import app
-from deniable.discovery import domain as domain_module
-from deniable.discovery.character_model import CharacterModel, rows_of
-from deniable.discovery.domain import Domain
-from deniable.discovery.evidence import Evidence
-from deniable.discovery.lexicon import Lexicon
-from deniable.discovery.mixture import Mixture, fitted
-from deniable.discovery.string_weights import StringWeights
-from deniable.discovery.tables import debiased
-from deniable.discovery.tally import Tally, tally_of
-from deniable.discovery.testing import HashTest
+from deniable.discovery.shared.character_model import CharacterModel, rows_of
+from deniable.discovery.shared.evidence import ScoreTables
+from deniable.discovery.shared.lexicon import Lexicon
+from deniable.discovery.shared.tables import debiased
+from deniable.discovery.shared.tally import Tally, tally_of
+from deniable.discovery.shared.testing import HashTest
+from deniable.discovery.whole_domain import string_domain as domain_module
+from deniable.discovery.whole_domain.mixture import Mixture, fitted
+from deniable.discovery.whole_domain.string_domain import StringDomain
+from deniable.discovery.whole_domain.string_weights import StringWeights
 from deniable.errors import InputError
 from deniable.mechanisms import LocalHash
 from deniable.planning import detectable, discoverable
@@ -86,8 +86,8 @@ def test_every_string_is_looked_at_once(
 ) -> None:
     monkeypatch.setattr(domain_module, "STRETCH", stretch)
     tables = debiased(counted)
-    evidence = Evidence.of(tables, tables.mass, np.ones(tables.families, bool))
-    domain = Domain(6, 5)
+    evidence = ScoreTables.of(tables, tables.mass, np.ones(tables.families, bool))
+    domain = StringDomain(6, 5)
     rows = domain.above(evidence, -np.inf)
     texts = {ALL_LETTERS.text(row.tobytes()) for row in rows}
     assert texts == {"".join(c) for n in range(6) for c in product("abcdef", repeat=n)}
@@ -100,7 +100,7 @@ def test_every_string_is_looked_at_once(
 
 def test_a_domain_of_one_block_only() -> None:
     with pytest.raises(InputError, match="up to 23"):
-        Domain(2, 24)
+        StringDomain(2, 24)
     assert defaults.levels(2, 23) == [(23, 1.0)]
     assert len(defaults.levels(2, 24)) > 2
 
@@ -153,7 +153,7 @@ def test_what_is_explained_is_no_longer_noise(counted: Tally) -> None:
     spread = {}
     for strings in ((), HELD):
         scores = mixture_of(counted, strings).scores
-        evidence = Evidence.of(scores, scores.mass, np.ones(scores.families, bool))
+        evidence = ScoreTables.of(scores, scores.mass, np.ones(scores.families, bool))
         estimate = evidence.sums(0, absent) / evidence.precision[0]
         spread[len(strings)] = estimate.std()
         if strings:
@@ -177,7 +177,7 @@ def test_p_values_of_absent_strings_are_uniform(mechanism: str) -> None:
 def test_evidence_at_a_p_value(counted: Tally) -> None:
     scores = mixture_of(counted, HELD).scores
     test = HashTest(scores, scores.mass, (0,), tuple(range(scores.families)))
-    evidence = Evidence.of(scores, scores.mass, np.ones(scores.families, bool))
+    evidence = ScoreTables.of(scores, scores.mass, np.ones(scores.families, bool))
     rows = np.random.default_rng(4).integers(0, 6, (5_000, 5)).astype(np.uint8)
     above = evidence.sums(0, rows) >= test.evidence_at(0.01)
     assert np.mean(above == (test.p_values(rows) <= 0.01)) > 0.999

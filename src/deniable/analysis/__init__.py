@@ -5,7 +5,7 @@ from deniable.analysis.counting import pair_counts
 from deniable.analysis.decoding import decode
 from deniable.analysis.source import Stored
 from deniable.analysis.trending import trend
-from deniable.inference.pair_counts import PairCounts
+from deniable.inference.linear.joint_counts import PairCounts
 
 __all__ = [
     "PairCounts",

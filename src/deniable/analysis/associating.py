@@ -23,31 +23,36 @@ from deniable.analysis.from_counts import associate_counts
 from deniable.analysis.reading import OTHER
 from deniable.analysis.source import Reports, Source
 from deniable.columns import ReportBatch
-from deniable.compute.executor import Executor, default_executor
-from deniable.compute.progress import Progress, told
+from deniable.compute.backend import Executor, default_executor
+from deniable.compute.cpu.pieces import Piece
+from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError
-from deniable.inference.association import (
+from deniable.inference.association.effect_size import cramers_v
+from deniable.inference.association.tests import (
     association_test,
     conditional_independence,
     mutual_independence,
 )
-from deniable.inference.collapse import collapse_evidence
-from deniable.inference.covariance import collapsed_pulls, covariance, pulls_of, widened
-from deniable.inference.effect import cramers_v
-from deniable.inference.em import Fit
-from deniable.inference.evidence import Evidence, evidence_of, gather, layout_of
-from deniable.inference.likelihood import Place
-from deniable.inference.pair_counts import PairCounts
-from deniable.inference.piece import Piece
-from deniable.inference.shrink import shrunk_evidence
-from deniable.inference.solver import maximise_evidence
+from deniable.inference.joint.collapse import collapse_evidence
+from deniable.inference.joint.evidence import Evidence, evidence_of, gather, layout_of
+from deniable.inference.joint.fit import JointFit
+from deniable.inference.joint.shrinkage import shrunk_evidence
+from deniable.inference.joint.solver import maximise_evidence
+from deniable.inference.joint.uncertainty import (
+    collapsed_influence,
+    covariance,
+    stratum_influence,
+    widened,
+)
+from deniable.inference.linear.joint_counts import PairCounts
+from deniable.inference.models.likelihood import Place
 from deniable.results import Covariance, Joint
 from deniable.results.association import AssociationTest
 from deniable.results.joint import Tests
 from deniable.survey import Survey
 
 
-@told
+@reports_progress
 def associate(
     survey: Survey,
     reports: Reports | Any,
@@ -175,7 +180,7 @@ def _piece(layout: Any, by_cohort: bool, rows: _Rows) -> Piece:
 
 def _joint(
     evidence: Evidence,
-    fit: Fit,
+    fit: JointFit,
     *,
     questions: tuple[str, ...],
     labels: Sequence[tuple[str, ...]],
@@ -188,7 +193,9 @@ def _joint(
     shown = whole.collapsed(groups)
     rest = [names[-1] == OTHER for names in labels]
     if any(rest):
-        shown = widened(shown, collapsed_pulls(pulls_of(evidence, whole), groups), rest)
+        shown = widened(
+            shown, collapsed_influence(stratum_influence(evidence, whole), groups), rest
+        )
     intervals = shown.intervals()
     point, strength = None, None
     if shrink is not None:
@@ -208,14 +215,14 @@ def _joint(
 
 def _tests(
     evidence: Evidence,
-    fit: Fit,
+    fit: JointFit,
     whole: Covariance,
     groups: Sequence[NDArray[np.intp]],
 ) -> tuple[Any, ...]:
     """What `Tests` holds: all about the categories that are shown, made when first asked for."""
 
     @cache
-    def shown() -> tuple[Evidence, Fit | None]:
+    def shown() -> tuple[Evidence, JointFit | None]:
         collapsed = collapse_evidence(evidence, fit.table, groups)
         return collapsed, fit if collapsed is evidence else None
 

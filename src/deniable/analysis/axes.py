@@ -1,7 +1,7 @@
 """One question's categories in a joint table: which strings get one, and what Other is made of.
 
 Marginals choose the categories; what was detected beyond those that are shown is fitted too, and
-added up into Other afterwards (see `inference.collapse`).
+added up into Other afterwards (see `inference.joint.collapse`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from deniable.analysis.candidates import Strings, candidates_of
 from deniable.analysis.reading import NO_ANSWER, OTHER, OptionReading, Reading, reading_of
 from deniable.errors import InputError
-from deniable.inference.channel import Channel
-from deniable.inference.collapse import choose_categories, how_many_to_fit
-from deniable.inference.design import Design
-from deniable.inference.hashed import Hashed
-from deniable.inference.likelihood import Likelihood, Place, likelihood_rows
-from deniable.inference.other import (
+from deniable.inference.joint.collapse import choose_categories, how_many_to_fit
+from deniable.inference.models.bit_channel import BitChannel
+from deniable.inference.models.bloom_design import BloomDesign
+from deniable.inference.models.hash_design import HashDesign
+from deniable.inference.models.likelihood import Likelihood, Place, likelihood_rows
+from deniable.inference.models.other import (
     NoOther,
     Other,
     likelihood_with_other,
@@ -43,7 +43,7 @@ class Axis:
     """
 
     reading: Reading
-    known: Design | Hashed | Channel
+    known: BloomDesign | HashDesign | BitChannel
     model: Other | None
     labels: tuple[str, ...]
     shown: tuple[str, ...]
@@ -57,7 +57,7 @@ class Axis:
         place: Place | None = None,
     ) -> Likelihood:
         """One row a report over the fitted categories, where `place` puts it."""
-        if self.model is None or isinstance(self.known, Channel):
+        if self.model is None or isinstance(self.known, BitChannel):
             return likelihood_rows(bits, stratum, self.known, place)
         return likelihood_with_other(bits, stratum, self.known, self.model, place)
 
@@ -102,7 +102,7 @@ def _axis(
         error = float(np.sqrt((marginal.standard_error**2).sum()))
         return _whole(reading, no_answer=bool(other) and 1 - total > 3 * error)
     design, names = reading.source, reading.candidates.names
-    assert isinstance(design, Design | Hashed)
+    assert isinstance(design, BloomDesign | HashDesign)
     chosen = choose_categories(marginal, top, cap=max(fitted, top))
     if chosen.fitted.size == 0:
         raise InputError(
@@ -117,7 +117,7 @@ def _axis(
         return Axis(reading, known, None, labels, shown, groups, "")
     model: Other
     if other == "product":
-        if not isinstance(known, Design):
+        if not isinstance(known, BloomDesign):
             raise InputError(
                 f'question {question.name!r} is reported by local hashing: other="product", the '
                 'paper\'s model of bits, does not apply; leave it at "mixture"'

@@ -22,11 +22,11 @@ from deniable.analysis.source import Reports, Source
 from deniable.columns import ReportBatch
 from deniable.columns.batch import numbers
 from deniable.columns.partition import Partition
-from deniable.compute.executor import Executor, default_executor
-from deniable.compute.progress import Progress, told
+from deniable.compute.backend import Executor, default_executor
+from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError
-from deniable.inference.pair_counts import PairCounts
-from deniable.kernels.pairs import PairTables
+from deniable.inference.linear.joint_counts import PairCounts
+from deniable.kernels.counting.pair_tables import PairTables
 from deniable.mechanisms import LocalHash
 from deniable.survey import Question, Survey
 
@@ -100,7 +100,7 @@ def _width(question: Question) -> int:
     return mechanism.values if isinstance(mechanism, LocalHash) else mechanism.width
 
 
-@told
+@reports_progress
 def pair_counts(
     survey: Survey,
     reports: Reports | PairCounts | Any,

@@ -11,10 +11,10 @@ from typing import Any
 from deniable.analysis.candidates import Strings, candidates_of
 from deniable.analysis.reading import Reading, reading_of
 from deniable.analysis.source import Reports, Source
-from deniable.compute.executor import Executor, default_executor
-from deniable.compute.progress import Progress, told
+from deniable.compute.backend import Executor, default_executor
+from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError
-from deniable.inference.multiplicity import Correction
+from deniable.inference.marginal.multiplicity import Correction
 from deniable.mechanisms import Mechanism
 from deniable.mechanisms.noise import ONE
 from deniable.results import Marginal, Provenance
@@ -22,7 +22,7 @@ from deniable.survey import Question, Survey
 from deniable.version import __version__
 
 
-@told
+@reports_progress
 def decode(
     survey: Survey,
     reports: Reports | Any,

@@ -1,7 +1,7 @@
 """Joint tables of two questions from counts, with everything that one from reports has.
 
 Which strings get a category is chosen as `associate` chooses it: the counts hold all that marginals
-need. See `inference.linear_joint` for the estimate.
+need. See `inference.linear.estimate` for the estimate.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from deniable.analysis.candidates import Strings
 from deniable.analysis.counting import Layout
 from deniable.analysis.decoding import provenance_of
 from deniable.analysis.reading import OTHER, HashReading, Reading
-from deniable.compute.executor import one_blas_thread
+from deniable.compute.backend import one_blas_thread
 from deniable.errors import InputError
-from deniable.inference.components import Components, components_of
-from deniable.inference.counts import BitCounts
-from deniable.inference.effect import cramers_v_of
-from deniable.inference.hashed import SentCounts
-from deniable.inference.linear import fit_margin, linear_ratios
-from deniable.inference.linear_joint import LinearFit, Strata, linear_joint, linear_test
-from deniable.inference.pair_counts import PairCounts
+from deniable.inference.association.effect_size import cramers_v_of
+from deniable.inference.linear.estimate import LinearFit, Strata, linear_joint, linear_test
+from deniable.inference.linear.joint_counts import PairCounts
+from deniable.inference.linear.ratios import fit_margin, linear_ratios
+from deniable.inference.marginal.bit_counts import BitCounts
+from deniable.inference.models.components import Components, components_of
+from deniable.inference.models.hash_design import HashReportCounts
 from deniable.results import Joint
 from deniable.results.association import AssociationTest, EffectSize
 from deniable.results.joint import Tests
@@ -76,13 +76,13 @@ def _own(counts: PairCounts, layout: Layout, side: int) -> BitCounts:
     return BitCounts(ones, total)
 
 
-def _for_marginal(reading: Reading, counts: BitCounts) -> BitCounts | SentCounts:
+def _for_marginal(reading: Reading, counts: BitCounts) -> BitCounts | HashReportCounts:
     """What the question's marginal is estimated from: reports that speak of some candidate."""
     some = reading.told.any(axis=1) | (reading.told.shape[1] == 0)
     spoken = np.repeat(some, len(counts.total) // len(some))
     if isinstance(reading, HashReading):
         numbers = counts.ones * spoken[:, None]
-        return SentCounts(numbers.reshape(reading.source.strata, -1))
+        return HashReportCounts(numbers.reshape(reading.source.strata, -1))
     return BitCounts(counts.ones * spoken[:, None], counts.total * spoken)
 
 

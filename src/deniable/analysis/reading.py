@@ -21,15 +21,15 @@ from deniable.analysis.candidates import Candidates
 from deniable.columns import ReportBatch
 from deniable.columns.batch import numbers
 from deniable.errors import InputError
-from deniable.inference.channel import Channel
-from deniable.inference.closed_form import estimate_basic
-from deniable.inference.counts import BitCounts
-from deniable.inference.design import Design
-from deniable.inference.hashed import Hashed, Sent, support_counts
-from deniable.inference.marginal import estimate_marginal
-from deniable.inference.multiplicity import Correction
-from deniable.kernels.bloom import bloom_positions, hash_pairs
-from deniable.kernels.counts import count_ones
+from deniable.inference.marginal.bit_counts import BitCounts
+from deniable.inference.marginal.closed_form import estimate_basic
+from deniable.inference.marginal.estimate import estimate_marginal
+from deniable.inference.marginal.multiplicity import Correction
+from deniable.inference.models.bit_channel import BitChannel
+from deniable.inference.models.bloom_design import BloomDesign
+from deniable.inference.models.hash_design import HashDesign, HashReports, support_counts
+from deniable.kernels.counting.bit_sums import count_ones
+from deniable.kernels.hashing.positions import bloom_positions, hash_pairs
 from deniable.mechanisms import Bloom, Choice, LocalHash, Mechanism
 from deniable.mechanisms.schemes import DENIABLE_1
 from deniable.protocols import Prefixes
@@ -91,7 +91,7 @@ class Reading(ABC):
 
     @property
     @abstractmethod
-    def source(self) -> Design | Channel | Hashed:
+    def source(self) -> BloomDesign | BitChannel | HashDesign:
         """What `likelihood_rows` needs to know of the candidates."""
 
 
@@ -120,22 +120,22 @@ class OptionReading(_Bits):
         )  # fmt: skip
 
     @property
-    def source(self) -> Channel:
+    def source(self) -> BitChannel:
         return self.channel(no_answer=False)
 
-    def channel(self, *, no_answer: bool) -> Channel:
+    def channel(self, *, no_answer: bool) -> BitChannel:
         """P(bit = 1 | category) of all options, or of yes and no; and of no answer, if asked."""
         mechanism = self.mechanism
         p, q = float(mechanism.noise.p_star), float(mechanism.noise.q_star)
         if not isinstance(mechanism, Choice):
-            return Channel(np.array([[[q], [p]]]), ("yes", "no"))
+            return BitChannel(np.array([[[q], [p]]]), ("yes", "no"))
         theta = np.full((mechanism.width, mechanism.width), p)
         np.fill_diagonal(theta, q)
         labels = mechanism.options
         if no_answer:
             theta = np.vstack([theta, np.full(mechanism.width, p)])
             labels = (*labels, NO_ANSWER)
-        return Channel(theta[np.newaxis], labels)
+        return BitChannel(theta[np.newaxis], labels)
 
 
 class BloomReading(_Bits):
@@ -145,7 +145,7 @@ class BloomReading(_Bits):
         return estimate_marginal(counts, self.source, alpha=alpha, correction=correction)
 
     @cached_property
-    def source(self) -> Design:
+    def source(self) -> BloomDesign:
         """Which bits each candidate sets in each stratum."""
         mechanism = self.mechanism
         assert isinstance(mechanism, Bloom)
@@ -156,7 +156,7 @@ class BloomReading(_Bits):
         for slot, told in enumerate(self.told):
             by_slot[slot][:, told] = self._positions(slot)[:, told]
         p, q = float(mechanism.noise.p_star), float(mechanism.noise.q_star)
-        return Design(
+        return BloomDesign(
             positions, mechanism.bits, p, q, self.candidates.names,
             np.repeat(np.arange(self.slots), mechanism.cohorts),
         )  # fmt: skip
@@ -177,18 +177,18 @@ class BloomReading(_Bits):
 class HashReading(Reading):
     """Of a string reported by local hashing: one number."""
 
-    def count(self, batch: ReportBatch) -> Sent:
+    def count(self, batch: ReportBatch) -> HashReports:
         bits, stratum = self.read(self.counted(batch))
         mechanism = self.mechanism
         assert isinstance(mechanism, LocalHash)
-        return Sent((stratum.astype(np.int64) * mechanism.values + numbers(bits),))
+        return HashReports((stratum.astype(np.int64) * mechanism.values + numbers(bits),))
 
-    def marginal(self, counts: Sent, *, alpha: float, correction: Correction) -> Marginal:
+    def marginal(self, counts: HashReports, *, alpha: float, correction: Correction) -> Marginal:
         bits, design = support_counts(counts, self.source)
         return estimate_marginal(bits, design, alpha=alpha, correction=correction)
 
     @cached_property
-    def source(self) -> Hashed:
+    def source(self) -> HashDesign:
         """Each candidate's cell in each slot and family."""
         mechanism, size = self.mechanism, len(self.candidates.names)
         assert isinstance(mechanism, LocalHash)
@@ -200,7 +200,7 @@ class HashReading(Reading):
             x, y = _seeds(self, slot, own.header)
             found = bloom_positions(x, y, mechanism.families, 1, mechanism.cells)[:, :, 0]
             by_slot[slot][:, told] = found[:, told]
-        return Hashed(
+        return HashDesign(
             cells, mechanism.values, mechanism.digits,
             float(mechanism.noise.q_star), np.repeat(np.arange(self.slots), mechanism.families),
             self.candidates.names,

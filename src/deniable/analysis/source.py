@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import deniable.store
 from deniable.columns import ReportBatch
 from deniable.columns.files import SUFFIXES, partitions
-from deniable.columns.partition import InMemory, Partition
-from deniable.compute.executor import Executor, Held
-from deniable.compute.progress import tell
+from deniable.columns.partition import BatchPartition, Partition
+from deniable.compute.backend import Executor, Held
+from deniable.compute.progress import report_progress
 from deniable.errors import InputError
 from deniable.store import Store
 from deniable.survey import Survey
@@ -127,7 +127,7 @@ class Source:
         for part in parts:
             yield part
             seen += part.count
-            tell("reading reports", seen / max(total, 1))
+            report_progress("reading reports", seen / max(total, 1))
 
     def _found(self, part: Any) -> tuple[list[Partition], str]:
         """Where the reports of one part are, and its origin beside theirs."""
@@ -144,7 +144,7 @@ class Source:
                 f"expected a ReportBatch, a file, an Arrow table, a pandas or polars frame or a "
                 f"store, got {type(part).__name__}"
             )
-        return [InMemory(part)], ""
+        return [BatchPartition(part)], ""
 
     def _stored(self, part: Stored) -> tuple[list[Partition], str]:
         with part.opened() as store:

@@ -12,10 +12,10 @@ import numpy as np
 
 from deniable.analysis.decoding import decode
 from deniable.analysis.source import Stored
-from deniable.compute.executor import Executor
-from deniable.compute.progress import Progress, told
+from deniable.compute.backend import Executor
+from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError
-from deniable.inference.multiplicity import Correction
+from deniable.inference.marginal.multiplicity import Correction
 from deniable.results import Trend
 from deniable.store import Store
 from deniable.survey import Survey
@@ -23,7 +23,7 @@ from deniable.survey import Survey
 By = Literal["day", "week"]
 
 
-@told
+@reports_progress
 def trend(
     survey: Survey,
     store: Store | str | Path,

@@ -1,6 +1,6 @@
 """The command's root: its subcommands, its exit codes, and no traceback for a user's mistake.
 
-A command stands in the module of its name, and is imported when it is asked for.
+Each command is a module of its own in the folder of its section, imported when it is asked for.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class App(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        name = cmd_name + "_" * iskeyword(cmd_name)
-        found = getattr(import_module(f"deniable.cli.{name}"), name)
+        function = cmd_name + "_" * iskeyword(cmd_name)
+        found = getattr(import_module(_module_of(cmd_name)), function)
         assert isinstance(found, click.Command)
         return found
 
@@ -88,6 +88,14 @@ class App(click.Group):
             _end(ctx, f"error: {text}", MISTAKE)
         except KeyboardInterrupt:
             _end(ctx, "interrupted", INTERRUPTED)
+
+
+def _module_of(name: str) -> str:
+    """Return the module that holds this command."""
+    if name == "rappor":
+        return "deniable.rappor.commands"
+    section = next(section for section, names in SECTIONS.items() if name in names)
+    return f"deniable.cli.{section.lower()}.{name}_command"
 
 
 def _end(ctx: click.Context, message: str, code: int) -> None:

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
+from deniable.cli.collect.store_options import DAY
 from deniable.cli.output import WRITERS, OutputPath
-from deniable.cli.stores import DAY
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -84,7 +84,7 @@ def written(result: Result, paths: Sequence[Path], survey: Survey | None = None)
 
 
 def _csv(result: Result, path: Path, survey: Survey | None) -> None:
-    from deniable.spreadsheet import write_rows
+    from deniable.columns.spreadsheet import write_rows
 
     columns = result.columns()
     write_rows(path, [list(columns), *map(list, zip(*columns.values(), strict=True))])
@@ -114,7 +114,7 @@ def _picture(result: Result, path: Path, survey: Survey | None) -> None:
 
 
 def _html(result: Result, path: Path, survey: Survey | None) -> None:
-    from deniable.pages import report
+    from deniable.render.html import report
 
     path.write_text(report([result], survey=survey), encoding="utf-8")
 

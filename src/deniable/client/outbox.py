@@ -63,7 +63,7 @@ SCHEMA = (
 
 
 @dataclass(frozen=True)
-class Upload:
+class QueuedUpload:
     """What is sent at once: the same bytes under the same key, until it is answered."""
 
     id: int
@@ -143,7 +143,7 @@ class Outbox:
         # None is that long when it is set: the clock was put back since.
         return left if 0 < left <= LONGEST_WAIT else 0.0
 
-    def next(self, batch: int = 1) -> Upload | None:
+    def next(self, batch: int = 1) -> QueuedUpload | None:
         """An upload to try, made of up to `batch` reports of one survey; None if nothing waits.
 
         Which one is random: neither order nor neighbours tell when a report was made, and one
@@ -160,9 +160,9 @@ class Outbox:
                 "SELECT id, key, body, reports FROM upload WHERE id = (SELECT id FROM upload "
                 "WHERE formed AND refused IS NULL ORDER BY random() LIMIT 1)"
             ).fetchone()
-        return None if row is None else Upload(*row)
+        return None if row is None else QueuedUpload(*row)
 
-    def mark_tried(self, upload: Upload) -> None:
+    def mark_tried(self, upload: QueuedUpload) -> None:
         """It is about to be sent: from now on it may have arrived."""
         with self._transaction() as db:
             db.execute(
@@ -170,7 +170,7 @@ class Outbox:
                 [self.clock(), upload.id, upload.key],
             )
 
-    def accept(self, upload: Upload, wait: float = 0.0) -> None:
+    def accept(self, upload: QueuedUpload, wait: float = 0.0) -> None:
         """The collector has it. The next try is due after `wait` seconds."""
         with self._transaction() as db:
             gone = db.execute(
@@ -182,7 +182,7 @@ class Outbox:
                 [upload.reports * gone.rowcount, self.clock() + min(wait, LONGEST_WAIT)],
             )
 
-    def refuse(self, upload: Upload, why: str) -> None:
+    def refuse(self, upload: QueuedUpload, why: str) -> None:
         """The collector will never take it: it is moved aside."""
         with self._transaction() as db:
             db.execute(

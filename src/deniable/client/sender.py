@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deniable.client.exchange import Reply, checked_url, exchange, shown
-from deniable.client.outbox import Outbox, Upload
+from deniable.client.outbox import Outbox, QueuedUpload
 from deniable.errors import InputError, TransferError
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Sender:
     def _hold(self, least: float = 0.0) -> None:
         self.outbox.hold(lambda failures: least + backoff(failures))
 
-    def _try(self, upload: Upload) -> Reply:
+    def _try(self, upload: QueuedUpload) -> Reply:
         headers = {
             "Content-Type": "application/octet-stream",
             "Idempotency-Key": upload.key.hex(),

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Self
 
 from deniable import store as stores
-from deniable.collector import ingest
-from deniable.collector.body import Budget, Deadlines, Receive
-from deniable.collector.catalogue import Catalogue, today
-from deniable.collector.ingest import Ingest, Scope, Send
-from deniable.collector.jobs import Jobs
+from deniable.collector.api.routes import application
+from deniable.collector.ingest import upload_route as ingest
+from deniable.collector.ingest.body import Budget, Deadlines, Receive
+from deniable.collector.ingest.catalogue import Catalogue, today
+from deniable.collector.ingest.upload_route import Ingest, Scope, Send
+from deniable.collector.ingest.writer import CommitWriter
+from deniable.collector.jobs.runner import Jobs
 from deniable.collector.keyring import Keyring
 from deniable.collector.metrics import Metrics
 from deniable.collector.periodic import Periodic
-from deniable.collector.routes import application
 from deniable.collector.settings import Settings
-from deniable.collector.writer import Writer
 from deniable.errors import InputError, StoreError
 from deniable.store import Store
 from deniable.survey import Survey
@@ -54,7 +54,7 @@ class Collector:
         self._rest = application(self)
 
     store: Store
-    writer: Writer
+    writer: CommitWriter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] == ingest.PATH:
@@ -75,7 +75,7 @@ class Collector:
         for survey in self.catalogue.all():
             self.store.add_survey(survey)
         self._look_at_room()
-        self.writer = Writer(
+        self.writer = CommitWriter(
             self.store, self.metrics, limit=settings.max_queue, group=settings.group,
             after=self._look_at_room,
         )  # fmt: skip

@@ -9,8 +9,8 @@ import os
 import time
 from pathlib import Path
 
+from deniable.collector.api.problems import FORBIDDEN, QUOTA, UNAUTHORISED, Problem
 from deniable.collector.keys import Key, hash_of, id_of, read
-from deniable.collector.problems import FORBIDDEN, QUOTA, UNAUTHORISED, Problem
 from deniable.errors import InputError
 
 RELOAD = 1.0

@@ -22,7 +22,7 @@ ROWS = 1 << 18
 SUFFIXES = (".parquet", ".arrow", ".dn")
 
 
-class Writer:
+class ReportWriter:
     """Writes batches of one survey to a file, which appears under its name only when complete."""
 
     def __init__(self, path: str | Path, survey: Survey, origin: str = "") -> None:
@@ -32,7 +32,7 @@ class Writer:
         self._temporary = self.path.with_name(self.path.name + ".partial")
         self._sink: Any = None
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> ReportWriter:
         if self.path.suffix == ".dn":
             self._sink = self._temporary.open("wb")
         elif self.path.suffix == ".arrow":
@@ -87,7 +87,7 @@ def write(path: str | Path, batches: ReportBatch | Iterable[ReportBatch]) -> int
     first = next(stream, None)
     if first is None:
         raise InputError("expected at least one batch, got none")
-    with Writer(path, first.survey, first.origin) as writer:
+    with ReportWriter(path, first.survey, first.origin) as writer:
         writer.write(first)
         for batch in stream:
             writer.write(batch)

@@ -62,7 +62,7 @@ def edges(count: int, rows: int) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True)
-class InMemory:
+class BatchPartition:
     """Reports in memory, which travel with the partition."""
 
     batch: ReportBatch
@@ -82,8 +82,8 @@ class InMemory:
     def load(self) -> ReportBatch:
         return self.batch
 
-    def cut(self, rows: int) -> list[InMemory]:
-        return [InMemory(self.batch.select(slice(*part))) for part in edges(self.count, rows)]
+    def cut(self, rows: int) -> list[BatchPartition]:
+        return [BatchPartition(self.batch.select(slice(*part))) for part in edges(self.count, rows)]
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,8 @@ class Carried:
     def cut(self, rows: int) -> list[Carried]:
         return [Carried(part) for part in self.part.cut(rows)]
 
-    def __reduce__(self) -> tuple[type[InMemory], tuple[ReportBatch]]:
-        return InMemory, (self.load(),)
+    def __reduce__(self) -> tuple[type[BatchPartition], tuple[ReportBatch]]:
+        return BatchPartition, (self.load(),)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from deniable.compute.executor import Executor, Threads, default_executor
+from deniable.compute.backend import Executor, Threads, default_executor
 from deniable.errors import InputError
 
 NAMES = "threads, threads:N, dask, dask://HOST:PORT, gpu or gpu:N"
@@ -31,7 +31,7 @@ def executor_of(name: str) -> Iterator[Executor]:
     elif name == "dask" or (kind == "dask" and len(rest) > len("//")):
         yield from _dask(rest.removeprefix("//") or None)
     elif name == "gpu" or (kind == "gpu" and (rest.isdigit() or rest == "cpu")):
-        from deniable.compute.gpu import Gpu
+        from deniable.compute.gpu.backend import Gpu
 
         yield Gpu(f"cuda:{rest}" if rest.isdigit() else rest or "cuda")
     else:
@@ -40,7 +40,7 @@ def executor_of(name: str) -> Iterator[Executor]:
 
 def _dask(address: str | None) -> Iterator[Executor]:
     try:
-        from deniable.compute.dask import Dask
+        from deniable.compute.dask.cluster import Dask
     except ModuleNotFoundError as error:
         raise InputError(f"a cluster needs {error.name}: pip install 'deniable[cluster]'") from None
     with Dask(address) as executor:

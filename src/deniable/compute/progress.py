@@ -1,8 +1,8 @@
 """How far long work has come, told to whoever listens; by default nobody.
 
 A verb takes `progress`, a function of a stage's name and of how much of the stage is done, from 0
-to 1; `told` makes it heard. The loops below say `tell(...)` and know nothing of who listens: a bar
-on a terminal, a page. A listener that raises stops the work.
+to 1; `reports_progress` makes it heard. The loops below say `report_progress(...)` and know nothing
+of who listens: a bar on a terminal, a page. A listener that raises stops the work.
 
 >>> def show(stage, done):
 ...     print(stage, done)
@@ -40,14 +40,14 @@ def listening(progress: Progress | None) -> Iterator[None]:
         _listener.reset(token)
 
 
-def tell(stage: str, done: float) -> None:
+def report_progress(stage: str, done: float) -> None:
     """`done` of this stage, from 0 to 1, is behind us."""
     listener = _listener.get()
     if listener is not None:
         listener(stage, min(max(done, 0.0), 1.0))
 
 
-def told(verb: Callable[P, T]) -> Callable[P, T]:
+def reports_progress(verb: Callable[P, T]) -> Callable[P, T]:
     """The verb, whose keyword `progress` listens while it runs."""
 
     @wraps(verb)

@@ -7,10 +7,10 @@ from typing import Any
 
 from deniable.analysis.decoding import provenance
 from deniable.analysis.source import Reports, Source
-from deniable.compute.executor import Executor, default_executor
-from deniable.compute.progress import Progress, told
-from deniable.discovery.candidates import Accept, predicate
-from deniable.discovery.lexicon import Words
+from deniable.compute.backend import Executor, default_executor
+from deniable.compute.progress import Progress, reports_progress
+from deniable.discovery.shared.candidate_strings import Accept, predicate
+from deniable.discovery.shared.lexicon import Words
 from deniable.errors import InputError
 from deniable.protocols import NGrams, Prefixes
 from deniable.results import Discovery
@@ -19,7 +19,7 @@ from deniable.survey import Survey
 __all__ = ["discover"]
 
 
-@told
+@reports_progress
 def discover(
     survey: Survey,
     reports: Reports | Any,
@@ -54,7 +54,7 @@ def discover(
     if isinstance(protocol, NGrams):
         if words:
             raise InputError("words belong to prefixes; this question asks for n-grams")
-        from deniable.discovery.ngrams import discover_ngrams
+        from deniable.discovery.ngrams.run import discover_ngrams
 
         return discover_ngrams(
             source, question, accept=accept, alpha=alpha, reading=reading, delta=delta,
@@ -63,8 +63,8 @@ def discover(
     if isinstance(protocol, Prefixes):
         if reading is not None or delta is not None:
             raise InputError("reading and delta belong to n-grams; this question asks for prefixes")
-        from deniable.discovery.prefixes import discover_prefixes
-        from deniable.discovery.whole_domain import discover_whole
+        from deniable.discovery.prefixes.run import discover_prefixes
+        from deniable.discovery.whole_domain.run import discover_whole
 
         asked = survey.question(question)
         # A single level is the whole string: there are no prefixes to follow.

@@ -40,7 +40,7 @@ from pathlib import Path
 import numpy as np
 
 from deniable import Survey, discover, simulate
-from deniable.compute.executor import Executor
+from deniable.compute.backend import Executor
 from deniable.compute.named import executor_of
 from deniable.experiments.dictionaries import ngram_survey, prefix_survey
 from deniable.simulation import (

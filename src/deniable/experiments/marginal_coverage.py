@@ -24,8 +24,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from deniable.inference.design import Design
-from deniable.inference.marginal import estimate_marginal
+from deniable.inference.marginal.estimate import estimate_marginal
+from deniable.inference.models.bloom_design import BloomDesign
 from deniable.simulation.bit_counts import bit_counts, draw, random_positions, values_by_stratum
 from deniable.simulation.populations import power, step, zipf
 
@@ -108,7 +108,7 @@ def family_wise(replications: int, selection: Selection, false: int = 1_000) -> 
                 counts = bit_counts(values, positions, 128, 0.25, 0.75, rng)
                 absent = random_positions(false, rng)
                 listed = np.concatenate([positions[:, :100], absent], axis=1)
-                design = Design(listed, 128, 0.25, 0.75)
+                design = BloomDesign(listed, 128, 0.25, 0.75)
                 result = estimate_marginal(counts, design, selection=selection)
                 wrong.append(result.detected[100:].any())
                 found.append(result.detected[:100].sum())

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.stats import chi2
 
 import deniable
-from deniable.compute.progress import tell
+from deniable.compute.progress import report_progress
 from deniable.simulation import play_store, simulate
 from deniable.simulation.records import Record, command
 from deniable.simulation.trials import (
@@ -57,7 +57,7 @@ def run_all(quick: bool, seed: int) -> Record:
         paper, score = joint.test("paper"), joint.test()
         tests.append((paper.statistic, paper.p_value, score.statistic, score.p_value))
         freedom = paper.degrees_of_freedom
-        tell("playstore", len(tests) / replications)
+        report_progress("playstore", len(tests) / replications)
     tally = Tally.of(tables)
     covered, cells = coverage(tables)
     every = (tally.low <= tally.truth) & (tally.truth <= tally.high)

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from deniable import discover, simulate
-from deniable.compute.executor import Executor
+from deniable.compute.backend import Executor
 from deniable.compute.named import executor_of
 from deniable.experiments.dictionaries import prefix_survey
 from deniable.simulation import Population, exponential, top_domains, zipf

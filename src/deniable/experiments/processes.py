@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, TypeVar
 
-from deniable.compute.progress import tell
+from deniable.compute.progress import report_progress
 
 Result = TypeVar("Result")
 
@@ -26,11 +26,11 @@ def in_processes(
     if workers <= 1:
         for task in tasks:
             results.append(function(*task))
-            tell(stage, len(results) / len(tasks))
+            report_progress(stage, len(results) / len(tasks))
         return results
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
         for result in pool.map(function, *zip(*tasks, strict=True)):
             results.append(result)
-            tell(stage, len(results) / len(tasks))
+            report_progress(stage, len(results) / len(tasks))
     return results

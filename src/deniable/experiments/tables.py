@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import deniable
-from deniable.compute.progress import tell
+from deniable.compute.progress import report_progress
 from deniable.results import Joint
 from deniable.simulation import Coded, JointPopulation, power, simulate
 from deniable.simulation.records import Record, Row, command
@@ -67,7 +67,7 @@ def run_all(quick: bool, seed: int) -> Record:
         detected += [
             int(deniable.decode(survey, reports, q, crowd.values[q]).detected.sum()) for q in "xy"
         ]
-        tell("tables", len(detected) / 2 / replications)
+        report_progress("tables", len(detected) / 2 / replications)
     joint, actual = found["mixture"][0]
     truth = truth_of(actual, joint.labels)
     record.keep("table", [

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from deniable.discovery.pairs import pair_threshold
+from deniable.discovery.ngrams.gram_pairs import pair_threshold
 from deniable.experiments.dictionaries import Run, Short, short_trial
 from deniable.experiments.processes import in_processes
 from deniable.protocols import NGrams

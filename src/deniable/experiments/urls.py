@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from deniable.analysis import decode
-from deniable.discovery.pairs import pair_threshold
+from deniable.discovery.ngrams.gram_pairs import pair_threshold
 from deniable.experiments.dictionaries import (
     Run,
     grams_by_position,
@@ -36,7 +36,7 @@ from deniable.experiments.dictionaries import (
     summary,
 )
 from deniable.experiments.processes import in_processes
-from deniable.inference.multiplicity import Correction
+from deniable.inference.marginal.multiplicity import Correction
 from deniable.protocols import NGrams
 from deniable.simulation import Population, exponential, simulate, top_domains, zipf
 from deniable.simulation.records import Record, command

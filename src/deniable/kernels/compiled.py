@@ -20,8 +20,9 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 def _sources() -> tuple[tuple[str, int, int], ...]:
     """Name, time and size of every file of kernels."""
-    files = sorted(Path(__file__).parent.glob("*.py"))
-    return tuple((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files)
+    folder = Path(__file__).parent
+    files = sorted((*folder.rglob("*.py"), *(folder.parent / "rappor").glob("text*.py")))
+    return tuple((str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files)
 
 
 SOURCES = _sources()

@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 from deniable.mechanisms.base import Domain, Mechanism
-from deniable.mechanisms.basic import Boolean, Choice
 from deniable.mechanisms.bloom import Bloom
 from deniable.mechanisms.noise import Noise, randomise, threshold
+from deniable.mechanisms.options import Boolean, Choice
 from deniable.mechanisms.registry import calibrate, from_canonical
 
 if TYPE_CHECKING:
-    from deniable.mechanisms.localhash import LocalHash
+    from deniable.mechanisms.local_hash import LocalHash
 
 __all__ = [
     "Bloom",
@@ -30,6 +30,6 @@ def __getattr__(name: str) -> Any:
     # Imported when first asked for: most clients never do, and their first answer should be quick.
     if name != "LocalHash":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from deniable.mechanisms.localhash import LocalHash
+    from deniable.mechanisms.local_hash import LocalHash
 
     return LocalHash

@@ -9,9 +9,9 @@ from typing import Any, Literal, TypeVar
 
 from deniable.errors import InputError
 from deniable.mechanisms.base import Mechanism
-from deniable.mechanisms.basic import Boolean, Choice
 from deniable.mechanisms.bloom import Bloom
 from deniable.mechanisms.noise import ONE, Noise
+from deniable.mechanisms.options import Boolean, Choice
 from deniable.privacy import largest
 
 M = TypeVar("M", bound=Mechanism)
@@ -27,7 +27,7 @@ def from_canonical(data: Mapping[str, Any]) -> Mechanism:
         if kind == "bloom":
             return Bloom(noise=noise, scheme_name=rest.pop("scheme"), **rest)
         if kind == "localhash":
-            from deniable.mechanisms.localhash import LocalHash
+            from deniable.mechanisms.local_hash import LocalHash
 
             return LocalHash(noise=noise, **rest)
         if kind == "choice":

@@ -95,7 +95,7 @@ def scheme_named(name: str) -> Scheme:
     """The scheme of this name."""
     if name == DENIABLE_1.name:
         return DENIABLE_1
-    from deniable.mechanisms import rappor
+    from deniable.mechanisms import rappor_schemes as rappor
 
     for scheme in rappor.SCHEMES:
         if scheme.name == name:

@@ -27,7 +27,7 @@ from deniable.planning.thresholds import (
     whole_share,
 )
 from deniable.protocols import Prefixes
-from deniable.results.plan import Design, Plan
+from deniable.results.survey_plan import Plan, QuestionDesign
 from deniable.simulation import exponential, zipf
 from deniable.survey import Question
 from deniable.survey.draft import Draft, DraftQuestion
@@ -162,7 +162,7 @@ def _plan(
 
 def _design(
     way: _Way, aim: _Aim, epsilon: float, clients: int, weights: Mapping[str, Any]
-) -> Design:
+) -> QuestionDesign:
     draft = way.draft(epsilon, aim.collect)
     survey = draft.survey()
     question = survey.questions[0]
@@ -170,7 +170,7 @@ def _design(
     name, protocol = way.name, question.protocol
     if isinstance(protocol, Prefixes) and len(protocol.levels) == 1:
         name = name.replace("prefixes", "whole strings")  # few enough to look at each
-    return Design(
+    return QuestionDesign(
         name=name, threshold=threshold, noise_sd=spread, once=question.loss.once,
         forever=question.loss.forever, bytes=survey.body_size,
         parameters=question.protocol.canonical(),

@@ -6,14 +6,13 @@ from deniable.results.covariance import Covariance, Interval
 from deniable.results.discovery import Discovery, GramGraph, Stage
 from deniable.results.joint import Joint
 from deniable.results.marginal import Marginal, Measured
-from deniable.results.plan import Design, Plan
 from deniable.results.series import Series
+from deniable.results.survey_plan import Plan, QuestionDesign
 from deniable.results.trend import Trend
 
 __all__ = [
     "AssociationTest",
     "Covariance",
-    "Design",
     "Discovery",
     "EffectSize",
     "GramGraph",
@@ -23,6 +22,7 @@ __all__ = [
     "Measured",
     "Plan",
     "Provenance",
+    "QuestionDesign",
     "Result",
     "Series",
     "Stage",

@@ -123,7 +123,7 @@ class Result(ABC):
         try:
             from importlib import import_module
 
-            draw = import_module("deniable.plots").draw
+            draw = import_module("deniable.render.plots").draw
         except ModuleNotFoundError as error:
             raise InputError(f"drawing needs {error.name}: pip install 'deniable[plots]'") from None
         axes: Axes = draw(self, ax, **options)

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from deniable.columns import ReportBatch
 from deniable.errors import InputError
-from deniable.kernels.bloom import hash_pairs, row_positions
-from deniable.kernels.encode import encode_rows
-from deniable.kernels.noise import CERTAIN
-from deniable.kernels.noisy_rows import noise_rows
-from deniable.kernels.permanent import permanent_rows
+from deniable.kernels.hashing.positions import hash_pairs, row_positions
+from deniable.kernels.noise.crowd_rows import encode_rows
+from deniable.kernels.noise.noisy_rows import noise_rows
+from deniable.kernels.noise.permanent_bits import permanent_rows
+from deniable.kernels.noise.sampler import CERTAIN
 from deniable.mechanisms import Bloom, LocalHash, Mechanism, prf
 from deniable.mechanisms.noise import ONE
 from deniable.mechanisms.schemes import DENIABLE_1

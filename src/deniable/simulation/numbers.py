@@ -1,6 +1,6 @@
 """Local hashing for a whole crowd: true numbers, and fresh noise on them.
 
-The same arithmetic as `mechanisms.localhash`, on arrays; a test ties the two on the same random
+The same arithmetic as `mechanisms.local_hash`, on arrays; a test ties the two on the same random
 words.
 """
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.columns.spreadsheet import read_rows
 from deniable.errors import InputError
 from deniable.simulation.coded import Coded
-from deniable.spreadsheet import read_rows
 
 Weights = NDArray[np.float64]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

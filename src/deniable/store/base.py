@@ -179,18 +179,18 @@ def open(url: str | Path, *, create: bool = False) -> Store:
     text = str(url)
     if text.startswith(("postgresql:", "postgres:")):
         try:
-            from deniable.store.postgres import PostgresStore
+            from deniable.store.sql.postgres import PostgresStore
         except ModuleNotFoundError as error:
             raise StoreError(
                 f"PostgreSQL needs {error.name}: pip install 'deniable[postgres]'"
             ) from None
         return PostgresStore(text, create=create)
     if text.startswith("sqlite:") or text.partition("?")[0].endswith(".db"):
-        from deniable.store.sqlite import SqliteStore
+        from deniable.store.sql.sqlite import SqliteStore
 
         return SqliteStore(text, create=create)
     if "://" not in text and Path(text).suffix and not Path(text).is_dir():
         raise InputError(f"expected FILE.db, postgresql://… or a folder, no other file; got {text}")
-    from deniable.store.folder import FolderStore
+    from deniable.store.parquet.folder_store import FolderStore
 
     return FolderStore(text, create=create)

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from deniable.columns import ReportBatch, scan
-from deniable.columns.files import Writer
+from deniable.columns.files import ReportWriter
 from deniable.columns.wire import records
 from deniable.errors import InputError, StoreError
 from deniable.store.base import KEY_SIZE, Outcome, Store, Upload
@@ -57,7 +57,7 @@ def export_file(
     found = store.snapshot(survey, since=since, until=until)
     if not len(found):
         raise InputError(f"{store.url} has no reports of {survey!r} in these days")
-    with Writer(path, survey) as writer:
+    with ReportWriter(path, survey) as writer:
         for batch in found.batches():
             writer.write(batch)
     return writer.reports

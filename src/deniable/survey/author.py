@@ -32,7 +32,7 @@ from typing import Any
 
 from deniable.errors import InputError, SurveyError
 from deniable.mechanisms import Bloom, Boolean, Choice, Mechanism, Noise
-from deniable.mechanisms.localhash import MAX_VALUES
+from deniable.mechanisms.local_hash import MAX_VALUES
 from deniable.mechanisms.schemes import SCHEME_NAMES
 from deniable.privacy import nanonats_down, split
 from deniable.protocols import Alphabet, NGrams, Prefixes, Protocol, Single

@@ -1,0 +1,1 @@
+"""Commands that answer a survey and send the reports."""

@@ -1,0 +1,1 @@
+"""Every route but the upload, and how requests are refused."""

@@ -1,0 +1,72 @@
+"""Who may call a route, and how it is refused: every route but the upload is wrapped here."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from deniable.collector.api.problems import Problem
+from deniable.collector.ingest.upload_route import bearer, preflight
+
+if TYPE_CHECKING:
+    from deniable.collector.app import Collector
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+READ_METHODS = b"GET, HEAD, OPTIONS"
+
+
+def require(role: str) -> Callable[[Endpoint], Endpoint]:
+    """Let a route be called only with a token of this role."""
+
+    def wrap(endpoint: Endpoint) -> Endpoint:
+        @wraps(endpoint)
+        async def guarded(request: Request) -> Response:
+            header = request.headers.get("authorization", "").encode("latin-1")
+            collector_of(request).keyring.demand(bearer(header), role)
+            return await endpoint(request)
+
+        guarded.role = role  # type: ignore[attr-defined]
+        return guarded
+
+    return wrap
+
+
+def shared(endpoint: Endpoint) -> Endpoint:
+    """Let pages of other origins call a route, and read its refusals."""
+
+    @wraps(endpoint)
+    async def answered(request: Request) -> Response:
+        origin = collector_of(request).settings.cors
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers=text_of(preflight(origin, READ_METHODS)))
+        try:
+            response = await endpoint(request)
+        except Problem as problem:
+            response = refusal(problem)
+        if origin:
+            response.headers["access-control-allow-origin"] = origin
+            response.headers["access-control-expose-headers"] = "etag"
+        return response
+
+    return answered
+
+
+def collector_of(request: Request) -> Collector:
+    """The collector that serves this request."""
+    found: Collector = request.app.state.collector
+    return found
+
+
+def text_of(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Headers as Starlette takes them."""
+    return {name.decode(): value.decode() for name, value in headers}
+
+
+def refusal(problem: Problem) -> Response:
+    """The problem as an answer."""
+    return Response(problem.body(), status_code=problem.status, headers=text_of(problem.headers()))

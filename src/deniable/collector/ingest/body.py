@@ -1,0 +1,156 @@
+"""A request's body: read within a deadline, a size and a memory budget, and decompressed."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any
+
+from deniable.collector.api.problems import BUSY, MALFORMED, TOO_LARGE, TOO_SLOW, Problem
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+
+GZIP = 31
+"""zlib's name for: one gzip member, header and checksum required."""
+
+
+class Disconnected(Exception):
+    """The client went away before its body was complete; nobody waits for an answer."""
+
+
+def soon() -> int:
+    """Seconds to wait before trying again, random so that clients do not come back together."""
+    return random.randint(1, 8)  # noqa: S311 - spreads load, protects nothing
+
+
+class Budget:
+    """Bytes of bodies held at once, from the first byte read until the answer is known."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.held = limit, 0
+
+    @contextmanager
+    def share(self) -> Iterator[Share]:
+        """What one request holds; given back at the end, whatever happens."""
+        share = Share(self)
+        try:
+            yield share
+        finally:
+            self.held -= share.bytes
+
+
+class Share:
+    """One request's part of the budget."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget, self.bytes = budget, 0
+
+    def take(self, count: int) -> None:
+        """Hold so many bytes more, or refuse the request."""
+        if self.budget.held + count > self.budget.limit:
+            raise Problem(BUSY, "too many bodies at once: try again later", soon())
+        self.budget.held += count
+        self.bytes += count
+
+    def give(self, count: int) -> None:
+        """Let go of so many bytes."""
+        self.budget.held -= count
+        self.bytes -= count
+
+
+class Deadlines:
+    """Limits how long bodies may take; `hurry` shortens the limit, of those under way too."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._last = math.inf
+        self._under_way: set[asyncio.Timeout] = set()
+
+    def end(self) -> float:
+        """When a body that begins now must be complete."""
+        return min(asyncio.get_running_loop().time() + self.seconds, self._last)
+
+    def hurry(self, seconds: float) -> None:
+        """Nobody may read for longer than this from now on."""
+        self._last = asyncio.get_running_loop().time() + seconds
+        for timeout in self._under_way:
+            timeout.reschedule(min(timeout.when() or math.inf, self._last))
+
+    @asynccontextmanager
+    async def until(self, end: float) -> AsyncIterator[None]:
+        """Raises TimeoutError at `end`, or earlier if there is hurry."""
+        timeout = asyncio.timeout_at(end)
+        self._under_way.add(timeout)
+        try:
+            async with timeout:
+                yield
+        finally:
+            self._under_way.discard(timeout)
+
+
+class Incoming:
+    """One request's body, on its way."""
+
+    def __init__(self, receive: Receive, deadlines: Deadlines, limit: int) -> None:
+        self._receive, self._deadlines, self._limit = receive, deadlines, limit
+        self._end = deadlines.end()
+        self._over = False
+        """Nothing more will come, or nothing more is waited for."""
+
+    async def read(self, share: Share) -> bytes:
+        """The whole body."""
+        chunks: list[bytes] = []
+        size = 0
+        try:
+            async with self._deadlines.until(self._end):
+                while not self._over:
+                    chunk = await self._chunk()
+                    size += len(chunk)
+                    if size > self._limit:
+                        raise Problem(TOO_LARGE, f"expected at most {self._limit} bytes, got more")
+                    share.take(len(chunk))
+                    chunks.append(chunk)
+        except TimeoutError:
+            self._over = True
+            wait = self._deadlines.seconds
+            raise Problem(TOO_SLOW, f"expected the body within {wait:g} s", soon()) from None
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    async def discard(self) -> None:
+        """Let the rest pass by, so that a client which is still sending can read its refusal."""
+        left = self._limit
+        with suppress(TimeoutError, Disconnected):
+            async with self._deadlines.until(self._end):
+                while not self._over and left > 0:
+                    left -= len(await self._chunk())
+
+    async def _chunk(self) -> bytes:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        self._over = not message.get("more_body", False)
+        chunk: bytes = message.get("body", b"")
+        return chunk
+
+
+def gunzip(data: bytes, limit: int) -> bytes:
+    """The one gzip member in `data`; never makes more than `limit` bytes and one."""
+    stream = zlib.decompressobj(GZIP)
+    try:
+        plain = stream.decompress(data, limit + 1)
+    except zlib.error as error:
+        raise Problem(MALFORMED, f"the body is not gzip: {error}") from None
+    if len(plain) > limit:
+        raise Problem(TOO_LARGE, f"expected at most {limit} bytes once decompressed, got more")
+    if not stream.eof:
+        raise Problem(MALFORMED, "the gzip body ends too early: send it whole")
+    if stream.unused_data:
+        raise Problem(
+            MALFORMED, f"expected one gzip member, got {len(stream.unused_data)} bytes after it"
+        )
+    return plain

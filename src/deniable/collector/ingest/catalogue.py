@@ -1,0 +1,75 @@
+"""The surveys that are collected, and from a body's bytes to an upload of one of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, timedelta
+
+from deniable.collector.api.problems import EXPIRED, MALFORMED, UNKNOWN_SURVEY, Problem
+from deniable.columns.wire import from_wire
+from deniable.errors import InputError, UnknownSurvey, WireError
+from deniable.store import Upload
+from deniable.survey import Survey, from_bytes
+from deniable.survey.report import BATCH, BATCH_HEADER_SIZE, HEADER_SIZE
+
+FORM = 3
+"""Where the byte stands that tells a report from a batch."""
+
+
+def today() -> date:
+    """The day as reports carry it: in UTC, so that it tells no time zone."""
+    return datetime.now(UTC).date()
+
+
+class Catalogue:
+    """Surveys by digest, and by name and version."""
+
+    def __init__(self, surveys: Iterable[Survey], grace: int = 1) -> None:
+        self.by_digest = {survey.digest: survey for survey in surveys}
+        self.grace = timedelta(days=grace)
+        self._versions: dict[str, dict[int, Survey]] = {}
+        for survey in self.by_digest.values():
+            versions = self._versions.setdefault(survey.name, {})
+            if survey.version in versions:
+                raise InputError(
+                    f"expected one survey {survey.name!r} of version {survey.version}, got two: "
+                    f"{survey.digest.hex()} and {versions[survey.version].digest.hex()}; "
+                    "a changed survey needs a new version"
+                )
+            versions[survey.version] = survey
+
+    def all(self) -> list[Survey]:
+        """Every survey, by name and version."""
+        return sorted(self.by_digest.values(), key=lambda s: (s.name, s.version))
+
+    def find(self, name: str, version: int | None = None) -> Survey:
+        """The survey of this name; its newest version unless one is given."""
+        versions = self._versions.get(name, {})
+        found = versions.get(max(versions, default=0) if version is None else version)
+        if found is None:
+            which = name if version is None else f"{name} v{version}"
+            raise Problem(UNKNOWN_SURVEY, f"survey {which!r} is not collected here")
+        return found
+
+    def upload(self, data: bytes, key: bytes, day: date) -> Upload:
+        """The body as an upload, after checking every report in it; else why it is refused."""
+        try:
+            if data[FORM : FORM + 1] == bytes([BATCH]):
+                batch = from_wire(data, self.by_digest)
+                survey, reports, start = batch.survey, len(batch), BATCH_HEADER_SIZE
+            else:
+                survey, reports, start = from_bytes(data, self.by_digest).survey, 1, HEADER_SIZE
+        except UnknownSurvey:
+            digest = data[4:HEADER_SIZE].hex()
+            raise Problem(
+                UNKNOWN_SURVEY, f"no survey of digest {digest} is collected here"
+            ) from None
+        except WireError as error:
+            raise Problem(MALFORMED, str(error)) from None
+        if day > survey.expires + self.grace:
+            raise Problem(
+                EXPIRED, f"survey {survey.name!r} v{survey.version} ended on {survey.expires}"
+            )
+        fingerprint = hashlib.sha256(data).digest()[:16]
+        return Upload(key, survey.digest, reports, data[start:], day, fingerprint)

@@ -1,0 +1,1 @@
+"""Analyses that run on request, each in a process of its own."""

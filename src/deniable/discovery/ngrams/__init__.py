@@ -1,0 +1,1 @@
+"""Unknown strings from reported n-grams: the paper's reading and ours."""

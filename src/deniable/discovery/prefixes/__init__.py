@@ -1,0 +1,1 @@
+"""Unknown strings from reported prefixes."""

@@ -1,0 +1,1 @@
+"""What several searches use: tallies, tables, tests, models of language."""

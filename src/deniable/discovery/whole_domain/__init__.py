@@ -1,0 +1,1 @@
+"""Unknown strings of a domain small enough to look at every string."""

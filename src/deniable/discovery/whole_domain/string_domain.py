@@ -1,0 +1,87 @@
+"""Every string of a small domain, looked at once.
+
+Strings are rows of symbols, padded; those of one length lie in stretches that share their first
+symbols, and a stretch is one call of a kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from deniable.compute.progress import report_progress
+from deniable.compute.screening import ENDING
+from deniable.discovery.shared.evidence import ScoreTables
+from deniable.discovery.shared.tables import Rows
+from deniable.errors import InputError
+from deniable.kernels.chunks import over_threads, thread_count
+from deniable.kernels.search.domain_scan import TAIL
+from deniable.protocols.alphabet import PAD, count_strings
+
+STRETCH = 1_000_000
+"""Strings of a stretch, at most."""
+TOGETHER = 64
+"""Stretches between two reports of progress."""
+
+
+@dataclass(frozen=True)
+class StringDomain:
+    """All strings of up to `length` symbols, numbered 0…symbols−1."""
+
+    symbols: int
+    length: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.length <= TAIL - ENDING:
+            raise InputError(
+                f"expected max_length up to {TAIL - ENDING} to look at every string, got "
+                f"{self.length}: ask for several levels"
+            )
+
+    @property
+    def strings(self) -> int:
+        """How many there are."""
+        return count_strings(self.symbols, self.length)
+
+    def above(self, evidence: ScoreTables, least: float) -> Rows:
+        """u8[n, M]: the strings whose evidence at the first level is at least this."""
+        header, loops = evidence.tables.header(0), evidence.tables.loops
+        entry = np.ascontiguousarray(evidence.entry[0])
+
+        def work(length: int, stretch: int) -> Rows:
+            first = length - self.free(length)
+            row = self.row(length, stretch * self.symbols ** (length - first))
+            number = loops.scan(header, row, first, length, self.symbols, entry, least)
+            rows = np.repeat(row[np.newaxis], len(number), axis=0)
+            for at in range(length - 1, first - 1, -1):
+                number, rows[:, at] = np.divmod(number, self.symbols)
+            return rows
+
+        stretches, found = self.stretches(), []
+        for at in range(0, len(stretches), TOGETHER):
+            report_progress("looking at every string", at / len(stretches))
+            found += over_threads(work, stretches[at : at + TOGETHER], thread_count(None))
+        return np.concatenate(found)
+
+    def stretches(self) -> list[tuple[int, int]]:
+        """(length, number) of each."""
+        return [
+            (length, stretch)
+            for length in range(self.length + 1)
+            for stretch in range(self.symbols ** (length - self.free(length)))
+        ]
+
+    def free(self, length: int) -> int:
+        """How many symbols vary within a stretch of strings of this length."""
+        free = 0
+        while free < length and self.symbols ** (free + 1) <= STRETCH:
+            free += 1
+        return free
+
+    def row(self, length: int, number: int) -> Rows:
+        """u8[M]: this one of the strings of this length, counted from the last symbol."""
+        row = np.full(self.length, PAD, np.uint8)
+        for at in range(length - 1, -1, -1):
+            number, row[at] = divmod(number, self.symbols)
+        return row

@@ -1,0 +1,1 @@
+"""Tests of independence, and effect sizes."""

@@ -1,0 +1,1 @@
+"""Joint tables by maximum likelihood."""

@@ -1,0 +1,97 @@
+"""Fit more categories than are asked for, then add the extra ones up into Other.
+
+Detected strings outside the top have their own likelihood; as categories of their own they are
+told apart from Other report by report, which leaves less for Other's model to get wrong. For one
+variable that gains nothing measurable over the mixture (summed absolute error of five known
+shares .0087 against .0084, N = 50,000, four runs); it is meant for joint tables.
+
+There it matters: one model of Other serves every cell, but if the variables are associated, what
+Other consists of differs from row to row. Weights i^20, a third of the clients moving together,
+top five, N = 10^6: intervals of cells with Other cover .82, with eight categories fitted .89,
+with twelve .94, and more change nothing (12 crowds; geometric weights: .78, .92 with eight).
+
+Tests of independence are about the table that is shown, so they add the likelihoods up instead
+(`collapse_evidence`): under independence Other is the same mixture in every cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.errors import InputError
+from deniable.inference.joint.evidence import Evidence
+from deniable.results.marginal import Marginal
+
+
+@dataclass(frozen=True, eq=False)
+class Collapse:
+    """Which categories are fitted, and where each goes in the table that is shown.
+
+    fitted : candidates with a category in the fit, the shown ones first;
+    shown : how many of them are shown. Other is the last category of both tables.
+    """
+
+    fitted: NDArray[np.intp]
+    shown: int
+
+    def groups(self, *, other: bool = True) -> NDArray[np.intp]:
+        """Return each fitted category's place among the shown: intp[fitted (+ 1 with Other)]."""
+        return np.minimum(np.arange(self.fitted.size + int(other)), self.shown)
+
+    def matrix(self, *, other: bool = True) -> NDArray[np.float64]:
+        """Return the 0/1 matrix L that adds fitted categories up into shown ones.
+
+        A joint table J collapses to L_x @ J @ L_y.T, its covariance over vec(J) with their
+        Kronecker product.
+        """
+        groups = self.groups(other=other)
+        places = int(groups.max()) + 1 if groups.size else 0
+        return np.asarray(np.arange(places)[:, None] == groups, dtype=np.float64)
+
+
+def choose_categories(marginal: Marginal, top: int, *, cap: int = 30) -> Collapse:
+    """Fit every detected candidate up to `cap`, and show the `top` most frequent."""
+    if top < 0 or cap < top:
+        raise InputError(f"expected 0 <= top <= cap, got top = {top} and cap = {cap}")
+    fitted = marginal.top(cap)
+    return Collapse(fitted, min(top, fitted.size))
+
+
+MOST_CELLS = 600
+"""Cells that are fitted without being asked for: a pass over them still costs little."""
+
+
+def how_many_to_fit(top: int, strings: int, other_cells: int) -> int:
+    """Categories to fit of each string question of which `top` are shown: about twice as many.
+
+    strings : number of string questions; other_cells : product of the other questions' options.
+
+    >>> [how_many_to_fit(*case) for case in ((5, 2, 1), (20, 2, 1), (5, 3, 1), (5, 1, 2))]
+    [12, 23, 7, 12]
+    """
+    affordable = int((MOST_CELLS / other_cells) ** (1 / max(strings, 1)) + 1e-9) - 1
+    return max(top, min(2 * top + 2, affordable))
+
+
+def collapse_evidence(
+    evidence: Evidence, table: NDArray[np.float64], groups: Sequence[NDArray[np.intp]]
+) -> Evidence:
+    """Evidence about categories added up: likelihoods averaged by the fitted margins.
+
+    table : float64, the fit of `evidence`; groups[v][i] : the new category of category i.
+    """
+    if all(np.array_equal(group, np.arange(group.size)) for group in groups):
+        return evidence
+    mixing = []
+    for axis, group in enumerate(groups):
+        margin = table.sum(axis=tuple(v for v in range(table.ndim) if v != axis))
+        # A little for categories fitted at 0: a report of theirs must not become impossible.
+        weight = margin + 1e-6
+        matrix = np.zeros((group.size, int(group.max()) + 1))
+        matrix[np.arange(group.size), group] = weight
+        mixing.append((matrix / matrix.sum(axis=0)).astype(np.float32))
+    return evidence.mixed(mixing)

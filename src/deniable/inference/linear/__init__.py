@@ -1,0 +1,1 @@
+"""Joint tables from pair counts, by least squares."""

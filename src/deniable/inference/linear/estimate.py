@@ -1,0 +1,165 @@
+"""The joint distribution of two questions from pair counts alone, by generalised least squares.
+
+With a_i, b_j the linear likelihood ratios of a report's two answers (see `linear`), the table
+R = Σ_k a_k b_kᵀ is a linear function of pair counts and bit counts, and in stratum s its mean is
+n_s·A_sᵀ p B_s with A_s, B_s known: solve for p. At independence this is generalised least squares
+on all products of bits of the two questions and on the bits themselves; without the latter, cells
+with Other would be poor.
+
+The covariance is a sandwich: the solution is linear in R, and R's covariance under the estimated
+table has the noise of both answers and who happened to answer in it. As for the likelihood, it is
+taken over all cells, widened where strata differ by more, and intervals are clipped: with the
+heaviest of 60 Zipf strings unlisted and N = 10⁶ they cover .95, without the widening .87.
+
+The test: U = Σ_s Σ_k (a_k − ā)(b_k − b̄)ᵀ is 0 on average if answers are independent within
+strata; its covariance is then Σ_s (n_s − 1) V_X ⊗ V_Y, V the ratios' covariance at the margins.
+No joint fit is needed, and cells at 0 do not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.errors import InputError
+from deniable.inference.association.score import chi2_tail, inverse_root, range_of
+from deniable.inference.joint.uncertainty import collapsed_influence, invert_on_simplex, widened
+from deniable.inference.linear.joint_counts import PairCounts
+from deniable.inference.linear.ratios import LinearRatios, linear_ratios, on_simplex
+from deniable.inference.marginal.bit_counts import BitCounts
+from deniable.inference.models.components import Components
+from deniable.results.association import AssociationTest
+from deniable.results.covariance import Covariance
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+TOGETHER = 64
+"""Strata whose covariances are multiplied at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Strata:
+    """One question's ratios in the counts' strata.
+
+    known : of the question's own strata those that the ratios are of; place : intp[S], for each
+    stratum of the counts where its own is among them, anything where it has no reports.
+    """
+
+    ratios: LinearRatios
+    known: Indices
+    place: Indices
+
+    @classmethod
+    def of(cls, components: Components, margin: Floats, counts: BitCounts, own: Indices) -> Strata:
+        """counts : of the question's own strata; own : intp[S], which one each of the pair's is."""
+        known = np.flatnonzero(counts.total)
+        place = np.minimum(np.searchsorted(known, own), len(known) - 1)
+        return cls(linear_ratios(components, known, margin), known, place)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFit:
+    """An estimated table.
+
+    covariance : of the table p ≥ 0, Σp = 1; free : the estimate without p ≥ 0, unbiased;
+    pulls : float64[S, m, n], by how much each stratum pulls `free` from where all others have it.
+    """
+
+    covariance: Covariance
+    free: Floats
+    pulls: Floats
+
+    def collapsed(self, groups: Sequence[Indices], rest: Sequence[bool]) -> LinearFit:
+        """Categories added up, and errors widened by what strata differ by (see `covariance`).
+
+        groups[v][i] is the new category of category i of question v; rest : whether each
+        question's last new category is Other.
+        """
+        left, right = (np.eye(int(group.max()) + 1)[group].T for group in groups)
+        pulls = collapsed_influence(self.pulls, groups)
+        shown = widened(self.covariance.collapsed(groups), pulls, rest)
+        return LinearFit(shown, left @ self.free @ right.T, pulls)
+
+
+def linear_joint(counts: PairCounts, first: Strata, second: Strata) -> LinearFit:
+    """Estimate the table float64[m, n] over both questions' categories, and its covariance."""
+    if not counts.reports:
+        raise InputError("expected counts of some reports, got none")
+    m, n = first.ratios.categories, second.ratios.categories
+    total = counts.total.astype(np.float64)
+    moments = _moments(counts, first, second)
+    seen = moments.sum(axis=0).ravel() / total.sum()
+    gain_x = first.ratios.gain[first.place].reshape(len(total), -1)
+    gain_y = second.ratios.gain[second.place].reshape(len(total), -1)
+    normal = _cells((gain_x * total[:, None]).T @ gain_y, m, n) / total.sum()
+    bread = invert_on_simplex(normal)
+    table = on_simplex(normal, seen)
+    free = table + bread @ (seen - normal @ table)
+    spread = _spread(total, first, second, table.reshape(m, n)) / total.sum() ** 2
+    covariance = Covariance(table.reshape(m, n), bread @ spread @ bread)
+    expected = _means(first, second, free.reshape(m, n)) * total[:, None, None]
+    pulls = (moments - expected).reshape(len(total), -1) @ bread / total.sum()
+    return LinearFit(covariance, free.reshape(m, n), pulls.reshape(moments.shape))
+
+
+def linear_test(counts: PairCounts, first: Strata, second: Strata) -> AssociationTest:
+    """Test whether two questions are independent; χ² with (m − 1)(n − 1) degrees of freedom."""
+    score = _moments(counts, first, second, centred=True).sum(axis=0)
+    weight = np.maximum(counts.total - 1.0, 0.0)
+    spread_x, spread_y = (s.ratios.variance[s.place] for s in (first, second))
+    left, right = (range_of(np.tensordot(weight, v, 1)) for v in (spread_x, spread_y))
+    x = np.einsum("ia,sij,jb->sab", left, spread_x, left, optimize=True)
+    y = np.einsum("ia,sij,jb->sab", right, spread_y, right, optimize=True)
+    flat = (x.reshape(len(x), -1) * weight[:, None]).T @ y.reshape(len(y), -1)
+    root = inverse_root(_cells(flat, left.shape[1], right.shape[1]))
+    statistic = float(np.sum(((left.T @ score @ right).ravel() @ root) ** 2))
+    freedom = int(root.shape[1])
+    return AssociationTest("score", statistic, freedom, chi2_tail(freedom, statistic), "chi2")
+
+
+def _moments(counts: PairCounts, first: Strata, second: Strata, *, centred: bool = False) -> Floats:
+    """float64[S, m, n], Σ_k a_k b_kᵀ of each stratum, about its own means if centred."""
+    found = np.zeros((len(counts.total), first.ratios.categories, second.ratios.categories))
+    for s in np.flatnonzero(counts.total):
+        n = float(counts.total[s])
+        i, j = first.place[s], second.place[s]
+        x, y = counts.first[s].astype(np.float64), counts.second[s].astype(np.float64)
+        slope_x, slope_y = first.ratios.slope[i], second.ratios.slope[j]
+        if centred:
+            found[s] = slope_x.T @ (counts.both[s] - np.outer(x, y) / n) @ slope_y
+            continue
+        centre_x, centre_y = first.ratios.centre[i], second.ratios.centre[j]
+        about = counts.both[s] - np.outer(x, centre_y) - np.outer(centre_x, y - n * centre_y)
+        off_x, off_y = (x - n * centre_x) @ slope_x, (y - n * centre_y) @ slope_y
+        found[s] = n + off_x[:, None] + off_y[None, :] + slope_x.T @ about @ slope_y
+    return found
+
+
+def _spread(total: Floats, first: Strata, second: Strata, table: Floats) -> Floats:
+    """Covariance of Σ_k a_k ⊗ b_k if answers have this distribution: float64[mn, mn].
+
+    In a stratum E(aaᵀ ⊗ bbᵀ) = Σ_uv p_uv E(aaᵀ | u) ⊗ E(bbᵀ | v), less the mean's square.
+    """
+    m, n = table.shape
+    found = np.zeros((m * m, n * n))
+    for start in range(0, len(total), TOGETHER):
+        some = slice(start, start + TOGETHER)
+        i, j, weight = first.place[some], second.place[some], total[some]
+        second_moment = table @ second.ratios.square[j] * weight[:, None, None]
+        found += first.ratios.square[i].reshape(-1, m * m).T @ second_moment.reshape(-1, n * n)
+    means = _means(first, second, table).reshape(len(total), -1)
+    return _cells(found, m, n) - (means * total[:, None]).T @ means
+
+
+def _means(first: Strata, second: Strata, table: Floats) -> Floats:
+    """float64[S, m, n], the mean of a bᵀ in each stratum if answers have this distribution."""
+    gain_x, gain_y = first.ratios.gain[first.place], second.ratios.gain[second.place]
+    return np.asarray(gain_x.transpose(0, 2, 1) @ table @ gain_y)
+
+
+def _cells(flat: Floats, m: int, n: int) -> Floats:
+    """float64[m·m, n·n] with entries [(i, i′), (j, j′)], as [(i, j), (i′, j′)]."""
+    return flat.reshape(m, m, n, n).transpose(0, 2, 1, 3).reshape(m * n, m * n)

@@ -1,0 +1,1 @@
+"""How common each candidate is, from counts."""

@@ -1,0 +1,146 @@
+"""Clipped scores: test statistics that one heavy unlisted string cannot carry.
+
+A heavy string that nobody listed lifts a few bits far; a false candidate that happens to share
+several of them would look frequent. A string that is there lifts all of its bits, and clipping
+each of them costs it nothing it needs. So tests (never estimates or intervals) use residuals
+clipped at a few standard deviations. What skewness the clipped residuals still have enters the
+p-values. With clipping at four standard deviations and no skewness, three unlisted strings of
+10% each at N = 100,000 gave a family-wise error of .088; with all of this, .049.
+
+Slots are clipped each by their own scatter, and a candidate's test has the variance of the slots
+that tell it: prefixes that many strings share make short levels scatter far more than long ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from deniable.inference.marginal.regression import BitTable, RegressionFit
+from deniable.inference.models.bloom_design import BloomDesign
+from deniable.kernels.counting.gather import gather_sums
+
+Floats = NDArray[np.float64]
+CLIP = 2.0
+
+
+def clip_level(table: BitTable, design: BloomDesign, z_needed: float) -> float:
+    """Return the clipping point in standard deviations of one bit.
+
+    Two, unless a candidate has so few bits in all that even with each of them at the clipping
+    point it could not reach twice the z that detection needs.
+    """
+    strata = int(table.live.sum())
+    if design.partial:
+        each = design.told[table.live].sum(axis=0)
+        strata = int(each[each > 0].min(initial=strata))
+    rows = max(strata * design.hashes, 1)
+    return max(CLIP, 2.0 * z_needed / float(np.sqrt(rows)))
+
+
+def scores(
+    table: BitTable, design: BloomDesign, fit: RegressionFit, shift: Floats, clip: float
+) -> tuple[Floats, Floats]:
+    """Return the sums of `gather_sums`, float64[7, m], and the tests' variance, float64[m].
+
+    The variance is that of clipped residuals relative to the weight's own, at most 1.
+    """
+    weight = fit.weight
+    deviation = np.where(weight > 0, 1.0 / np.sqrt(np.where(weight > 0, weight, 1.0)), 0.0)
+    if fit.overdispersion.any():
+        # Clip where the mechanism's own noise ends, not where heavy unlisted strings end.
+        own = np.maximum(deviation**2 - fit.overdispersion[:, None], 0.0)
+        deviation = np.sqrt(own)
+    limit = _limit(table, fit, deviation, clip)
+    clipped = np.clip(fit.residual, -limit, limit)
+    mass = weight.sum(axis=1)
+    inverse_mass = np.divide(1.0, mass, out=np.zeros(mass.size), where=mass > 0)
+    mean_excess = (weight * (fit.residual - clipped)).sum(axis=1) * inverse_mass
+    if not table.background:
+        inverse_mass, mean_excess = np.zeros(mass.size), np.zeros(mass.size)
+    inverse_total = np.where(table.live, 1.0 / np.maximum(table.total, 1.0), 0.0)
+    kept = clipped + mean_excess[:, None]
+    variance = _relative_variance(table, fit, kept, deviation, clip)
+    out = np.zeros((7, design.candidates))
+    gather_sums(
+        design.positions, weight, fit.residual, limit, _cubes(table, fit, kept),
+        shift, inverse_mass, mean_excess, inverse_total, variance, out,
+    )  # fmt: skip
+    return out, np.divide(out[6], out[0], out=np.ones(design.candidates), where=out[0] > 0)
+
+
+def _relative_variance(
+    table: BitTable, fit: RegressionFit, kept: Floats, deviation: Floats, clip: float
+) -> Floats:
+    """Return the variance of a slot's clipped residuals relative to their weight's, float64[S]."""
+    noise = table.over_slots((fit.weight * deviation**2).sum(axis=1))
+    noise /= np.maximum(table.over_slots(np.count_nonzero(fit.weight, axis=1)), 1)
+    relative = np.ones(noise.size)
+    if fit.freedom > 0:
+        share = table.slot_share()
+        squares = table.over_slots((fit.weight * kept**2).sum(axis=1)) + share * fit.spent
+        np.divide(squares, share * fit.freedom, out=relative, where=share > 0)
+    return np.clip(relative, noise * _clipped_variance(clip), 1.0)
+
+
+def _clipped_variance(clip: float) -> float:
+    """Return the variance of a standard normal variable clipped at +-clip."""
+    beyond = float(special.ndtr(-clip))
+    density = float(np.exp(-0.5 * clip**2) / np.sqrt(2 * np.pi))
+    return 1 - 2 * beyond - 2 * clip * density + 2 * clip**2 * beyond
+
+
+def _limit(table: BitTable, fit: RegressionFit, deviation: Floats, clip: float) -> Floats:
+    """Return where each residual is clipped, float64[S, k].
+
+    Further out where the noise itself is skewed: three ones where a third of a one is expected
+    are no sign of an unlisted string.
+    """
+    cubed = np.where(deviation > 0, deviation, 1.0) ** 3
+    skewness = np.abs(fit.third) / cubed
+    reach = clip + skewness * (clip**2 - 1) / 3
+    scale = np.ones(table.slot.size)
+    for slot in np.unique(table.slot):
+        here = table.slot == slot
+        scale[here] = _robust_scale(fit.residual[here], deviation[here])
+    return np.asarray(reach * deviation * scale[:, None])
+
+
+def _robust_scale(residual: Floats, deviation: Floats) -> float:
+    """Return the spread of most residuals in units of their noise, at least 1.
+
+    With so many reports that unlisted strings outweigh the noise on most bits, it is their spread
+    that tells ordinary bits from outstanding ones.
+    """
+    live = deviation > 0
+    if not live.any():
+        return 1.0
+    middle = float(np.median(np.abs(residual[live]) / deviation[live]))
+    return max(1.0, 1.4826 * middle)
+
+
+def clipped_away(sums: Floats) -> Floats:
+    """Return what clipping takes from each estimate, float64[m].
+
+    An estimate is linear in the bits and its coefficients on the candidate's own bits sum to 1, so
+    clipping moves it by the weighted mean of what was cut there.
+    """
+    moved = np.zeros(sums.shape[1])
+    np.divide(sums[2], sums[5], out=moved, where=sums[5] > 0)
+    return moved
+
+
+def _cubes(table: BitTable, fit: RegressionFit, clipped: Floats) -> Floats:
+    """Third moments of the weighted noise, float64[S, k]: the mechanism's plus the unlisted tail's.
+
+    The tail's is one number a slot, from moments as the overdispersion is:
+    E clipped^3 = third + extra.
+    """
+    root = fit.weight**1.5
+    extra = np.zeros(table.slot.size)
+    if fit.freedom > 0:
+        total = table.over_slots(root.sum(axis=1))
+        cubes = table.over_slots((root * (clipped**3 - fit.third)).sum(axis=1))
+        np.divide(cubes, total, out=extra, where=total > 0)
+    return np.asarray(fit.weight**3 * (fit.third + extra[:, None]))

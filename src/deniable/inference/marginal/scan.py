@@ -1,0 +1,128 @@
+"""Estimate every candidate against the residual of a fit, in one pass.
+
+A candidate outside the fitted set is estimated as if it had been added to it alone (partial
+regression): its column is first cleared of the background and of the fitted columns, so heavy
+strings do not leak into light ones through shared bits. Candidates inside the set keep the
+joint estimate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.inference.marginal.clipping import clip_level, clipped_away, scores
+from deniable.inference.marginal.regression import BitTable, RegressionFit, stratum_sums
+from deniable.inference.models.bloom_design import BloomDesign
+from deniable.kernels.counting.gather import gather_cross
+
+Floats = NDArray[np.float64]
+BLOCK = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """Per-candidate results, float64[m] each (identified: bool[m]).
+
+    variance : of the estimate while the candidate is rare; pair_variance : what its own
+    frequency adds, per unit of p(1 - p), because its h bits rise and fall together;
+    test : statistic of "absent", standardised; skewness : of that statistic.
+    """
+
+    estimate: Floats
+    variance: Floats
+    pair_variance: Floats
+    test: Floats
+    skewness: Floats
+    identified: NDArray[np.bool_]
+
+
+def scan_candidates(
+    table: BitTable,
+    design: BloomDesign,
+    active: NDArray[np.intp],
+    fit: RegressionFit,
+    z_needed: float,
+) -> Scan:
+    """Estimate all candidates: jointly where active, else against the residual."""
+    shift = np.zeros(design.candidates)
+    shift[active] = fit.coefficient
+    sums, relative = scores(table, design, fit, shift, clip_level(table, design, z_needed))
+    length, product, _, cube, pair, _, _ = sums
+    outside = np.ones(design.candidates, dtype=bool)
+    outside[active] = False
+    left = length.copy()
+    if outside.any():
+        left -= _explained(table, design, active, fit)
+    whole = np.maximum(length, 1e-300)
+    identified = (left > 1e-7 * whole) & (length > 0)
+    left = np.where(identified, left, 1.0)
+    left[active] = 1.0 / np.where(fit.estimable, fit.covariance.diagonal(), 1.0)
+    identified[active] = fit.estimable
+    estimate = product / left
+    estimate[active] = fit.coefficient
+    # Clipping spares the candidate's own bits; what reaches it through the fitted columns is
+    # as noisy as they are.
+    alone = np.where(length > left, 1.0 / np.maximum(length, left), 1.0 / left)
+    spread = np.sqrt(relative * alone + (1.0 / left - alone))
+    skewness = cube / (left * spread) ** 3
+    absent = _absent_spread(table, design, active, fit)
+    spread[active] *= absent
+    # Third moments of rare counts shrink with the square of the standard error.
+    skewness[active] /= absent
+    test = (estimate - clipped_away(sums)) / spread
+    return Scan(estimate, 1.0 / left, pair / left**2, test, skewness, identified)
+
+
+def _absent_spread(
+    table: BitTable, design: BloomDesign, active: NDArray[np.intp], fit: RegressionFit
+) -> Floats:
+    """Return each active estimate's standard error were its string absent, relative to the fit's.
+
+    The weights include the string's own frequency. Where p* is small that dominates the variance of
+    its bits: a test with it would call noise less significant the higher it happened to be.
+    """
+    columns = design.indicator(active)
+    owner = np.repeat(np.arange(active.size), np.diff(columns.indptr))
+    stratum = columns.indices // fit.weight.shape[1]
+    gain, size = table.gain[stratum], np.maximum(table.total, 1.0)[stratum]
+    with_it = table.probability(table.frequency - fit.residual).ravel()[columns.indices]
+    without = with_it - gain * np.maximum(fit.coefficient, 0.0)[owner]
+    without = np.clip(without, table.low[stratum], table.high[stratum])
+    # r(1 - r) - r0(1 - r0) = (r - r0)(1 - r - r0), a variance in units of frequency.
+    less = (with_it - without) * (1 - with_it - without) / (size * gain**2)
+    change = np.bincount(
+        owner, fit.weight.ravel()[columns.indices] ** 2 * less, minlength=active.size
+    )
+    relative = 1.0 - change * np.where(fit.estimable, fit.covariance.diagonal(), 0.0)
+    return np.asarray(np.sqrt(np.clip(relative, 0.05, 4.0)))
+
+
+def _explained(
+    table: BitTable, design: BloomDesign, active: NDArray[np.intp], fit: RegressionFit
+) -> Floats:
+    """Squared length of each candidate's column inside the span of the active ones, float64[m]."""
+    explained = np.zeros(design.candidates)
+    if active.size == 0:
+        return explained
+    columns = design.indicator(active)
+    rows = columns.tocsr()
+    strata, bits = fit.weight.shape
+    sums = stratum_sums(columns.multiply(fit.weight.reshape(-1, 1)).tocsc(), strata, bits)
+    mass = fit.weight.sum(axis=1)
+    inverse_mass = np.divide(1.0, mass, out=np.zeros(strata), where=mass > 0)
+    if not table.background:
+        inverse_mass = np.zeros(strata)
+    centring = sums * inverse_mass[:, None]
+    for start in range(0, design.candidates, BLOCK):
+        stop = min(start + BLOCK, design.candidates)
+        cross = np.zeros((stop - start, active.size))
+        own = np.zeros((stop - start, strata))
+        gather_cross(
+            design.positions, start, stop, fit.weight, rows.indptr, rows.indices, cross, own
+        )
+        cross -= own @ centring
+        explained[start:stop] = np.einsum("ja,ja->j", cross @ fit.covariance, cross)
+    return explained

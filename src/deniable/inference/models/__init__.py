@@ -1,0 +1,1 @@
+"""What reports of each category look like: one model per way of reporting."""

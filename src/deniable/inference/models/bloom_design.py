@@ -1,0 +1,145 @@
+"""The sparse design: which bits each candidate string sets in each stratum.
+
+A report's bit is 1 with probability q* where the candidate sets it and p* elsewhere, so h positions
+per stratum say all there is to say about a candidate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from deniable.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class BloomDesign:
+    """Candidates as bit positions.
+
+    positions : int32[S, m, h], in 0..bits-1. A position that repeats among a candidate's h counts
+        once: a Bloom filter is a set of bits. All h are −1 where the reports of a stratum say
+        nothing of the candidate: there it is as good as a string that nobody listed.
+    bits : k, width of a report.
+    p_star, q_star : float64[S] (or one number for all), P(bit = 1) off and on the candidate's
+        bits. p* > q* is legal, p* = q* carries no information and is refused.
+    labels : the m candidates, all different, or None.
+    slot : int64[S], or None for one slot: strata of different slots report different parts of
+        strings, which may scatter more or less.
+    """
+
+    positions: NDArray[np.int32]
+    bits: int
+    p_star: ArrayLike
+    q_star: ArrayLike
+    labels: tuple[str, ...] | None = None
+    slot: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        """Validate, and broadcast p* and q* over the strata."""
+        positions = np.ascontiguousarray(self.positions)
+        if positions.ndim != 3 or positions.dtype.kind not in "iu":
+            raise InputError(
+                "positions must be integers of shape [strata, candidates, hashes], got "
+                f"{positions.dtype}{list(positions.shape)}"
+            )
+        if positions.shape[2] < 1:
+            raise InputError("a candidate needs at least one hash, got positions with h = 0")
+        if positions.size and (positions.min() < -1 or positions.max() >= self.bits):
+            raise InputError(
+                f"positions must lie in 0..{self.bits - 1}, or be -1, got "
+                f"{positions.min()}..{positions.max()}; is 'bits' the report's width?"
+            )
+        object.__setattr__(self, "positions", positions.astype(np.int32, copy=False))
+        for name in ("p_star", "q_star"):
+            value = np.asarray(getattr(self, name), dtype=np.float64)
+            if value.ndim > 1 or (value.ndim == 1 and value.shape != positions.shape[:1]):
+                raise InputError(
+                    f"{name} must be one number or one per stratum ({positions.shape[0]}), "
+                    f"got shape {value.shape}"
+                )
+            object.__setattr__(self, name, np.broadcast_to(value, positions.shape[:1]).copy())
+        if self.partial and bool(((positions < 0) != (positions[:, :, :1] < 0)).any()):
+            raise InputError("a candidate has all its positions in a stratum, or none: all -1")
+        if self.slot is not None and self.slot.shape != positions.shape[:1]:
+            raise InputError(
+                f"expected a slot for each of {positions.shape[0]} strata, got {self.slot.shape}"
+            )
+        self._check_probabilities()
+        self._check_labels()
+
+    def _check_probabilities(self) -> None:
+        p, q = self.p, self.q
+        if not (np.all((p >= 0) & (p <= 1)) and np.all((q >= 0) & (q <= 1))):
+            raise InputError(f"p* and q* must lie in [0, 1], got p* = {p} and q* = {q}")
+        if np.any(p == q):
+            raise InputError("p* = q* in some stratum: its reports say nothing; leave it out")
+
+    def _check_labels(self) -> None:
+        if self.labels is None:
+            return
+        if len(self.labels) != self.candidates:
+            raise InputError(f"{self.candidates} candidates but {len(self.labels)} labels")
+        if len(set(self.labels)) != len(self.labels):
+            seen: set[str] = set()
+            twice = next(x for x in self.labels if x in seen or seen.add(x))  # type: ignore[func-returns-value]
+            raise InputError(f"candidate {twice!r} is listed twice; list every candidate once")
+
+    @property
+    def p(self) -> NDArray[np.float64]:
+        """p* per stratum, float64[S]."""
+        return np.asarray(self.p_star, dtype=np.float64)
+
+    @property
+    def q(self) -> NDArray[np.float64]:
+        """q* per stratum, float64[S]."""
+        return np.asarray(self.q_star, dtype=np.float64)
+
+    @property
+    def strata(self) -> int:
+        """How many strata, S."""
+        return int(self.positions.shape[0])
+
+    @property
+    def candidates(self) -> int:
+        """How many candidates, m."""
+        return int(self.positions.shape[1])
+
+    @property
+    def hashes(self) -> int:
+        """How many hashes, h."""
+        return int(self.positions.shape[2])
+
+    @cached_property
+    def partial(self) -> bool:
+        """Whether some stratum says nothing of some candidate."""
+        return bool(self.positions.size) and bool(self.positions.min() < 0)
+
+    @property
+    def told(self) -> NDArray[np.bool_]:
+        """bool[S, m], whether a stratum's reports say anything of a candidate."""
+        return np.asarray(self.positions[:, :, 0] >= 0)
+
+    def take(self, candidates: NDArray[np.intp]) -> BloomDesign:
+        """Return the design of some candidates, in the order given."""
+        labels = None if self.labels is None else tuple(self.labels[i] for i in candidates)
+        return replace(self, positions=self.positions[:, candidates], labels=labels)
+
+    def indicator(self, candidates: NDArray[np.intp] | None = None) -> sparse.csc_matrix:
+        """Return the 0/1 matrix of some candidates: float64[S * k, len(candidates)], row s*k+b."""
+        chosen = self.positions if candidates is None else self.positions[:, candidates]
+        strata, columns = chosen.shape[:2]
+        ordered = np.sort(chosen, axis=2)
+        first = np.ones(ordered.shape, dtype=bool)
+        first[:, :, 1:] = ordered[:, :, 1:] != ordered[:, :, :-1]
+        if self.partial:
+            first &= ordered >= 0
+        rows = ordered + (np.arange(strata, dtype=np.int64) * self.bits)[:, None, None]
+        rows, first = rows.transpose(1, 0, 2), first.transpose(1, 0, 2)
+        indices = rows[first]
+        pointer = np.concatenate([[0], np.cumsum(first.sum(axis=(1, 2)))])
+        shape = (strata * self.bits, columns)
+        return sparse.csc_matrix((np.ones(indices.size), indices, pointer), shape=shape)

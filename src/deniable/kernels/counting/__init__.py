@@ -1,0 +1,1 @@
+"""Counts of bits and of pairs of bits."""

@@ -1,0 +1,204 @@
+"""Bloom filter positions of many values in every cohort.
+
+One SHA-256 per value gives a pair (x, y); cohort c and hash j take the (c h + j + 1)-th point of
+the sequence x + i y, finished by a 64-bit mixer, so the table costs one multiplication chain per
+bit instead of one hash.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.errors import InputError
+from deniable.kernels.chunks import PIECES_PER_THREAD, over_threads, spans, thread_count
+from deniable.kernels.compiled import compiled, inlined, read_only
+from deniable.kernels.hashing.sha256 import CHUNK_ROWS, sha256_rows
+
+HEADER_BYTES = 32
+MOST_PLACES = 1 << 30
+"""Bits of a filter, or cells of a local hash, which can be many more."""
+
+
+def hash_pairs(
+    header: bytes,
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    *,
+    threads: int | None = None,
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Hash ragged values: value i is data[offsets[i] : offsets[i + 1]].
+
+    header : 32 bytes; data : u8[any]; offsets : int64[V + 1], ascending
+    Returns (x u64[V], y u64[V]): the digest's first and second 8 bytes, little-endian, y made odd.
+
+    >>> text = np.frombuffer(b"appleplum", dtype=np.uint8)
+    >>> x, y = hash_pairs(bytes(32), text, np.array([0, 5, 9]))
+    >>> len(x), bool((y % 2 == 1).all())
+    (2, True)
+    """
+    if offsets.ndim != 1 or len(offsets) < 1:
+        raise InputError(f"expected offsets as int64[V + 1], got shape {list(offsets.shape)}")
+    return _pairs(header, data, offsets[:-1], np.diff(offsets), threads)
+
+
+def hash_fixed_pairs(
+    header: bytes,
+    rows: NDArray[np.uint8],
+    lengths: NDArray[np.int64],
+    *,
+    threads: int | None = None,
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Hash values held in rows of equal width: value i is rows[i, : lengths[i]].
+
+    rows : u8[V, any]; lengths : integers[V]
+    Returns (x u64[V], y u64[V]) as `hash_pairs`.
+    """
+    if rows.ndim != 2 or lengths.shape != (len(rows),):
+        raise InputError(
+            f"expected rows[V, width] and lengths[V], got {list(rows.shape)}, {list(lengths.shape)}"
+        )
+    if len(lengths) and lengths.max() > rows.shape[1]:
+        raise InputError(f"expected lengths up to {rows.shape[1]}, got {lengths.max()}")
+    starts = np.arange(len(rows), dtype=np.int64) * rows.shape[1]
+    return _pairs(header, rows, starts, lengths, threads)
+
+
+def _pairs(
+    header: bytes,
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    threads: int | None,
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    if len(header) != HEADER_BYTES:
+        raise InputError(f"expected a header of {HEADER_BYTES} bytes, got {len(header)}")
+    x = np.empty(len(starts), dtype=np.uint64)
+    y = np.empty(len(starts), dtype=np.uint64)
+    workers = thread_count(threads)
+
+    def work(start: int, stop: int) -> None:
+        digests = sha256_rows(header, data, starts[start:stop], lengths[start:stop], threads=1)
+        halves = digests.view("<u8")
+        x[start:stop] = halves[:, 0]
+        y[start:stop] = halves[:, 1] | np.uint64(1)
+
+    over_threads(work, spans(len(starts), -(-len(starts) // CHUNK_ROWS)), workers)
+    return x, y
+
+
+@inlined
+def mix64(z: np.uint64) -> np.uint64:
+    """Finish a 64-bit word as SplitMix64 does (Steele, Lea and Flood, 2014)."""
+    z ^= z >> np.uint64(30)
+    z *= np.uint64(0xBF58476D1CE4E5B9)
+    z ^= z >> np.uint64(27)
+    z *= np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def _check_places(k: int) -> None:
+    if not 1 <= k <= MOST_PLACES:
+        raise InputError(f"expected 1 to {MOST_PLACES} places to hash to, got {k}")
+
+
+@compiled
+def _positions(
+    x: NDArray[np.uint64], y: NDArray[np.uint64], k: np.uint64, first: int, out: NDArray[np.int32]
+) -> None:
+    cohorts, values, hashes = out.shape
+    flat = out.reshape(-1)
+    for cohort in range(cohorts):
+        for value in range(values):
+            z = x[value] + np.uint64((first + cohort) * hashes) * y[value]
+            for j in range(hashes):
+                z += y[value]
+                bit = ((mix64(z) >> np.uint64(32)) * k) >> np.uint64(32)
+                flat[np.uint64((cohort * values + value) * hashes + j)] = np.int32(bit)
+
+
+def bloom_positions(
+    x: NDArray[np.uint64],
+    y: NDArray[np.uint64],
+    cohorts: int,
+    hashes: int,
+    k: int,
+    *,
+    threads: int | None = None,
+) -> NDArray[np.int32]:
+    """Return the bits that every value sets in every cohort: int32[cohorts, V, hashes].
+
+    x, y : u64[V] of `hash_pairs`
+
+    >>> bloom_positions(np.array([1], np.uint64), np.array([3], np.uint64), 2, 2, 128).shape
+    (2, 1, 2)
+    """
+    _check_places(k)
+    if cohorts < 1 or hashes < 1:
+        raise InputError(f"expected at least 1 cohort and 1 hash, got {cohorts} and {hashes}")
+    if x.shape != y.shape or x.ndim != 1 or x.dtype != np.uint64 or y.dtype != np.uint64:
+        raise InputError(f"expected x, y as uint64[V], got {list(x.shape)}, {list(y.shape)}")
+    x, y = read_only(x, np.uint64), read_only(y, np.uint64)
+    out = np.empty((cohorts, len(x), hashes), dtype=np.int32)
+    workers = thread_count(threads)
+
+    def work(start: int, stop: int) -> None:
+        _positions(x, y, np.uint64(k), start, out[start:stop])
+
+    over_threads(work, spans(cohorts, workers * PIECES_PER_THREAD), workers)
+    return out
+
+
+@compiled
+def _row_positions(
+    x: NDArray[np.uint64],
+    y: NDArray[np.uint64],
+    value: NDArray[np.int64],
+    cohort: NDArray[np.uint16],
+    k: np.uint64,
+    out: NDArray[np.int32],
+) -> None:
+    rows, hashes = out.shape
+    flat = out.reshape(-1)
+    for row in range(rows):
+        chosen = value[row]
+        step, z = np.uint64(0), np.uint64(0)
+        if chosen >= 0:
+            step = y[chosen]
+            z = x[chosen] + np.uint64(int(cohort[row]) * hashes) * step
+        for j in range(hashes):
+            z += step
+            bit = np.int32(((mix64(z) >> np.uint64(32)) * k) >> np.uint64(32))
+            flat[np.uint64(row * hashes + j)] = bit if chosen >= 0 else np.int32(-1)
+
+
+def row_positions(
+    x: NDArray[np.uint64],
+    y: NDArray[np.uint64],
+    value: NDArray[np.int64],
+    cohort: NDArray[np.uint16],
+    hashes: int,
+    k: int,
+) -> NDArray[np.int32]:
+    """Return the bits that each report's own value sets in its own cohort: int32[N, hashes].
+
+    x, y : u64[V] of `hash_pairs`; value : int64[N], index into them, -1 for no answer (bits of -1)
+    cohort : u16[N]
+    For few reports of many values, where `bloom_positions` would compute every pair.
+    """
+    _check_places(k)
+    if value.shape != cohort.shape or (
+        value.size and not -1 <= value.min() <= value.max() < len(x)
+    ):
+        raise InputError(
+            f"expected one cohort and one value in -1..{len(x) - 1} per report, "
+            f"got {list(cohort.shape)} and {list(value.shape)}"
+        )
+    out = np.empty((len(value), hashes), dtype=np.int32)
+    _row_positions(
+        read_only(x, np.uint64),
+        read_only(y, np.uint64),
+        read_only(value, np.int64),
+        read_only(cohort, np.uint16),
+        np.uint64(k),
+        out,
+    )
+    return out

@@ -1,0 +1,1 @@
+"""Likelihood rows, and passes over them."""

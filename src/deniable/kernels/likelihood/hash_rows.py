@@ -1,0 +1,116 @@
+"""Local hashes in bulk: which numbers a cell's lines lead to, and what reports say of it.
+
+A cell is written in base g, its digits last first: v₀, v₁, …; the line with digits a₁, a₂, … takes
+it to v₀ + a₁v₁ + a₂v₂ + … modulo g, as `mechanisms.local_hash` does. First digits of −1 mark a cell
+that is not known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.kernels.compiled import compiled, inlined
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+def digits_of(numbers: NDArray[np.integer], base: int, digits: int) -> Numbers:
+    """int64[..., digits], the last digit first; −1 throughout for a number below 0.
+
+    >>> digits_of(np.array([11, -1]), 10, 3).tolist()
+    [[1, 1, 0], [-1, -1, -1]]
+    """
+    rest = numbers.astype(np.int64)
+    known = rest >= 0
+    out = np.empty((*rest.shape, digits), np.int64)
+    for i in range(digits):
+        rest, digit = np.divmod(rest, base)
+        out[..., i] = np.where(known, digit, -1)
+    return out
+
+
+@inlined
+def _number(cell: Numbers, line: Numbers, base: int) -> np.int64:
+    total = np.int64(cell[0])
+    for i in range(len(line)):
+        total += line[i] * cell[i + 1]
+    return total % base
+
+
+@compiled
+def line_support(sent: NDArray[Any], lines: Numbers, cells: Numbers, out: NDArray[Any]) -> None:
+    """How many reports agree with each cell, on their own line.
+
+    sent : [L, g], reports of each line by number, or what each number is worth; lines :
+    int64[L, d - 1], digits; cells : int64[K, d], digits; out : [K]
+    """
+    base = sent.shape[1]
+    for k in range(len(cells)):
+        total = 0
+        for line in range(len(lines)):
+            total += sent[line, _number(cells[k], lines[line], base)]
+        out[k] = total
+
+
+@compiled
+def number_rows(
+    number: Numbers,
+    stratum: Numbers,
+    line: Numbers,
+    lines: Numbers,
+    cells: Numbers,
+    base: int,
+    chance: Floats,
+    rows: NDArray[np.float32],
+    log_scale: Floats,
+) -> None:
+    """Likelihood rows of candidates, the largest entry of every row 1.
+
+    number, stratum, line : int64[N]; lines : int64[L, d - 1]; cells : int64[S, m, d], m ≥ 1;
+    chance : float64[3], P(number) for a candidate whose number it is, for another candidate, and
+    for one whose cell is not known; rows : float32[N, m]; log_scale : float64[N]
+    """
+    candidates = cells.shape[1]
+    values = np.empty(candidates)
+    for r in range(len(number)):
+        own = lines[line[r]]
+        largest = 0.0
+        for i in range(candidates):
+            cell = cells[stratum[r], i]
+            kind = 2 if cell[0] < 0 else 0 if _number(cell, own, base) == number[r] else 1
+            values[i] = chance[kind]
+            largest = max(largest, values[i])
+        for i in range(candidates):
+            rows[r, i] = values[i] / largest
+        log_scale[r] = np.log(largest)
+
+
+@compiled
+def number_mixture(
+    number: Numbers,
+    stratum: Numbers,
+    line: Numbers,
+    lines: Numbers,
+    cells: Numbers,
+    base: int,
+    chance: Floats,
+    share: Floats,
+    out: Floats,
+) -> None:
+    """P(number) for a mixture of candidates and of cells not known, whose share comes last.
+
+    As `number_rows`; share : float64[m + 1]; out : float64[N]
+    """
+    candidates = cells.shape[1]
+    for r in range(len(number)):
+        own = lines[line[r]]
+        total = share[candidates] * chance[2]
+        for i in range(candidates):
+            cell = cells[stratum[r], i]
+            kind = 2 if cell[0] < 0 else 0 if _number(cell, own, base) == number[r] else 1
+            total += share[i] * chance[kind]
+        out[r] = total

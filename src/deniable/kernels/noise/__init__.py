@@ -1,0 +1,1 @@
+"""Randomised response of many reports at once."""

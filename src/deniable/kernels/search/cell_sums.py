@@ -1,0 +1,62 @@
+"""Sums of table entries over the cells of many strings, and the odds that they give.
+
+A string has one cell in every family's table (see `bloom.bloom_positions` with one hash). A search
+scores millions of prefixes a level, so positions are never stored: they are computed and looked up
+in one go.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.kernels.compiled import compiled, compiled_sums
+from deniable.kernels.hashing.positions import mix64
+
+TINY = np.float32(1e-30)
+
+
+@compiled
+def cell_sums(
+    x: NDArray[np.uint64],
+    y: NDArray[np.uint64],
+    tables: NDArray[np.float32],
+    out: NDArray[np.float32],
+) -> None:
+    """out[i] = sum over families c of tables[c, cell of string i in family c].
+
+    x, y : u64[V] of `bloom.hash_pairs`; tables : float32[C, K]; out : float32[V]
+    """
+    families, cells = tables.shape
+    k = np.uint64(cells)
+    for i in range(len(x)):
+        z, total = x[i], np.float32(0)
+        for family in range(families):
+            z += y[i]
+            total += tables[family, ((mix64(z) >> np.uint64(32)) * k) >> np.uint64(32)]
+        out[i] = total
+
+
+@compiled_sums
+def log_mixtures(
+    weight: NDArray[np.float32],
+    parent: NDArray[np.int64],
+    evidence: NDArray[np.float32],
+    masses: NDArray[np.float32],
+    precision: np.float32,
+    out: NDArray[np.float32],
+) -> None:
+    """out[i] = log sum over masses f of weight[parent[i], f] exp(f e_i - f^2 precision / 2).
+
+    The likelihood ratio of a prefix whose mass is f with these weights, against one of mass 0;
+    e_i is its evidence, the precision-weighted sum of its cells.
+    """
+    half = np.float32(0.5) * precision
+    for i in range(len(evidence)):
+        e = evidence[i]
+        top = np.float32(-1e30)
+        for f in masses:
+            top = max(top, f * e - f * f * half)
+        total = np.float32(0)
+        for j in range(len(masses)):
+            f = masses[j]
+            total += weight[parent[i], j] * np.exp(f * e - f * f * half - top)
+        out[i] = top + np.log(total + TINY)

@@ -1,0 +1,210 @@
+"""Reports in one SQLite file: write-ahead log, synced at every commit, one writer at a time.
+
+What is deleted is overwritten in the file, and the log is emptied after every compaction. Segments
+stand in a folder beside the file, unless `?segments=URL` says otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from urllib.parse import parse_qs
+
+from deniable.client.files import PRIVATE, locked, sync_folder
+from deniable.errors import InputError, StoreError, StoreFull, StoreUnavailable
+from deniable.store.places import LocalPlace, Place
+from deniable.store.sql.migrations import Dialect, migrate
+from deniable.store.sql.sessions import Row, Session, T, Transact
+from deniable.store.sql.sql_store import SqlStore
+
+PATIENCE_S = 30.0
+PURGE_TRIES = 20
+PURGE_WAIT_MS = 50
+LOG_PAGES = 4000
+"""The log is written back to the file after this many: 16 MB."""
+VACUUM_PAGES = 2000
+"""Pages given back to the disk in one transaction, so that uploads never wait long."""
+
+
+def parse(url: str) -> tuple[Path, str | None]:
+    """The file, and where the segments shall be if it is said: `sqlite:///FILE[?segments=URL]`."""
+    text, _, query = url.removeprefix("sqlite:///").partition("?")
+    settings = parse_qs(query, strict_parsing=bool(query))
+    if not text or "sqlite:" in text or settings.keys() - {"segments"}:
+        raise InputError(f"expected sqlite:///FILE.db or …?segments=URL, got {url!r}")
+    return Path(text), settings.get("segments", [None])[0]
+
+
+class SqliteStore(SqlStore):
+    """See `store.base.Store`."""
+
+    def __init__(self, url: str, *, create: bool = False) -> None:
+        self.path, segments = parse(url)
+        if not self.path.exists():
+            if not create:
+                raise StoreError(f"there is no store at {self.path}: collect or import into it")
+            _create(self.path)
+        self._lock = Lock()
+        self._writer = _connect(self.path)
+        try:
+            self._write(lambda db: migrate(db, DIALECT, f"sqlite:///{self.path}"))
+            super().__init__(f"sqlite:///{self.path}", segments)
+        except BaseException:
+            self.close()
+            raise
+
+    # --- transactions ----------------------------------------------------------------------------
+
+    def _write(self, work: Callable[[Session], T]) -> T:
+        with self._lock, _transaction(self._writer, "BEGIN IMMEDIATE", self.path) as db:
+            return work(db)
+
+    def _read(self, work: Callable[[Session], T]) -> T:
+        with (
+            closing(_connect(self.path)) as connection,
+            _transaction(connection, "BEGIN", self.path) as db,
+        ):
+            return work(db)
+
+    @contextmanager
+    def _alone(self) -> Iterator[Transact]:
+        with locked(self.path):
+            yield self._write
+
+    # --- keeping house ---------------------------------------------------------------------------
+
+    def _purge(self) -> None:
+        """Give freed pages back to the disk, then empty the log: it still has what was deleted.
+
+        A reader elsewhere keeps the log as it is; the next compaction tries again.
+        """
+        while True:
+            with self._lock, _translated(self.path):
+                (free,) = self._writer.execute("PRAGMA freelist_count").fetchone()
+                # Only a script is stepped to its end: otherwise one page goes at a time.
+                self._writer.executescript(f"PRAGMA incremental_vacuum({VACUUM_PAGES})")
+                (left,) = self._writer.execute("PRAGMA freelist_count").fetchone()
+            if left == 0 or left == free:
+                break
+        with closing(_connect(self.path)) as db, _translated(self.path):
+            db.execute(f"PRAGMA busy_timeout = {PURGE_WAIT_MS}")
+            for _ in range(PURGE_TRIES):
+                (busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                if not busy:
+                    break
+
+    def _check_database(self) -> list[str]:
+        with closing(_connect(self.path)) as db, _translated(self.path):
+            found = [text for (text,) in db.execute("PRAGMA integrity_check")]
+        return [] if found == ["ok"] else found
+
+    def _default_place(self) -> Place:
+        return LocalPlace(self.path.with_suffix(".segments"))
+
+    def room(self) -> int | None:
+        """Bytes left on the file's disk."""
+        return LocalPlace(self.path.parent).room()
+
+    def close(self) -> None:
+        """Let go of the file; the last to do so writes the log back into it."""
+        with self._lock:
+            self._writer.close()
+
+
+def _version(db: Session) -> int:
+    version = int(db.rows("PRAGMA user_version")[0][0])
+    if version == 0 and db.rows("SELECT name FROM sqlite_schema LIMIT 1"):
+        raise StoreError("the SQLite file has tables of something else: expected a store, or none")
+    return version
+
+
+def _note_version(db: Session, version: int) -> None:
+    db.run(f"PRAGMA user_version = {version}")
+
+
+DIALECT = Dialect("BLOB", "INTEGER", " WITHOUT ROWID", {}, _version, _note_version)
+
+
+class _SqliteSession:
+    """See `sessions.Session`."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> int:
+        return self._connection.execute(statement, values).rowcount
+
+    def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        self._connection.executemany(statement, rows)
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        return self._connection.execute(statement, values).fetchall()
+
+    def stream(self, statement: str, values: Sequence[Any] = ()) -> Iterator[Row]:
+        return self._connection.execute(statement, values)
+
+
+def _create(path: Path) -> None:
+    """A file without tables that only its owner can read; it can give space back to the disk."""
+    if not path.parent.is_dir():
+        raise StoreError(f"there is no folder {path.parent} for the store {path.name}")
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT, PRIVATE))
+    with closing(sqlite3.connect(path)) as connection, _translated(path):
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute("PRAGMA journal_mode = WAL")
+    sync_folder(path.parent)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    with _translated(path):
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None,
+            check_same_thread=False, timeout=PATIENCE_S,
+        )  # fmt: skip
+        try:
+            for setting in (
+                "journal_mode = WAL", "synchronous = FULL", "secure_delete = ON",
+                "foreign_keys = ON", f"wal_autocheckpoint = {LOG_PAGES}",
+            ):  # fmt: skip
+                connection.execute(f"PRAGMA {setting}").fetchall()
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, begin: str, path: Path) -> Iterator[Session]:
+    with _translated(path):
+        connection.execute(begin)
+        try:
+            yield _SqliteSession(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            # Some failures, such as a full disk, have rolled back already.
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """SQLite's errors as ours."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_FULL:
+            raise StoreFull(f"no room left for {path}: free some space") from error
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise StoreUnavailable(f"{path} is in use elsewhere: {error}; try again") from error
+        raise StoreError(f"{path}: {error}") from error
+    except sqlite3.DatabaseError as error:
+        raise StoreError(f"{path} is not a store, or is damaged: {error}") from error
+    except sqlite3.ProgrammingError as error:
+        raise StoreError(f"{path} was closed: {error}") from error
