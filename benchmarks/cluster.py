@@ -17,6 +17,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from experiments.direct_rows import bloom_rows, dependent_table, draw_cells
 
 from deniable.compute.backend import Executor, Threads
 from deniable.compute.cpu.pieces import Piece
@@ -24,7 +25,6 @@ from deniable.compute.dask.cluster import Dask
 from deniable.compute.progress import listening
 from deniable.inference.joint.evidence import Evidence, evidence_of, gather
 from deniable.inference.joint.solver import maximise_evidence
-from deniable.simulation.rows import bloom_rows, dependent_table, draw_cells
 
 REPORTS, SIZE, ROUNDS = 1_000_000, 20, 5
 

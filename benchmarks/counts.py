@@ -20,8 +20,8 @@ import numpy as np
 from deniable import PairCounts, associate, pair_counts, simulate
 from deniable.analysis.source import Source
 from deniable.columns import write
+from deniable.reproduction.trials import bloom, pair, survey_of
 from deniable.simulation import exponential
-from deniable.simulation.trials import bloom, pair, survey_of
 
 SURVEY = survey_of(x=bloom(), y=bloom())
 

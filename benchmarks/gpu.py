@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from experiments.direct_rows import dependent_table
 
 from deniable import Survey, associate, discover, simulate
 from deniable.compute.backend import Threads
@@ -38,7 +39,6 @@ from deniable.inference.joint.uncertainty import covariance
 from deniable.inference.models.likelihood import likelihood_rows
 from deniable.simulation import Population, exponential, top_domains
 from deniable.simulation.populations import JointPopulation
-from deniable.simulation.rows import dependent_table
 
 CATEGORIES = 40
 HEAD = """

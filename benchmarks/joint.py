@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
+from experiments.direct_rows import bloom_rows, dependent_table, draw_cells
 from numba import njit
 
 from deniable.compute.backend import Threads
@@ -27,7 +28,6 @@ from deniable.inference.joint.evidence import gather
 from deniable.inference.joint.fit import certified_gap
 from deniable.inference.joint.solver import maximise
 from deniable.inference.joint.uncertainty import covariance
-from deniable.simulation.rows import bloom_rows, dependent_table, draw_cells
 
 Rows = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from experiments.direct_counts import bit_counts, random_positions, values_by_stratum
 
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.estimate import estimate_marginal
@@ -21,7 +22,6 @@ from deniable.inference.models.bit_channel import BitChannel
 from deniable.inference.models.bloom_design import BloomDesign
 from deniable.inference.models.likelihood import likelihood_rows
 from deniable.inference.models.other import likelihood_with_other, mixture_other, product_other
-from deniable.simulation.bit_counts import bit_counts, random_positions, values_by_stratum
 from deniable.simulation.populations import zipf
 
 

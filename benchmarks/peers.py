@@ -16,8 +16,8 @@ import numpy as np
 
 from deniable import Client, decode, simulate
 from deniable.client import new_secret
+from deniable.reproduction.trials import bloom, survey_of
 from deniable.simulation import Population, zipf
-from deniable.simulation.trials import bloom, survey_of
 
 CLIENTS, REPORTS = 2_000, 20_000
 VALUES = Population(tuple(f"value{i}" for i in range(100)), zipf(100))

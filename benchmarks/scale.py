@@ -22,9 +22,9 @@ import numpy as np
 
 from deniable import PairCounts, associate, discover, pair_counts, simulate
 from deniable.columns import write
-from deniable.experiments.dictionaries import prefix_survey
+from deniable.reproduction.dictionaries import prefix_survey
+from deniable.reproduction.trials import bloom, generators, pair, survey_of, truth_of
 from deniable.simulation import Population, exponential, simulate_stream, top_domains
-from deniable.simulation.trials import bloom, generators, pair, survey_of, truth_of
 
 SHARD = 1 << 20
 SURVEY = survey_of(x=bloom(), y=bloom())

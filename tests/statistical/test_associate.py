@@ -15,17 +15,7 @@ import numpy as np
 from scipy.stats import kstest
 
 import deniable
-from deniable.results import Joint
-from deniable.simulation import (
-    JointPopulation,
-    geometric,
-    play_store,
-    power,
-    simulate,
-    step,
-    zipf,
-)
-from deniable.simulation.trials import (
+from deniable.reproduction.trials import (
     Beside,
     Tally,
     bloom,
@@ -35,6 +25,16 @@ from deniable.simulation.trials import (
     generators,
     pair,
     survey_of,
+)
+from deniable.results import Joint
+from deniable.simulation import (
+    JointPopulation,
+    geometric,
+    play_store,
+    power,
+    simulate,
+    step,
+    zipf,
 )
 
 SHAPES = {"zipf": zipf(), "i^20": power(), "geometric": geometric(), "step": step()}

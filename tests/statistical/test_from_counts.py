@@ -19,9 +19,7 @@ from deniable.analysis.counting import pair_counts
 from deniable.inference.joint import uncertainty as covariance
 from deniable.inference.linear import estimate as linear_joint
 from deniable.inference.linear.joint_counts import PairCounts
-from deniable.results import Joint
-from deniable.simulation import JointPopulation, correlated, simulate, zipf
-from deniable.simulation.trials import (
+from deniable.reproduction.trials import (
     Beside,
     bloom,
     boolean,
@@ -31,6 +29,8 @@ from deniable.simulation.trials import (
     pair,
     survey_of,
 )
+from deniable.results import Joint
+from deniable.simulation import JointPopulation, correlated, simulate, zipf
 
 STRINGS = survey_of(x=bloom(cohorts=16), y=bloom(cohorts=16))
 OPTIONS = tuple("abcdef")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from experiments.direct_rows import basic_rows, bloom_rows, dependent_table, draw_cells
 from scipy.stats import binomtest, chi2, kstest
 
 from deniable.inference.association import tests as association
@@ -18,7 +19,6 @@ from deniable.inference.joint.evidence import Evidence, gather
 from deniable.inference.joint.solver import maximise_evidence
 from deniable.inference.joint.uncertainty import covariance, invert_on_simplex
 from deniable.results.covariance import Interval
-from deniable.simulation.rows import basic_rows, bloom_rows, dependent_table, draw_cells
 
 TRIALS = 200
 

@@ -1,10 +1,10 @@
 """Selection among many candidates finds the true ones and leaves every other with an estimate."""
 
 import numpy as np
+from experiments.direct_counts import bit_counts, random_positions, values_by_stratum
 
 from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.inference.models.bloom_design import BloomDesign
-from deniable.simulation.bit_counts import bit_counts, random_positions, values_by_stratum
 from deniable.simulation.populations import zipf
 
 

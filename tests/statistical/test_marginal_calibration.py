@@ -7,6 +7,7 @@ fall outside the same bounds.
 
 import numpy as np
 import pytest
+from experiments.direct_counts import bit_counts, draw, random_positions, values_by_stratum
 from scipy import stats
 
 from deniable.inference.marginal.estimate import estimate_marginal
@@ -14,7 +15,6 @@ from deniable.inference.marginal.multiplicity import upper_tail
 from deniable.inference.marginal.regression import BitTable, fit_columns
 from deniable.inference.marginal.scan import scan_candidates
 from deniable.inference.models.bloom_design import BloomDesign
-from deniable.simulation.bit_counts import bit_counts, draw, random_positions, values_by_stratum
 from deniable.simulation.populations import power, step, zipf
 
 POPULATIONS = {"zipf": zipf(), "i^20": power(), "step": step()}

@@ -14,8 +14,8 @@ import pytest
 
 from deniable import Survey, associate, decode, discover, simulate
 from deniable.analysis import reading
+from deniable.reproduction.trials import Beside, generators
 from deniable.simulation import JointPopulation, Population, contingency, correlated, zipf
-from deniable.simulation.trials import Beside, generators
 
 QUESTION = """
 [questions.{name}]

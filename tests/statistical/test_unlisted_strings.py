@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from experiments.from_counts import SETTINGS, population, trial
 
 from deniable.analysis import associating
-from deniable.experiments.from_counts import SETTINGS, population, trial
-from deniable.simulation.trials import Beside, coverage, generators
+from deniable.reproduction.trials import Beside, coverage, generators
 
 SETTING = replace(SETTINGS["h = 2, unlisted"], reports=10**6)
 TRIALS = 6

@@ -1,6 +1,7 @@
 """Fitting more categories than are shown: which, how many, and tests of what is shown."""
 
 import numpy as np
+from experiments.direct_rows import basic_rows, dependent_table, draw_cells
 
 import deniable
 from deniable.inference.association.effect_size import cramers_v
@@ -8,9 +9,8 @@ from deniable.inference.joint.collapse import collapse_evidence, how_many_to_fit
 from deniable.inference.joint.evidence import gather
 from deniable.inference.joint.solver import maximise_evidence
 from deniable.inference.joint.uncertainty import covariance
+from deniable.reproduction.trials import bloom, boolean, pair, survey_of
 from deniable.simulation import geometric, simulate
-from deniable.simulation.rows import basic_rows, dependent_table, draw_cells
-from deniable.simulation.trials import bloom, boolean, pair, survey_of
 
 TABLE = dependent_table(6, 4, strength=0.3)
 

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from experiments.direct_rows import basic_rows, bloom_rows, dependent_table, draw_cells
 
 from deniable import Survey, associate, simulate
 from deniable.columns import ReportBatch
@@ -21,7 +22,6 @@ from deniable.inference.models.bit_channel import BitChannel
 from deniable.inference.models.bloom_design import BloomDesign
 from deniable.inference.models.hash_design import HashDesign
 from deniable.inference.models.likelihood import likelihood_rows, mixture_log, with_column
-from deniable.simulation.rows import basic_rows, bloom_rows, dependent_table, draw_cells
 from tests.devices import DEVICES, needs_torch
 
 PRECISE = 1e-11

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from experiments.direct_rows import basic_rows, dependent_table, draw_cells
 
 from deniable import Survey, associate, simulate
 from deniable.errors import InputError
@@ -12,7 +13,6 @@ from deniable.inference.joint.evidence import Evidence, gather
 from deniable.inference.joint.shrinkage import shrunk
 from deniable.inference.joint.solver import maximise, maximise_evidence
 from deniable.inference.joint.uncertainty import covariance
-from deniable.simulation.rows import basic_rows, dependent_table, draw_cells
 
 
 def clear(table: np.ndarray) -> Evidence:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from experiments.direct_rows import basic_rows, dependent_table, draw_cells
 
 from deniable.compute.cpu.pieces import multiply_out
 from deniable.errors import InputError
@@ -17,7 +18,6 @@ from deniable.inference.joint.uncertainty import (
     widened,
 )
 from deniable.results.covariance import Covariance
-from deniable.simulation.rows import basic_rows, dependent_table, draw_cells
 
 
 def simulated(shape: tuple[int, ...], count: int, seed: int, *, weighted: bool = False) -> Evidence:

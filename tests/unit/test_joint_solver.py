@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from experiments.direct_rows import basic_rows, bloom_rows, dependent_table, draw_cells
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
@@ -14,7 +15,6 @@ from deniable.inference.joint.evidence import gather
 from deniable.inference.joint.fit import NotConvergedWarning, plain_em
 from deniable.inference.joint.quadratic import minimise_quadratic
 from deniable.inference.joint.solver import maximise
-from deniable.simulation.rows import basic_rows, bloom_rows, dependent_table, draw_cells
 
 
 def simulated(

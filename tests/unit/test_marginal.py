@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from experiments.direct_counts import bit_counts, draw, random_positions, values_by_stratum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,6 @@ from deniable.inference.marginal.regression import BitTable, fit_columns
 from deniable.inference.marginal.scan import scan_candidates
 from deniable.inference.models.bit_channel import BitChannel
 from deniable.inference.models.bloom_design import BloomDesign
-from deniable.simulation.bit_counts import bit_counts, draw, random_positions, values_by_stratum
 from deniable.simulation.populations import zipf
 
 

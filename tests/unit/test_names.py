@@ -3,7 +3,7 @@
 import io
 from zipfile import ZipFile
 
-from deniable.experiments.names import names_of
+from experiments.names import names_of
 
 
 def test_names_of_all_tables() -> None:

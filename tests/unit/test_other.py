@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from experiments.direct_counts import bit_counts, draw, random_positions, values_by_stratum
 
 from deniable.errors import InputError
 from deniable.inference.joint.collapse import choose_categories
@@ -14,7 +15,6 @@ from deniable.inference.models.other import (
     mixture_other,
     product_other,
 )
-from deniable.simulation.bit_counts import bit_counts, draw, random_positions, values_by_stratum
 from deniable.simulation.populations import zipf
 
 

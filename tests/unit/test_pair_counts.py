@@ -18,9 +18,9 @@ from deniable.analysis.source import Source
 from deniable.columns import ReportBatch, write
 from deniable.compute.backend import Threads, default_executor
 from deniable.errors import InputError
+from deniable.reproduction.trials import bloom, boolean, choice, survey_of
 from deniable.results import Joint
 from deniable.simulation import Population, contingency, simulate, zipf
-from deniable.simulation.trials import bloom, boolean, choice, survey_of
 
 TOML = """
 name = "pages"

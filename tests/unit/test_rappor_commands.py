@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from experiments.direct_counts import bit_counts, values_by_stratum
 
 from deniable.cli.app import app
 from deniable.rappor import files as rappor
 from deniable.rappor.files import Params, Reports, Variable
 from deniable.simulation import contingency, correlated, power, zipf
-from deniable.simulation.bit_counts import bit_counts, values_by_stratum
 
 PARAMS = Params(64, 2, 16, 0.25, 0.75, 0.0)
 WORDS = [f"v{i}" for i in range(30)]

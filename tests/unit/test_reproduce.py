@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from experiments.paper_page import filled
 
 from deniable.cli.app import app
 from deniable.errors import InputError
-from deniable.experiments import PAPER
-from deniable.experiments.figures import FIGURES
-from deniable.experiments.page import filled
-from deniable.experiments.processes import in_processes
-from deniable.simulation.records import Comparison
+from deniable.reproduction import PAPER
+from deniable.reproduction.figures import FIGURES
+from deniable.reproduction.processes import in_processes
+from deniable.reproduction.records import Comparison
 
 PRINTED = {
     "tables": ("0.44", "3.26", "15", "19", "15.6", "12.7", "10.2", "8.4"),
@@ -37,7 +37,7 @@ def test_quick_runs_write_data_a_figure_and_rows(name: str, tmp_path: Path) -> N
     assert {row["experiment"] for row in rows} == {name}
     assert set(PRINTED[name]) <= {row["paper"] for row in rows}
     data = json.loads((tmp_path / f"{name}.json").read_text())
-    assert data["seed"] == __import__(f"deniable.experiments.{name}", fromlist=["x"]).SEED
+    assert data["seed"] == __import__(f"deniable.reproduction.{name}", fromlist=["x"]).SEED
     assert data["version"] and data["parameters"] and len(data["comparisons"]) == len(rows)
     assert (tmp_path / f"{name}.png").stat().st_size > 5_000
 
@@ -45,7 +45,7 @@ def test_quick_runs_write_data_a_figure_and_rows(name: str, tmp_path: Path) -> N
 def test_the_page_shows_the_rows_of_its_data() -> None:
     docs = Path(__file__).parents[2] / "docs"
     page = (docs / "paper.md").read_text()
-    assert filled(page, docs / "paper") == page, "run: python -m deniable.experiments.page"
+    assert filled(page, docs / "paper") == page, "run: python -m experiments.paper_page"
     for name in PAPER:
         assert f"<!-- rows {name} -->" in page and f"paper/{name}.png" in page
         data = json.loads((docs / "paper" / f"{name}.json").read_text())

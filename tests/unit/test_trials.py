@@ -11,9 +11,8 @@ import pytest
 
 import deniable
 from deniable.errors import InputError
-from deniable.simulation import contingency, play_store, zipf
-from deniable.simulation.records import Record, text_table
-from deniable.simulation.trials import (
+from deniable.reproduction.records import Record, text_table
+from deniable.reproduction.trials import (
     Beside,
     Tally,
     bloom,
@@ -26,6 +25,7 @@ from deniable.simulation.trials import (
     survey_of,
     truth_of,
 )
+from deniable.simulation import contingency, play_store, zipf
 
 CROWD = contingency([[4, 1], [3, 0], [1, 1]], x=["a", "b", "c"], paid=[False, True])
 

@@ -10,7 +10,7 @@ import click
 from deniable.cli.options import json_option
 from deniable.cli.output import console
 from deniable.cli.progress import bars
-from deniable.experiments import PAPER
+from deniable.reproduction import PAPER
 
 EXAMPLE = """\b
 Examples:
@@ -39,20 +39,20 @@ def reproduce(
     """
     from dataclasses import asdict
 
-    from deniable.experiments import paper
+    from deniable.reproduction import runner
 
     chosen = list(PAPER) if "all" in names else list(dict.fromkeys(names))
     rows = []
     for name in chosen:
         with bars():
-            record = paper.reproduce(name, quick=quick, seed=seed)
+            record = runner.reproduce(name, quick=quick, seed=seed)
         rows += [{"experiment": name, **asdict(c)} for c in record.comparisons]
         if not as_json:
             console().print(f"\n[bold]{name}[/bold]: {PAPER[name]}")
             console().print(f"seed {record.seed}, {record.seconds:.0f} s\n", style="dim")
             click.echo(record.table())
         if folder is not None:
-            data, picture = paper.write(record, folder)
+            data, picture = runner.write(record, folder)
             click.echo(f"written: {data} and {picture}", err=True)
     if as_json:
         click.echo(json.dumps(rows, indent=1))

@@ -25,10 +25,10 @@ import numpy as np
 from scipy.stats import kstest
 
 import deniable
-from deniable.experiments.processes import in_processes
+from deniable.reproduction.processes import in_processes
+from deniable.reproduction.records import Record, command
+from deniable.reproduction.trials import bloom, choice, generators, pair, survey_of
 from deniable.simulation import simulate, step, zipf
-from deniable.simulation.records import Record, command
-from deniable.simulation.trials import bloom, choice, generators, pair, survey_of
 
 SEED = 5
 METHODS = ("score", "paper", "lrt")

@@ -1,6 +1,6 @@
 """False strings: how many runs name one, on populations made to bring them out.
 
-    python -m deniable.experiments.false_strings --protocol prefixes --population urls [--seeds 200]
+    python -m experiments.false_strings --protocol prefixes --population urls [--seeds 200]
         [--reading paper] [--listed] [--executor gpu] [-o FOLDER]
 
 N = 10⁵ clients, α = .05, which allows 16 of 200 runs (more come up once in 50 times at a rate of
@@ -42,7 +42,8 @@ import numpy as np
 from deniable import Survey, discover, simulate
 from deniable.compute.backend import Executor
 from deniable.compute.named import executor_of
-from deniable.experiments.dictionaries import ngram_survey, prefix_survey
+from deniable.reproduction.dictionaries import ngram_survey, prefix_survey
+from deniable.reproduction.records import arguments, text_table
 from deniable.simulation import (
     Coded,
     Population,
@@ -53,7 +54,6 @@ from deniable.simulation import (
     uniform,
     zipf,
 )
-from deniable.simulation.records import arguments, text_table
 
 CLIENTS = 100_000
 POPULATIONS = ("urls", "flat", "tail", "alike", "many", "silence", "hashes", "square")

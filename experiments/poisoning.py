@@ -1,6 +1,6 @@
 """What lies can do: clients that send the most harmful report, and how far an estimate moves.
 
-    python -m deniable.experiments.poisoning [--seeds 10] [--clients 100000] [--liars 1000]
+    python -m experiments.poisoning [--seeds 10] [--clients 100000] [--liars 1000]
 
 A holder of the target sets its bits with probability q*, others with p*. A liar sends no noise:
 the target's bits and no others, to raise its estimate; all bits but those, to lower it.
@@ -30,9 +30,9 @@ import numpy as np
 
 from deniable import ReportBatch, Survey, decode, discover, simulate
 from deniable.columns.batch import from_arrays
-from deniable.experiments.dictionaries import prefix_survey
 from deniable.mechanisms import Bloom, Choice, LocalHash
 from deniable.planning import discoverable
+from deniable.reproduction.dictionaries import prefix_survey
 from deniable.simulation import Population, exponential, top_domains, zipf
 
 HEADER = 'name = "{}"\nversion = 1\nowner = "x"\ndescription = "x"\nexpires = 2999-12-31\n'

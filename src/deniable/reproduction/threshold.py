@@ -18,11 +18,11 @@ from itertools import pairwise
 import numpy as np
 
 from deniable.discovery.ngrams.gram_pairs import pair_threshold
-from deniable.experiments.dictionaries import Run, Short, short_trial
-from deniable.experiments.processes import in_processes
 from deniable.protocols import NGrams
+from deniable.reproduction.dictionaries import Run, Short, short_trial
+from deniable.reproduction.processes import in_processes
+from deniable.reproduction.records import Record, Row, command
 from deniable.simulation import power
-from deniable.simulation.records import Record, Row, command
 
 SEED, REPORTS = 1, 100_000
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)

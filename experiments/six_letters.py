@@ -1,6 +1,6 @@
 """Unknown strings of a small domain, every one of which can be looked at.
 
-    python -m deniable.experiments.six_letters [--quick] [--seed 1] [--trials 20]
+    python -m experiments.six_letters [--quick] [--seed 1] [--trials 20]
         [--crowd zipf-1e6 …] [-o FOLDER]
 
 About 25 s of CPU a run. 100 random strings of six letters a–z, total ε = 4.394, one report of four
@@ -17,10 +17,10 @@ from __future__ import annotations
 import numpy as np
 
 from deniable import discover, simulate
-from deniable.experiments.dictionaries import prefix_survey
+from deniable.reproduction.dictionaries import prefix_survey
+from deniable.reproduction.records import Record, arguments
 from deniable.simulation import Population, power, random_strings, zipf
 from deniable.simulation.populations import Weights
-from deniable.simulation.records import Record, arguments
 
 SURVEY = prefix_survey(epsilon=4.394449, length=6, alphabet="a-z")
 

@@ -1,6 +1,6 @@
 """What `planning` predicts beside simulated crowds: thresholds, and strings found.
 
-    python -m deniable.experiments.planning [--quick] [--seed 1] [--trials 3] [--case NAME]
+    python -m experiments.planning [--quick] [--seed 1] [--trials 3] [--case NAME]
         [-o FOLDER]
 
 Each case is a way to ask, strings and a number of clients; weights ∝ exp(−rank/25), 100 strings, so
@@ -24,9 +24,9 @@ from scipy.optimize import brentq
 
 from deniable import Survey, discover, simulate
 from deniable.planning import discoverable, expected_found, noise_sd
+from deniable.reproduction.records import Record, arguments
 from deniable.simulation import Population, exponential, random_strings, top_domains
 from deniable.simulation.populations import Weights
-from deniable.simulation.records import Record, arguments
 
 HEAD = """
 name = "planned"

@@ -1,7 +1,7 @@
 """Names of sites and trackers that an analyst could have had before asking anybody.
 
     python -m pip download --no-deps whotracksme==2018.5.17
-    python -m deniable.experiments.names whotracksme-2018.5.17-py3-none-any.whl > names.txt
+    python -m experiments.names whotracksme-2018.5.17-py3-none-any.whl > names.txt
 
 WhoTracks.me publishes which third parties load on which sites; its package of May 2018 has 3,288
 names. They come from another source and another year than the 100 domains of the URL trial, 87 of

@@ -27,7 +27,9 @@ import numpy as np
 
 from deniable.analysis import decode
 from deniable.discovery.ngrams.gram_pairs import pair_threshold
-from deniable.experiments.dictionaries import (
+from deniable.inference.marginal.multiplicity import Correction
+from deniable.protocols import NGrams
+from deniable.reproduction.dictionaries import (
     Run,
     grams_by_position,
     ngram_survey,
@@ -35,12 +37,10 @@ from deniable.experiments.dictionaries import (
     run,
     summary,
 )
-from deniable.experiments.processes import in_processes
-from deniable.inference.marginal.multiplicity import Correction
-from deniable.protocols import NGrams
+from deniable.reproduction.processes import in_processes
+from deniable.reproduction.records import Record, command
+from deniable.reproduction.trials import bloom, survey_of
 from deniable.simulation import Population, exponential, simulate, top_domains, zipf
-from deniable.simulation.records import Record, command
-from deniable.simulation.trials import bloom, survey_of
 
 SEED = 0
 ALPHABET = "a-z0-9._-"

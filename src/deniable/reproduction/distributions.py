@@ -25,9 +25,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from deniable.experiments.dictionaries import READINGS, short_strings, summary
+from deniable.reproduction.dictionaries import READINGS, short_strings, summary
+from deniable.reproduction.records import Record, command
 from deniable.simulation import geometric, power, step, uniform
-from deniable.simulation.records import Record, command
 
 SEED = 0
 WEIGHTS = {

@@ -1,6 +1,6 @@
 """Coverage of marginal intervals and family-wise error of the detections.
 
-    python -m deniable.experiments.marginal_coverage [--replications 200]
+    python -m experiments.marginal_coverage [--replications 200]
         [--part coverage|fwer|both]
 
 k = 128, h = 2, 64 cohorts, p = .25, q = .75. Coverage of 95% intervals is counted over every true
@@ -26,8 +26,8 @@ import numpy as np
 
 from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.inference.models.bloom_design import BloomDesign
-from deniable.simulation.bit_counts import bit_counts, draw, random_positions, values_by_stratum
 from deniable.simulation.populations import power, step, zipf
+from experiments.direct_counts import bit_counts, draw, random_positions, values_by_stratum
 
 POPULATIONS = {"zipf": zipf(), "i^20": power(), "step": step()}
 UNLISTED = {

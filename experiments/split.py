@@ -1,6 +1,6 @@
 """How to divide ε between the full string and the n-grams: the paper's open question.
 
-    python -m deniable.experiments.split [--quick] [--seed 1] [-o FOLDER]
+    python -m experiments.split [--quick] [--seed 1] [-o FOLDER]
 
 The URL trial with n-grams, default reading, N = 10⁶, total ε = 4.394: equal thirds, as in the
 paper, the division that `planning.best_split` predicts to be best, and divisions around it. One
@@ -12,11 +12,11 @@ from __future__ import annotations
 import numpy as np
 
 from deniable import Survey
-from deniable.experiments.dictionaries import run
 from deniable.planning import best_split, split_threshold
 from deniable.protocols import Alphabet, NGrams
+from deniable.reproduction.dictionaries import run
+from deniable.reproduction.records import Record, arguments
 from deniable.simulation import Population, exponential, top_domains
-from deniable.simulation.records import Record, arguments
 
 EPSILON, REPORTS = 4.394449, 1_000_000
 SURVEY = """

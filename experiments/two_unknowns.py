@@ -1,6 +1,6 @@
 """Two questions, neither with a dictionary: discover both, associate them. Do intervals cover?
 
-    python -m deniable.experiments.two_unknowns [--quick] [--seed 9] [-o FOLDER]   8 minutes
+    python -m experiments.two_unknowns [--quick] [--seed 9] [-o FOLDER]   8 minutes
 
 Two correlated variables of 16 strings each, two to five letters of a–f, Zipf weights, N = 50,000;
 every trial draws its own strings. `whole` strings (the default in so small a domain) and `prefixes`
@@ -31,10 +31,10 @@ import numpy as np
 
 from deniable import Survey, associate, discover, simulate
 from deniable.errors import InputError
+from deniable.reproduction.records import Record, arguments
+from deniable.reproduction.trials import generators, truth_of
 from deniable.results import Discovery, Joint
 from deniable.simulation import contingency, correlated, zipf
-from deniable.simulation.records import Record, arguments
-from deniable.simulation.trials import generators, truth_of
 
 REPORTS, STRINGS, STRENGTH, SURE, LARGE = 50_000, 16, 0.4, 0.95, 3.0
 HEAD = """

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from deniable.discovery import discover
-from deniable.experiments.processes import in_processes
+from deniable.reproduction.processes import in_processes
+from deniable.reproduction.trials import hellinger
 from deniable.results import Discovery
 from deniable.simulation import Population, random_strings, simulate
 from deniable.simulation.populations import Weights
-from deniable.simulation.trials import hellinger
 from deniable.survey import Survey
 from deniable.survey.author import read_toml
 

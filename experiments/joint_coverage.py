@@ -1,7 +1,7 @@
 """Do 95% intervals of joint tables with Other cover, and are estimates right on average?
 
-    python -m deniable.experiments.joint_coverage [--quick] [--seed 4] [-o FOLDER]      6 minutes
-    python -m deniable.experiments.joint_coverage --reports 1000000 --fitted 30  one N
+    python -m experiments.joint_coverage [--quick] [--seed 4] [-o FOLDER]      6 minutes
+    python -m experiments.joint_coverage --reports 1000000 --fitted 30  one N
 
 Two variables of 100 categories, independent or correlated, k = 128, h = 2, 64 cohorts, p = .25,
 q = .75; top five (step: eight, all that differ from the rest) and Other. Coverage is counted over
@@ -27,9 +27,8 @@ import numpy as np
 
 import deniable
 from deniable.errors import InputError
-from deniable.simulation import power, simulate, step, zipf
-from deniable.simulation.records import Record, arguments
-from deniable.simulation.trials import (
+from deniable.reproduction.records import Record, arguments
+from deniable.reproduction.trials import (
     Beside,
     Tally,
     bloom,
@@ -38,6 +37,7 @@ from deniable.simulation.trials import (
     pair,
     survey_of,
 )
+from deniable.simulation import power, simulate, step, zipf
 
 POPULATIONS = {"zipf": (zipf(), 5), "i^20": (power(), 5), "step": (step(), 8)}
 REPLICATIONS = {10_000: 100, 100_000: 40, 1_000_000: 6}

@@ -6,15 +6,15 @@ from importlib import import_module
 from pathlib import Path
 
 from deniable.errors import InputError
-from deniable.experiments import PAPER
-from deniable.simulation.records import Record
+from deniable.reproduction import PAPER
+from deniable.reproduction.records import Record
 
 
 def reproduce(name: str, *, quick: bool = False, seed: int | None = None) -> Record:
     """Run one of `PAPER`; with its own seed unless another is given."""
     if name not in PAPER:
         raise InputError(f"expected one of {', '.join(PAPER)}, got {name!r}")
-    module = import_module(f"deniable.experiments.{name}")
+    module = import_module(f"deniable.reproduction.{name}")
     record: Record = module.run_all(quick, module.SEED if seed is None else seed)
     return record
 
@@ -23,7 +23,7 @@ def write(record: Record, folder: Path) -> tuple[Path, Path]:
     """NAME.json and NAME.png in the folder; the figure is drawn from the data alone."""
     from matplotlib import pyplot as plt
 
-    from deniable.experiments.figures import FIGURES
+    from deniable.reproduction.figures import FIGURES
 
     data = record.write(folder)
     assert data is not None

@@ -34,18 +34,9 @@ from typing import Any
 import numpy as np
 
 import deniable
-from deniable.experiments.processes import in_processes
-from deniable.simulation import (
-    JointPopulation,
-    exponential,
-    geometric,
-    power,
-    simulate,
-    step,
-    zipf,
-)
-from deniable.simulation.records import Record, Row, command
-from deniable.simulation.trials import (
+from deniable.reproduction.processes import in_processes
+from deniable.reproduction.records import Record, Row, command
+from deniable.reproduction.trials import (
     Beside,
     Floats,
     Tally,
@@ -54,6 +45,15 @@ from deniable.simulation.trials import (
     generators,
     pair,
     survey_of,
+)
+from deniable.simulation import (
+    JointPopulation,
+    exponential,
+    geometric,
+    power,
+    simulate,
+    step,
+    zipf,
 )
 
 SEED = 3

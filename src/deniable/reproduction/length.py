@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from deniable.experiments.dictionaries import Short, short_trial
-from deniable.experiments.processes import in_processes
+from deniable.reproduction.dictionaries import Short, short_trial
+from deniable.reproduction.processes import in_processes
+from deniable.reproduction.records import Record, Row, command
 from deniable.simulation import power
-from deniable.simulation.records import Record, Row, command
 
 SEED = 1
 CASES = [(2, length) for length in range(4, 13, 2)] + [(3, 6), (3, 9), (3, 12), (4, 8)]

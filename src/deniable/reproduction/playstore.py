@@ -19,9 +19,8 @@ from scipy.stats import chi2
 
 import deniable
 from deniable.compute.progress import report_progress
-from deniable.simulation import play_store, simulate
-from deniable.simulation.records import Record, command
-from deniable.simulation.trials import (
+from deniable.reproduction.records import Record, command
+from deniable.reproduction.trials import (
     Beside,
     Tally,
     boolean,
@@ -31,6 +30,7 @@ from deniable.simulation.trials import (
     survey_of,
     truth_of,
 )
+from deniable.simulation import play_store, simulate
 
 SEED = 2
 REPORTS = 200_000

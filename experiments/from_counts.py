@@ -1,7 +1,7 @@
 """What a joint table made from counts loses against the likelihood, and whether it keeps its word.
 
-    python -m deniable.experiments.from_counts [--quick] [--seed 11] [-o FOLDER]      12 minutes
-    python -m deniable.experiments.from_counts --part errors --only "h = 2"      one line
+    python -m experiments.from_counts [--quick] [--seed 11] [-o FOLDER]      12 minutes
+    python -m experiments.from_counts --part errors --only "h = 2"      one line
 
 `errors`: mean sum of absolute errors against the truth, in points, by the likelihood and by counts
 of the same reports, and the ratio of the two; `root` the same ratio of root mean squared errors,
@@ -31,6 +31,16 @@ import numpy as np
 from scipy.stats import kstest
 
 import deniable
+from deniable.reproduction.records import Record, arguments
+from deniable.reproduction.trials import (
+    Beside,
+    bloom,
+    boolean,
+    choice,
+    coverage,
+    generators,
+    survey_of,
+)
 from deniable.simulation import (
     JointPopulation,
     correlated,
@@ -39,16 +49,6 @@ from deniable.simulation import (
     random_strings,
     simulate,
     zipf,
-)
-from deniable.simulation.records import Record, arguments
-from deniable.simulation.trials import (
-    Beside,
-    bloom,
-    boolean,
-    choice,
-    coverage,
-    generators,
-    survey_of,
 )
 from deniable.survey import Survey
 

@@ -23,10 +23,10 @@ import numpy as np
 
 import deniable
 from deniable.compute.progress import report_progress
+from deniable.reproduction.records import Record, Row, command
+from deniable.reproduction.trials import Beside, Tally, bloom, generators, pair, survey_of, truth_of
 from deniable.results import Joint
 from deniable.simulation import Coded, JointPopulation, power, simulate
-from deniable.simulation.records import Record, Row, command
-from deniable.simulation.trials import Beside, Tally, bloom, generators, pair, survey_of, truth_of
 
 SEED = 1
 REPORTS, TOP = 100_000, 5

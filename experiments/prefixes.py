@@ -1,13 +1,13 @@
 """Unknown strings at equal total ε: one report of a prefix by local hashing (the paper: 5 found).
 
-    python -m deniable.experiments.prefixes [--quick] [--seed 1] [--trials 20]
+    python -m experiments.prefixes [--quick] [--seed 1] [--trials 20]
         [--words FILE] [--executor gpu] [-o FOLDER]
 
 About 20 s of CPU a run. The URL trial: the 100 domains of `top_domains()`, weights ∝ exp(−rank/25),
 M = 20, N = 10⁶, total ε = 4.394, one report of four bytes a client; and the same strings with
 Zipf(1) weights. The paper's protocol finds 5 and one false; with the dictionary in hand it has 75.
 FILE is an analyst's list: on every line a string that may be held, or a word of which strings may
-be made, and its weight if they differ. `deniable.experiments.names` makes one of names.
+be made, and its weight if they differ. `experiments.names` makes one of names.
 
 Measured (20 crowds each, `deniable reproduce urls`): 80.5 found (79 to 82); Zipf weights 96.2 (94
 to 99). 24 crowds, three of each seed from 10 to 17, none with a false string: with 58,000 English
@@ -24,10 +24,10 @@ import numpy as np
 from deniable import discover, simulate
 from deniable.compute.backend import Executor
 from deniable.compute.named import executor_of
-from deniable.experiments.dictionaries import prefix_survey
+from deniable.reproduction.dictionaries import prefix_survey
+from deniable.reproduction.records import Record, arguments
 from deniable.simulation import Population, exponential, top_domains, zipf
 from deniable.simulation.populations import Weights
-from deniable.simulation.records import Record, arguments
 
 REPORTS = 1_000_000
 SURVEY = prefix_survey(epsilon=4.394449, length=20, alphabet="a-z0-9._-")

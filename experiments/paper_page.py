@@ -1,6 +1,6 @@
 """Fill the documentation's page about the paper with the rows of a run.
 
-    python -m deniable.experiments.page docs/paper docs/paper.md
+    python -m experiments.paper_page docs/paper docs/paper.md
 
 The page is text written by hand; between `<!-- rows NAME -->` and `<!-- end -->` stand the rows of
 FOLDER/NAME.json, and this puts them there.
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable.errors import InputError
-from deniable.simulation.records import Comparison
+from deniable.reproduction.records import Comparison
 
 BETWEEN = re.compile(r"(<!-- rows (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

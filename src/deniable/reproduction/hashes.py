@@ -17,11 +17,11 @@ from __future__ import annotations
 import numpy as np
 
 from deniable.analysis import decode
-from deniable.experiments.dictionaries import Run, prefix_survey, run, short_strings, summary
-from deniable.experiments.processes import in_processes
+from deniable.reproduction.dictionaries import Run, prefix_survey, run, short_strings, summary
+from deniable.reproduction.processes import in_processes
+from deniable.reproduction.records import Record, command
+from deniable.reproduction.trials import bloom, survey_of
 from deniable.simulation import Population, power, random_strings, simulate
-from deniable.simulation.records import Record, command
-from deniable.simulation.trials import bloom, survey_of
 
 SEED, REPORTS, EPSILON = 0, 100_000, 4.394449
 WEIGHTS = power(100, floor=0.001)
