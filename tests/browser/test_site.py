@@ -7,7 +7,7 @@ from typing import Any
 from deniable.survey import Survey, from_bytes
 from tests.browser.servers import collecting
 from tests.browser.tools import ROOT
-from tests.unit.test_docs import blocks
+from tests.end_to_end.test_docs import blocks
 
 PUBLISHED = ROOT / "examples" / "site" / "survey.json"
 

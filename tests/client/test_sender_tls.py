@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from deniable.client import Outbox, Sender
+from tests.client.test_sender import reports
 from tests.faults.cutting_server import Server
-from tests.unit.test_sender import reports
 
 
 @pytest.fixture(scope="module")
