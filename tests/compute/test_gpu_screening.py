@@ -9,7 +9,7 @@ import pytest
 
 from deniable import Survey, discover, simulate
 from deniable.compute.screening import CPU, ScreeningKernels
-from deniable.kernels.likelihood.hash_rows import digits_of
+from deniable.kernels.hashing.lines import digits_of
 from deniable.simulation import Population, exponential
 from tests.devices import DEVICES
 

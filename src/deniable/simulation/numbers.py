@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.columns.batch import numbers
+from deniable.kernels.hashing.lines import digits_of, line_numbers
 from deniable.mechanisms import LocalHash
 
 
@@ -27,14 +28,9 @@ def true_numbers(
     mechanism: LocalHash, cell: NDArray[np.int32], cohort: NDArray[np.uint16]
 ) -> NDArray[np.int64]:
     """int64[N]: where each client's line takes its cell; g for no answer (a cell of −1)."""
-    g = mechanism.values
-    rest, total = np.divmod(cell.astype(np.int64), g)
-    line = cohort.astype(np.int64) % mechanism.lines
-    for _ in range(mechanism.digits - 1):
-        rest, v = np.divmod(rest, g)
-        line, a = np.divmod(line, g)
-        total = total + a * v
-    return np.where(cell < 0, g, total % g)
+    g, d = mechanism.values, mechanism.digits
+    line = digits_of(cohort % mechanism.lines, g, d - 1)
+    return np.where(cell < 0, g, line_numbers(digits_of(cell, g, d), line, g))
 
 
 def noise_numbers(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from deniable.compute.gpu.hashing import mixed, seeds
 from deniable.compute.gpu.tensors import Tensor, placed, torch
+from deniable.kernels.hashing.lines import line_numbers
 
 TOGETHER = 1 << 21
 """Strings that are worked on together."""
@@ -74,7 +75,7 @@ def line_support(sent: Tensor, lines: NDArray[np.int64], cells: NDArray[np.int64
         t.zeros((*sent.shape[:-2], len(cells)), dtype=sent.dtype, device=where),
     )
     for number, line in enumerate(placed(lines, where)):
-        at = (digits[:, 0] + (digits[:, 1:] * line).sum(dim=1)) % base
+        at = line_numbers(digits, line, base)
         out += sent[..., number, :].index_select(-1, at)
     return out
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.compute.gpu.tensors import Tensor, placed, torch
+from deniable.kernels.hashing.lines import line_numbers
 
 Floats = NDArray[np.float64]
 TOGETHER = 1 << 28
@@ -126,8 +127,8 @@ class Numbers:
         """float64[some, m], some reports at a time."""
         for part in _parts(len(self.number), 8 * self.cells.shape[1] * self.cells.shape[2]):
             cells, line = self.cells[self.stratum[part]], self.lines[self.line[part]]
-            found = (cells[:, :, 0] + (cells[:, :, 1:] * line[:, None]).sum(dim=2)) % self.base
-            kind = (found != self.number[part][:, None]).long()
+            theirs = line_numbers(cells, line[:, None], self.base)
+            kind = (theirs != self.number[part][:, None]).long()
             yield part, self.chance[torch().where(cells[:, :, 0] < 0, 2, kind)]
 
 

@@ -21,7 +21,7 @@ from deniable.compute.backend import Executor, default_executor
 from deniable.compute.screening import CPU, ScreeningKernels, loops_of
 from deniable.errors import InputError
 from deniable.kernels.counting.bit_sums import count_ones
-from deniable.kernels.likelihood.hash_rows import digits_of
+from deniable.kernels.hashing.lines import digits_of, line_numbers
 from deniable.mechanisms import Bloom, LocalHash
 from deniable.mechanisms.schemes import DENIABLE_1
 from deniable.protocols import Prefixes
@@ -61,7 +61,7 @@ class Tally:
             return np.asarray(cell, np.int64)
         slope = digits_of(np.array(line), m.values, m.digits - 1)
         digits = digits_of(np.asarray(cell), m.values, m.digits)
-        return np.asarray((digits[..., 0] + digits[..., 1:] @ slope) % m.values)
+        return line_numbers(digits, slope, m.values)
 
     def by_cell(self, entry: NDArray[Any]) -> NDArray[Any]:
         """[L, C, K] of entry[L, C, lines, V]: for each cell, the sum over lines of its number's."""

@@ -17,6 +17,7 @@ from deniable.inference.models.bit_channel import BitChannel
 from deniable.inference.models.bloom_design import BloomDesign
 from deniable.inference.models.hash_design import HashDesign
 from deniable.inference.models.other import MixtureOther, Other, ProductOther
+from deniable.kernels.hashing.lines import line_numbers
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -97,11 +98,10 @@ def _numbers(hashed: HashDesign) -> Callable[[Indices], Floats]:
 
     def theta(strata: Indices) -> Floats:
         family, line = np.divmod(strata, hashed.lines)
-        digits = hashed.cell_digits[family]
-        slopes = hashed.line_digits[line]
-        number = digits[:, :, 0] + (digits[:, :, 1:] * slopes[:, None, :]).sum(axis=2)
+        slopes = hashed.line_digits[line][:, None]
+        number = line_numbers(hashed.cell_digits[family], slopes, hashed.values)
         out = np.full((len(strata), hashed.candidates + 1, hashed.values), another)
-        np.put_along_axis(out[:, :-1], number[:, :, None] % hashed.values, own, axis=2)
+        np.put_along_axis(out[:, :-1], number[:, :, None], own, axis=2)
         out[:, :-1][hashed.cells[family] < 0] = unknown
         out[:, -1] = unknown
         return out

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.models.bloom_design import BloomDesign
-from deniable.kernels.likelihood.hash_rows import digits_of, line_support
+from deniable.kernels.hashing.lines import digits_of
+from deniable.kernels.likelihood.hash_rows import line_support
 
 Cells = NDArray[np.int32]
 BACKGROUND = 1024

@@ -1,8 +1,6 @@
-"""Local hashes in bulk: which numbers a cell's lines lead to, and what reports say of it.
+"""Local hashes in bulk: what reports say of a cell.
 
-A cell is written in base g, its digits last first: v₀, v₁, …; the line with digits a₁, a₂, … takes
-it to v₀ + a₁v₁ + a₂v₂ + … modulo g, as `mechanisms.local_hash` does. First digits of −1 mark a cell
-that is not known.
+Cells and lines are given by their digits; see `kernels.hashing.lines`.
 """
 
 from __future__ import annotations
@@ -18,23 +16,9 @@ Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 
-def digits_of(numbers: NDArray[np.integer], base: int, digits: int) -> Numbers:
-    """int64[..., digits], the last digit first; −1 throughout for a number below 0.
-
-    >>> digits_of(np.array([11, -1]), 10, 3).tolist()
-    [[1, 1, 0], [-1, -1, -1]]
-    """
-    rest = numbers.astype(np.int64)
-    known = rest >= 0
-    out = np.empty((*rest.shape, digits), np.int64)
-    for i in range(digits):
-        rest, digit = np.divmod(rest, base)
-        out[..., i] = np.where(known, digit, -1)
-    return out
-
-
 @inlined
 def _number(cell: Numbers, line: Numbers, base: int) -> np.int64:
+    """As `kernels.hashing.lines.line_numbers`, for one cell and one line."""
     total = np.int64(cell[0])
     for i in range(len(line)):
         total += line[i] * cell[i + 1]
