@@ -3,8 +3,8 @@
 from deniable.analysis.associating import associate, associate_likelihoods
 from deniable.analysis.counting import pair_counts
 from deniable.analysis.decoding import decode
+from deniable.analysis.periods import by_period, trend
 from deniable.analysis.source import Stored
-from deniable.analysis.trending import trend
 from deniable.inference.linear.joint_counts import PairCounts
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Stored",
     "associate",
     "associate_likelihoods",
+    "by_period",
     "decode",
     "pair_counts",
     "trend",

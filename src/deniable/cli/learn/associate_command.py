@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -22,6 +22,8 @@ from deniable.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from deniable.analysis.periods import By
+    from deniable.analysis.source import Reports
     from deniable.compute.backend import Executor
     from deniable.results import Joint, Result
     from deniable.survey import Survey
@@ -74,7 +76,8 @@ def associate(
     folders of such, or a store (sqlite:///FILE.db, FILE.db, a folder, postgresql://…).
     """
     from deniable.analysis import associate as verb
-    from deniable.cli.learn.report_sources import by_period, chosen_days, survey_of
+    from deniable.analysis import by_period
+    from deniable.cli.learn.report_sources import chosen_days, survey_of, the_store
     from deniable.cli.output import finished
     from deniable.cli.progress import bars
     from deniable.compute.named import executor_of
@@ -83,7 +86,7 @@ def associate(
     names = _questions(survey, questions)
     candidates = dict(_candidates(survey, item) for item in lists)
 
-    def analyse(runner: Executor, some: list[Any]) -> Joint:
+    def analyse(runner: Executor, some: Reports) -> Joint:
         return verb(
             survey, some, names, candidates=candidates, top=top, other=OTHERS[other],
             fitted=fitted, alpha=alpha, from_counts=from_counts, executor=runner,
@@ -95,7 +98,14 @@ def associate(
             if by is None:
                 found = analyse(runner, chosen_days(reports, since, until))
             else:
-                found = by_period(survey, reports, since, until, by, partial(analyse, runner))
+                found = by_period(
+                    survey,
+                    the_store(reports),
+                    partial(analyse, runner),
+                    by=cast("By", by),
+                    since=since,
+                    until=until,
+                )
         # Within: the tests pass over the evidence again.
         finished(found, outputs, as_json, survey, notes=lambda joint: _notes(joint, method))
 

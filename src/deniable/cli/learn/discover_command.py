@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -22,6 +22,8 @@ from deniable.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from deniable.analysis.periods import By
+    from deniable.analysis.source import Reports
     from deniable.compute.backend import Executor
     from deniable.results import Discovery, Result
 
@@ -67,7 +69,8 @@ def discover(
     folders of such, or a store (sqlite:///FILE.db, FILE.db, a folder, postgresql://…). The
     question must have been asked with a dictionary.
     """
-    from deniable.cli.learn.report_sources import by_period, chosen_days, question_of, survey_of
+    from deniable.analysis import by_period
+    from deniable.cli.learn.report_sources import chosen_days, question_of, survey_of, the_store
     from deniable.cli.output import finished
     from deniable.cli.progress import bars
     from deniable.compute.named import executor_of
@@ -78,7 +81,7 @@ def discover(
     name = asked[0] if question is None and len(asked) == 1 else question_of(survey, question)
     words = read_words(words_file) if words_file else {}
 
-    def analyse(runner: Executor, some: list[Any]) -> Discovery:
+    def analyse(runner: Executor, some: Reports) -> Discovery:
         return verb(
             survey, some, name, accept=accept, alpha=alpha, reading=reading, delta=delta,
             words=words, executor=runner,
@@ -90,7 +93,14 @@ def discover(
             if by is None:
                 found = analyse(runner, chosen_days(reports, since, until))
             else:
-                found = by_period(survey, reports, since, until, by, partial(analyse, runner))
+                found = by_period(
+                    survey,
+                    the_store(reports),
+                    partial(analyse, runner),
+                    by=cast("By", by),
+                    since=since,
+                    until=until,
+                )
         finished(found, outputs, as_json, survey, notes=lambda result: _notes(result, stages))
 
 

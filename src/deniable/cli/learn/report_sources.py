@@ -1,22 +1,18 @@
-"""Reports as people name them: files, folders and stores; some days of them, or one period after
-another."""
+"""Reports as people name them: files, folders and stores, or some days of a store."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from datetime import date, timedelta
+from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from deniable.errors import InputError
 
 if TYPE_CHECKING:
-    from deniable.results import Result, Series
     from deniable.survey import Survey
-
-R = TypeVar("R", bound="Result")
 
 
 def survey_of(name: str, reports: Sequence[str]) -> Survey:
@@ -60,40 +56,3 @@ def chosen_days(names: Sequence[str], since: date | None, until: date | None) ->
     from deniable.analysis import Stored
 
     return [Stored(the_store(names), since, until)] if since or until else list(names)
-
-
-def by_period(
-    survey: Survey,
-    names: Sequence[str],
-    since: date | None,
-    until: date | None,
-    by: str,
-    analyse: Callable[[list[Any]], R],
-) -> Series:
-    """The analysis of each day or week that has reports."""
-    from deniable import store
-    from deniable.results import Series
-
-    url = the_store(names)
-    with store.open(url) as opened:
-        days = [d for d in opened.days(survey) if (since or d) <= d <= (until or d)]
-    if not days:
-        raise InputError(f"{url} has no reports of {survey!r} in these days")
-    parts: dict[str, R] = {}
-    skipped = {}
-    for first, last in _periods(sorted(days), by):
-        start, end = max(first, since or first), min(last, until or last)
-        try:
-            parts[first.isoformat()] = analyse(chosen_days(names, start, end))
-        except InputError as error:
-            skipped[first.isoformat()] = str(error)
-    return Series(by, tuple(parts), tuple(parts.values()), skipped)
-
-
-def _periods(days: Sequence[date], by: str) -> Iterator[tuple[date, date]]:
-    """First and last day of each; weeks begin on Monday."""
-    if by == "day":
-        yield from zip(days, days, strict=True)
-        return
-    for monday in sorted({day - timedelta(days=day.weekday()) for day in days}):
-        yield monday, monday + timedelta(days=6)

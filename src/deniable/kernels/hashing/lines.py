@@ -36,4 +36,5 @@ def line_numbers(cells: Numbers, lines: Numbers, base: int) -> Numbers:
     >>> line_numbers(np.array([[4, 1], [4, 1]]), np.array([[0], [3]]), 5).tolist()  # 4 and 4 + 3·1
     [4, 2]
     """
-    return (cells[..., 0] + (cells[..., 1:] * lines).sum(-1)) % base
+    numbers: Numbers = (cells[..., 0] + (cells[..., 1:] * lines).sum(-1)) % base
+    return numbers

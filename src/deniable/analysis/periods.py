@@ -1,0 +1,152 @@
+"""The same analysis of one day or week of a store after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from deniable.analysis.decoding import decode
+from deniable.analysis.source import Stored
+from deniable.compute.backend import Executor
+from deniable.compute.progress import Progress, reports_progress
+from deniable.errors import InputError
+from deniable.inference.marginal.multiplicity import Correction
+from deniable.results import Result, Series, Trend
+from deniable.store import Store
+from deniable.survey import Survey
+
+By = Literal["day", "week"]
+
+
+def by_period(
+    survey: Survey,
+    store: Store | str | Path,
+    analyse: Callable[[Stored], Result],
+    *,
+    by: By = "day",
+    since: date | None = None,
+    until: date | None = None,
+) -> Series:
+    """Analyse every day or week of a store that has reports, each by itself.
+
+    Parameters
+    ----------
+    survey : Survey
+    store : Store, str or Path
+        An open store, or its URL.
+    analyse : function of a Stored
+        Calls a verb on the reports of one period.
+    by : "day" or "week"
+        Length of a period. Weeks begin on Monday.
+    since, until : date, optional
+        First and last day, both included.
+
+    Returns
+    -------
+    Series
+        One result per period; and for each period that could not be analysed, the reason.
+    """
+    parts: dict[str, Result] = {}
+    skipped: dict[str, str] = {}
+    with _opened(survey, Stored(store, since, until), by) as periods:
+        for start, reports in periods.reports.items():
+            try:
+                parts[start] = analyse(reports)
+            except InputError as error:
+                skipped[start] = str(error)
+    return Series(by, tuple(parts), tuple(parts.values()), skipped)
+
+
+@reports_progress
+def trend(
+    survey: Survey,
+    store: Store | str | Path,
+    question: str,
+    candidates: Iterable[str] | None = None,
+    *,
+    by: By = "day",
+    since: date | None = None,
+    until: date | None = None,
+    alpha: float = 0.05,
+    correction: Correction = "holm",
+    reports_per_client: float = 1.0,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+) -> Trend:
+    """Decode every day or week (from Monday) of a store that has reports, each by itself.
+
+    The other arguments are those of `decode`; `reports_per_client` is within one period. Clients
+    that report in several periods share their permanent noise between them: each interval is
+    right by itself, but neighbouring errors may go together.
+    """
+    names = None if candidates is None else list(candidates)
+    with _opened(survey, Stored(store, since, until), by) as periods:
+        parts = [
+            decode(
+                survey,
+                reports,
+                question,
+                names,
+                alpha=alpha,
+                correction=correction,
+                reports_per_client=reports_per_client,
+                executor=executor,
+            )
+            for reports in periods.reports.values()
+        ]
+    stacked = {
+        name: np.stack([getattr(part, name) for part in parts])
+        for name in ("estimate", "standard_error", "low", "high", "detected")
+    }
+    counts = np.array([part.reports for part in parts], np.int64)
+    provenance = parts[0].provenance
+    assert provenance is not None
+    return Trend(
+        question=question,
+        by=by,
+        periods=tuple(periods.reports),
+        labels=parts[0].labels or (),
+        reports=counts,
+        alpha=alpha,
+        correction=correction,
+        provenance=replace(provenance, reports=int(counts.sum()), origin=periods.origin),
+        **stacked,
+    )
+
+
+@dataclass(frozen=True)
+class _Periods:
+    """The reports of each period that has some, by its first day; and where they all are."""
+
+    reports: dict[str, Stored]
+    origin: str
+
+
+@contextmanager
+def _opened(survey: Survey, stored: Stored, by: By) -> Iterator[_Periods]:
+    """Cut a store into periods; it is open meanwhile."""
+    if by not in ("day", "week"):
+        raise InputError(f"expected by day or week, got {by!r}")
+    first, last = stored.since or date.min, stored.until or date.max
+    with stored.opened() as store:
+        days = sorted(day for day in store.days(survey) if first <= day <= last)
+        if not days:
+            raise InputError(f"{store.url} has no reports of {survey!r} in these days")
+        if by == "day":
+            periods = {day: day for day in days}
+        else:
+            mondays = (day - timedelta(days=day.weekday()) for day in days)
+            periods = {monday: monday + timedelta(days=6) for monday in mondays}
+        yield _Periods(
+            {
+                str(start): Stored(store, max(first, start), min(last, end))
+                for start, end in periods.items()
+            },
+            f"{store.url}, {days[0]} to {days[-1]}, by {by}",
+        )
