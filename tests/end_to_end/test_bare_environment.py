@@ -21,7 +21,7 @@ def test_the_wheel_alone_in_an_empty_environment(tmp_path: Path) -> None:
     # A wheel of pure Python is installed by unpacking it; pip itself would be something installed.
     subprocess.run([sys.executable, "-m", "zipfile", "-e", str(wheel), str(libraries)], check=True)
     # The pages serve the one browser client.
-    packed = libraries / "deniable" / "pages" / "static" / "deniable.js"
+    packed = libraries / "deniable" / "render" / "html" / "static" / "deniable.js"
     assert packed.read_bytes() == (ROOT / "clients" / "js" / "deniable.js").read_bytes()
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "COV"))}
     run = [str(python), "-W", "error", str(ROOT / "tests" / "bare" / "test_bare.py")]

@@ -37,7 +37,7 @@ def test_a_change_in_a_called_file_is_compiled_anew(tmp_path: Path) -> None:
 
     first = run()
     assert run() == first
-    changed = source / "deniable" / "kernels" / "noise.py"
+    changed = source / "deniable" / "kernels" / "noise" / "sampler.py"
     changed.write_text(changed.read_text().replace("np.uint64(23)", "np.uint64(22)"))
     assert run() != first
 
