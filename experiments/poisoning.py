@@ -89,7 +89,7 @@ def poisoned(honest: ReportBatch, liars: int, attack: Attack) -> ReportBatch:
     for i in range(liars):
         if isinstance(mechanism, Bloom):
             token = PAGES[TARGET].encode()
-            rows[i, list(mechanism.positions(token, int(cohort[i]) % mechanism.cohorts))] = True
+            rows[i, list(mechanism.positions(token, mechanism.own_cohort(int(cohort[i]))))] = True
         else:
             rows[i, TARGET if isinstance(mechanism, Choice) else 0] = True
     bits[:liars] = np.packbits(rows ^ (not attack.up), axis=1, bitorder="little")
@@ -133,9 +133,9 @@ def plant(clients: int, times: float) -> None:
         level = int(clear[i, 0])
         own = slots[level].mechanism
         assert isinstance(own, LocalHash)
-        number = own.filter(
-            question.protocol.token(PLANTED, 0, level), int(cohort[i]) % own.cohorts
-        )
+        token = question.protocol.token(PLANTED, 0, level)
+        number = own.number(token, own.own_cohort(int(cohort[i])))
+        assert number is not None
         bits[i] = np.frombuffer(number.to_bytes(own.size, "little"), np.uint8)
     found = discover(survey, from_arrays(survey, [cohort, clear, bits]), question.name)
     seen = dict(zip(found.strings, found.estimate, strict=True)).get(PLANTED)

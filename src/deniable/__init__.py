@@ -4,8 +4,9 @@ Everything is imported when it is first used: a client never pulls in anything o
 library, and the command starts at once.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from deniable.lazy import lazy_exports
 from deniable.version import __version__
 
 if TYPE_CHECKING:
@@ -51,14 +52,7 @@ _LATER = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module 'deniable' has no attribute {name!r}")
-    import importlib
-
-    found = getattr(importlib.import_module(_LATER[name]), name)
-    globals()[name] = found
-    return found
+__getattr__ = lazy_exports(__name__, _LATER)
 
 
 def __dir__() -> list[str]:

@@ -104,6 +104,12 @@ def nanonats_down(epsilon: float) -> int:
     return math.floor(Fraction(epsilon) * NANO)
 
 
+def check_epsilon(epsilon: float) -> None:
+    """Raise InputError unless this ε can be spent."""
+    if not (epsilon > 0 and math.isfinite(epsilon)):
+        raise InputError(f"expected an ε above 0 and finite, got {epsilon}")
+
+
 def split(epsilon: float, weights: Sequence[float] = (1, 1, 1)) -> tuple[float, ...]:
     """Shares of ε in proportion to the weights, each rounded down, so never above ε together.
 
@@ -112,8 +118,7 @@ def split(epsilon: float, weights: Sequence[float] = (1, 1, 1)) -> tuple[float, 
     """
     if not weights or any(not (w > 0 and math.isfinite(w)) for w in weights):
         raise InputError(f"expected one or more weights above 0, got {list(weights)}")
-    if not (epsilon > 0 and math.isfinite(epsilon)):
-        raise InputError(f"expected an ε above 0 and finite, got {epsilon}")
+    check_epsilon(epsilon)
     whole = sum(map(Fraction, weights), Fraction(0))
     shares = []
     for weight in weights:

@@ -92,7 +92,7 @@ def test_numbers_come_out_at_p_and_q(run: Any) -> None:
         answer = report.answers[0]
         (slot,) = question.protocol.slots(answer.clear)
         (token,) = question.protocol.tokens("value", answer.clear)
-        number = slot.mechanism.filter(token, report.cohort % slot.mechanism.cohorts)
+        number = slot.mechanism.number(token, slot.mechanism.own_cohort(report.cohort))
         own += int.from_bytes(answer.slots[0], "little") == number
     assert deviation(own, draws, question.protocol.mechanisms[0].noise.q / 2**32) < 5
 

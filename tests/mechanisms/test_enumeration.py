@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from deniable.mechanisms import base, noise, schemes
-from deniable.mechanisms.base import Mechanism
+from deniable.mechanisms import BitMechanism, base, noise, schemes
 from deniable.survey import Answer, Survey, from_bytes
 from deniable.survey.report import REPORT, header
 from tests.enumeration import Distribution, distribution, expected, worst_log_ratio
@@ -49,7 +48,7 @@ def check_formula(s: Survey, value: dict[str, Any], found: Distribution, clear: 
             tokens = question.protocol.tokens(value.get(question.name), draw)
             for i, slot in enumerate(question.protocol.slots(draw)):
                 m = slot.mechanism
-                bits = m.filter(tokens[i], reports[0].cohort % m.cohorts)
+                bits = m.filter(tokens[i], m.own_cohort(reports[0].cohort))
                 outputs = [int.from_bytes(a.slots[i], "little") for a in answers]
                 want *= expected(bits, outputs, m.width, m.noise)
         assert probability == want
@@ -257,15 +256,15 @@ def test_p_and_q_swapped_for_one_bit_is_caught(broken: pytest.MonkeyPatch) -> No
 
 
 def test_a_reused_random_byte_is_caught(broken: pytest.MonkeyPatch) -> None:
-    real = Mechanism.noised
+    real = BitMechanism.encode
     first: dict[int, bytes] = {}
 
-    def mutant(self: Mechanism, bits: int, *, rand: bytes, **rest: Any) -> bytes:
+    def mutant(self: BitMechanism, token: Any, *, rand: bytes, **rest: Any) -> bytes:
         if self.domain.slot == "full":
             first[0] = rand
-        return real(self, bits, rand=first[0], **rest)
+        return real(self, token, rand=first[0], **rest)
 
-    broken.setattr(Mechanism, "noised", mutant)
+    broken.setattr(BitMechanism, "encode", mutant)
     s = ngrams("tiny", *FRESH)
     assert fails(s, {"word": "aaa"}, Fraction(1, 3), draws=POSITIONS)
     found = [distribution(s, {"word": w}, draws=POSITIONS) for w in ("aaa", "bbb", "aab")]
@@ -273,13 +272,13 @@ def test_a_reused_random_byte_is_caught(broken: pytest.MonkeyPatch) -> None:
 
 
 def test_noise_shared_between_two_slots_is_caught(broken: pytest.MonkeyPatch) -> None:
-    real = Mechanism.permanent_message
+    real = BitMechanism.permanent_message
 
-    def mutant(self: Mechanism, bits: int, cohort: int) -> bytes:
+    def mutant(self: BitMechanism, bits: int, cohort: int) -> bytes:
         one = base.Domain(self.domain.survey, self.domain.question, "full")
         return real(self.within(one), bits, cohort)
 
-    broken.setattr(Mechanism, "permanent_message", mutant)
+    broken.setattr(BitMechanism, "permanent_message", mutant)
     s = coinciding(*PERMANENT)
     found = [distribution(s, {"word": w}, draws=POSITIONS) for w in ("aaa", "bbb", "aab")]
     assert worst_log_ratio(found) > claimed(s, 1)

@@ -42,24 +42,18 @@ def survey(epsilon: float = 4.394, more: str = "") -> Survey:
     return Survey.from_toml(TOML.format(epsilon=epsilon, more=more))
 
 
-def sent(mechanism: LocalHash, true: int, uniform: int) -> int:
-    rand = uniform.to_bytes(4, "little")
-    raw = mechanism.noised(true, cohort=0, secret=bytes(32), rand=rand)
-    return int.from_bytes(raw, "little")
-
-
-def distribution(mechanism: LocalHash, true: int) -> dict[int, Fraction]:
+def distribution(mechanism: LocalHash, true: int | None) -> dict[int, Fraction]:
     """P(number) exactly: the answer is constant between neighbouring break points of U, which the
     ends of every stretch confirm."""
     g, p, q = mechanism.values, mechanism.noise.p, mechanism.noise.q
-    if true == g:
+    if true is None:
         breaks = sorted({-(-ONE * i // g) for i in range(g + 1)})
     else:
         breaks = [0, *range(q, ONE + 1, p)]
     assert breaks[-1] == ONE
     found: dict[int, Fraction] = {}
     for low, high in pairwise(breaks):
-        first, last = sent(mechanism, true, low), sent(mechanism, true, high - 1)
+        first, last = (mechanism.randomise(true, uniform) for uniform in (low, high - 1))
         assert first == last
         found[first] = found.get(first, Fraction(0)) + Fraction(high - low, ONE)
     return found
@@ -67,7 +61,7 @@ def distribution(mechanism: LocalHash, true: int) -> dict[int, Fraction]:
 
 def worst_ratio(m: LocalHash) -> Fraction:
     """The largest P(y | first)/P(y | second) over all outputs and pairs; 0 for an impossible y."""
-    rows = [distribution(m, true) for true in range(m.values + 1)]
+    rows = [distribution(m, true) for true in (*range(m.values), None)]
     assert all(sum(row.values()) == 1 for row in rows)
     shares = [[row.get(y, Fraction(0)) for row in rows] for y in range(m.values)]
     if any(min(column) == 0 for column in shares):
@@ -85,11 +79,10 @@ def test_every_output_keeps_the_promise_and_one_pair_spends_it_all(epsilon: floa
 class NeverTheNext(LocalHash):
     """The broken twin: the others are counted from the true number itself, not from the next."""
 
-    def noised(self, bits: int, *, cohort: int, secret: bytes, rand: bytes) -> bytes:
-        uniform = int.from_bytes(rand, "little")
-        if bits == self.values or uniform < self.noise.q:
-            return super().noised(bits, cohort=cohort, secret=secret, rand=rand)
-        return bytes([(bits + (uniform - self.noise.q) // self.noise.p) % self.values])
+    def randomise(self, number: int | None, uniform: int) -> int:
+        if number is None or uniform < self.noise.q:
+            return super().randomise(number, uniform)
+        return (number + (uniform - self.noise.q) // self.noise.p) % self.values
 
 
 def test_the_enumeration_sees_a_twin_that_breaks_its_promise() -> None:
@@ -102,7 +95,7 @@ def test_two_strings_agree_on_about_one_line_in_g() -> None:
     m = LocalHash.spending(1.0, values=5, digits=3)
     for first in range(0, m.cells, 7):
         for second in range(first + 1, m.cells, 11):
-            same = sum(m.number(first, a) == m.number(second, a) for a in range(m.lines))
+            same = sum(m.on_line(first, a) == m.on_line(second, a) for a in range(m.lines))
             assert same in (0, m.lines // m.values)
 
 

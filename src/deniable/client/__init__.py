@@ -3,11 +3,13 @@
 What only sending needs is imported when it is first used: an answer is ready sooner.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deniable.client.client import Client
+from deniable.client.encoder import encode_report
 from deniable.client.ledger import Ledger
 from deniable.client.secret import load_or_create_secret, load_secret, new_secret
+from deniable.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from deniable.client.fetch import fetch_survey
@@ -20,23 +22,19 @@ __all__ = [
     "Outbox",
     "Sender",
     "Sent",
+    "encode_report",
     "fetch_survey",
     "load_or_create_secret",
     "load_secret",
     "new_secret",
 ]
 
-_LATER = {
-    "Outbox": "deniable.client.outbox",
-    "Sender": "deniable.client.sender",
-    "Sent": "deniable.client.sender",
-    "fetch_survey": "deniable.client.fetch",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module 'deniable.client' has no attribute {name!r}")
-    import importlib
-
-    return getattr(importlib.import_module(_LATER[name]), name)
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "Outbox": "deniable.client.outbox",
+        "Sender": "deniable.client.sender",
+        "Sent": "deniable.client.sender",
+        "fetch_survey": "deniable.client.fetch",
+    },
+)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from deniable.client.ledger import Charge, Ledger
+from deniable.client.encoder import Encoder, Values
+from deniable.client.ledger import Ledger
 from deniable.client.secret import SECRET_SIZE, load_or_create_secret
 from deniable.errors import InputError, SecretError, SurveyExpired
-from deniable.mechanisms import prf
-from deniable.protocols import Slot
-from deniable.survey import Answer, Report, Survey
+from deniable.survey import Report, Survey
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,13 +60,9 @@ class Client:
         self.survey = survey
         self.ledger = Ledger() if ledger is None else ledger
         self.outbox = outbox
-        self._secret = secret
+        self._encoder = Encoder(survey, secret)
         self._entropy = entropy
-        self.cohort, self.draws = survey.draw(secret)
-        self._slots: list[tuple[Slot, ...]] = [
-            q.protocol.slots(draw) for q, draw in zip(survey.questions, self.draws, strict=True)
-        ]
-        self._rand_size = sum(s.mechanism.rand_size for slots in self._slots for s in slots)
+        self.cohort, self.draws = self._encoder.cohort, self._encoder.draws
 
     @classmethod
     def open(cls, survey: Survey, folder: str | Path) -> Client:
@@ -82,22 +77,17 @@ class Client:
         outbox = Outbox(folder / f"outbox-{survey.name}.db")
         return cls(survey, secret=secret, ledger=Ledger(folder / "ledger.json"), outbox=outbox)
 
-    def answer(self, values: Mapping[str, Any], *, today: dt.date | None = None) -> Report:
+    def answer(self, values: Values, *, today: dt.date | None = None) -> Report:
         """One report of all the survey's questions; a question left out is not answered, which
         looks like any other answer. Raises BudgetExceeded, with nothing spent, past the budget."""
         survey = self.survey
         if (today or dt.date.today()) > survey.expires:
             raise SurveyExpired(f"survey {survey.name!r} ended on {survey.expires}")
-        if unknown := values.keys() - {q.name for q in survey.questions}:
-            known = ", ".join(q.name for q in survey.questions)
-            raise InputError(
-                f"expected answers to {known}; got {', '.join(sorted(map(str, unknown)))} too"
-            )
-        parts = self._filters(values)
-        self.ledger.charge(survey.name, survey.budget, self._charges(parts))
-        return Report(survey, self.cohort, self._noised(parts))
+        tokens = self._encoder.tokens(values)
+        self.ledger.charge(survey.name, survey.budget, self._encoder.charges(tokens))
+        return self._encoder.report(tokens, self._entropy(self._encoder.rand_size))
 
-    def answer_and_queue(self, values: Mapping[str, Any]) -> Report:
+    def answer_and_queue(self, values: Values) -> Report:
         """Answer, and keep the report until it is sent: it is on disk when this returns."""
         with self._kept().adding() as add:
             report = self.answer(values)
@@ -119,52 +109,3 @@ class Client:
                 "this client keeps no reports: open it in a folder (Client.open), or give an outbox"
             )
         return self.outbox
-
-    def _filters(self, values: Mapping[str, Any]) -> list[list[int]]:
-        """The true bits of every slot of every question. They never leave this object."""
-        filters = []
-        for question, draw, slots in zip(
-            self.survey.questions, self.draws, self._slots, strict=True
-        ):
-            value = question.checked(values.get(question.name))
-            tokens = question.protocol.tokens(value, draw)
-            filters.append(
-                [
-                    slot.mechanism.filter(token, self.cohort % slot.mechanism.cohorts)
-                    for slot, token in zip(slots, tokens, strict=True)
-                ]
-            )
-        return filters
-
-    def _charges(self, filters: list[list[int]]) -> list[Charge]:
-        charges = []
-        for question, slots, bits in zip(self.survey.questions, self._slots, filters, strict=True):
-            for slot, slot_bits, (once, forever) in zip(slots, bits, question.charges, strict=True):
-                mechanism = slot.mechanism
-                noise = f"{question.name}/{slot.name}"
-                if mechanism.noise.flip:
-                    cohort = self.cohort % mechanism.cohorts
-                    message = mechanism.permanent_message(slot_bits, cohort)
-                    noise = prf.prf(self._secret, b"deniable-1/ledger" + message)[:16].hex()
-                charges.append(Charge(noise, once, forever))
-        return charges
-
-    def _noised(self, filters: list[list[int]]) -> tuple[Answer, ...]:
-        rand, at = self._entropy(self._rand_size), 0
-        answers = []
-        for draw, slots, bits in zip(self.draws, self._slots, filters, strict=True):
-            packed = []
-            for slot, slot_bits in zip(slots, bits, strict=True):
-                mechanism = slot.mechanism
-                end = at + mechanism.rand_size
-                packed.append(
-                    mechanism.noised(
-                        slot_bits,
-                        cohort=self.cohort % mechanism.cohorts,
-                        secret=self._secret,
-                        rand=rand[at:end],
-                    )
-                )
-                at = end
-            answers.append(Answer(draw, tuple(packed)))
-        return tuple(answers)

@@ -1,17 +1,22 @@
 """What a client does to one value: hash or index it, add permanent noise, add fresh noise."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from deniable.mechanisms.base import Domain, Mechanism
+from deniable.lazy import lazy_exports
+from deniable.mechanisms.base import Domain, Mechanism, StringMechanism
+from deniable.mechanisms.bit_mechanism import BitMechanism
 from deniable.mechanisms.bloom import Bloom
 from deniable.mechanisms.noise import Noise, randomise, threshold
 from deniable.mechanisms.options import Boolean, Choice
-from deniable.mechanisms.registry import calibrate, from_canonical
+from deniable.mechanisms.registry import from_canonical, register
 
 if TYPE_CHECKING:
+    from deniable.mechanisms.calibration import calibrate
     from deniable.mechanisms.local_hash import LocalHash
+    from deniable.mechanisms.number_mechanism import NumberMechanism
 
 __all__ = [
+    "BitMechanism",
     "Bloom",
     "Boolean",
     "Choice",
@@ -19,17 +24,21 @@ __all__ = [
     "LocalHash",
     "Mechanism",
     "Noise",
+    "NumberMechanism",
+    "StringMechanism",
     "calibrate",
     "from_canonical",
     "randomise",
+    "register",
     "threshold",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    # Imported when first asked for: most clients never do, and their first answer should be quick.
-    if name != "LocalHash":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from deniable.mechanisms.local_hash import LocalHash
-
-    return LocalHash
+# Most clients never need these.
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "LocalHash": "deniable.mechanisms.local_hash",
+        "NumberMechanism": "deniable.mechanisms.number_mechanism",
+        "calibrate": "deniable.mechanisms.calibration",
+    },
+)

@@ -1,7 +1,7 @@
-"""The contract of a mechanism: value + cohort + secret + random bytes → packed bits, and its ε.
+"""The contract of a mechanism: token + cohort + secret + random bytes → bytes, and its ε.
 
-`encode` is a pure function, so that any language can replay it against the vectors. Bits are packed
-least significant first: bit i is bit i mod 8 of byte i div 8, and padding bits are 0.
+`Mechanism.encode` is a pure function, so that any language can replay it against the vectors. A
+report is either packed bits (`BitMechanism`) or one number (`NumberMechanism`).
 """
 
 from __future__ import annotations
@@ -9,13 +9,28 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
-from deniable.errors import InputError
 from deniable.mechanisms import prf
 from deniable.mechanisms.noise import Noise
 from deniable.mechanisms.schemes import DENIABLE_1, Scheme
 from deniable.privacy import PrivacyLoss
+
+MAX_COHORTS = 65536
+
+Token = Any
+"""What a slot reports of a value: the bytes of a string, an option's text, true or false. None is
+no answer. Each mechanism takes tokens of its own type."""
+Settings = dict[str, Any]
+"""Integers, strings and lists of them: a mechanism or protocol as a published survey holds it."""
+Cohort = TypeVar("Cohort", bound="Reducible")
+
+
+class Reducible(Protocol):
+    """A cohort, or an array of them."""
+
+    def __mod__(self, other: int, /) -> Any:
+        """The remainder."""
 
 
 @dataclass(frozen=True)
@@ -38,43 +53,88 @@ class Domain:
 
 @dataclass(frozen=True)
 class Mechanism(ABC):
-    """A one-bit-per-lane randomised response; subclasses say which bits a value sets."""
+    """What a client does to one token.
+
+    A new mechanism is a subclass of `BitMechanism` or `NumberMechanism` with a `kind` of its own,
+    made known by `deniable.mechanisms.register`.
+    """
 
     noise: Noise
     domain: Domain = Domain()
 
     kind: ClassVar[str]
+    """Its name in a published survey."""
+    question_kind: ClassVar[str] = "string"
+    """The kind of question that it answers: string, choice or boolean."""
+    protocols: ClassVar[frozenset[str]] = frozenset({"single", "ngrams", "prefixes"})
+    """Names of the protocols that it can serve in a survey."""
 
     # --- what a subclass supplies -----------------------------------------------------------
 
     @property
     @abstractmethod
     def width(self) -> int:
-        """Number of bits (k)."""
-
-    @abstractmethod
-    def filter(self, value: Any, cohort: int) -> int:
-        """The bits that the value sets before any noise. None, no answer, sets none."""
+        """Number of bits (k) of a report."""
 
     @property
     @abstractmethod
-    def separations(self) -> tuple[tuple[int, int], ...]:
-        """The worst (set for one value only, set for the other only) counts of two values' bits."""
+    def rand_size(self) -> int:
+        """Random bytes that one `encode` takes."""
+
+    @property
+    @abstractmethod
+    def outcomes(self) -> int:
+        """What a report is counted by: its bits, or the numbers that it can be."""
+
+    @property
+    @abstractmethod
+    def loss(self) -> PrivacyLoss:
+        """ε of one report, and of any number of reports of one value."""
 
     @abstractmethod
-    def encoding(self) -> dict[str, Any]:
+    def loss_after(self, reports: int) -> float:
+        """ε of this many reports of one value."""
+
+    @abstractmethod
+    def encode(self, token: Token, *, cohort: int, secret: bytes, rand: bytes) -> bytes:
+        """The report of a token, packed. Run by the client.
+
+        cohort : below `cohorts`; see `own_cohort`
+        rand : `rand_size` random bytes, never used again
+        """
+
+    @abstractmethod
+    def encoding(self) -> Settings:
         """What decides which bits a token sets, the number of cohorts excepted."""
 
     # --- what follows -----------------------------------------------------------------------
 
-    def canonical(self) -> dict[str, Any]:
+    def noise_id(self, token: Token, cohort: int, secret: bytes) -> str:
+        """Name of the permanent noise that a report of this token has. Run by the client.
+
+        Reports with one name together tell no more than ε for ever; the ledger adds them up. All
+        reports without permanent noise share the name of their slot.
+        """
+        return f"{self.domain.question}/{self.domain.slot}"
+
+    def canonical(self) -> Settings:
         """Integers and strings that determine the mechanism, for the published survey."""
         noise = {"flip": self.noise.flip, "p": self.noise.p, "q": self.noise.q}
         return {**self.encoding(), **noise}
 
+    @classmethod
+    def from_settings(cls, noise: Noise, settings: Settings) -> Self:
+        """The mechanism with this noise whose `canonical` has these other keys."""
+        return cls(noise=noise, **settings)
+
     @property
     def cohorts(self) -> int:
         return 1
+
+    @property
+    def scheme(self) -> Scheme:
+        """How strings are hashed and how noise is derived."""
+        return DENIABLE_1
 
     @property
     def bound(self) -> int | None:
@@ -82,64 +142,49 @@ class Mechanism(ABC):
         return None
 
     @property
-    def scheme(self) -> Scheme:
-        return DENIABLE_1
+    def labels(self) -> tuple[str, ...]:
+        """The values that are counted without a list of candidates; none for strings."""
+        return ()
+
+    def own_cohort(self, cohort: Cohort) -> Cohort:
+        """A client's cohort (or an array of clients' cohorts) reduced to this mechanism's."""
+        if self.cohorts == MAX_COHORTS:  # nothing to reduce, and too large a divisor for uint16
+            return cohort
+        return cohort % self.cohorts  # type: ignore[no-any-return]
 
     @cached_property
     def size(self) -> int:
-        """Bytes of packed bits."""
+        """Bytes of a packed report."""
         return (self.width + 7) // 8
 
-    @cached_property
-    def rand_size(self) -> int:
-        """Random bytes that one `encode` takes."""
-        return self.scheme.rand_size(self.width, self.noise)
+    @property
+    def support(self) -> tuple[float, float]:
+        """Probabilities that a report supports a value that the client does not hold, and its own.
 
-    @cached_property
-    def loss(self) -> PrivacyLoss:
-        """ε of one report, and of any number of reports of one value."""
-        losses = [self.noise.loss(ups, downs) for ups, downs in self.separations]
-        return PrivacyLoss(max(x.once for x in losses), max(x.forever for x in losses))
+        A report of bits supports a value by each bit that the value sets.
+        """
+        return float(self.noise.p_star), float(self.noise.q_star)
 
-    def loss_after(self, reports: int) -> float:
-        """ε of this many reports of one value."""
-        return max(self.noise.loss_after(reports, ups, downs) for ups, downs in self.separations)
+    @property
+    def load(self) -> float:
+        """Probability that another value supports a given one too, before any noise."""
+        return 0.0
 
     def within(self, domain: Domain) -> Self:
         """The same mechanism with its own noise and hashing for this domain."""
         return replace(self, domain=domain)
 
+
+@dataclass(frozen=True)
+class StringMechanism(Mechanism):
+    """A mechanism that hashes strings: `families` hash functions, `hashes` of them per cohort."""
+
     @cached_property
-    def permanent_prefix(self) -> bytes:
-        """What every PRR message of this slot begins with.
+    def header(self) -> bytes:
+        """Prefixed to every value that is hashed: no two slots hash alike."""
+        return prf.digest(prf.fields(b"deniable-1/hash", *self.domain.parts))
 
-        φ is part of it: one stream cut at two thresholds would show which side a bit came from.
-        """
-        flip = self.noise.flip.to_bytes(4, "big")
-        return prf.fields(b"deniable-1/prr", *self.domain.parts, self.domain.encoding, flip)
-
-    def permanent_message(self, bits: int, cohort: int) -> bytes:
-        """What the PRR's noise is derived from: equal messages share it, all others do not."""
-        return self.permanent_prefix + prf.fields(
-            cohort.to_bytes(4, "big"), bits.to_bytes(self.size, "little")
-        )
-
-    def permanent(self, bits: int, cohort: int, secret: bytes) -> int:
-        """B′: the same for ever for the same bits, cohort, domain and secret."""
-        if self.noise.flip == 0:
-            return bits
-        return self.scheme.permanent(bits, self, cohort, secret)
-
-    def encode(self, value: Any, *, cohort: int, secret: bytes, rand: bytes) -> bytes:
-        """X′, packed. Run by the client; `rand` is `rand_size` bytes, never used again."""
-        if not 0 <= cohort < self.cohorts:
-            raise InputError(f"expected a cohort below {self.cohorts}, got {cohort}")
-        return self.noised(self.filter(value, cohort), cohort=cohort, secret=secret, rand=rand)
-
-    def noised(self, bits: int, *, cohort: int, secret: bytes, rand: bytes) -> bytes:
-        """`encode` from the bits that `filter` gave."""
-        if len(rand) != self.rand_size:
-            raise InputError(f"expected {self.rand_size} random bytes, got {len(rand)}")
-        permanent = self.permanent(bits, cohort, secret)
-        instant = self.scheme.instant(permanent, self.width, self.noise, rand)
-        return instant.to_bytes(self.size, "little")
+    @property
+    @abstractmethod
+    def hash_layout(self) -> tuple[int, int, int]:
+        """How many families of hash functions, hashes per family, and cells that they hash to."""

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Self
 
-from deniable.errors import InputError
-from deniable.mechanisms import prf
-from deniable.mechanisms.base import Mechanism
+from deniable.errors import check_integer
+from deniable.mechanisms.base import MAX_COHORTS, Settings, StringMechanism
+from deniable.mechanisms.bit_mechanism import BitMechanism
+from deniable.mechanisms.noise import Noise
+from deniable.mechanisms.registry import register
 from deniable.mechanisms.schemes import Scheme, scheme_named
 
-MAX_BITS = MAX_COHORTS = 65536
+MAX_BITS = 65536
 
 
+@register
 @dataclass(frozen=True, kw_only=True)
-class Bloom(Mechanism):
+class Bloom(BitMechanism, StringMechanism):
     """k = `bits`, h = `hashes`, m = `cohorts`.
 
     >>> from deniable.mechanisms.noise import Noise
@@ -35,13 +38,9 @@ class Bloom(Mechanism):
     kind = "bloom"
 
     def __post_init__(self) -> None:
-        for name, value, low, top in (
-            ("bits", self.bits, 2, MAX_BITS),
-            ("hashes", self.hashes, 1, MAX_BITS),
-            ("cohorts", self.cohorts, 1, MAX_COHORTS),
-        ):
-            if type(value) is not int or not low <= value <= top:
-                raise InputError(f"expected {name} from {low} to {top}, got {value!r}")
+        check_integer("bits", self.bits, 2, MAX_BITS)
+        check_integer("hashes", self.hashes, 1, MAX_BITS)
+        check_integer("cohorts", self.cohorts, 1, MAX_COHORTS)
         self.scheme.check(self.bits, self.hashes, self.cohorts, self.noise)
 
     @property
@@ -52,19 +51,22 @@ class Bloom(Mechanism):
     def scheme(self) -> Scheme:
         return scheme_named(self.scheme_name)
 
-    @cached_property
-    def header(self) -> bytes:
-        """Prefixed to every value that is hashed: no two slots hash alike."""
-        return prf.digest(prf.fields(b"deniable-1/hash", *self.domain.parts))
+    @property
+    def hash_layout(self) -> tuple[int, int, int]:
+        return self.cohorts, self.hashes, self.bits
+
+    @property
+    def load(self) -> float:
+        return 1 - (1 - 1 / self.bits) ** self.hashes
 
     def positions(self, value: bytes, cohort: int) -> tuple[int, ...]:
         """The bits that the value sets in this cohort, one per hash; they may coincide."""
         return self.scheme.positions(value, cohort, self.bits, self.hashes, self.header)
 
-    def filter(self, value: bytes | None, cohort: int) -> int:
+    def filter(self, token: bytes | None, cohort: int) -> int:
         bits = 0
-        if value is not None:
-            for position in self.positions(value, cohort):
+        if token is not None:
+            for position in self.positions(token, cohort):
                 bits |= 1 << position
         return bits
 
@@ -74,11 +76,13 @@ class Bloom(Mechanism):
         fewer = min(most, self.bits - most)
         return ((most, fewer), (fewer, most))
 
-    def encoding(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind, "scheme": self.scheme_name, "bits": self.bits,
-            "hashes": self.hashes,
-        }  # fmt: skip
+    def encoding(self) -> Settings:
+        names = {"scheme": self.scheme_name, "bits": self.bits, "hashes": self.hashes}
+        return {"kind": self.kind, **names}
 
-    def canonical(self) -> dict[str, Any]:
+    def canonical(self) -> Settings:
         return {**super().canonical(), "cohorts": self.cohorts}
+
+    @classmethod
+    def from_settings(cls, noise: Noise, settings: Settings) -> Self:
+        return cls(noise=noise, scheme_name=settings.pop("scheme"), **settings)

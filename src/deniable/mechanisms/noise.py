@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from deniable.errors import InputError
+from deniable.errors import InputError, check_integer
 from deniable.privacy import PrivacyLoss, upper_log, worst_ratio
 
 DIGITS = 32
@@ -83,13 +83,9 @@ class Noise:
     q: int
 
     def __post_init__(self) -> None:
-        for name, value, top in (
-            ("flip", self.flip, ONE // 2 - 1),
-            ("p", self.p, ONE),
-            ("q", self.q, ONE),
-        ):
-            if type(value) is not int or not 0 <= value <= top:
-                raise InputError(f"expected an integer {name} from 0 to {top}, got {value!r}")
+        check_integer("an integer flip", self.flip, 0, ONE // 2 - 1)
+        check_integer("an integer p", self.p, 0, ONE)
+        check_integer("an integer q", self.q, 0, ONE)
         if self.p == self.q:
             raise InputError("p and q are equal, so a report would say nothing: move them apart")
         if not (0 < self.p_star < 1 and 0 < self.q_star < 1):

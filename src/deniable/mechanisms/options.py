@@ -9,21 +9,25 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Self
 
 from deniable.errors import InputError
-from deniable.mechanisms.base import Mechanism
+from deniable.mechanisms.base import Settings
+from deniable.mechanisms.bit_mechanism import BitMechanism
+from deniable.mechanisms.noise import Noise
+from deniable.mechanisms.registry import register
 
 MAX_OPTIONS = 65536
 
 
+@register
 @dataclass(frozen=True, kw_only=True)
-class Choice(Mechanism):
+class Choice(BitMechanism):
     """One of the options, one bit each."""
 
     options: tuple[str, ...]
 
-    kind = "choice"
+    kind = question_kind = "choice"
 
     def __post_init__(self) -> None:
         if not 2 <= len(self.options) <= MAX_OPTIONS:
@@ -38,38 +42,51 @@ class Choice(Mechanism):
     def width(self) -> int:
         return len(self.options)
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.options
+
     @cached_property
     def index(self) -> dict[str, int]:
         return {option: i for i, option in enumerate(self.options)}
 
-    def filter(self, value: str | None, cohort: int) -> int:
-        i = None if value is None else self.index.get(value)
+    def filter(self, token: str | None, cohort: int) -> int:
+        i = None if token is None else self.index.get(token)
         return 0 if i is None else 1 << i
 
     @property
     def separations(self) -> tuple[tuple[int, int], ...]:
         return ((1, 1),)
 
-    def encoding(self) -> dict[str, Any]:
+    def encoding(self) -> Settings:
         return {"kind": self.kind, "options": list(self.options)}
 
+    @classmethod
+    def from_settings(cls, noise: Noise, settings: Settings) -> Self:
+        return cls(noise=noise, options=tuple(settings.pop("options")), **settings)
 
+
+@register
 @dataclass(frozen=True, kw_only=True)
-class Boolean(Mechanism):
+class Boolean(BitMechanism):
     """Yes or no in one bit; no answer counts as no. Where the difference matters, ask a choice."""
 
-    kind = "boolean"
+    kind = question_kind = "boolean"
 
     @property
     def width(self) -> int:
         return 1
 
-    def filter(self, value: bool | None, cohort: int) -> int:
-        return 1 if value else 0
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ("yes",)
+
+    def filter(self, token: bool | None, cohort: int) -> int:
+        return 1 if token else 0
 
     @property
     def separations(self) -> tuple[tuple[int, int], ...]:
         return ((1, 0), (0, 1))
 
-    def encoding(self) -> dict[str, Any]:
+    def encoding(self) -> Settings:
         return {"kind": self.kind}

@@ -18,7 +18,7 @@ from deniable.mechanisms.noise import ONE, Noise
 from deniable.mechanisms.schemes import DENIABLE_1
 
 if TYPE_CHECKING:
-    from deniable.mechanisms.base import Mechanism
+    from deniable.mechanisms.bit_mechanism import BitMechanism
 
 BYTE = ONE >> 8
 HALF_STEP = ONE >> 8  # φ = f/2 in steps of 1/256, since f moves in steps of 1/128
@@ -106,7 +106,7 @@ class _Rappor:
         """One pseudorandom byte for each bit; `name` is the encoder's."""
         return prf.prf(secret, bits.to_bytes(4, "big"))
 
-    def permanent(self, bits: int, mechanism: Mechanism, cohort: int, secret: bytes) -> int:
+    def permanent(self, bits: int, mechanism: BitMechanism, cohort: int, secret: bytes) -> int:
         parts = mechanism.domain.parts
         if any(parts):
             # Their streams know neither slot nor f nor cohort: a secret of its own stands for all.

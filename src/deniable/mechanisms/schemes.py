@@ -13,7 +13,7 @@ from deniable.mechanisms import prf
 from deniable.mechanisms.noise import ONE, Noise, randomise
 
 if TYPE_CHECKING:
-    from deniable.mechanisms.base import Mechanism
+    from deniable.mechanisms.bit_mechanism import BitMechanism
 
 U64 = (1 << 64) - 1
 
@@ -31,7 +31,7 @@ class Scheme(Protocol):
     ) -> tuple[int, ...]:
         """The bits that a string sets, one per hash, in the order of the hashes."""
 
-    def permanent(self, bits: int, mechanism: Mechanism, cohort: int, secret: bytes) -> int:
+    def permanent(self, bits: int, mechanism: BitMechanism, cohort: int, secret: bytes) -> int:
         """The permanent response to these bits."""
 
     def rand_size(self, width: int, noise: Noise) -> int:
@@ -70,7 +70,7 @@ class Deniable1:
             ((mix64((x + (first + j) * y) & U64) >> 32) * width) >> 32 for j in range(hashes)
         )
 
-    def permanent(self, bits: int, mechanism: Mechanism, cohort: int, secret: bytes) -> int:
+    def permanent(self, bits: int, mechanism: BitMechanism, cohort: int, secret: bytes) -> int:
         flip = mechanism.noise.flip
         message = mechanism.permanent_message(bits, cohort)
         words = prf.words(secret, message, mechanism.size)

@@ -1,10 +1,11 @@
 """What is asked of each client about one value: which parts, in which slots, at which ε."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from deniable.lazy import lazy_exports
 from deniable.protocols.alphabet import Alphabet
 from deniable.protocols.base import ClearField, Part, Protocol, Slot
-from deniable.protocols.registry import from_canonical
+from deniable.protocols.registry import from_canonical, register
 from deniable.protocols.single import Single
 
 if TYPE_CHECKING:
@@ -21,13 +22,11 @@ __all__ = [
     "Single",
     "Slot",
     "from_canonical",
+    "register",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    # Imported when first asked for: a client of a plain survey never does.
-    if name not in ("NGrams", "Prefixes"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"deniable.protocols.{name.lower()}"), name)
+# A client of a plain survey never needs these.
+__getattr__ = lazy_exports(
+    __name__,
+    {"NGrams": "deniable.protocols.ngrams", "Prefixes": "deniable.protocols.prefixes"},
+)

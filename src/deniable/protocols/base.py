@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from deniable.mechanisms import Domain, Mechanism, prf
-from deniable.privacy import PrivacyLoss
+from deniable.mechanisms.base import Settings, Token
+from deniable.privacy import PrivacyLoss, total
 
 Draw = tuple[int, ...]
+Value = Token
+"""An answer as a person gives it: a text, or true or false. None is no answer."""
 
 
 @dataclass(frozen=True)
@@ -88,19 +91,45 @@ class Protocol(ABC):
         """This client's clear bytes, for ever. Run by the client."""
 
     @abstractmethod
-    def token(self, value: Any, part: int, slot: int) -> Any:
+    def token(self, value: Value, part: int, slot: int) -> Token:
         """What this slot of this part reports of a value that is not None."""
 
     @abstractmethod
-    def canonical(self) -> dict[str, Any]:
+    def canonical(self) -> Settings:
         """Integers and strings that determine the protocol, for the published survey."""
 
-    @property
+    @classmethod
     @abstractmethod
-    def loss(self) -> PrivacyLoss:
-        """ε of one report of this question, and of any number about one value."""
+    def from_settings(cls, settings: Settings) -> Self:
+        """The protocol whose `canonical` has these keys, its name excepted."""
 
     # --- what follows ----------------------------------------------------------------------------
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """ε of one report of this question, and of any number about one value: parts add."""
+        return total([mechanism.loss for mechanism in self.mechanisms])
+
+    def symbols(self, text: str) -> bytes | None:
+        """The row of symbols that is reported of a string; None where strings are taken whole."""
+        return None
+
+    def symbols_reported(self, slot: int) -> int | None:
+        """How many of those symbols this slot of the first part reports; None if taken whole."""
+        return None
+
+    def longest_whole(self, slot: int) -> int | None:
+        """The longest strings, in symbols, of which this slot of the first part tells the whole.
+
+        None where it tells all strings. A prefix tells a shorter string, whose padding it holds; a
+        longer string's prefix may belong to other strings too.
+        """
+        return None
+
+    @property
+    def whole_share(self) -> float:
+        """The share of clients whose first part tells the whole value, however long it is."""
+        return 1.0
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
@@ -111,7 +140,7 @@ class Protocol(ABC):
         """The slots that a client with this draw reports, one for each part."""
         return tuple(part.slots[part.choice(draw)] for part in self.parts)
 
-    def tokens(self, value: Any, draw: Draw) -> tuple[Any, ...]:
+    def tokens(self, value: Value, draw: Draw) -> tuple[Token, ...]:
         """The parts of the value for those slots; None throughout for no answer."""
         if value is None:
             return (None,) * len(self.parts)
@@ -133,9 +162,9 @@ def cohort_of(secret: bytes, survey: str, cohorts: int) -> int:
     return prf.draw(secret, clear_message(survey, "", "cohort"), cohorts)
 
 
-def encoding_of(mechanism: Mechanism, protocol: Mapping[str, Any]) -> bytes:
+def encoding_of(mechanism: Mechanism, protocol: Settings) -> bytes:
     """SHA-256 of all that decides which bits a value sets: how it is cut, and then encoded."""
-    both = {"protocol": dict(protocol), "mechanism": mechanism.encoding()}
+    both = {"protocol": protocol, "mechanism": mechanism.encoding()}
     return prf.digest(json.dumps(both, sort_keys=True, separators=(",", ":")).encode())
 
 

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Self
+from typing import Self
 
 from deniable.errors import InputError
-from deniable.mechanisms import Mechanism, prf
-from deniable.privacy import PrivacyLoss, total
+from deniable.mechanisms import Mechanism, from_canonical, prf
+from deniable.mechanisms.base import Settings
 from deniable.protocols.alphabet import TEXT_SETTINGS, Alphabet, check_length
 from deniable.protocols.base import (
     ClearField,
@@ -28,10 +28,12 @@ from deniable.protocols.base import (
     encoding_of,
     located,
 )
+from deniable.protocols.registry import register
 
 MAX_POSITIONS = 256
 
 
+@register
 @dataclass(frozen=True)
 class NGrams(Protocol):
     """`full` reports the whole string; `grams[i]` the gram at the i-th smallest drawn position."""
@@ -137,18 +139,31 @@ class NGrams(Protocol):
             ),
         )
 
+    def symbols(self, text: str) -> bytes:
+        return self.alphabet.symbols(text, self.max_length)
+
+    def symbols_reported(self, slot: int) -> int:
+        return self.max_length
+
     def token(self, value: str, part: int, slot: int) -> bytes:
-        row = self.alphabet.symbols(value, self.max_length)
+        row = self.symbols(value)
         start = self.start(slot)
         return row if part == 0 else row[start : start + self.gram]
 
-    @property
-    def loss(self) -> PrivacyLoss:
-        return total([m.loss for m in (self.full, *self.grams)])
-
-    def canonical(self) -> dict[str, Any]:
+    def canonical(self) -> Settings:
         return {
-            "name": self.name, "alphabet": self.alphabet.characters,
-            "max_length": self.max_length, "gram": self.gram, "overlap": self.overlap,
-            "full": self.full.canonical(), "grams": [m.canonical() for m in self.grams],
-        }  # fmt: skip
+            "name": self.name,
+            "alphabet": self.alphabet.characters,
+            "max_length": self.max_length,
+            "gram": self.gram,
+            "overlap": self.overlap,
+            "full": self.full.canonical(),
+            "grams": [m.canonical() for m in self.grams],
+        }
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        settings["alphabet"] = Alphabet(settings["alphabet"])
+        settings["full"] = from_canonical(settings["full"])
+        settings["grams"] = tuple(map(from_canonical, settings["grams"]))
+        return cls(**settings)

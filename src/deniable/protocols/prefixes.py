@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, Self
+from typing import Self
 
 from deniable.errors import InputError
-from deniable.mechanisms import Mechanism, prf
+from deniable.mechanisms import Mechanism, from_canonical, prf
+from deniable.mechanisms.base import Settings
 from deniable.mechanisms.noise import ONE
-from deniable.privacy import PrivacyLoss
 from deniable.protocols.alphabet import TEXT_SETTINGS, Alphabet, check_length
 from deniable.protocols.base import (
     ClearField,
@@ -27,6 +27,7 @@ from deniable.protocols.base import (
     encoding_of,
     located,
 )
+from deniable.protocols.registry import register
 
 MAX_LEVELS = 256
 
@@ -40,6 +41,7 @@ class Level:
     weight: int
 
 
+@register
 @dataclass(frozen=True)
 class Prefixes(Protocol):
     """`mechanism` reports the prefix of the drawn level."""
@@ -110,18 +112,35 @@ class Prefixes(Protocol):
         )
         return (Part(slots, chosen_by=0),)
 
-    def token(self, value: str, part: int, slot: int) -> bytes:
-        row = self.alphabet.symbols(value, self.max_length)
-        return row[: self.levels[slot].length]
+    def symbols(self, text: str) -> bytes:
+        return self.alphabet.symbols(text, self.max_length)
+
+    def symbols_reported(self, slot: int) -> int:
+        return self.levels[slot].length
+
+    def longest_whole(self, slot: int) -> int | None:
+        length = self.levels[slot].length
+        return None if length == self.max_length else length - 1
 
     @property
-    def loss(self) -> PrivacyLoss:
-        return self.mechanism.loss
+    def whole_share(self) -> float:
+        return sum(weight for (i,), weight in self.draws if self.longest_whole(i) is None)
 
-    def canonical(self) -> dict[str, Any]:
+    def token(self, value: str, part: int, slot: int) -> bytes:
+        return self.symbols(value)[: self.levels[slot].length]
+
+    def canonical(self) -> Settings:
         return {
-            "name": self.name, "alphabet": self.alphabet.characters,
+            "name": self.name,
+            "alphabet": self.alphabet.characters,
             "max_length": self.max_length,
             "levels": [[level.length, level.weight] for level in self.levels],
             "mechanism": self.mechanism.canonical(),
-        }  # fmt: skip
+        }
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        settings["alphabet"] = Alphabet(settings["alphabet"])
+        settings["mechanism"] = from_canonical(settings["mechanism"])
+        settings["levels"] = tuple(Level(*level) for level in settings["levels"])
+        return cls(**settings)

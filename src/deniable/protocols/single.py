@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
-from deniable.mechanisms import Mechanism
-from deniable.privacy import PrivacyLoss
+from deniable.mechanisms import Mechanism, from_canonical
+from deniable.mechanisms.base import Settings, Token
 from deniable.protocols.alphabet import well_formed
-from deniable.protocols.base import ClearField, Draw, Part, Protocol, Slot, encoding_of, located
+from deniable.protocols.base import (
+    ClearField,
+    Draw,
+    Part,
+    Protocol,
+    Slot,
+    Value,
+    encoding_of,
+    located,
+)
+from deniable.protocols.registry import register
 
 
+@register
 @dataclass(frozen=True)
 class Single(Protocol):
     """All of ε on the whole value; nothing but the cohort in the clear."""
@@ -44,15 +55,15 @@ class Single(Protocol):
     def parts(self) -> tuple[Part, ...]:
         return (Part((Slot("full", self.mechanism),)),)
 
-    def token(self, value: Any, part: int, slot: int) -> Any:
+    def token(self, value: Value, part: int, slot: int) -> Token:
         if not isinstance(value, str):
             return value
         text = well_formed(value)
-        return text.encode() if self.mechanism.kind == "bloom" else text
+        return text.encode() if self.mechanism.question_kind == "string" else text
 
-    @property
-    def loss(self) -> PrivacyLoss:
-        return self.mechanism.loss
-
-    def canonical(self) -> dict[str, Any]:
+    def canonical(self) -> Settings:
         return {"name": self.name, "mechanism": self.mechanism.canonical()}
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        return cls(from_canonical(settings.pop("mechanism")), **settings)

@@ -23,7 +23,7 @@ from deniable.kernels.noise.crowd_rows import encode_rows
 from deniable.kernels.noise.noisy_rows import noise_rows
 from deniable.kernels.noise.permanent_bits import permanent_rows
 from deniable.kernels.noise.sampler import CERTAIN
-from deniable.mechanisms import Bloom, LocalHash, Mechanism, prf
+from deniable.mechanisms import BitMechanism, Bloom, LocalHash, Mechanism, prf
 from deniable.mechanisms.noise import ONE
 from deniable.mechanisms.schemes import DENIABLE_1
 from deniable.protocols import NGrams, Part, Prefixes
@@ -250,6 +250,7 @@ def _positions(question: Question, i: int, part: Part, levels: tuple[Any, ...]) 
 
         return seeded
     # Known options, and google/rappor's schemes: every slot's own tokens, slot after slot.
+    assert isinstance(mechanism, BitMechanism)
     slots, most = len(part.slots), _most_bits(mechanism)
     table = np.full((mechanism.cohorts, slots * len(levels), most), NO_ANSWER, np.int32)
     for s in range(slots):
@@ -379,6 +380,7 @@ def _keyed_permanent(
     for s, chosen in enumerate(part.slots):
         rows = slice(None) if slot is None else np.flatnonzero(slot == s)
         m = chosen.mechanism
+        assert isinstance(m, BitMechanism)
         true, own, keys = bits[rows], cohort[rows], secrets[rows]
         if m.scheme is not DENIABLE_1:
             out[rows] = _one_by_one(m, true, own, keys)
@@ -395,7 +397,7 @@ def _keyed_permanent(
     return out
 
 
-def _one_by_one(m: Mechanism, bits: Bits, cohort: NDArray[np.uint16], secrets: Bits) -> Bits:
+def _one_by_one(m: BitMechanism, bits: Bits, cohort: NDArray[np.uint16], secrets: Bits) -> Bits:
     rows = [
         m.permanent(int.from_bytes(b.tobytes(), "little"), int(c), s.tobytes())
         for b, c, s in zip(bits, cohort, secrets, strict=True)

@@ -54,13 +54,15 @@ class Question:
                 f"expected a question's name of a-z, 0-9, _ and -, a letter first, at most 64; "
                 f"got {self.name!r}"
             )
-        hashed = {"bloom"} if self.protocol.name != "prefixes" else {"bloom", "localhash"}
-        kinds = {"string": hashed, "choice": {"choice"}, "boolean": {"boolean"}}
-        if self.kind not in kinds:
+        if self.kind not in _ANSWERS:
             raise InputError(f"expected kind string, choice or boolean, got {self.kind!r}")
-        got = {m.kind for m in self.protocol.mechanisms}
-        if not got <= kinds[self.kind]:
-            raise InputError(f"a {self.kind} question cannot be reported by {sorted(got)}")
+        mechanisms = self.protocol.mechanisms
+        if any(
+            m.question_kind != self.kind or self.protocol.name not in m.protocols
+            for m in mechanisms
+        ):
+            got = sorted({m.kind for m in mechanisms})
+            raise InputError(f"a {self.kind} question cannot be reported by {got}")
 
     @property
     def loss(self) -> PrivacyLoss:

@@ -80,7 +80,7 @@ def test_tables_agree_with_counting_report_by_report() -> None:
     ]  # fmt: skip
     support = np.array(
         [
-            sum(m.number(v, r.cohort % m.lines) == r.answers[0].slots[0][0] for r in here)
+            sum(m.on_line(v, r.cohort % m.lines) == r.answers[0].slots[0][0] for r in here)
             for v in range(m.cells)
         ]
     )

@@ -117,7 +117,7 @@ def test_a_mixture_is_the_maximum_of_the_likelihood(counted: Tally) -> None:
     slot = counted.protocol.parts[0].slots[0].mechanism
     own = np.array(
         [
-            [slot.filter(ALL_LETTERS.symbols(s, 5), cohort) for cohort in range(m.cohorts)]
+            [slot.number(ALL_LETTERS.symbols(s, 5), cohort) for cohort in range(m.cohorts)]
             for s in strings
         ]
     )

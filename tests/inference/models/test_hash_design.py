@@ -98,7 +98,7 @@ def client_rows(batch: ReportBatch, count: int) -> np.ndarray:
                 rows[r, i] = 1 / m.values
                 continue
             slot = protocol.parts[0].slots[level].mechanism
-            true = slot.filter(protocol.token(word, 0, level), report.cohort)
+            true = slot.number(protocol.token(word, 0, level), report.cohort)
             q, p = float(m.noise.q_star), m.noise.p / 2**32
             rows[r, i] = q if true == int.from_bytes(sent, "little") else p
     return rows

@@ -55,7 +55,7 @@ class Tally:
         return float(self.mechanism.noise.q_star)
 
     def number(self, cell: NDArray[Any], line: int) -> NDArray[np.int64]:
-        """Where the line takes each cell, as `LocalHash.number`; a bit is its own number."""
+        """Where the line takes each cell, as `LocalHash.on_line`; a bit is its own number."""
         m = self.mechanism
         if not isinstance(m, LocalHash):
             return np.asarray(cell, np.int64)
