@@ -17,9 +17,9 @@ import numpy as np
 from experiments.direct_counts import bit_counts, random_positions, values_by_stratum
 
 from deniable.inference.marginal.bit_counts import BitCounts
+from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.inference.models.bit_channel import BitChannel
-from deniable.inference.models.bloom_design import BloomDesign
 from deniable.inference.models.likelihood import likelihood_rows
 from deniable.inference.models.other import likelihood_with_other, mixture_other, product_other
 from deniable.simulation.populations import zipf

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deniable.inference.marginal.bit_counts import BitCounts
-from deniable.inference.models.bloom_design import BloomDesign
+from deniable.inference.marginal.design import BloomDesign
 
 Floats = NDArray[np.float64]
 

@@ -24,8 +24,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.estimate import estimate_marginal
-from deniable.inference.models.bloom_design import BloomDesign
 from deniable.simulation.populations import power, step, zipf
 from experiments.direct_counts import bit_counts, draw, random_positions, values_by_stratum
 

@@ -18,8 +18,8 @@ from deniable.inference.joint.evidence import gather
 from deniable.inference.joint.quadratic import minimise_quadratic
 from deniable.inference.joint.solver import maximise_evidence
 from deniable.inference.joint.uncertainty import covariance
+from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.models.bit_channel import BitChannel
-from deniable.inference.models.bloom_design import BloomDesign
 from deniable.inference.models.hash_design import HashDesign
 from deniable.inference.models.likelihood import likelihood_rows, mixture_log, with_column
 from tests.devices import DEVICES, needs_torch

@@ -3,8 +3,8 @@
 import numpy as np
 from experiments.direct_counts import bit_counts, random_positions, values_by_stratum
 
+from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.estimate import estimate_marginal
-from deniable.inference.models.bloom_design import BloomDesign
 from deniable.simulation.populations import zipf
 
 

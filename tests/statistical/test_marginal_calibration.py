@@ -10,11 +10,11 @@ import pytest
 from experiments.direct_counts import bit_counts, draw, random_positions, values_by_stratum
 from scipy import stats
 
+from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.inference.marginal.multiplicity import upper_tail
 from deniable.inference.marginal.regression import BitTable, fit_columns
 from deniable.inference.marginal.scan import scan_candidates
-from deniable.inference.models.bloom_design import BloomDesign
 from deniable.simulation.populations import power, step, zipf
 
 POPULATIONS = {"zipf": zipf(), "i^20": power(), "step": step()}

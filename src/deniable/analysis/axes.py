@@ -18,8 +18,8 @@ from deniable.analysis.candidates import Strings, candidates_of
 from deniable.analysis.reading import NO_ANSWER, OTHER, OptionReading, Reading, reading_of
 from deniable.errors import InputError
 from deniable.inference.joint.collapse import choose_categories, how_many_to_fit
+from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.models.bit_channel import BitChannel
-from deniable.inference.models.bloom_design import BloomDesign
 from deniable.inference.models.hash_design import HashDesign
 from deniable.inference.models.likelihood import Likelihood, Place, likelihood_rows
 from deniable.inference.models.other import (

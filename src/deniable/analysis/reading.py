@@ -23,10 +23,10 @@ from deniable.columns.batch import numbers
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.closed_form import estimate_basic
+from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.inference.marginal.multiplicity import Correction
 from deniable.inference.models.bit_channel import BitChannel
-from deniable.inference.models.bloom_design import BloomDesign
 from deniable.inference.models.hash_design import HashDesign, HashReports, support_counts
 from deniable.kernels.counting.bit_sums import count_ones
 from deniable.kernels.hashing.positions import bloom_positions, hash_pairs

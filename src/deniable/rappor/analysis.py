@@ -14,10 +14,10 @@ from deniable.analysis.associating import associate_likelihoods
 from deniable.analysis.reading import OTHER
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts
+from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.inference.marginal.multiplicity import Correction
 from deniable.inference.models.bit_channel import BitChannel
-from deniable.inference.models.bloom_design import BloomDesign
 from deniable.inference.models.likelihood import likelihood_rows
 from deniable.inference.models.other import likelihood_with_other, mixture_other
 from deniable.kernels.counting.bit_sums import count_ones

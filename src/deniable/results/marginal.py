@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from deniable.results.base import Provenance, Result
 
+Z95 = 1.9599639845400545
+"""Standard errors from an estimate to each end of its 95% interval."""
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -20,6 +23,12 @@ class Measured:
     standard_error: float
     low: float
     high: float
+
+    @classmethod
+    def normal(cls, estimate: float, standard_error: float) -> Measured:
+        """The interval of an estimate whose error is normal."""
+        reach = Z95 * standard_error
+        return cls(estimate, standard_error, estimate - reach, estimate + reach)
 
 
 @dataclass(frozen=True, eq=False)

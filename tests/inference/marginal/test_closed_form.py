@@ -4,7 +4,7 @@ from scipy import stats
 
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts
-from deniable.inference.marginal.closed_form import estimate_basic, estimate_boolean
+from deniable.inference.marginal.closed_form import estimate_basic
 from deniable.inference.marginal.multiplicity import rejection_cutoff, upper_tail
 from deniable.simulation.populations import zipf
 
@@ -21,15 +21,13 @@ def test_basic_inverts_the_channel(p, q):
     assert result.detected.all() and result.mass_found.estimate == pytest.approx(1, abs=1e-7)
 
 
-def test_boolean():
+def test_one_bit_and_no_reports():
     counts = BitCounts(np.array([[30_000], [10_000]]), np.array([60_000, 40_000]))
-    result = estimate_boolean(counts, 0.25, 0.75)
+    result = estimate_basic(counts, 0.25, 0.75)
     assert result.estimate == pytest.approx(0.3)
     assert result.standard_error == pytest.approx(np.sqrt(0.4 * 0.6 / 1e5) / 0.5)
-    nothing = estimate_boolean(BitCounts(np.zeros((1, 1), int), np.zeros(1, int)), 0.25, 0.75)
+    nothing = estimate_basic(BitCounts(np.zeros((1, 1), int), np.zeros(1, int)), 0.25, 0.75)
     assert np.isnan(nothing.estimate) and (nothing.low, nothing.high) == (0, 1)
-    with pytest.raises(InputError, match="1 bit, got 2"):
-        estimate_boolean(BitCounts(np.zeros((1, 2), int), np.zeros(1, int)), 0.25, 0.75)
     with pytest.raises(InputError, match="two different"):
         estimate_basic(counts, 0.25, 0.25)
 

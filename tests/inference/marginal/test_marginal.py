@@ -5,15 +5,15 @@ import pytest
 from experiments.direct_counts import bit_counts, draw, random_positions, values_by_stratum
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.closed_form import estimate_basic
+from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.inference.marginal.regression import BitTable, fit_columns
 from deniable.inference.marginal.scan import scan_candidates
-from deniable.inference.models.bit_channel import BitChannel
-from deniable.inference.models.bloom_design import BloomDesign
 from deniable.simulation.populations import zipf
 
 
@@ -229,13 +229,25 @@ def test_outside_candidates_get_the_estimate_of_joining_the_fit():
     assert scan.variance[outside] == pytest.approx(inverse[4, 4], rel=1e-8)
 
 
-def test_dense_channel_agrees_with_the_sparse_design():
+def test_estimates_agree_with_least_squares_on_bit_probabilities():
+    """A second route: shares of set bits on P(bit = 1 | candidate), dense, with numpy alone."""
     counts, design = draw(zipf(15), 40_000, np.random.default_rng(10), strata=8, k=64)
-    sparse = estimate_marginal(counts, design)
-    dense = estimate_marginal(counts, BitChannel.of(design))
-    assert np.allclose(sparse.estimate, dense.estimate, rtol=2e-2, atol=2e-3)
-    assert np.allclose(sparse.standard_error, dense.standard_error, rtol=0.05)
-    assert np.array_equal(sparse.detected, dense.detected)
+    found = estimate_marginal(counts, design)
+    member = np.zeros((8, 15, 64))
+    np.put_along_axis(member, design.positions.astype(np.intp), 1.0, axis=2)
+    theta = (0.25 + 0.5 * member).transpose(0, 2, 1).reshape(-1, 15)
+    columns = np.hstack([theta, np.kron(np.eye(8), np.ones((64, 1)))])
+    r = (counts.ones / counts.total[:, None]).ravel()
+    weight = np.repeat(counts.total, 64) / (r * (1 - r))
+    inverse = np.linalg.inv(columns.T @ (columns * weight[:, None]))
+    estimate = (inverse @ (columns.T @ (weight * r)))[:15]
+    # A string's two bits rise together: half of the sampling variance is not in the bits' own.
+    sampling = estimate * (1 - estimate) / counts.reports / design.hashes
+    error = np.sqrt(inverse.diagonal()[:15] + sampling)
+    assert design.hashes == 2
+    assert np.allclose(found.estimate, estimate, rtol=2e-2, atol=2e-3)
+    assert np.allclose(found.standard_error, error, rtol=0.05)
+    assert np.array_equal(found.detected, estimate > stats.norm.isf(0.05 / 15) * error)
 
 
 def test_without_background_a_one_bit_design_is_the_closed_form():

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.errors import InputError
+from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.models.bit_channel import BitChannel
-from deniable.inference.models.bloom_design import BloomDesign
 from deniable.inference.models.likelihood import (
     Likelihood,
     count_ones,

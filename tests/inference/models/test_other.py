@@ -5,8 +5,8 @@ from experiments.direct_counts import bit_counts, draw, random_positions, values
 from deniable.errors import InputError
 from deniable.inference.joint.collapse import choose_categories
 from deniable.inference.marginal.bit_counts import BitCounts
+from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.estimate import estimate_marginal
-from deniable.inference.models.bloom_design import BloomDesign
 from deniable.inference.models.likelihood import likelihood_rows
 from deniable.inference.models.other import (
     MixtureOther,

@@ -25,7 +25,7 @@ from deniable.discovery.ngrams.grams import Rows, check_grams, compatible
 from deniable.discovery.ngrams.positions import Position
 from deniable.inference.joint.evidence import Evidence, evidence_of, layout_of
 from deniable.inference.joint.fit import em_step, starting_table
-from deniable.inference.models.bloom_design import BloomDesign
+from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.models.other import (
     MixtureOther,
     NoOther,

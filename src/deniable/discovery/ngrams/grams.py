@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import InputError
-from deniable.inference.models.bloom_design import BloomDesign
+from deniable.inference.marginal.design import BloomDesign
 from deniable.kernels.hashing.positions import bloom_positions, hash_fixed_pairs
 from deniable.mechanisms import Bloom, Mechanism
 from deniable.mechanisms.schemes import DENIABLE_1

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from deniable.columns import ReportBatch
 from deniable.discovery.ngrams.grams import Rows, check_grams, gram_blocks, gram_count, row_bits
 from deniable.inference.marginal.bit_counts import BitCounts, count_bits
+from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.inference.marginal.regression import BitTable, fit_columns
-from deniable.inference.models.bloom_design import BloomDesign
 from deniable.kernels.counting.gather import gather_sums
 from deniable.mechanisms import Mechanism
 from deniable.protocols import NGrams

@@ -23,7 +23,7 @@ from deniable.discovery.ngrams.positions import DECODED, Position, decode_positi
 from deniable.discovery.ngrams.state import Found, GramReports, Log
 from deniable.discovery.shared.candidate_strings import Accept, predicate, string_noise
 from deniable.errors import InputError
-from deniable.inference.marginal.estimate import Z95, estimate_marginal
+from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.protocols import NGrams
 from deniable.protocols.alphabet import PAD
 from deniable.results import Discovery, Measured
@@ -105,8 +105,8 @@ def _account(evidence: GramReports, found: Found, alpha: float, reading: str) ->
         cut=found.cut,
         stages=tuple(evidence.log.stages),
         detection_threshold=float(stats.norm.isf(found.mildest)) * noise,
-        mass_found=_measured(total, spread),
-        mass_unexplained=_measured(1 - total, spread),
+        mass_found=Measured.normal(total, spread),
+        mass_unexplained=Measured.normal(1 - total, spread),
         mass_at_end=_mass_at_end(evidence.positions[-1]),
         reports=evidence.reports,
         alpha=alpha,
@@ -127,8 +127,6 @@ def _mass_at_end(last: Position) -> Measured | None:
     ended = last.grams[:, -1] == PAD
     ended &= np.isfinite(last.marginal.estimate)
     total = float(last.marginal.estimate[ended].sum())
-    return _measured(1 - total, float(np.sqrt((last.marginal.standard_error[ended] ** 2).sum())))
-
-
-def _measured(value: float, error: float) -> Measured:
-    return Measured(value, error, value - Z95 * error, value + Z95 * error)
+    return Measured.normal(
+        1 - total, float(np.sqrt((last.marginal.standard_error[ended] ** 2).sum()))
+    )

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.regression import BitTable, RegressionFit
-from deniable.inference.models.bloom_design import BloomDesign
 from deniable.kernels.counting.gather import gather_sums
 
 Floats = NDArray[np.float64]
@@ -63,10 +63,9 @@ def scores(
     kept = clipped + mean_excess[:, None]
     variance = _relative_variance(table, fit, kept, deviation, clip)
     out = np.zeros((7, design.candidates))
-    gather_sums(
-        design.positions, weight, fit.residual, limit, _cubes(table, fit, kept),
-        shift, inverse_mass, mean_excess, inverse_total, variance, out,
-    )  # fmt: skip
+    by_bit = (weight, fit.residual, limit, _cubes(table, fit, kept))
+    by_stratum = (inverse_mass, mean_excess, inverse_total, variance)
+    gather_sums(design.positions, *by_bit, shift, *by_stratum, out)
     return out, np.divide(out[6], out[0], out=np.ones(design.candidates), where=out[0] > 0)
 
 

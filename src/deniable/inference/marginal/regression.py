@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +22,9 @@ from scipy import linalg, sparse
 
 from deniable.compute.backend import one_blas_thread
 from deniable.inference.marginal.bit_counts import BitCounts
-from deniable.inference.models.bit_channel import BitChannel
-from deniable.inference.models.bloom_design import BloomDesign
+from deniable.inference.marginal.design import BloomDesign
 
 Floats = NDArray[np.float64]
-Columns: TypeAlias = Any  # scipy.sparse.csc_matrix or float64[S * k, a]
 ONE_THREAD_BELOW = 1000
 """Columns below which a factorisation runs on one thread."""
 
@@ -52,24 +49,18 @@ class BitTable:
     slot: NDArray[np.int64]
 
     @classmethod
-    def of(cls, counts: BitCounts, source: BloomDesign | BitChannel, background: bool) -> BitTable:
-        """Turn counts into unbiased frequencies for a design, or plain shares for a channel."""
+    def of(cls, counts: BitCounts, design: BloomDesign, background: bool) -> BitTable:
+        """Turn counts into unbiased frequencies."""
         total = counts.total.astype(np.float64)
-        if isinstance(source, BloomDesign):
-            offset, gain = source.p, source.q - source.p
-            low, high = np.minimum(source.p, source.q), np.maximum(source.p, source.q)
-        else:
-            offset, gain = np.zeros(total.size), np.ones(total.size)
-            low = source.theta.min(axis=(1, 2), initial=1.0)
-            high = source.theta.max(axis=(1, 2), initial=0.0)
+        offset, gain = design.p, design.q - design.p
+        low, high = np.minimum(design.p, design.q), np.maximum(design.p, design.q)
         # A probability of exactly 0 or 1 would get infinite weight from a finite sample.
         floor = 0.5 / (total + 1.0)
         low, high = np.where(low > 0, low, floor), np.where(high < 1, high, 1.0 - floor)
         share = counts.ones / np.maximum(total, 1.0)[:, None]
         frequency = (share - offset[:, None]) / gain[:, None]
         frequency[total == 0] = 0.0
-        slot = source.slot if isinstance(source, BloomDesign) else None
-        slot = np.zeros(total.size, np.int64) if slot is None else slot
+        slot = np.zeros(total.size, np.int64) if design.slot is None else design.slot
         return cls(frequency, total, offset, gain, low, np.maximum(low, high), background, slot)
 
     @property
@@ -77,7 +68,7 @@ class BitTable:
         """Strata with reports, bool[S]."""
         return self.total > 0
 
-    def over_slots(self, values: NDArray[Any]) -> Floats:
+    def over_slots(self, values: NDArray[np.generic]) -> Floats:
         """Sums of values[S] over the strata of each stratum's slot, float64[S]."""
         return np.asarray(np.bincount(self.slot, values)[self.slot])
 
@@ -121,7 +112,7 @@ class RegressionFit:
     spent: float
 
 
-def fit_columns(table: BitTable, columns: Columns, spent: float = 0.0) -> RegressionFit:
+def fit_columns(table: BitTable, columns: sparse.csc_matrix, spent: float = 0.0) -> RegressionFit:
     """Regress the table on columns[S * k, a]: once for the weights, once for the estimates.
 
     spent : sum of squares, in units of variance, that choosing the columns on the same data has
@@ -153,7 +144,7 @@ def _inverse(variance: Floats, live: NDArray[np.bool_]) -> Floats:
 
 def _solve(
     table: BitTable,
-    columns: Columns,
+    columns: sparse.csc_matrix,
     weight: Floats,
     third: Floats,
     extra: Floats,
@@ -161,13 +152,8 @@ def _solve(
 ) -> RegressionFit:
     strata, bits = weight.shape
     w, y = weight.ravel(), table.frequency.ravel()
-    weighted = (
-        sparse.csc_matrix(columns.multiply(w[:, None]))
-        if sparse.issparse(columns)
-        else columns * w[:, None]
-    )
-    gram = columns.T @ weighted
-    gram = np.asarray(gram.toarray() if sparse.issparse(gram) else gram)
+    weighted = sparse.csc_matrix(columns.multiply(w[:, None]))
+    gram = np.asarray((columns.T @ weighted).toarray())
     uncentred = gram.diagonal().copy()
     target = np.asarray(weighted.T @ y)
     mass = weight.sum(axis=1)
@@ -191,14 +177,11 @@ def _solve(
     )
 
 
-def stratum_sums(weighted: Columns, strata: int, bits: int) -> Floats:
+def stratum_sums(weighted: sparse.csc_matrix, strata: int, bits: int) -> Floats:
     """Column sums within each stratum, float64[S, a]."""
-    if sparse.issparse(weighted):
-        block = np.repeat(np.arange(strata), bits)
-        ones = np.ones(strata * bits)
-        adder = sparse.csr_matrix((ones, (block, np.arange(block.size))))
-        return np.asarray((adder @ weighted).toarray())
-    return np.asarray(weighted.reshape(strata, bits, -1).sum(axis=1))
+    block = np.repeat(np.arange(strata), bits)
+    adder = sparse.csr_matrix((np.ones(block.size), (block, np.arange(block.size))))
+    return np.asarray((adder @ weighted).toarray())
 
 
 def invert_gram(gram: Floats, uncentred: Floats) -> tuple[Floats, NDArray[np.bool_], int]:

@@ -8,14 +8,15 @@ joint estimate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.inference.marginal.clipping import clip_level, clipped_away, scores
+from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.regression import BitTable, RegressionFit, stratum_sums
-from deniable.inference.models.bloom_design import BloomDesign
 from deniable.kernels.counting.gather import gather_cross
 
 Floats = NDArray[np.float64]
@@ -37,6 +38,16 @@ class Scan:
     test: Floats
     skewness: Floats
     identified: NDArray[np.bool_]
+
+    @cached_property
+    def error(self) -> Floats:
+        """Standard errors, float64[m], at the estimated frequencies."""
+        share = np.clip(np.where(self.identified, self.estimate, 0.0), 0.0, 1.0)
+        return np.asarray(np.sqrt(self.variance + share * (1 - share) * self.pair_variance))
+
+    def take(self, candidates: NDArray[np.intp]) -> Scan:
+        """The results of some candidates, in the order given."""
+        return Scan(**{field.name: getattr(self, field.name)[candidates] for field in fields(self)})
 
 
 def scan_candidates(

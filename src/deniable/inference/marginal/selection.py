@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse, stats
 
 from deniable.inference.marginal.clipping import clip_level, clipped_away, scores
+from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.regression import BitTable, RegressionFit, fit_columns
-from deniable.inference.models.bloom_design import BloomDesign
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]

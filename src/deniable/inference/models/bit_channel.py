@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import InputError
-from deniable.inference.models.bloom_design import BloomDesign
+from deniable.inference.marginal.design import BloomDesign
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.models.bit_channel import BitChannel
-from deniable.inference.models.bloom_design import BloomDesign
 from deniable.inference.models.hash_design import HashDesign
 from deniable.inference.models.other import MixtureOther, Other, ProductOther
 from deniable.kernels.hashing.lines import line_numbers

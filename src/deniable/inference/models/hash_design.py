@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts
-from deniable.inference.models.bloom_design import BloomDesign
+from deniable.inference.marginal.design import BloomDesign
 from deniable.kernels.hashing.lines import digits_of
 from deniable.kernels.likelihood.hash_rows import line_support
 

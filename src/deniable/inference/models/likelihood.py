@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from deniable.columns.batch import numbers
 from deniable.errors import InputError
+from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.models.bit_channel import BitChannel
-from deniable.inference.models.bloom_design import BloomDesign
 from deniable.inference.models.hash_design import HashDesign
 from deniable.kernels.likelihood import bit_rows as kernels
 from deniable.kernels.likelihood.hash_rows import number_mixture, number_rows

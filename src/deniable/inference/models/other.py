@@ -24,8 +24,8 @@ from scipy import stats
 
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts
+from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.models.bit_channel import BitChannel
-from deniable.inference.models.bloom_design import BloomDesign
 from deniable.inference.models.hash_design import HashDesign
 from deniable.inference.models.likelihood import (
     Likelihood,
