@@ -25,6 +25,7 @@ import numpy as np
 
 from deniable import Survey, simulate
 from deniable.columns import to_wire
+from deniable.survey import from_batch
 
 SURVEY = Path(__file__).parents[1] / "examples" / "survey.toml"
 CONNECTIONS = 64
@@ -166,7 +167,7 @@ def main() -> None:
         survey, {q.name: [None] * 1000 for q in survey.questions}, rng=np.random.default_rng(1)
     )
     batch = to_wire(reports)
-    single = bytes(next(reports.reports()))
+    single = bytes(from_batch(batch, survey)[0])
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     for what, body, target in (("1,000 reports", batch, 1500), ("one report", single, 3000)):
         best: dict[str, Measured] = {}

@@ -62,7 +62,8 @@ def main() -> None:
         return associate(SURVEY, counts, names, candidates=crowd.values, top=19, from_counts=True)
 
     estimate()
-    print(f"N = {clients:,}, {batch.nbytes / 1e6:.0f} MB packed; clock and processor time")
+    packed = sum(column.nbytes for column in columns)
+    print(f"N = {clients:,}, {packed / 1e6:.0f} MB packed; clock and processor time")
     for what, (clock, processor) in (
         ("reading the Parquet file", reading),
         ("reading and counting it", from_file),

@@ -15,8 +15,8 @@ import deniable.store
 from deniable import ReportBatch
 from deniable.analysis.source import FEWEST, Source
 from deniable.columns import write
+from deniable.columns.arrow import ROW_GROUP
 from deniable.columns.files import partitions
-from deniable.columns.parquet import ROW_GROUP
 from deniable.columns.partition import BatchPartition, Carried, Partition
 from deniable.columns.wire import from_bodies, records, to_wire
 from deniable.errors import InputError
@@ -38,7 +38,7 @@ def found(parts: list[Partition]) -> ReportBatch:
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "dn", "memory"])
 def test_the_same_reports_in_order(kind: str, batch: ReportBatch, tmp_path: Path) -> None:
-    wholes: list[Partition] = [BatchPartition(batch)]
+    wholes: list[Partition] = [BatchPartition.of(batch)]
     if kind != "memory":
         write(tmp_path / f"reports.{kind}", batch)
         wholes = partitions(tmp_path / f"reports.{kind}", survey=batch.survey)

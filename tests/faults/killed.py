@@ -24,7 +24,7 @@ from typing import Any
 import pandas  # noqa: F401 - Arrow looks for it at first use
 import psycopg
 
-import deniable.columns.parquet  # what a child needs is loaded once, before it is forked
+import deniable.columns.arrow  # what a child needs is loaded once, before it is forked
 import deniable.store
 import deniable.store.parquet.folder_store
 import deniable.store.sql.postgres

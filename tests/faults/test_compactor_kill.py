@@ -68,7 +68,7 @@ def verify(copy: str, uploads: list[Upload], whole: list[Counter[bytes]]) -> Non
 def no_files_left_over(store: Store) -> None:
     """Every segment file is part of the store."""
     counted = {name for each in store.surveys() for name in store.snapshot(each)._segments}
-    place = getattr(store, "_place", None)
+    place = getattr(store, "_location", None)
     if place is not None and hasattr(place, "folder"):
         files = {f.relative_to(place.folder).as_posix() for f in place.folder.rglob("*.*")}
         assert files == counted

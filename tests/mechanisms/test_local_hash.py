@@ -17,6 +17,7 @@ from deniable.privacy import upper_log
 from deniable.simulation import simulate
 from deniable.simulation.numbers import family_of, noise_numbers, true_numbers
 from deniable.survey import Survey, from_batch, to_batch
+from tests.single_reports import batch_of, single_reports
 
 TOML = """
 name = "pages"
@@ -138,7 +139,7 @@ def test_simulated_reports_of_secrets_have_the_clients_true_numbers() -> None:
     batch = simulate(s, values, rng=np.random.default_rng(4), secrets=secrets)
     m = s.questions[0].protocol.mechanisms[0]
     kept = 0
-    for i, report in enumerate(batch.reports()):
+    for i, report in enumerate(single_reports(batch)):
         client = Client(s, secret=secrets[i].tobytes(), entropy=bytes)
         own = client.answer({"page": values[i]})
         assert (own.cohort, own.answers[0].clear) == (report.cohort, report.answers[0].clear)
@@ -150,8 +151,8 @@ def test_simulated_reports_of_secrets_have_the_clients_true_numbers() -> None:
 def test_numbers_out_of_range_are_refused_on_the_wire() -> None:
     s = survey()
     batch = simulate(s, ["abc", "abd"], rng=np.random.default_rng(1))
-    data = bytearray(to_batch(list(batch.reports())))
-    assert ReportBatch.from_reports(list(batch.reports())) == batch
+    data = bytearray(to_batch(single_reports(batch)))
+    assert batch_of(single_reports(batch)) == batch
     data[-1] = 83
     with pytest.raises(FieldOutOfRange, match="number below 83"):
         from_batch(bytes(data), s)

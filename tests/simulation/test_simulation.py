@@ -43,6 +43,7 @@ from deniable.simulation import (
 )
 from deniable.simulation.crowd import fresh_report
 from deniable.survey import Survey
+from tests.single_reports import single_reports
 from tests.vectors import make
 
 SURVEYS = {s.name: s for s in make.surveys()}
@@ -139,7 +140,7 @@ def test_equals_the_real_client_on_the_same_secrets_and_random_words(survey: Sur
         return out
 
     used = [0] * n
-    simulated = list(fresh_report(permanent, fresh).reports())
+    simulated = single_reports(fresh_report(permanent, fresh))
     for i in range(n):
         client = Client(
             survey, secret=secrets[i].tobytes(), entropy=lambda size, i=i: words(size, i)

@@ -12,6 +12,7 @@ import pytest
 import deniable.store
 from deniable.errors import StoreError, StoreUnavailable
 from deniable.store import Outcome, Store
+from deniable.store.sql.postgres import PostgresStore
 from tests.postgres import Server
 from tests.uploads import DAY, MARKS, kept, reports_of, upload
 
@@ -92,23 +93,21 @@ def test_a_compactor_that_lost_its_lock_changes_nothing(
     store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its connection dies after the segment is written; another has swept the file meanwhile."""
-    from deniable.store import segments
-
+    assert isinstance(store, PostgresStore)
     uploads = [upload(60), upload(60)]
     store.append(uploads)
-    write = segments.write
+    put = store._location.put
 
-    def cut(*arguments: object) -> object:
-        written = write(*arguments)  # type: ignore[arg-type]
+    def cut(*arguments: object) -> None:
+        put(*arguments)  # type: ignore[arg-type]
         server.kill_connections()
         with deniable.store.open(server.url) as other:
-            monkeypatch.setattr(segments, "write", write)
             other.compact(at_least=1000)  # too few: it only sweeps
-        return written
 
-    monkeypatch.setattr(segments, "write", cut)
+    monkeypatch.setattr(store._location, "put", cut)
     with pytest.raises(StoreUnavailable):
         store.compact(at_least=50)
+    monkeypatch.setattr(store._location, "put", put)
     assert kept(store) == reports_of(uploads) and store.check() == []
     assert store.compact(at_least=50).reports == 120
     assert kept(store) == reports_of(uploads) and store.check() == []

@@ -209,19 +209,17 @@ def test_a_compaction_ends_however_busy_the_collector(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each segment written brings enough uploads for another: they are left to the next run."""
-    from deniable.store import segments
-
     uploads = [upload(60), upload(60)]
     store.append(uploads)
-    write = segments.write
+    put = store._location.put
 
-    def busy(*arguments: object) -> object:
+    def busy(*arguments: object) -> None:
         assert len(uploads) < 10, "it goes on for ever"
         uploads.extend(more := [upload(60), upload(60)])
         store.append(more)
-        return write(*arguments)  # type: ignore[arg-type]
+        put(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(segments, "write", busy)
+    monkeypatch.setattr(store._location, "put", busy)
     assert store.compact(at_least=50, today=DAY).reports == 120
     assert kept(store) == reports_of(uploads)
 
@@ -230,18 +228,16 @@ def test_uploads_that_vanish_under_a_compaction_stop_it(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever took them, the rest must not be swapped for a segment that has them."""
-    from deniable.store import segments
-
     uploads = [upload(60), upload(60)]
     store.append(uploads)
-    write = segments.write
+    put = store._location.put
 
-    def taken_away(*arguments: object) -> object:
+    def taken_away(*arguments: object) -> None:
         with closing(sqlite3.connect(path)) as other, other:
             other.execute("DELETE FROM staged WHERE id = 1")
-        return write(*arguments)  # type: ignore[arg-type]
+        put(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(segments, "write", taken_away)
+    monkeypatch.setattr(store._location, "put", taken_away)
     with pytest.raises(StoreError, match="try again"):
         store.compact(at_least=50)
     assert kept(store) == reports_of(uploads[1:])

@@ -144,7 +144,7 @@ class Source:
                 f"expected a ReportBatch, a file, an Arrow table, a pandas or polars frame or a "
                 f"store, got {type(part).__name__}"
             )
-        return [BatchPartition(part)], ""
+        return [BatchPartition.of(part)], ""
 
     def _stored(self, part: Stored) -> tuple[list[Partition], str]:
         with part.opened() as store:

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.errors import FieldOutOfRange, InputError, PaddingBits
+from deniable.errors import FieldOutOfRange, InputError, PaddingBits, WireError
 from deniable.mechanisms import Mechanism
 from deniable.protocols import Part
-from deniable.survey import Answer, Question, Report, Survey
+from deniable.survey import Question, Survey
 
+Array = NDArray[Any]
 Rows = slice | NDArray[np.bool_] | NDArray[np.integer[Any]]
 
 
@@ -87,12 +88,7 @@ class ReportBatch:
     def __repr__(self) -> str:
         return f"<ReportBatch {len(self):,} reports of {self.survey!r}>"
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-        return sum(a.nbytes for a in self.arrays())
-
-    def arrays(self) -> Iterator[NDArray[Any]]:
+    def arrays(self) -> Iterator[Array]:
         """Every column, in the order of the wire."""
         yield self.cohort
         for clear, bits in zip(self.clear, self.bits, strict=True):
@@ -131,8 +127,7 @@ class ReportBatch:
             if chosen.chosen_by is None
             else self.clear[index][:, chosen.chosen_by]
         )
-        cohorts = chosen.slots[0].mechanism.cohorts
-        cohort = self.cohort if cohorts == self.survey.cohorts else self.cohort % np.uint16(cohorts)
+        cohort = mechanism_cohort(self.cohort, self.survey, chosen.slots[0].mechanism)
         return Column(chosen, self.bits[index][part], slot, cohort)
 
     def _index(self, question: str) -> int:
@@ -153,26 +148,13 @@ class ReportBatch:
         origin = "; ".join(dict.fromkeys(b.origin for b in batches if b.origin))
         return from_arrays(survey, columns, origin=origin, trusted=True)
 
-    # --- one at a time, for tests and small numbers --------------------------------------------
 
-    @staticmethod
-    def from_reports(reports: Sequence[Report]) -> ReportBatch:
-        """The same reports as columns."""
-        from deniable.columns.wire import from_wire
-        from deniable.survey import to_batch
-
-        if not reports:
-            raise InputError("expected at least one report, got none")
-        return from_wire(to_batch(reports), reports[0].survey)
-
-    def reports(self) -> Iterator[Report]:
-        """Each report by itself."""
-        for i in range(len(self)):
-            answers = tuple(
-                Answer(tuple(clear[i].tolist()), tuple(b[i].tobytes() for b in bits))
-                for clear, bits in zip(self.clear, self.bits, strict=True)
-            )
-            yield Report(self.survey, int(self.cohort[i]), answers)
+def mechanism_cohort(
+    cohort: NDArray[np.uint16], survey: Survey, mechanism: Mechanism
+) -> NDArray[np.uint16]:
+    """u16[N]: the survey's cohorts reduced to those of a mechanism that may have fewer."""
+    same = mechanism.cohorts == survey.cohorts
+    return cohort if same else cohort % np.uint16(mechanism.cohorts)
 
 
 def widths(survey: Survey) -> list[tuple[Question, int, list[int]]]:
@@ -184,7 +166,7 @@ def widths(survey: Survey) -> list[tuple[Question, int, list[int]]]:
 
 
 def from_arrays(
-    survey: Survey, arrays: Sequence[NDArray[Any]], *, origin: str = "", trusted: bool = False
+    survey: Survey, arrays: Sequence[Array], *, origin: str = "", trusted: bool = False
 ) -> ReportBatch:
     """The batch whose `arrays()` these are."""
     cohort, *rest = arrays
@@ -219,52 +201,45 @@ def _check_shapes(batch: ReportBatch) -> None:
                 )
 
 
-def _form(array: NDArray[Any]) -> str:
+def _form(array: Array) -> str:
     return f"{array.dtype}{list(array.shape)}"
 
 
 def _check_content(batch: ReportBatch) -> None:
-    """The rules of the wire's strict parser, for all rows at once; a test ties the two."""
-    if (bad := np.flatnonzero(batch.cohort >= batch.survey.cohorts)).size:
-        raise FieldOutOfRange(
-            f"report {bad[0]}: expected a cohort below {batch.survey.cohorts}, "
-            f"got {batch.cohort[bad[0]]}"
-        )
+    """Apply the rules of the wire's strict parser to all rows at once; a test ties the two."""
+    cohorts = batch.survey.cohorts
+    _reject(batch.cohort >= cohorts, f"a cohort below {cohorts}", batch.cohort)
     for question, clear, bits in zip(batch.survey.questions, batch.clear, batch.bits, strict=True):
+        where = f", question {question.name!r}"
         for i, field in enumerate(question.protocol.clear):
-            if (bad := np.flatnonzero(clear[:, i] >= field.bound)).size:
-                raise FieldOutOfRange(
-                    f"report {bad[0]}, question {question.name!r}: expected {field.name} below "
-                    f"{field.bound}, got {clear[bad[0], i]}"
-                )
-        if (bad := np.flatnonzero((clear[:, 1:] <= clear[:, :-1]).any(axis=1))).size:
-            raise FieldOutOfRange(
-                f"report {bad[0]}, question {question.name!r}: expected positions in increasing "
-                f"order, got {clear[bad[0]].tolist()}"
-            )
+            column = clear[:, i]
+            _reject(column >= field.bound, f"{field.name} below {field.bound}", column, where)
+        unordered = np.any(clear[:, 1:] <= clear[:, :-1], axis=1)
+        _reject(unordered, "positions in increasing order", clear, where)
         for part, mechanism in zip(bits, question.protocol.mechanisms, strict=True):
-            spare = 8 * mechanism.size - mechanism.width
-            if spare and (bad := np.flatnonzero(part[:, -1] >> (8 - spare))).size:
-                raise PaddingBits(
-                    f"report {bad[0]}, question {question.name!r}: expected bits "
-                    f"{mechanism.width} and above to be 0, got a last byte of "
-                    f"0x{part[bad[0], -1]:02x}"
-                )
-            _check_numbers(question, mechanism, part)
+            if spare := 8 * mechanism.size - mechanism.width:
+                last, unused = part[:, -1], f"bits {mechanism.width} and above to be 0"
+                _reject(last >> (8 - spare) != 0, unused, last, where, PaddingBits)
+            if mechanism.bound is not None:
+                sent = numbers(part)
+                _reject(sent >= mechanism.bound, f"a number below {mechanism.bound}", sent, where)
+
+
+def _reject(
+    bad: NDArray[np.bool_],
+    expected: str,
+    values: Array,
+    where: str = "",
+    error: type[WireError] = FieldOutOfRange,
+) -> None:
+    """Raise the error for the first bad report, if there is one."""
+    if (rows := np.flatnonzero(bad)).size:
+        got = values[rows[0]].tolist()
+        shown = f"a last byte of 0x{got:02x}" if error is PaddingBits else got
+        raise error(f"report {rows[0]}{where}: expected {expected}, got {shown}")
 
 
 def numbers(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
     """int64[N], the little-endian numbers in u8[N, B], B ≤ 4."""
     places = 256 ** np.arange(rows.shape[1], dtype=np.int64)
     return np.asarray(rows.astype(np.int64) @ places)
-
-
-def _check_numbers(question: Question, mechanism: Mechanism, part: NDArray[np.uint8]) -> None:
-    if mechanism.bound is None:
-        return
-    sent = numbers(part)
-    if (bad := np.flatnonzero(sent >= mechanism.bound)).size:
-        raise FieldOutOfRange(
-            f"report {bad[0]}, question {question.name!r}: expected a number below "
-            f"{mechanism.bound}, got {sent[bad[0]]}"
-        )

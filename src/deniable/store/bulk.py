@@ -8,17 +8,15 @@ from datetime import date
 from itertools import islice
 from pathlib import Path
 
-from deniable.columns import ReportBatch, scan
-from deniable.columns.files import ReportWriter
+from deniable.columns import ReportBatch, scan, write
 from deniable.columns.wire import records
 from deniable.errors import InputError, StoreError
-from deniable.store.base import KEY_SIZE, Outcome, Store, Upload
+from deniable.store.base import Store
+from deniable.store.uploads import KEY_SIZE, Outcome, Upload
 from deniable.survey import Survey
 
-CHUNK = 1 << 12
-"""Reports in one upload."""
-TOGETHER = 64
-"""Uploads in one transaction."""
+REPORTS_PER_UPLOAD = 1 << 12
+UPLOADS_PER_TRANSACTION = 64
 
 
 def import_file(
@@ -50,29 +48,30 @@ def import_store(store: Store, source: Store) -> tuple[int, int]:
 
 
 def export_file(
-    store: Store, survey: Survey, path: str | Path,
-    *, since: date | None = None, until: date | None = None,
-) -> int:  # fmt: skip
-    """Write the reports of these days to a file; says how many."""
-    found = store.snapshot(survey, since=since, until=until)
-    if not len(found):
+    store: Store,
+    survey: Survey,
+    path: str | Path,
+    *,
+    since: date | None = None,
+    until: date | None = None,
+) -> int:
+    """Write the reports of these days to a file; returns how many."""
+    snapshot = store.snapshot(survey, since=since, until=until)
+    if not len(snapshot):
         raise InputError(f"{store.url} has no reports of {survey!r} in these days")
-    with ReportWriter(path, survey) as writer:
-        for batch in found.batches():
-            writer.write(batch)
-    return writer.reports
+    return write(path, snapshot.batches())
 
 
 def _pieces(batches: Iterable[ReportBatch]) -> Iterator[ReportBatch]:
     for batch in batches:
-        for start in range(0, len(batch), CHUNK):
-            yield batch.select(slice(start, start + CHUNK))
+        for start in range(0, len(batch), REPORTS_PER_UPLOAD):
+            yield batch.select(slice(start, start + REPORTS_PER_UPLOAD))
 
 
 def _append(store: Store, pieces: Iterator[ReportBatch], day: date) -> tuple[int, int]:
     read = new = number = 0
     known: set[bytes] = set()
-    while some := list(islice(pieces, TOGETHER)):
+    while some := list(islice(pieces, UPLOADS_PER_TRANSACTION)):
         for survey in {piece.survey for piece in some if piece.survey.digest not in known}:
             store.add_survey(survey)
             known.add(survey.digest)

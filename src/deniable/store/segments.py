@@ -4,50 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import date
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.columns import ReportBatch
-from deniable.columns.partition import ParquetRows, parquet_partitions
+from deniable.columns.partition import GroupRows, group_partitions
 from deniable.columns.wire import from_bodies, records
 from deniable.errors import DeniableError, StoreError
-from deniable.store.places import Place, Readable
+from deniable.store.locations import Location, OpenSource
 from deniable.survey import Survey
 
-MOST_BYTES = 1 << 24
-"""A segment is closed when it has so many: it is shuffled in memory, and uploads wait while its
-sources are deleted."""
-MOST_UPLOADS = 1 << 14
-"""… or comes from this many uploads."""
-
-
-@dataclass(frozen=True)
-class Segment:
-    """One file: where, of what, how many, and its SHA-256."""
-
-    name: str
-    digest: bytes
-    day: date
-    reports: int
-    size: int
-    sha256: bytes
+if TYPE_CHECKING:
+    from deniable.columns.arrow import Groups
 
 
 def folder_of(survey: Survey) -> str:
-    """The folder of this survey's segments."""
+    """Return the folder of this survey's segments."""
     return f"{survey.name}-v{survey.version}-{survey.digest.hex()[:8]}"
-
-
-def new_name(survey: Survey, day: date) -> str:
-    """A name that says of what and of which day, and nothing of when it was written."""
-    return f"{folder_of(survey)}/{day.isoformat()}/{os.urandom(16).hex()}.parquet"
 
 
 def shuffled(bodies: bytes | memoryview, size: int) -> NDArray[np.uint8]:
@@ -57,73 +35,56 @@ def shuffled(bodies: bytes | memoryview, size: int) -> NDArray[np.uint8]:
     return rows[order]
 
 
-def write(place: Place, name: str, survey: Survey, day: date, bodies: bytes) -> Segment:
-    """Shuffle the bodies and write them, durably, as the segment of this name."""
-    from deniable.columns.parquet import to_parquet
+def segment_file(survey: Survey, bodies: bytes) -> bytes:
+    """Return the bodies, shuffled, as a segment's file."""
+    from deniable.columns.arrow import to_parquet
 
-    batch = from_bodies(shuffled(bodies, survey.body_size).tobytes(), survey)
-    data = to_parquet(batch)
-    place.put(name, data, day)
-    checksum = hashlib.sha256(data).digest()
-    return Segment(name, survey.digest, day, len(batch), len(data), checksum)
+    return to_parquet(from_bodies(shuffled(bodies, survey.body_size).tobytes(), survey))
 
 
-def partitions(place: Readable, name: str) -> list[ParquetRows]:
-    """Where the segment's reports are."""
-    return parquet_partitions(partial(_opened, place, name))
+def partitions(source: OpenSource, name: str, kind: type[GroupRows] = GroupRows) -> list[GroupRows]:
+    """Return where the segment's reports are."""
+    return group_partitions(partial(_opened, source, name), kind)
 
 
 @contextmanager
-def _opened(place: Readable, name: str) -> Iterator[Any]:
+def _opened(source: OpenSource, name: str) -> Iterator[Groups]:
     import pyarrow as pa
 
+    from deniable.columns.arrow import ParquetGroups
+
     try:
-        with place.source(name) as source:
-            yield source
+        with source(name) as file:
+            yield ParquetGroups(file)
     except pa.ArrowException as error:
         raise StoreError(f"segment {name} is damaged: {error}; restore it from a backup") from None
 
 
-def read(place: Place, name: str) -> Iterator[ReportBatch]:
-    """The segment's reports, some at a time."""
-    for part in partitions(place, name):
+def read(location: Location, name: str) -> Iterator[ReportBatch]:
+    """Yield the segment's reports, some at a time."""
+    for part in partitions(location.source, name):
         yield part.load()
 
 
-def read_bodies(place: Place, name: str) -> bytes:
-    """The bodies of the segment's reports."""
-    return b"".join(records(batch).tobytes() for batch in read(place, name))
+def read_bodies(location: Location, name: str) -> bytes:
+    """Return the bodies of the segment's reports."""
+    return b"".join(records(batch).tobytes() for batch in read(location, name))
 
 
-def problems(place: Place, segment: Segment) -> list[str]:
-    """What is wrong with the segment."""
+def problems(
+    location: Location, name: str, survey: Survey | None, reports: int, sha256: bytes | None = None
+) -> list[str]:
+    """Return what is wrong with the segment; `sha256` is checked if it was recorded."""
+    if survey is None:
+        return [f"segment {name} is of a survey that is not kept"]
     try:
-        data = place.get(segment.name)
-        if hashlib.sha256(data).digest() != segment.sha256:
-            return [f"segment {segment.name} was changed: its SHA-256 is not the one recorded"]
-        found = sum(map(len, read(place, segment.name)))
+        if sha256 is not None and hashlib.sha256(location.get(name)).digest() != sha256:
+            return [f"segment {name} was changed: its SHA-256 is not the one recorded"]
+        batches = list(read(location, name))
     except DeniableError as error:
         return [str(error)]
-    if found != segment.reports:
-        return [f"segment {segment.name}: expected {segment.reports} reports, got {found}"]
+    if any(batch.survey != survey for batch in batches):
+        return [f"segment {name} is of another survey than {survey!r}"]
+    if (found := sum(map(len, batches))) != reports:
+        return [f"segment {name}: expected {reports} reports, got {found}"]
     return []
-
-
-def others(sizes: Sequence[int]) -> int:
-    """How many reports the largest upload is shuffled with; every other has more company."""
-    return sum(sizes) - max(sizes, default=0)
-
-
-def portion(sizes: Sequence[int], at_least: int, most: int) -> int:
-    """How many of these uploads, from the first on, make the next segment: 0 if they must wait.
-
-    Each must be shuffled with `at_least` reports of others. Beyond that a segment is closed once
-    it has `most` reports or many uploads.
-    """
-    total = largest = 0
-    for i, size in enumerate(sizes):
-        total, largest = total + size, max(largest, size)
-        large = total >= most or i + 1 >= MOST_UPLOADS
-        if large and total - largest >= at_least:
-            return i + 1
-    return len(sizes) if sizes and total - largest >= at_least else 0

@@ -22,6 +22,7 @@ from deniable.protocols import Alphabet
 from deniable.simulation import simulate
 from deniable.simulation.coded import Coded
 from deniable.survey import Survey
+from tests.single_reports import single_reports
 
 TOML = """
 name = "words"
@@ -75,7 +76,7 @@ def test_tables_agree_with_counting_report_by_report() -> None:
     assert isinstance(m, LocalHash)
     level, family = 0, 3
     here = [
-        r for r in batch.reports()
+        r for r in single_reports(batch)
         if r.answers[0].clear == (level,) and r.cohort // m.lines == family
     ]  # fmt: skip
     support = np.array(

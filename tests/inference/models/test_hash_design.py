@@ -20,6 +20,7 @@ from deniable.protocols import Prefixes
 from deniable.results import Discovery, Result
 from deniable.simulation import Population, contingency, correlated, zipf
 from deniable.survey import Survey
+from tests.single_reports import single_reports
 
 SURVEY = Survey.from_toml(
     """
@@ -90,7 +91,7 @@ def client_rows(batch: ReportBatch, count: int) -> np.ndarray:
     assert isinstance(protocol, Prefixes)
     assert isinstance(m, LocalHash)
     rows = np.empty((count, len(WORDS)))
-    for r, report in enumerate(batch.select(slice(0, count)).reports()):
+    for r, report in enumerate(single_reports(batch.select(slice(0, count)))):
         (level,), (sent,) = report.answers[0].clear, report.answers[0].slots
         for i, word in enumerate(WORDS):
             length = protocol.levels[level].length
@@ -120,7 +121,7 @@ def test_support_is_counted_report_by_report(batch: ReportBatch) -> None:
     counts, design = support_counts(reading().count(some), reading().source)
     expected = client_rows(some, 2000) == float(MECHANISM.noise.q_star)
     told = reading().told
-    seen = np.array([[r.answers[0].clear[0], r.cohort] for r in some.reports()])
+    seen = np.array([[r.answers[0].clear[0], r.cohort] for r in single_reports(some)])
     for i in range(len(WORDS)):
         at = design.positions[:, i, 0]
         rows = np.flatnonzero(at >= 0)

@@ -18,45 +18,40 @@ that was under way when a compaction replaced a segment has to be started again.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from threading import RLock
+from typing import TypeVar
 
 from deniable.errors import DeniableError, StoreError, StoreUnavailable
-from deniable.store.base import AT_LEAST, Compacted, Outcome, Upload
-from deniable.store.base_store import BaseStore, check_at_least, tell_apart, this_day
-from deniable.store.parquet.folder_compaction import (
-    Files,
-    FolderCompaction,
-    count_of,
-    day_of,
-    key_files,
-    staged_files,
-)  # fmt: skip
-from deniable.store.parquet.staged_files import Staged, read_counts, read_receipts, read_staged
-from deniable.store.places import folder
-from deniable.store.segments import folder_of, read
+from deniable.store.base import AT_LEAST, Compacted, Store
+from deniable.store.locations import folder
+from deniable.store.parquet import folder_files
+from deniable.store.parquet.folder_compaction import FolderCompaction
+from deniable.store.parquet.folder_files import Files, Staged, count_of, day_of
+from deniable.store.segments import folder_of, problems
 from deniable.store.snapshot import Snapshot
-from deniable.store.sql.sessions import T
+from deniable.store.uploads import Outcome, Upload, tell_apart
 from deniable.survey import Survey
 
+T = TypeVar("T")
 FORMAT = "deniable-store/1"
 MANIFEST = "store.json"
 TRIES = 10
 
 
-class FolderStore(BaseStore):
-    """See `store.base.Store`."""
+class FolderStore(Store):
+    """A store in a folder of Parquet files."""
 
     def __init__(self, url: str, *, create: bool = False) -> None:
         self._folder = folder(url)
         super().__init__(self._folder.url)
         self._lock = RLock()
         self._seals: dict[bytes, bytes] = {}
-        self._read_already: set[str] = set()
+        self._files_read: set[str] = set()
         try:
             self._manifest()
         except StoreError:
@@ -73,7 +68,7 @@ class FolderStore(BaseStore):
     # --- what is part of the store ---------------------------------------------------------------
 
     def _manifest(self) -> tuple[int, list[str]]:
-        """How often it changed, and the loose files."""
+        """Return how often it changed, and the loose files."""
         data = json.loads(self._folder.get(MANIFEST))
         if data.get("format") != FORMAT:
             raise StoreError(
@@ -82,21 +77,21 @@ class FolderStore(BaseStore):
             )
         return int(data["generation"]), list(data["loose"])
 
-    def _note(self, loose: Sequence[str], generation: int | None = None) -> None:
+    def _note(self, loose: Iterable[str], generation: int | None = None) -> None:
         if generation is None:
             generation = self._manifest()[0] + 1
         content = {"format": FORMAT, "generation": generation, "loose": sorted(loose)}
         self._folder.put(MANIFEST, json.dumps(content).encode())
 
     def _names(self, kind: str) -> list[str]:
-        """The files of this kind that are part of the store."""
+        """Return the files of this kind that are part of the store."""
         loose = set(self._manifest()[1])
         return [name for name in self._folder.names(kind) if name not in loose]
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """The only one to write; what a killed one left is removed."""
-        with self._lock, self._folder.alone():
+    def _exclusive(self) -> Iterator[None]:
+        """Be the only one to write; what a killed one left is removed."""
+        with self._lock, self._folder.exclusive():
             if loose := self._manifest()[1]:
                 self._sweep(loose)
             yield
@@ -106,22 +101,22 @@ class FolderStore(BaseStore):
             self._folder.remove(name)
         self._note([])
 
-    def _swap(self, old: Sequence[str], new: Mapping[str, tuple[bytes, date | None]]) -> None:
+    def _swap(self, old: Sequence[str], new: Files) -> None:
         """Put new files in the place of old ones, at once as far as anyone can see."""
         if not old and not new:
             return
-        self._note(list(new))
+        self._note(new)
         for name, (data, day) in new.items():
             self._folder.put(name, data, day)
         self._note(old)
         self._sweep(old)
 
     def _unchanged(self, look: Callable[[], T]) -> T:
-        """What is seen while nothing but appends happens."""
+        """Return what is seen while nothing but appends happens."""
         for _ in range(TRIES):
             before, _ = self._manifest()
             try:
-                found = look()
+                seen = look()
             except StoreUnavailable:
                 raise
             except StoreError:
@@ -129,52 +124,57 @@ class FolderStore(BaseStore):
                     raise
                 continue
             if self._manifest()[0] == before:
-                return found
+                return seen
         raise StoreUnavailable(f"{self.url} is being changed all the time: try again later")
+
+    def _staged(self) -> Iterator[tuple[str, list[Staged]]]:
+        """Yield the files of staged uploads, and what is in them."""
+        for name in self._names("staged"):
+            yield name, folder_files.read_staged(self._folder, name)
 
     # --- uploads and surveys ---------------------------------------------------------------------
 
     def append(self, uploads: Sequence[Upload]) -> list[Outcome]:
         """Stage all of them in one file, which is durable when this returns."""
         self._check_uploads(uploads)
-        staged = [Staged.of(upload) for upload in uploads]
-        with self._alone():
+        with self._exclusive():
             self._learn_seals()
             outcomes, new = tell_apart([upload.receipt for upload in uploads], self._seals)
-            if new:
-                for name, (data, _) in staged_files([staged[i] for i in new]).items():
-                    self._folder.put(name, data)
-                self._learn_seals()
+            files = folder_files.staged_files([Staged.of(uploads[i]) for i in new])
+            for name, (data, _) in files.items():
+                self._folder.put(name, data)
+                self._seals.update(uploads[i].receipt for i in new)
+                self._files_read.add(name)
         return outcomes
 
     def _learn_seals(self) -> None:
         """Read the names and seals of files that came since; this process or another wrote them."""
         for name in self._names("staged") + self._names("keys"):
-            if name not in self._read_already:
-                self._seals.update(read_receipts(self._folder, name))
-                self._read_already.add(name)
+            if name not in self._files_read:
+                self._seals.update(folder_files.read_receipts(self._folder, name))
+                self._files_read.add(name)
 
     def forget(self, before: date) -> int:
-        """Forget the idempotency keys of uploads before that day; says how many."""
-        with self._alone():
+        """Forget the idempotency keys of uploads before that day; returns how many."""
+        with self._exclusive():
             old = [name for name in self._names("keys") if day_of(name) < before]
             forgotten = sum(map(count_of, old))
             new: Files = {}
-            for name in self._names("staged"):
-                uploads = read_staged(self._folder, name)
+            for name, uploads in self._staged():
                 late = sum(u.day < before and u.name is not None for u in uploads)
                 if late:
-                    new |= staged_files([u.forgotten() if u.day < before else u for u in uploads])
+                    kept = [u.forgotten() if u.day < before else u for u in uploads]
+                    new |= folder_files.staged_files(kept)
                     old.append(name)
                     forgotten += late
             self._swap(old, new)
             self._seals.clear()
-            self._read_already.clear()
+            self._files_read.clear()
         return forgotten
 
     def add_survey(self, survey: Survey) -> None:
         """Keep the published survey; its reports can be appended from now on."""
-        with self._alone():
+        with self._exclusive():
             if self._is_new(survey, (canonical for _, canonical in self._published())):
                 self._folder.put(f"surveys/{survey.digest.hex()}.json", survey.canonical + b"\n")
         self._known[survey.digest] = survey
@@ -187,114 +187,94 @@ class FolderStore(BaseStore):
     # --- reading ---------------------------------------------------------------------------------
 
     def days(self, survey: Survey) -> dict[date, int]:
-        """The number of reports of each day that has some."""
+        """Return the number of reports of each day that has some."""
         self._survey(survey.digest)
-        return self._unchanged(lambda: self._days(survey, date.min, date.max))
+        return self._unchanged(lambda: self._days(survey))
 
-    def _days(self, survey: Survey, first: date, last: date) -> dict[date, int]:
-        found: dict[date, int] = defaultdict(int)
+    def _days(self, survey: Survey) -> dict[date, int]:
+        days: Counter[date] = Counter()
         for name in self._segments(survey):
-            found[day_of(name)] += count_of(name)
+            days[day_of(name)] += count_of(name)
         for name in self._names("staged"):
-            for digest, day, reports in read_counts(self._folder, name):
+            for digest, day, reports in folder_files.read_groups(self._folder, name):
                 if digest == survey.digest:
-                    found[day] += reports
-        return {day: found[day] for day in sorted(found) if first <= day <= last}
+                    days[day] += reports
+        return dict(sorted(days.items()))
 
     def _segments(self, survey: Survey) -> list[str]:
-        return self._names(f"segments/{folder_of(survey)}")
+        return self._names(folder_files.segments_of(survey))
 
     def snapshot(
         self, survey: Survey, *, since: date | None = None, until: date | None = None
     ) -> Snapshot:
-        """The survey's reports as they are now, to be read several times."""
+        """Return the survey's reports as they are now, to be read several times."""
         self._survey(survey.digest)
         first, last = since or date.min, until or date.max
 
-        def bodies(names: Iterable[str]) -> Iterator[bytes]:
-            for name in names:
-                for upload in read_staged(self._folder, name):
-                    if upload.digest == survey.digest and first <= upload.day <= last:
-                        yield upload.bodies
-
         def take() -> Snapshot:
-            found = Snapshot(survey, self._folder, self._days(survey, first, last))
-            chosen = [name for name in self._segments(survey) if first <= day_of(name) <= last]
-            return found.take(chosen, bodies(self._names("staged")))
+            counts = self._days(survey).items()
+            days = {day: count for day, count in counts if first <= day <= last}
+            segments = [name for name in self._segments(survey) if first <= day_of(name) <= last]
+            staged = (
+                upload.bodies
+                for _, uploads in self._staged()
+                for upload in uploads
+                if upload.digest == survey.digest and first <= upload.day <= last
+            )
+            return Snapshot(survey, days, self._folder, segments, staged)
 
         return self._unchanged(take)
 
-    # --- keeping house ---------------------------------------------------------------------------
+    # --- upkeep ----------------------------------------------------------------------------------
 
     def compact(self, *, at_least: int = AT_LEAST, today: date | None = None) -> Compacted:
         """Shuffle what is staged into segments, and delete it from staging for good."""
-        check_at_least(at_least)
-        with self._alone():
-            compaction = FolderCompaction(self._folder, self._survey, at_least, self._swap)
-            for name in self._names("staged"):
-                compaction.take(name)
-            compaction.compact()
-            compaction.join(self._names("segments"), today or this_day())
-        return compaction.done()
+        with self._exclusive():
+            rule = (at_least, today, self._survey)
+            return FolderCompaction(*rule, self._folder, self._swap).run()
 
     def delete(self, survey: Survey, *, before: date | None = None) -> int:
-        """Delete the survey's reports, of all days or of those before one; says how many."""
+        """Delete the survey's reports, of all days or of those before one; returns how many."""
         self._survey(survey.digest)
         end = before or date.max
-        with self._alone():
+        with self._exclusive():
             old = [name for name in self._segments(survey) if day_of(name) < end]
             deleted = sum(map(count_of, old))
             new: Files = {}
-            for name in self._names("staged"):
-                uploads = read_staged(self._folder, name)
+            for name, uploads in self._staged():
                 gone = [u for u in uploads if u.digest == survey.digest and u.day < end]
                 if gone:
                     kept = [u for u in uploads if u.digest != survey.digest or u.day >= end]
-                    new |= staged_files(kept) | key_files(gone)
+                    new |= folder_files.staged_files(kept) | folder_files.receipt_files(gone)
                     old.append(name)
                     deleted += sum(u.reports for u in gone)
             self._swap(old, new)
         return deleted
 
     def check(self) -> list[str]:
-        """Everything that is wrong with the store: none, if all is well."""
+        """Return everything that is wrong with the store: none, if all is well."""
         found: list[str] = []
-        with self._alone():
+        with self._exclusive():
             folders = {folder_of(survey): survey for survey in self.surveys()}
             for name in self._names("segments"):
-                found += self._check_segment(name, folders.get(name.split("/")[1]))
+                survey = folders.get(name.split("/")[1])
+                found += problems(self._folder, name, survey, count_of(name))
             for name in self._names("staged"):
                 try:
-                    for upload in read_staged(self._folder, name):
-                        size = self._survey(upload.digest).body_size * upload.reports
-                        if len(upload.bodies) != size:
-                            found.append(
-                                f"{name}: expected {size} bytes for {upload.reports} reports, got "
-                                f"{len(upload.bodies)}"
-                            )
+                    uploads = folder_files.read_staged(self._folder, name)
                 except DeniableError as error:
                     found.append(str(error))
+                    continue
+                sizes = ((u.digest, u.reports, len(u.bodies)) for u in uploads)
+                found += [f"{name}: {problem}" for problem in self._check_staged(sizes)]
         return found
-
-    def _check_segment(self, name: str, survey: Survey | None) -> list[str]:
-        if survey is None:
-            return [f"{name} is of a survey that is not kept"]
-        try:
-            batches = list(read(self._folder, name))
-        except DeniableError as error:
-            return [str(error)]
-        if any(batch.survey != survey for batch in batches):
-            return [f"{name} is of another survey than {survey!r}"]
-        if (found := sum(map(len, batches))) != count_of(name):
-            return [f"{name}: expected {count_of(name)} reports, got {found}"]
-        return []
 
     def backup(self, to: str | Path) -> None:
         """Copy every file to a new folder; its store.json comes last."""
         target = folder(str(to))
         if target.names(""):
             raise StoreError(f"expected an empty folder for the backup, got {target.url}")
-        with self._alone():
+        with self._exclusive():
             for name in self._folder.names(""):
                 if name != MANIFEST:
                     target.put(name, self._folder.get(name))

@@ -6,16 +6,13 @@ rows. Killed before it is durable, the target is an empty store and its files go
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from deniable.errors import InputError, StoreError
-from deniable.store.base import open
-from deniable.store.sql.compaction import recorded
+from deniable.store import open
 from deniable.store.sql.sessions import Session
-
-if TYPE_CHECKING:
-    from deniable.store.sql.sql_store import SqlStore
+from deniable.store.sql.sql_store import SqlStore
 
 TABLES = {
     "survey": "digest, canonical",
@@ -27,19 +24,17 @@ TABLES = {
 
 def backup(source: SqlStore, to: str | Path) -> None:
     """Make `to` a copy of the source; there must be nothing in it yet."""
-    from deniable.store.sql.sql_store import SqlStore
-
     with open(to, create=True) as target:
         if not isinstance(target, SqlStore):
             raise InputError(f"expected a backup to FILE.db or postgresql://…, got {to}")
         if target.surveys():
             raise StoreError(f"expected an empty store for the backup, got {target.url} in use")
-        with source._alone():
-            segments = source._read(recorded)
-            names = [(segment.name,) for segment in segments]
+        with source._exclusive():
+            segments = source._rows("SELECT name, day FROM segment")
+            names = [(name,) for name, _ in segments]
             target._write(lambda db: db.many("INSERT INTO loose (name) VALUES (?)", names))
-            for segment in segments:
-                target._place.put(segment.name, source._place.get(segment.name), segment.day)
+            for name, day in segments:
+                target._location.put(name, source._location.get(name), date.fromisoformat(day))
             source._read(lambda given: target._write(lambda taken: _copy(given, taken)))
 
 

@@ -7,20 +7,18 @@ Segments stand in the database too, unless `?segments=URL` says otherwise.
 
 from __future__ import annotations
 
-import io
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date
 from threading import Lock
-from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import psycopg
 from psycopg import errors
 
 from deniable.errors import StoreError, StoreFull, StoreUnavailable
-from deniable.store.places import Place
+from deniable.store.locations import Location
 from deniable.store.sql.migrations import Dialect, migrate
 from deniable.store.sql.sessions import Row, Session, T, Transact
 from deniable.store.sql.sql_store import SqlStore
@@ -28,6 +26,8 @@ from deniable.store.sql.sql_store import SqlStore
 PATIENCE_S = 20.0
 """How long a transaction is tried again before StoreUnavailable."""
 SHORTEST_WAIT_S, LONGEST_WAIT_S = 0.02, 1.0
+LOST = (psycopg.OperationalError, psycopg.InterfaceError)
+"""What the driver raises when it has lost the server."""
 COMPACTING, MIGRATING = 0x64656E69, 0x61626C65
 """Names of our locks."""
 
@@ -69,9 +69,12 @@ class PostgresStore(SqlStore):
 
     def _connect(self) -> psycopg.Connection:
         return psycopg.connect(
-            self._target, autocommit=True, connect_timeout=10, application_name="deniable",
+            self._target,
+            autocommit=True,
+            connect_timeout=10,
+            application_name="deniable",
             options="-c search_path=deniable -c synchronous_commit=on",
-        )  # fmt: skip
+        )
 
     def _write(self, work: Callable[[Session], T]) -> T:
         def once() -> T:
@@ -80,7 +83,7 @@ class PostgresStore(SqlStore):
             try:
                 with self._writer.transaction():
                     return work(_PostgresSession(self._writer))
-            except (psycopg.OperationalError, psycopg.InterfaceError):
+            except LOST:
                 # One cut in the middle of a pipeline may fail for ever without being closed.
                 self._writer.close()
                 raise
@@ -110,16 +113,14 @@ class PostgresStore(SqlStore):
                     return once()
                 except errors.DiskFull:
                     raise
-                except (
-                    psycopg.OperationalError, psycopg.InterfaceError, errors.UniqueViolation,
-                ):  # fmt: skip
+                except (*LOST, errors.UniqueViolation):
                     if time.monotonic() + wait > deadline:
                         raise
             time.sleep(wait)
             wait = min(2 * wait, LONGEST_WAIT_S)
 
     @contextmanager
-    def _alone(self) -> Iterator[Transact]:
+    def _exclusive(self) -> Iterator[Transact]:
         """The lock lives as long as its connection, and only that connection's transactions run.
 
         So nobody who lost the lock can go on as if it were held.
@@ -143,8 +144,8 @@ class PostgresStore(SqlStore):
     def _check_database(self) -> list[str]:
         return []
 
-    def _default_place(self) -> Place:
-        return DatabasePlace(self)
+    def _default_location(self) -> Location:
+        return DatabaseFiles(self)
 
     def room(self) -> int | None:
         """Unknown: the disk is the server's."""
@@ -155,10 +156,10 @@ class PostgresStore(SqlStore):
         self._writer.close()
 
 
-class DatabasePlace:
-    """Files as rows of the database; see `places.Place`."""
+class DatabaseFiles(Location):
+    """Files as rows of the database."""
 
-    everywhere = False
+    shared = False
     """Its password is not for others."""
 
     def __init__(self, store: PostgresStore) -> None:
@@ -183,11 +184,6 @@ class DatabasePlace:
             raise StoreError(f"{name} is not in {self.url}: it was deleted; read again")
         return bytes(rows[0][0])
 
-    @contextmanager
-    def source(self, name: str) -> Iterator[Any]:
-        """The file, in memory."""
-        yield io.BytesIO(self.get(name))
-
     def remove(self, name: str) -> None:
         """Delete it, if it is there."""
         self._store._write(lambda db: db.run("DELETE FROM file WHERE name = ?", (name,)))
@@ -199,17 +195,17 @@ class _PostgresSession:
     def __init__(self, connection: psycopg.Connection) -> None:
         self._connection = connection
 
-    def run(self, statement: str, values: Sequence[Any] = ()) -> int:
+    def run(self, statement: str, values: Row = ()) -> int:
         return self._connection.execute(_own(statement), values).rowcount
 
-    def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+    def many(self, statement: str, rows: Iterable[Row]) -> None:
         with self._connection.cursor() as cursor:
             cursor.executemany(_own(statement), rows)
 
-    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+    def rows(self, statement: str, values: Row = ()) -> list[Row]:
         return self._connection.execute(_own(statement), values, binary=True).fetchall()
 
-    def stream(self, statement: str, values: Sequence[Any] = ()) -> Iterator[Row]:
+    def stream(self, statement: str, values: Row = ()) -> Iterator[Row]:
         with self._connection.cursor(binary=True) as cursor:
             yield from cursor.stream(_own(statement), values)
 
@@ -232,8 +228,10 @@ def _note_version(db: Session, version: int) -> None:
 
 
 DIALECT = Dialect(
-    "BYTEA", "BIGINT GENERATED ALWAYS AS IDENTITY", "",
-    {
+    blob="BYTEA",
+    serial="BIGINT GENERATED ALWAYS AS IDENTITY",
+    sorted="",
+    also={
         # Noise does not compress: the server shall not try.
         1: ("ALTER TABLE staged ALTER bodies SET STORAGE EXTERNAL",),
         2: (
@@ -241,8 +239,9 @@ DIALECT = Dialect(
             "ALTER TABLE file ALTER data SET STORAGE EXTERNAL",
         ),
     },
-    _version, _note_version,
-)  # fmt: skip
+    version=_version,
+    note=_note_version,
+)
 
 
 @contextmanager
@@ -252,7 +251,7 @@ def _translated(url: str) -> Iterator[None]:
         yield
     except errors.DiskFull as error:
         raise StoreFull(f"no room left for {url}: free some space on the server") from error
-    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+    except LOST as error:
         raise StoreUnavailable(f"{url} cannot be reached: {error}; try again") from error
     except psycopg.Error as error:
         raise StoreError(f"{url}: {error}") from error

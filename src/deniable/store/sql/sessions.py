@@ -10,24 +10,25 @@ from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
-AT_ONCE = 500
+"""A row of a table, or the values of a statement."""
+MAX_LISTED = 500
 """Values in one list of an IN (…)."""
 
 
 class Session(Protocol):
     """A transaction under way."""
 
-    def run(self, statement: str, values: Sequence[Any] = ()) -> int:
-        """Run it; says how many rows it changed."""
+    def run(self, statement: str, values: Row = ()) -> int:
+        """Run a statement; returns the number of rows it changed."""
 
-    def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run it once for each row of values."""
+    def many(self, statement: str, rows: Iterable[Row]) -> None:
+        """Run a statement once for each row of values."""
 
-    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Everything it finds."""
+    def rows(self, statement: str, values: Row = ()) -> list[Row]:
+        """Return all rows of a query."""
 
-    def stream(self, statement: str, values: Sequence[Any] = ()) -> Iterator[Row]:
-        """What it finds, as it comes, to be read to the end."""
+    def stream(self, statement: str, values: Row = ()) -> Iterator[Row]:
+        """Yield the rows of a query as they come, to be read to the end."""
 
 
 class Transact(Protocol):
@@ -37,11 +38,11 @@ class Transact(Protocol):
     """
 
     def __call__(self, work: Callable[[Session], T]) -> T:
-        """What the work returned."""
+        """Return what the work returned."""
 
 
-def listed(values: Sequence[Any]) -> Iterator[tuple[str, Sequence[Any]]]:
-    """The values some at a time, each time with `(?, ?, …)` for them."""
-    for start in range(0, len(values), AT_ONCE):
-        some = values[start : start + AT_ONCE]
+def listed(values: Sequence[object]) -> Iterator[tuple[str, Row]]:
+    """Yield the values some at a time, each time with `(?, ?, …)` for them."""
+    for start in range(0, len(values), MAX_LISTED):
+        some = tuple(values[start : start + MAX_LISTED])
         yield f"({', '.join('?' * len(some))})", some

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Any
 from urllib.parse import parse_qs
 
 from deniable.client.files import PRIVATE, locked, sync_folder
 from deniable.errors import InputError, StoreError, StoreFull, StoreUnavailable
-from deniable.store.places import LocalPlace, Place
+from deniable.store.locations import LocalFolder, Location
 from deniable.store.sql.migrations import Dialect, migrate
 from deniable.store.sql.sessions import Row, Session, T, Transact
 from deniable.store.sql.sql_store import SqlStore
@@ -25,8 +24,13 @@ from deniable.store.sql.sql_store import SqlStore
 PATIENCE_S = 30.0
 PURGE_TRIES = 20
 PURGE_WAIT_MS = 50
-LOG_PAGES = 4000
-"""The log is written back to the file after this many: 16 MB."""
+SETTINGS = {
+    "journal_mode": "WAL",
+    "synchronous": "FULL",
+    "secure_delete": "ON",
+    "foreign_keys": "ON",
+    "wal_autocheckpoint": 4000,  # pages, 16 MB: the log is then written back to the file
+}
 VACUUM_PAGES = 2000
 """Pages given back to the disk in one transaction, so that uploads never wait long."""
 
@@ -72,7 +76,7 @@ class SqliteStore(SqlStore):
             return work(db)
 
     @contextmanager
-    def _alone(self) -> Iterator[Transact]:
+    def _exclusive(self) -> Iterator[Transact]:
         with locked(self.path):
             yield self._write
 
@@ -103,12 +107,12 @@ class SqliteStore(SqlStore):
             found = [text for (text,) in db.execute("PRAGMA integrity_check")]
         return [] if found == ["ok"] else found
 
-    def _default_place(self) -> Place:
-        return LocalPlace(self.path.with_suffix(".segments"))
+    def _default_location(self) -> Location:
+        return LocalFolder(self.path.with_suffix(".segments"))
 
     def room(self) -> int | None:
         """Bytes left on the file's disk."""
-        return LocalPlace(self.path.parent).room()
+        return LocalFolder(self.path.parent).room()
 
     def close(self) -> None:
         """Let go of the file; the last to do so writes the log back into it."""
@@ -136,16 +140,16 @@ class _SqliteSession:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def run(self, statement: str, values: Sequence[Any] = ()) -> int:
+    def run(self, statement: str, values: Row = ()) -> int:
         return self._connection.execute(statement, values).rowcount
 
-    def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+    def many(self, statement: str, rows: Iterable[Row]) -> None:
         self._connection.executemany(statement, rows)
 
-    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+    def rows(self, statement: str, values: Row = ()) -> list[Row]:
         return self._connection.execute(statement, values).fetchall()
 
-    def stream(self, statement: str, values: Sequence[Any] = ()) -> Iterator[Row]:
+    def stream(self, statement: str, values: Row = ()) -> Iterator[Row]:
         return self._connection.execute(statement, values)
 
 
@@ -162,16 +166,13 @@ def _create(path: Path) -> None:
 
 def _connect(path: Path) -> sqlite3.Connection:
     with _translated(path):
+        url = f"{path.absolute().as_uri()}?mode=rw"
         connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None,
-            check_same_thread=False, timeout=PATIENCE_S,
-        )  # fmt: skip
+            url, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False, uri=True
+        )
         try:
-            for setting in (
-                "journal_mode = WAL", "synchronous = FULL", "secure_delete = ON",
-                "foreign_keys = ON", f"wal_autocheckpoint = {LOG_PAGES}",
-            ):  # fmt: skip
-                connection.execute(f"PRAGMA {setting}").fetchall()
+            for name, value in SETTINGS.items():
+                connection.execute(f"PRAGMA {name} = {value}").fetchall()
         except BaseException:
             connection.close()
             raise
