@@ -1,7 +1,8 @@
 """Write the golden files: `python -m tests.golden.make [NAME...]`.
 
-`python -m tests.golden.make --written` also writes the stores and results of `written/` anew. They
-stand for files that users have kept, so that should not be necessary before a new format.
+A file that agrees within its tolerance is left as it is. `python -m tests.golden.make --written`
+first writes the files of `stores/` and `saved/` anew. They stand for files that users have kept,
+so nobody should need it before the next version of a format.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from pathlib import Path
 
 from tests.golden.cases import CASES, golden_path
+from tests.golden.compare import differences
 from tests.golden.freezing import as_json
 
 
@@ -27,11 +29,16 @@ def main(args: list[str]) -> None:
         began = time.process_time()
         with tempfile.TemporaryDirectory() as folder:
             data = as_json(CASES[name].make(Path(folder)))
-        text = json.dumps(data, indent=None, sort_keys=True, allow_nan=False, ensure_ascii=False)
-        golden_path(name).write_text(text + "\n", encoding="utf-8")
-        print(
-            f"{name}: {len(text):,} bytes, {time.process_time() - began:.1f} s of CPU", flush=True
-        )
+        text = json.dumps(data, sort_keys=True, allow_nan=False, ensure_ascii=False)
+        path, kept = golden_path(name), False
+        if path.exists():
+            before = json.loads(path.read_text(encoding="utf-8"))
+            kept = not any(differences(before, data, CASES[name].tolerance))
+        if not kept:
+            path.write_text(text + "\n", encoding="utf-8")
+        seconds = time.process_time() - began
+        state = "kept" if kept else "written"
+        print(f"{name}: {state}, {len(text):,} bytes, {seconds:.1f} s of CPU", flush=True)
 
 
 if __name__ == "__main__":
