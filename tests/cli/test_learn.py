@@ -20,7 +20,7 @@ from deniable.cli.tables import share
 from deniable.columns import ReportBatch, write
 from deniable.columns.wire import records
 from deniable.render.html import report
-from deniable.results import Discovery, Joint, Marginal, Series, Trend
+from deniable.results import Discovery, Joint, Marginal, Trend
 from deniable.results import Result as AnyResult
 from deniable.simulation import Population, contingency, zipf
 from deniable.store import Upload
@@ -205,7 +205,7 @@ def test_association_by_week(tmp_path: Path) -> None:
     told = AnyResult.from_json(fine(*args, "--by", "week", "--json", "-o", str(picture)))
     assert "<svg" in picture.read_text()
     assert report([told]).count("how values go together") == 2, "a section for each week"
-    assert isinstance(told, Series)
+    assert isinstance(told, Trend)
     assert told.periods == ("2027-01-04", "2027-01-11")
     first, second = told.parts
     assert isinstance(first, Joint) and isinstance(second, Joint)
@@ -221,7 +221,7 @@ def test_a_period_that_cannot_be_analysed_is_named(here: Path) -> None:
         *args, "--candidates", "page=absent.txt", "--by", "day", "--alpha", "1e-9", "--json"
     )
     told = AnyResult.from_json(shown)
-    assert isinstance(told, Series)
+    assert isinstance(told, Trend)
     assert len(told.skipped) == 3 and "none of 1 candidates" in told.skipped["2027-01-05"]
 
 

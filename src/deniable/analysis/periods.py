@@ -7,9 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Literal
-
-import numpy as np
+from typing import Literal, TypeVar
 
 from deniable.analysis.decoding import decode
 from deniable.analysis.source import Stored
@@ -17,22 +15,23 @@ from deniable.compute.backend import Executor
 from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError
 from deniable.inference.marginal.multiplicity import Correction
-from deniable.results import Result, Series, Trend
+from deniable.results import Marginal, Result, Trend
 from deniable.store import Store
 from deniable.survey import Survey
 
 By = Literal["day", "week"]
+R = TypeVar("R", bound=Result)
 
 
 def by_period(
     survey: Survey,
     store: Store | str | Path,
-    analyse: Callable[[Stored], Result],
+    analyse: Callable[[Stored], R],
     *,
     by: By = "day",
     since: date | None = None,
     until: date | None = None,
-) -> Series:
+) -> Trend[R]:
     """Analyse every day or week of a store that has reports, each by itself.
 
     Parameters
@@ -49,10 +48,10 @@ def by_period(
 
     Returns
     -------
-    Series
+    Trend
         One result per period; and for each period that could not be analysed, the reason.
     """
-    parts: dict[str, Result] = {}
+    parts: dict[str, R] = {}
     skipped: dict[str, str] = {}
     with _opened(survey, Stored(store, since, until), by) as periods:
         for start, reports in periods.reports.items():
@@ -60,7 +59,7 @@ def by_period(
                 parts[start] = analyse(reports)
             except InputError as error:
                 skipped[start] = str(error)
-    return Series(by, tuple(parts), tuple(parts.values()), skipped)
+    return Trend(by, tuple(parts), tuple(parts.values()), skipped)
 
 
 @reports_progress
@@ -78,7 +77,7 @@ def trend(
     reports_per_client: float = 1.0,
     executor: Executor | None = None,
     progress: Progress | None = None,
-) -> Trend:
+) -> Trend[Marginal]:
     """Decode every day or week (from Monday) of a store that has reports, each by itself.
 
     The other arguments are those of `decode`; `reports_per_client` is within one period. Clients
@@ -100,23 +99,14 @@ def trend(
             )
             for reports in periods.reports.values()
         ]
-    stacked = {
-        name: np.stack([getattr(part, name) for part in parts])
-        for name in ("estimate", "standard_error", "low", "high", "detected")
-    }
-    counts = np.array([part.reports for part in parts], np.int64)
     provenance = parts[0].provenance
     assert provenance is not None
+    reports = sum(part.reports for part in parts)
     return Trend(
-        question=question,
-        by=by,
-        periods=tuple(periods.reports),
-        labels=parts[0].labels or (),
-        reports=counts,
-        alpha=alpha,
-        correction=correction,
-        provenance=replace(provenance, reports=int(counts.sum()), origin=periods.origin),
-        **stacked,
+        by,
+        tuple(periods.reports),
+        tuple(parts),
+        provenance=replace(provenance, reports=reports, origin=periods.origin),
     )
 
 

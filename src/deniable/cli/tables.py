@@ -22,7 +22,7 @@ ROWS = 40
 
 def show(result: Result, notes: Callable[[Any], Sequence[str]] = lambda _: ()) -> None:
     """The result's heading, its table, and what else is to be said of it."""
-    from deniable.results import Joint, Series
+    from deniable.results import Joint, Trend
 
     out = console()
     _say(out, result.heading())
@@ -34,7 +34,7 @@ def show(result: Result, notes: Callable[[Any], Sequence[str]] = lambda _: ()) -
         out.print(table_of(columns))
         if count > ROWS:
             _say(out, f"… and {count - ROWS:,} more rows: -o FILE.csv has them all")
-    if isinstance(result, Series):
+    if isinstance(result, Trend):
         for period, why in result.skipped.items():
             _say(out, f"{period}: {why}")
     else:

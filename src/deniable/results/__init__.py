@@ -6,7 +6,6 @@ from deniable.results.covariance import Covariance, Interval
 from deniable.results.discovery import Discovery, GramGraph, Stage
 from deniable.results.joint import Joint
 from deniable.results.marginal import Marginal, Measured
-from deniable.results.series import Series
 from deniable.results.survey_plan import Plan, QuestionDesign
 from deniable.results.trend import Trend
 
@@ -24,7 +23,6 @@ __all__ = [
     "Provenance",
     "QuestionDesign",
     "Result",
-    "Series",
     "Stage",
     "Trend",
 ]

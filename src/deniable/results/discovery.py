@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.results.base import Provenance, Result
-from deniable.results.marginal import Measured
+from deniable.results.format import Columns, text_table
+from deniable.results.marginal import Measured, explained
 
 Floats = NDArray[np.float64]
 
@@ -55,8 +55,8 @@ class Discovery(Result):
         that had no part in proposing the string.
     evidence : float64[C], what proposed the string; `evidence_name` says on which scale.
     level : float64[C], what the p-value had to stay below.
-    candidates : strings ever tested; paid : in words, how they are counted.
-    cut : what the search left out because a bound was reached, "" if nothing.
+    candidates : strings ever tested; correction : in words, how the tests of all of them share
+        alpha. truncation : what the search left out because a bound was reached, "" if nothing.
     stages : the steps, in order. detection_threshold : the frequency at which a string that was
         proposed is found half the time, at the mildest level, if its candidate was first in line.
     mass_found, mass_unexplained : shares of clients. mass_at_end : the share whose string fills all
@@ -78,8 +78,8 @@ class Discovery(Result):
     level: Floats
     evidence_name: str
     candidates: int
-    paid: str
-    cut: str
+    correction: str
+    truncation: str
     stages: tuple[Stage, ...]
     detection_threshold: float
     mass_found: Measured
@@ -92,26 +92,30 @@ class Discovery(Result):
     graph: GramGraph | None = None
     provenance: Provenance | None = None
 
-    def columns(self) -> dict[str, Sequence[Any]]:
-        """Every string found, largest estimate first."""
-        named: dict[str, Sequence[Any]] = {"value": list(self.strings)}
+    _json_keys: ClassVar = {"correction": "paid", "truncation": "cut"}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The strings: what other results call their labels."""
+        return self.strings
+
+    def columns(self) -> Columns:
+        """Return every string found, largest estimate first."""
+        named: Columns = {"value": list(self.strings)}
         for name in ("estimate", "standard_error", "low", "high", "p_value", "evidence"):
             named[name] = getattr(self, name).tolist()
         return named
 
     def heading(self) -> str:
         """Return what was found in one line."""
-        found, rest = self.mass_found, self.mass_unexplained
         text = (
             f"{self.question or 'discovery'}: {self.reports:,} reports, {len(self.strings)} "
-            f"strings found among {self.candidates:,} candidates, mass {found.estimate:.3f} ± "
-            f"{1.96 * found.standard_error:.3f}, unexplained {rest.estimate:.3f}"
+            f"strings found among {self.candidates:,} candidates, "
+            f"{explained(self.mass_found, self.mass_unexplained)}"
         )
-        return f"{text}; cut: {self.cut}" if self.cut else text
+        return f"{text}; cut: {self.truncation}" if self.truncation else text
 
     def stage_table(self) -> str:
-        """The steps as a plain table."""
-        from deniable.results.base import text_table
-
-        fields = ("name", "kept", "dropped", "seconds", "note")
-        return text_table("stages", {f: [getattr(s, f) for s in self.stages] for f in fields})
+        """Return the steps as a plain table."""
+        names = ("name", "kept", "dropped", "seconds", "note")
+        return text_table("stages", {n: [getattr(s, n) for s in self.stages] for n in names})

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,8 @@ from deniable.errors import InputError
 from deniable.results.association import AssociationTest, EffectSize
 from deniable.results.base import Provenance, Result
 from deniable.results.covariance import Covariance, Interval
+from deniable.results.format import Columns
+from deniable.results.json_values import Json
 
 Floats = NDArray[np.float64]
 
@@ -63,8 +64,6 @@ class Joint(Result):
     made_from: str = "reports"
     tests: Tests | None = field(default=None, repr=False)
 
-    _hidden = ("tests",)
-
     def margin(self, question: str) -> Interval:
         """One question by itself, from this table."""
         axis = self._axis(question)
@@ -111,9 +110,10 @@ class Joint(Result):
 
     # --- as a result -----------------------------------------------------------------------------
 
-    def columns(self) -> dict[str, Sequence[Any]]:
+    def columns(self) -> Columns:
+        """Return every cell, with a column per question."""
         where = np.unravel_index(np.arange(self.table.size), self.table.shape)
-        named: dict[str, Sequence[Any]] = {
+        named: Columns = {
             question: [labels[i] for i in index]
             for question, labels, index in zip(self.questions, self.labels, where, strict=True)
         }
@@ -131,13 +131,14 @@ class Joint(Result):
             f"{self.gap_nats:.2g} nats in {self.passes} passes"
         )
 
-    def _travelling(self) -> Joint:
-        """With the association test and the effect size of two questions."""
-        from dataclasses import replace
-
-        if self.tests is None or len(self.questions) != 2:
-            return self
-        return replace(self, association=self.test(), effect=self.cramers_v(), tests=None)
+    def _json(self) -> dict[str, Json]:
+        """With the association test and the effect size of two questions, without the reports."""
+        known = replace(self, tests=None)
+        if self.tests is not None and len(self.questions) == 2:
+            known = replace(known, association=self.test(), effect=self.cramers_v())
+        written = super(Joint, known)._json()
+        del written["tests"]
+        return written
 
     @property
     def _covariance(self) -> Covariance:

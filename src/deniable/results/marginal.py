@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.results.base import Provenance, Result
+from deniable.results.format import Columns, percent
 
 Z95 = 1.9599639845400545
 """Standard errors from an estimate to each end of its 95% interval."""
@@ -29,6 +28,20 @@ class Measured:
         """The interval of an estimate whose error is normal."""
         reach = Z95 * standard_error
         return cls(estimate, standard_error, estimate - reach, estimate + reach)
+
+    def __str__(self) -> str:
+        return f"{percent(self.estimate)} ± {percent(1.96 * self.standard_error)}"
+
+
+UNMEASURED = Measured(np.nan, np.nan, np.nan, np.nan)
+
+
+def explained(found: Measured, rest: Measured) -> str:
+    """Say which share of the clients was found and which was not, for a heading."""
+    return (
+        f"mass {found.estimate:.3f} ± {1.96 * found.standard_error:.3f}, "
+        f"unexplained {rest.estimate:.3f}"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,23 +85,31 @@ class Marginal(Result):
     question: str = ""
     provenance: Provenance | None = None
 
-    def columns(self) -> dict[str, Sequence[Any]]:
-        """Every candidate, largest estimate first."""
-        order = np.argsort(-np.nan_to_num(self.estimate, nan=-np.inf), kind="stable")
-        labels = self.labels or tuple(str(i) for i in range(len(self.estimate)))
-        named: dict[str, Sequence[Any]] = {"value": [labels[i] for i in order]}
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The candidates' labels, or their numbers if they have none."""
+        return self.labels or tuple(str(i) for i in range(len(self.estimate)))
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """The candidates, largest estimate first; those without an estimate last."""
+        return np.argsort(-np.nan_to_num(self.estimate, nan=-np.inf), kind="stable")
+
+    def columns(self) -> Columns:
+        """Return every candidate, largest estimate first."""
+        order = self.order
+        named: Columns = {"value": [self.names[i] for i in order]}
         for name in ("estimate", "standard_error", "low", "high", "p_value", "detected"):
             named[name] = getattr(self, name)[order].tolist()
         return named
 
     def heading(self) -> str:
         """Return what was found in one line."""
-        found, rest = self.mass_found, self.mass_unexplained
         return (
             f"{self.question or 'marginal'}: {self.reports:,} reports, "
             f"{int(self.detected.sum())} of {len(self.estimate):,} candidates detected, "
-            f"mass {found.estimate:.3f} ± {1.96 * found.standard_error:.3f}, "
-            f"unexplained {rest.estimate:.3f}; detectable from {self.detection_threshold:.4f}"
+            f"{explained(self.mass_found, self.mass_unexplained)}; "
+            f"detectable from {self.detection_threshold:.4f}"
         )
 
     @property

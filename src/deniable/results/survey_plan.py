@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import InputError
 from deniable.results.base import Result
+from deniable.results.format import Columns
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class QuestionDesign:
     once: float
     forever: float
     bytes: int
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, object]
     found: Mapping[str, float]
     toml: str
 
@@ -85,10 +85,10 @@ class Plan(Result):
         renamed = self.draft.replace('name = "plan"', f"name = {text(survey_name(name))}", 1)
         return renamed.replace("survey.toml", name)
 
-    def columns(self) -> dict[str, Sequence[Any]]:
+    def columns(self) -> Columns:
         """The best design at other ε and numbers of clients, a row each."""
         cells = [(i, j) for i in range(len(self.epsilons)) for j in range(len(self.sizes))]
-        named: dict[str, Sequence[Any]] = {
+        named: Columns = {
             "epsilon": [self.epsilons[i] for i, _ in cells],
             "clients": [self.sizes[j] for _, j in cells],
             "threshold": [float(self.thresholds[cell]) for cell in cells],

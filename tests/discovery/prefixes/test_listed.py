@@ -81,8 +81,8 @@ def test_a_list_finds_more_and_what_it_finds_teaches_the_search() -> None:
     assert set(without.strings) < set(found.strings) <= set(WORDS.values)
     stage = next(s for s in found.stages if s.name == "listed strings")
     assert stage.kept + stage.dropped == 8
-    assert "half of α over the listed strings" in found.paid
-    assert "listed" not in without.paid
+    assert "half of α over the listed strings" in found.correction
+    assert "listed" not in without.correction
 
 
 def test_lists_of_strings_that_cannot_be_held_change_nothing_but_their_share() -> None:

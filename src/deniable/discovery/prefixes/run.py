@@ -319,9 +319,9 @@ def _report(run: _Run, found: Accepted, model: StringModel, alpha: float) -> Dis
         p_value=found.p_value[order], evidence=mass / np.maximum(error, 1e-300),
         level=found.allowed[order], evidence_name="estimate in standard errors",
         candidates=run.looked,
-        paid="α over every finished string, in proportion to its odds before the test; tested on "
-        "cells that had no part in finding it" + (PAID_BY_LIST if run.listed else ""),
-        cut="", stages=tuple(run.stages),
+        correction="α over every finished string, in proportion to its odds before the test; "
+        "tested on cells that had no part in finding it" + (PAID_BY_LIST if run.listed else ""),
+        truncation="", stages=tuple(run.stages),
         detection_threshold=float(
             np.sqrt(tables.noise / max(reports, 1)) * np.sqrt(2 * (nats + np.log(1 / alpha)))
         ),

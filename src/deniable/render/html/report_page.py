@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from deniable.errors import InputError
-from deniable.render.html.sections import epsilon_in_words, section
+from deniable.render.html.sections import Truth, epsilon_in_words, section
 from deniable.render.html.static_files import static
 from deniable.render.html.svg import safe
 from deniable.results import Result
 from deniable.survey import Survey
-
-Truth = Mapping[str, Mapping[str, float]]
 
 
 def report(
@@ -36,7 +34,7 @@ def report(
         "base-uri 'none'; form-action 'none'"
     )
     name = title or (f"{survey.name}: what the crowd said" if survey else "What the crowd said")
-    parts = [section(r, survey, (truth or {}).get(getattr(r, "question", ""))) for r in results]
+    parts = [section(r, survey, truth) for r in results]
     return "\n".join([
         "<!doctype html>", '<html lang="en">', "<head>", '<meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',

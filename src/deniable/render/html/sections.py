@@ -8,19 +8,20 @@ import numpy as np
 
 from deniable.planning import clients_to_move
 from deniable.render.html import svg
-from deniable.results import Discovery, Joint, Marginal, Result, Series, Trend
+from deniable.results import Discovery, Joint, Marginal, Result, Trend
 from deniable.results.base import Provenance
+from deniable.results.format import html_table
 from deniable.results.marginal import Measured
 from deniable.survey import Survey
 
+Truth = Mapping[str, Mapping[str, float]]
+"""Of simulated crowds, by question, each value's share."""
 SHOWN = 30
 LINES = 6
 """Values of a trend that are drawn: more lines cannot be told apart."""
 
 
-def section(
-    result: Result, survey: Survey | None = None, truth: Mapping[str, float] | None = None
-) -> str:
+def section(result: Result, survey: Survey | None = None, truth: Truth | None = None) -> str:
     """The result as HTML. survey : the one it came from, for how far malicious clients reach."""
     if isinstance(result, Marginal):
         body = _marginal(result, survey, truth)
@@ -29,17 +30,15 @@ def section(
     elif isinstance(result, Joint):
         body = _joint(result)
     elif isinstance(result, Trend):
+        if not result.of_marginals:
+            return _series(result, survey)
         body = _trend(result)
-    elif isinstance(result, Series):
-        return _series(result, survey)
     else:
-        body = [svg.table(result.columns())]
+        body = [_table(result)]
     return f"<section>{''.join(body)}{_provenance(getattr(result, 'provenance', None))}</section>"
 
 
-def _marginal(
-    found: Marginal, survey: Survey | None, truth: Mapping[str, float] | None
-) -> list[str]:
+def _marginal(found: Marginal, survey: Survey | None, truth: Truth | None) -> list[str]:
     columns = found.columns()
     rows = min(len(columns["value"]), SHOWN)
     values = [str(v) for v in columns["value"][:rows]]
@@ -54,7 +53,7 @@ def _marginal(
         }),
         svg.intervals(
             values, *numbers, detected=[bool(d) for d in columns["detected"][:rows]],
-            threshold=found.detection_threshold, truth=_truth(values, truth),
+            threshold=found.detection_threshold, truth=_truth(values, truth, found.question),
         ),
         _p(
             f"A value that at least {svg.percent(found.detection_threshold)} of the clients hold "
@@ -62,15 +61,13 @@ def _marginal(
             f"the chance of calling any absent one detected is at most {found.alpha:g}."
         ),
         _influence(survey, found.question, found.reports, found.detection_threshold),
-        _details("All values", svg.table(columns)),
+        _details("All values", _table(found)),
     ]  # fmt: skip
 
 
-def _discovery(
-    found: Discovery, survey: Survey | None, truth: Mapping[str, float] | None
-) -> list[str]:
+def _discovery(found: Discovery, survey: Survey | None, truth: Truth | None) -> list[str]:
     values = list(found.strings[:SHOWN])
-    cut = "" if not found.cut else _p(f"The search was cut short: {found.cut}.")
+    cut = "" if not found.truncation else _p(f"The search was cut short: {found.truncation}.")
     at_end = "" if found.mass_at_end is None else _p(
         "Strings that fill the greatest length, and may have been cut: "
         f"{svg.percent(max(found.mass_at_end.low, 0.0))} to {svg.percent(found.mass_at_end.high)} "
@@ -87,17 +84,17 @@ def _discovery(
         svg.intervals(
             values, found.estimate[:SHOWN].tolist(), found.low[:SHOWN].tolist(),
             found.high[:SHOWN].tolist(), threshold=found.detection_threshold,
-            truth=_truth(values, truth),
+            truth=_truth(values, truth, found.question),
         ) if values else _p("Nothing stood out from the noise."),
         _p(
-            f"{found.candidates:,} candidates were looked at ({found.paid}). The chance that any "
-            f"of these strings was never reported is at most {found.alpha:g}. Estimates close to "
-            "the detection threshold are of strings that happened to come out high."
+            f"{found.candidates:,} candidates were looked at ({found.correction}). The chance "
+            f"that any of these strings was never reported is at most {found.alpha:g}. Estimates "
+            "close to the detection threshold are of strings that happened to come out high."
         ),
         cut, at_end,
         _influence(survey, found.question, found.reports, found.detection_threshold),
         "<h3>How they were found</h3>", svg.stages(found),
-        _details("All strings", svg.table(found.columns())),
+        _details("All strings", _table(found)),
     ]  # fmt: skip
 
 
@@ -135,10 +132,10 @@ def _joint(found: Joint) -> list[str]:
     for question, other in zip(found.questions, found.other, strict=True):
         if other:
             body.append(_p(f"“Other” of {question}: {other}."))
-    return [*body, _details("All cells", svg.table(found.columns()))]
+    return [*body, _details("All cells", _table(found))]
 
 
-def _trend(found: Trend) -> list[str]:
+def _trend(found: Trend[Result]) -> list[str]:
     largest = found.largest(LINES)
     numbers = (getattr(found, name)[:, largest].T.tolist() for name in ("estimate", "low", "high"))
     return [
@@ -152,11 +149,11 @@ def _trend(found: Trend) -> list[str]:
             f"the value has probably changed; looking at many {found.by}s and values, a few will "
             "seem to change by chance."
         ),
-        _details("All values and periods", svg.table(found.columns())),
+        _details("All values and periods", _table(found)),
     ]  # fmt: skip
 
 
-def _series(found: Series, survey: Survey | None) -> str:
+def _series(found: Trend[Result], survey: Survey | None) -> str:
     """One section a period, and what could not be analysed."""
     parts = [
         f"<h2>{svg.safe(found.by)} of {svg.safe(period)}</h2>{section(part, survey)}"
@@ -177,12 +174,18 @@ def _influence(survey: Survey | None, name: str, reports: int, shift: float) -> 
     )
 
 
-def _truth(values: Sequence[str], truth: Mapping[str, float] | None) -> list[float | None] | None:
-    return None if truth is None else [truth.get(v, 0.0) for v in values]
+def _truth(values: Sequence[str], truth: Truth | None, question: str) -> list[float | None] | None:
+    if truth is None or question not in truth:
+        return None
+    return [truth[question].get(value, 0.0) for value in values]
 
 
 def _share(measured: Measured) -> str:
     return f"{svg.percent(measured.estimate)} ± {svg.percent(1.96 * measured.standard_error)}"
+
+
+def _table(result: Result) -> str:
+    return html_table(result.columns(), most=1000, sortable=True)
 
 
 def _title(words: str) -> str:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from html import escape
 
 from deniable.results import Discovery, Joint
-from deniable.results.base import cell
 
 LABEL, WIDTH, ROW, MARGIN = 190, 740, 22, 26
 LONGEST = 22
@@ -252,24 +251,3 @@ def lines(
         last = there[-1]
         body.append(text(x(last) + 8, y(estimate[k][last]) + 4, short(label)[:16], f"name{k % 8}"))
     return frame(WIDTH, height, f"{len(labels)} values over {len(days)} days", body)
-
-
-def table(columns: dict[str, Sequence[object]], most: int = 1000) -> str:
-    """A table that can be sorted and filtered."""
-    names = list(columns)
-    count = len(next(iter(columns.values()), ()))
-    head = "".join(f'<th scope="col"><button type="button">{safe(n)}</button></th>' for n in names)
-    rows = []
-    for i in range(min(count, most)):
-        cells = []
-        for name in names:
-            value = columns[name][i]
-            number = isinstance(value, float | int) and not isinstance(value, bool)
-            key = f' data-key="{float(value)!r}"' if number else ""  # type: ignore[arg-type]
-            cells.append(f"<td{key}>{safe(cell(value))}</td>")
-        rows.append(f"<tr>{''.join(cells)}</tr>")
-    more = f"<p>{count - most:,} more rows are in the data.</p>" if count > most else ""
-    return (
-        '<div class="scroll"><table class="sortable"><thead><tr>'
-        f"{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>{more}"
-    )

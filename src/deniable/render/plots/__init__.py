@@ -14,7 +14,7 @@ from deniable.render.plots.marginal_plot import draw_marginal
 from deniable.render.plots.plan_plot import draw_plan
 from deniable.render.plots.series_plot import draw_series
 from deniable.render.plots.trend_plot import draw_trend
-from deniable.results import Discovery, Joint, Marginal, Plan, Result, Series, Trend
+from deniable.results import Discovery, Joint, Marginal, Plan, Result, Trend
 
 __all__ = [
     "draw",
@@ -45,9 +45,8 @@ def draw(result: Result, ax: Axes | None = None, **options: Any) -> Axes:
     if isinstance(result, Plan):
         return draw_plan(result, ax or _axes(6.4, 4.4), **options)
     if isinstance(result, Trend):
-        return draw_trend(result, ax or _axes(7.2, 3.6), **options)
-    if isinstance(result, Series):
-        return draw_series(result, ax or _axes(7.2, 3.6), **options)
+        function = draw_trend if result.of_marginals else draw_series
+        return function(result, ax or _axes(7.2, 3.6), **options)
     raise InputError(f"there is no picture of a {type(result).__name__}")
 
 

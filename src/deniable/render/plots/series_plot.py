@@ -7,10 +7,10 @@ from matplotlib.axes import Axes
 
 from deniable.errors import InputError
 from deniable.render.plots.marginal_plot import short
-from deniable.results import Discovery, Joint, Series
+from deniable.results import Discovery, Joint, Result, Trend
 
 
-def draw_series(result: Series, ax: Axes, *, most: int = 6) -> Axes:
+def draw_series(result: Trend[Result], ax: Axes, *, most: int = 6) -> Axes:
     """Strings found in each period, or how strongly two questions were associated."""
     days = np.array(result.periods, "datetime64[D]")
     if not result.parts:
@@ -28,7 +28,7 @@ def draw_series(result: Series, ax: Axes, *, most: int = 6) -> Axes:
     return ax
 
 
-def _strings(result: Series, ax: Axes, days: np.ndarray, most: int) -> None:
+def _strings(result: Trend[Result], ax: Axes, days: np.ndarray, most: int) -> None:
     shares: dict[str, dict[int, tuple[float, float, float]]] = {}
     for i, part in enumerate(result.parts):
         assert isinstance(part, Discovery)
@@ -46,7 +46,7 @@ def _strings(result: Series, ax: Axes, days: np.ndarray, most: int) -> None:
     ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
-def _strength(result: Series, ax: Axes, days: np.ndarray) -> None:
+def _strength(result: Trend[Result], ax: Axes, days: np.ndarray) -> None:
     seen = [part.cramers_v() for part in result.parts if isinstance(part, Joint)]
     estimate = np.array([v.estimate for v in seen])
     low, high = np.array([v.low for v in seen]), np.array([v.high for v in seen])

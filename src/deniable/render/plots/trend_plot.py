@@ -6,10 +6,10 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from deniable.render.plots.marginal_plot import short
-from deniable.results import Trend
+from deniable.results import Result, Trend
 
 
-def draw_trend(result: Trend, ax: Axes, *, most: int = 6) -> Axes:
+def draw_trend(result: Trend[Result], ax: Axes, *, most: int = 6) -> Axes:
     """The `most` values that are largest on average."""
     days = np.array(result.periods, "datetime64[D]")
     for i in result.largest(most):

@@ -1,0 +1,159 @@
+"""Numbers, shares and tables as people read them: for a terminal, a notebook, a plot and a page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+
+Value = str | int | float
+Columns = dict[str, Sequence[Value]]
+"""A table by the names of its columns, which are equally long."""
+ROWS_SHOWN = 40
+INTERVAL = ("low", "high")
+
+
+def visible(text: str) -> str:
+    """Show characters that cannot be seen, or that steer a terminal, as such.
+
+    Decoded strings are whatever some client sent.
+    """
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def shortened(text: str, longest: int) -> str:
+    """Cut a label that would not fit."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent, with three significant digits.
+
+    >>> percent(0.12345), percent(0.00012345), percent(0.0999999), percent(1.0), percent(0.0)
+    ('12.3%', '0.0123%', '10.0%', '100%', '0%')
+    """
+    if not math.isfinite(share):
+        return number(share)
+    size = float(f"{abs(100 * share):.3g}")
+    if not size:
+        return "0%"
+    digits = min(max(0, 2 - math.floor(math.log10(size))), 6)
+    return f"{100 * share:.{digits}f}%"
+
+
+def number(value: float) -> str:
+    """Return a number with four decimals, or with three digits if it is small.
+
+    >>> number(2.5), number(0.00123456), number(math.nan)
+    ('2.5000', '0.00123', '–')
+    """
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else ("∞" if value > 0 else "−∞")
+    return f"{value:.3g}" if abs(value) < 0.01 else f"{value:.4f}"
+
+
+def p_value(value: float) -> str:
+    """Return a p-value with three digits, and none that is smaller than can be computed.
+
+    >>> p_value(0.04567), p_value(0.0)
+    ('0.0457', '< 1e-300')
+    """
+    return "< 1e-300" if value < 1e-300 else f"{value:.3g}"
+
+
+def cell(value: Value) -> str:
+    """Return one value of a table; blanks at an end of a string are made visible."""
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, str):
+        return visible(value) if value == value.strip() else repr(value)
+    return str(value)
+
+
+FORMATS: Mapping[str, Callable[[float], str]] = {
+    **dict.fromkeys(("estimate", "standard_error", "proportion", "threshold"), percent),
+    "p_value": p_value,
+    "reports": "{:,}".format,
+    "clients": "{:,}".format,
+}
+"""How columns of numbers are shown to people, by their names."""
+
+
+def readable(columns: Columns) -> Columns:
+    """Return the columns as text: shares in per cent, both ends of an interval in one column."""
+    hidden = (*INTERVAL, "standard_error") if set(INTERVAL) <= columns.keys() else ()
+    shown: Columns = {
+        name.replace("_", " "): [FORMATS.get(name, cell)(value) for value in column]  # type: ignore[arg-type]
+        for name, column in columns.items()
+        if name not in hidden
+    }
+    if hidden:
+        ends = zip(*([percent(float(v)) for v in columns[end]] for end in INTERVAL), strict=True)
+        shown["95% interval"] = [f"{low} … {high}" for low, high in ends]
+    return shown
+
+
+def numeric(columns: Columns) -> list[bool]:
+    """Say which columns hold numbers, and are aligned on the right."""
+    return [bool(c) and not isinstance(c[0], str) for c in columns.values()]
+
+
+def first_rows(columns: Columns, most: int) -> tuple[list[tuple[Value, ...]], int]:
+    """Return the first rows of a table, and how many more there are."""
+    rows = list(zip(*columns.values(), strict=True))
+    return rows[:most], max(0, len(rows) - most)
+
+
+def aligned(
+    rows: Sequence[Sequence[str]], right: Sequence[bool], *, ruled: bool = False
+) -> list[str]:
+    """Return rows of text as lines whose columns are equally wide; ruled : below the first row."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    rule = [["-" * width for width in widths]] if ruled else []
+    return [
+        "  ".join(
+            text.rjust(width) if is_right else text.ljust(width)
+            for text, width, is_right in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in [*rows[:1], *rule, *rows[1:]]
+    ]
+
+
+def text_table(heading: str, columns: Columns) -> str:
+    """Return a table as plain text; a long one is cut and says so."""
+    rows, left_out = first_rows(columns, ROWS_SHOWN)
+    texts = [list(columns), *([cell(value) for value in row] for row in rows)]
+    lines = [heading, "", *aligned(texts, numeric(columns), ruled=True)]
+    if left_out:
+        lines.append(f"… and {left_out:,} more rows: to_arrow() has them all")
+    return "\n".join(lines)
+
+
+def html_text(text: str) -> str:
+    """Return text for a page. Decoded strings are hostile input: everything is escaped."""
+    return escape(visible(text))
+
+
+def html_table(columns: Columns, most: int = ROWS_SHOWN, *, sortable: bool = False) -> str:
+    """Return a table as HTML. sortable : with the buttons that the script of our pages looks for.
+
+    Numbers carry their value as `data-key`, for sorting.
+    """
+    rows, left_out = first_rows(columns, most)
+    button = '<button type="button">{}</button>' if sortable else "{}"
+    head = "".join(f'<th scope="col">{button.format(html_text(name))}</th>' for name in columns)
+    body = "".join(f"<tr>{''.join(map(_html_cell, row))}</tr>" for row in rows)
+    kind = ' class="sortable"' if sortable else ""
+    more = f"<p>{left_out:,} more rows are in the data.</p>" if left_out else ""
+    return (
+        f'<div class="scroll"><table{kind}><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>{more}"
+    )
+
+
+def _html_cell(value: Value) -> str:
+    number_key = isinstance(value, float | int) and not isinstance(value, bool)
+    key = f' data-key="{float(value)!r}"' if number_key else ""
+    return f"<td{key}>{html_text(cell(value))}</td>"

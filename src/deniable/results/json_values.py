@@ -1,0 +1,59 @@
+"""Results as JSON values and back: arrays, tuples and dataclasses by the types of their fields."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from types import UnionType
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+
+def to_json_value(value: object) -> Json:
+    """Return the value as JSON has it; numbers that JSON lacks become "NaN" and "Infinity"."""
+    if isinstance(value, np.ndarray | np.generic):
+        return to_json_value(value.tolist())
+    if is_dataclass(value):
+        return {f.name: to_json_value(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): to_json_value(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [to_json_value(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    return cast(Json, value)
+
+
+def from_json_value(kind: object, value: Json) -> object:
+    """Return the value as the type that a field declares."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):  # a type or None
+        return None if value is None else from_json_value(args[0], value)
+    if origin is np.ndarray:
+        return np.array(_numbers(value), dtype=get_args(args[1])[0])
+    if origin is tuple and isinstance(value, list):
+        kinds = args[:1] * len(value) if args[-1] is Ellipsis else args
+        return tuple(from_json_value(k, v) for k, v in zip(kinds, value, strict=True))
+    if isinstance(origin, type) and isinstance(value, dict) and issubclass(origin, Mapping):
+        return {key: from_json_value(args[1], item) for key, item in value.items()}
+    if isinstance(kind, type) and isinstance(value, dict) and is_dataclass(kind):
+        return kind(**typed_fields(kind, value))
+    if kind is float and isinstance(value, str | int):
+        return float(value)
+    return value
+
+
+def typed_fields(kind: type, data: Mapping[str, Json]) -> dict[str, Any]:
+    """Return the fields of a dataclass as the types that it declares."""
+    hints = get_type_hints(kind)
+    return {name: from_json_value(hints[name], value) for name, value in data.items()}
+
+
+def _numbers(value: Json) -> Json:
+    if isinstance(value, list):
+        return [_numbers(item) for item in value]
+    return float(value) if isinstance(value, str) else value
