@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from deniable.kernels.counting.bit_sums import count_ones
 from deniable.kernels.hashing.positions import bloom_positions, hash_pairs
-from deniable.kernels.noise.crowd_rows import encode_rows
+from deniable.kernels.noise.noisy_rows import BitPositions, encode_rows
 from deniable.kernels.noise.permanent_bits import permanent_rows
-from deniable.kernels.noise.sampler import CERTAIN
+from deniable.kernels.noise.sampler import CERTAIN, Response
 from deniable.rappor.text_reader import parse_reports
 from deniable.rappor.text_writer import format_reports
 
@@ -37,11 +37,13 @@ FIRST_CALL = """
 import time
 import numpy as np
 from deniable.kernels.hashing.positions import bloom_positions, hash_pairs
-from deniable.kernels.noise.crowd_rows import encode_rows
+from deniable.kernels.noise.noisy_rows import BitPositions, encode_rows
+from deniable.kernels.noise.sampler import Response
 began, used = time.perf_counter(), time.process_time()
 {hashing}
-encode_rows(np.zeros(9, np.int32), np.zeros(9, np.uint16), table, 128, if_zero=1 << 30,
-            if_one=3 << 30, phi=1 << 30, rng=np.random.default_rng(1))
+places = BitPositions(np.zeros(9, np.int32), np.zeros(9, np.uint16), table)
+both = Response(1 << 30, 3 << 30).after_permanent(1 << 30)
+encode_rows(places, 128, both, np.random.default_rng(1))
 print(time.perf_counter() - began, time.process_time() - used)
 """
 NO_HASHING = "table = np.zeros((1, 1, 2), np.int32)"
@@ -111,23 +113,19 @@ def encoding(rows: int) -> None:
         "p=.3 q=.6 f=.3": (round(0.3 * CERTAIN), round(0.6 * CERTAIN), round(0.15 * CERTAIN)),
     }
     out = np.empty((rows, K // 8), dtype=np.uint8)
+    places = BitPositions(value, cohort, positions)
     for name, (if_zero, if_one, phi) in cases.items():
+        both = Response(if_zero, if_one).after_permanent(phi)
         for threads in (1, 2):
 
-            def encode(
-                threads: int = threads, p: int = if_zero, q: int = if_one, phi: int = phi
-            ) -> None:
-                encode_rows(
-                    value, cohort, positions, K, if_zero=p, if_one=q, phi=phi,
-                    rng=np.random.default_rng(3), out=out, threads=threads,
-                )  # fmt: skip
+            def encode(both: Response = both, threads: int = threads) -> None:
+                rng = np.random.default_rng(3)
+                encode_rows(places, K, both, rng, out=out, threads=threads)
 
             line(f"encode 128 bits, {name}, {threads} threads", rows, best(encode), peer)
     tracemalloc.start()
-    fresh = encode_rows(
-        value, cohort, positions, K, if_zero=1 << 30, if_one=3 << 30, phi=1 << 30,
-        rng=np.random.default_rng(3),
-    )  # fmt: skip
+    both = Response(1 << 30, 3 << 30).after_permanent(1 << 30)
+    fresh = encode_rows(places, K, both, np.random.default_rng(3))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     print(f"encode, peak memory over packed output {peak / fresh.nbytes:.3f}")

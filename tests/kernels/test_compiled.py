@@ -14,12 +14,14 @@ from deniable.kernels.compiled import read_only
 SCRIPT = """
 import numpy as np
 from deniable.kernels.noise.noisy_rows import noise_rows
-print(noise_rows(np.zeros((4, 8), np.uint8), 64, 1 << 31, 0, np.random.default_rng(1)).tolist())
+from deniable.kernels.noise.sampler import Response
+half = Response(1 << 31, 0)
+print(noise_rows(np.zeros((4, 8), np.uint8), 64, half, np.random.default_rng(1)).tolist())
 """
 
 
 def test_a_change_in_a_called_file_is_compiled_anew(tmp_path: Path) -> None:
-    """The kernel of noisy_rows.py calls noise.py: turning a rotation there must change the bits."""
+    """noisy_rows.py calls sampler.py: turning a rotation there must change the bits."""
     source = tmp_path / "src"
     shutil.copytree(
         Path(str(deniable.__file__)).parent,

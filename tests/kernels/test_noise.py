@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from deniable.errors import InputError
 from deniable.kernels.noise import sampler as noise
-from deniable.kernels.noise.noisy_rows import noise_rows, randomise_rows, randomise_undecided
-from deniable.kernels.noise.sampler import BLOCK, chunk_rows, random_levels
+from deniable.kernels.noise.noisy_rows import noise_rows, randomise_rows
+from deniable.kernels.noise.sampler import BLOCK, Response, chunk_rows
 from deniable.kernels.words import byte_width
 from tests.scalar_twin import CERTAIN, Xoshiro, levels_of, noise_reports, randomise
 
@@ -35,7 +35,7 @@ def test_given_bytes_equal_the_definition(k: int, if_zero: int, if_one: int, see
     rng = np.random.default_rng(seed)
     bits = packed(rng, 3, k)
     rand = rng.integers(0, 256, (3, levels_of(if_zero, if_one) * byte_width(k)), dtype=np.uint8)
-    out = randomise_rows(bits, k, if_zero, if_one, rand)
+    out, _ = randomise_rows(bits, k, Response(if_zero, if_one), rand)
     expected = [
         randomise(row.tobytes(), k, if_zero, if_one, given_bytes.tobytes())
         for row, given_bytes in zip(bits, rand, strict=True)
@@ -48,7 +48,7 @@ def test_widest_reports_equal_the_definition() -> None:
     for k in (4096, 65535, 65536):
         bits = packed(rng, 1, k)
         rand = rng.integers(0, 256, (1, 3 * byte_width(k)), dtype=np.uint8)
-        out = randomise_rows(bits, k, 1 << 29, 5 << 29, rand)
+        out, _ = randomise_rows(bits, k, Response(1 << 29, 5 << 29), rand)
         expected = randomise(bits.tobytes(), k, 1 << 29, 5 << 29, rand.tobytes())
         assert out.tobytes() == expected
 
@@ -56,10 +56,10 @@ def test_widest_reports_equal_the_definition() -> None:
 @pytest.mark.parametrize("if_zero, if_one", [(1 << 28, 13 << 28), (0, 5 << 28), (7 << 29, CERTAIN)])
 def test_frequencies_are_the_thresholds_exactly(if_zero: int, if_one: int) -> None:
     """Over every value of the random bits, each lane is 1 for exactly T of 2^32 of them."""
-    levels = random_levels(if_zero, if_one)
-    choices = np.array(list(itertools.product(range(4), repeat=levels)), dtype=np.uint8)
+    response = Response(if_zero, if_one)
+    choices = np.array(list(itertools.product(range(4), repeat=response.levels)), dtype=np.uint8)
     bits = np.full((len(choices), 1), 0b10, dtype=np.uint8)
-    out = randomise_rows(bits, 2, if_zero, if_one, choices)
+    out, _ = randomise_rows(bits, 2, response, choices)
     ones = np.unpackbits(out, axis=1, bitorder="little", count=2).sum(axis=0)
     assert ones[0] * CERTAIN == if_zero * len(choices)
     assert ones[1] * CERTAIN == if_one * len(choices)
@@ -95,7 +95,7 @@ def test_drawn_noise_equals_the_definition(
 ) -> None:
     rows = min(rows, 1 + 8000 // k, chunk_rows(byte_width(k)))
     bits = packed(np.random.default_rng(seed), rows, k)
-    out = noise_rows(bits, k, if_zero, if_one, np.random.default_rng(seed + 1))
+    out = noise_rows(bits, k, Response(if_zero, if_one), np.random.default_rng(seed + 1))
     drawn = np.random.default_rng(seed + 1).integers(0, 1 << 64, 4 * BLOCK, dtype=np.uint64)
     expected = noise_reports(as_numbers(bits), k, if_zero, if_one, drawn.tolist())
     assert as_numbers(out) == expected
@@ -105,11 +105,15 @@ def test_undecided_rows_are_those_a_further_level_could_change() -> None:
     """T = 0b0101 (4 digits): after the first digits 0, 1 the lane is open; after 1 it is 0."""
     bits = np.zeros((3, 1), dtype=np.uint8)
     rand = np.array([[0, 1], [1, 0], [0, 0]], dtype=np.uint8)
-    out, undecided = randomise_undecided(bits, 1, 5 << 28, 0, rand)
+    out, undecided = randomise_rows(bits, 1, Response(5 << 28, 0), rand)
     assert out.tolist() == [[0], [0], [1]] and undecided.tolist() == [True, False, False]
     # An open padding bit beside a settled one must not count.
     padding = np.array([[0b00, 0b01], [0b01, 0b10], [0b00, 0b10]], dtype=np.uint8)
-    assert randomise_undecided(bits, 1, 5 << 28, 0, padding)[1].tolist() == [True, False, False]
+    assert randomise_rows(bits, 1, Response(5 << 28, 0), padding)[1].tolist() == [
+        True,
+        False,
+        False,
+    ]
 
 
 def test_rows_do_not_depend_on_threads_and_chunks_differ() -> None:
@@ -117,7 +121,7 @@ def test_rows_do_not_depend_on_threads_and_chunks_differ() -> None:
     rows = 3 * chunk_rows(byte_width(k)) + 17
     bits = np.zeros((rows, byte_width(k)), dtype=np.uint8)
     runs = [
-        noise_rows(bits, k, 1 << 31, 1 << 31, np.random.default_rng(3), threads=threads)
+        noise_rows(bits, k, Response(1 << 31, 1 << 31), np.random.default_rng(3), threads=threads)
         for threads in (1, 2, 5)
     ]
     assert all(np.array_equal(runs[0], run) for run in runs[1:])
@@ -128,15 +132,8 @@ def test_rows_do_not_depend_on_threads_and_chunks_differ() -> None:
 def test_successive_calls_draw_fresh_noise() -> None:
     rng = np.random.default_rng(3)
     bits = np.zeros((4, 16), dtype=np.uint8)
-    first = noise_rows(bits, 128, 1 << 31, 1 << 31, rng)
-    assert not np.array_equal(first, noise_rows(bits, 128, 1 << 31, 1 << 31, rng))
-
-
-def test_in_place_equals_a_new_array() -> None:
-    bits = packed(np.random.default_rng(1), 500, 70)
-    fresh = noise_rows(bits, 70, 1 << 30, 3 << 30, np.random.default_rng(2))
-    same = noise_rows(bits, 70, 1 << 30, 3 << 30, np.random.default_rng(2), out=bits)
-    assert same is bits and np.array_equal(fresh, bits)
+    first = noise_rows(bits, 128, Response(1 << 31, 1 << 31), rng)
+    assert not np.array_equal(first, noise_rows(bits, 128, Response(1 << 31, 1 << 31), rng))
 
 
 def worst_z(noisy: NDArray[np.uint8], k: int, threshold: int) -> float:
@@ -157,9 +154,11 @@ def test_drawn_frequencies(probability: float) -> None:
     """
     k, threshold = 128, round(probability * CERTAIN)
     zeros = np.zeros((50_000, 16), dtype=np.uint8)
-    noisy = noise_rows(zeros, k, threshold, 1 << 31, np.random.default_rng(11))
+    noisy = noise_rows(zeros, k, Response(threshold, 1 << 31), np.random.default_rng(11))
     assert worst_z(noisy, k, threshold) < 5.5
-    twisted = noise_rows(zeros, k, round(1.1 * threshold), 1 << 31, np.random.default_rng(11))
+    twisted = noise_rows(
+        zeros, k, Response(round(1.1 * threshold), 1 << 31), np.random.default_rng(11)
+    )
     assert worst_z(twisted, k, threshold) > 5.5
 
 
@@ -167,14 +166,12 @@ def test_wrong_arguments_say_expected_and_got() -> None:
     bits = np.zeros((2, 2), dtype=np.uint8)
     none = np.zeros((2, 0), dtype=np.uint8)
     with pytest.raises(InputError, match=r"uint8\[N, 3\] for 17 bits, got uint8\[2, 2\]"):
-        randomise_rows(bits, 17, 0, CERTAIN, none)
+        randomise_rows(bits, 17, Response(0, CERTAIN), none)
     with pytest.raises(InputError, match=r"if_one in 0..2\^32, got 4294967297"):
-        randomise_rows(bits, 16, 0, CERTAIN + 1, none)
-    with pytest.raises(InputError, match=r"uint8\[2, 4\], got uint8\[2, 0\]"):
-        randomise_rows(bits, 16, 1 << 30, 1 << 31, none)
+        Response(0, CERTAIN + 1)
+    with pytest.raises(InputError, match=r"uint8\[2, up to 2 levels of 2\], got uint8\[2, 6\]"):
+        randomise_rows(bits, 16, Response(1 << 30, 1 << 31), np.zeros((2, 6), dtype=np.uint8))
     with pytest.raises(InputError, match="1 to 65536 bits, got 65537"):
-        noise_rows(bits, 65537, 0, 0, np.random.default_rng(1))
+        noise_rows(bits, 65537, Response(0, 0), np.random.default_rng(1))
     with pytest.raises(InputError, match="at least 1 thread"):
-        noise_rows(bits, 16, 0, 0, np.random.default_rng(1), threads=0)
-    with pytest.raises(InputError, match=r"contiguous uint8\[2, 2\]"):
-        noise_rows(bits, 16, 0, 0, np.random.default_rng(1), out=np.zeros((2, 3), dtype=np.uint8))
+        noise_rows(bits, 16, Response(0, 0), np.random.default_rng(1), threads=0)

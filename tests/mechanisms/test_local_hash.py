@@ -15,7 +15,7 @@ from deniable.mechanisms import Domain, LocalHash, Noise, from_canonical
 from deniable.mechanisms.noise import ONE
 from deniable.privacy import upper_log
 from deniable.simulation import simulate
-from deniable.simulation.numbers import family_of, noise_numbers, true_numbers
+from deniable.simulation.number_parts import noise_numbers, true_numbers
 from deniable.survey import Survey, from_batch, to_batch
 from tests.single_reports import batch_of, single_reports
 
@@ -117,7 +117,7 @@ def test_the_crowd_does_what_each_client_does(values: int | None) -> None:
     cell = np.array(
         [
             -1 if t is None else m.scheme.positions(t, int(f), m.cells, 1, m.header)[0]
-            for t, f in zip(tokens, family_of(m, cohort), strict=True)
+            for t, f in zip(tokens, cohort // m.lines, strict=True)
         ],
         np.int32,
     )

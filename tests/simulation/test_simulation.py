@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 import deniable
 from deniable.cli.app import app
 from deniable.client import Client
-from deniable.columns import read
+from deniable.columns import ReportBatch, read
 from deniable.errors import InputError
 from deniable.kernels.noise.noisy_rows import randomise_rows
+from deniable.kernels.noise.sampler import Response
 from deniable.mechanisms import Mechanism
 from deniable.simulation import (
     Coded,
@@ -41,7 +42,9 @@ from deniable.simulation import (
     uniform,
     zipf,
 )
-from deniable.simulation.crowd import fresh_report
+from deniable.simulation import crowd as crowd_module
+from deniable.simulation.bit_parts import KeptBits
+from deniable.simulation.clear_fields import _of_random_secrets
 from deniable.survey import Survey
 from tests.single_reports import single_reports
 from tests.vectors import make
@@ -112,35 +115,32 @@ def test_equals_the_real_client_on_the_same_secrets_and_random_words(survey: Sur
     answers = [make.answers(survey, WORDS[i % len(WORDS)], i) for i in range(n)]
     coded = {q.name: Coded.of([a[q.name] for a in answers]) for q in survey.questions}
     crowd = Crowd(survey, {name: c.levels for name, c in coded.items()})
-    permanent = crowd.permanent(
-        {name: c.codes for name, c in coded.items()},
-        rng=np.random.default_rng(0), secrets=secrets,
-    )  # fmt: skip
+    codes = {name: c.codes for name, c in coded.items()}
+    kept = crowd.permanent(codes, rng=np.random.default_rng(0), secrets=secrets)
 
     def words(size: int, client: int) -> bytes:
         return make.stretch(f"client {client}", size)
 
     def fresh(bits: Any, m: Mechanism) -> Any:
-        if m.scheme.name == "rappor-python":
-            size = m.size  # another layout of random bytes: one row at a time
-            rows = [
-                m.scheme.instant(
-                    int.from_bytes(row.tobytes(), "little"), m.width, m.noise,
-                    words(used[i] + m.rand_size, i)[used[i] :],
-                ).to_bytes(size, "little")
-                for i, row in enumerate(bits)
-            ]  # fmt: skip
-            out = np.frombuffer(b"".join(rows), np.uint8).reshape(n, size)
-        else:
-            rand = [words(used[i] + m.rand_size, i)[used[i] :] for i in range(n)]
-            rows_of = np.frombuffer(b"".join(rand), np.uint8).reshape(n, m.rand_size)
-            out = randomise_rows(bits, m.width, m.noise.p, m.noise.q, rows_of)
+        rand = [words(used[i] + m.rand_size, i)[used[i] :] for i in range(n)]
         for i in range(n):
             used[i] += m.rand_size
-        return out
+        if m.scheme.name == "rappor-python":  # another layout of random bytes: one row at a time
+            rows = [
+                m.scheme.instant(int.from_bytes(row.tobytes(), "little"), m.width, m.noise, own)
+                for row, own in zip(bits, rand, strict=True)
+            ]
+            joined = b"".join(row.to_bytes(m.size, "little") for row in rows)
+            return np.frombuffer(joined, np.uint8).reshape(n, m.size)
+        rows_of = np.frombuffer(b"".join(rand), np.uint8).reshape(n, m.rand_size)
+        return randomise_rows(bits, m.width, Response(m.noise.p, m.noise.q), rows_of)[0]
 
     used = [0] * n
-    simulated = single_reports(fresh_report(permanent, fresh))
+    bits = tuple(
+        tuple(fresh(part.bits, part.mechanism) for part in parts if isinstance(part, KeptBits))
+        for parts in kept.parts
+    )
+    simulated = single_reports(ReportBatch(survey, kept.cohort, kept.clear, bits, "simulated"))
     for i in range(n):
         client = Client(
             survey, secret=secrets[i].tobytes(), entropy=lambda size, i=i: words(size, i)
@@ -190,6 +190,44 @@ def test_bits_come_out_at_p_star_and_q_star() -> None:
     assert deviations(batch, b"x") > 20
 
 
+def test_a_mechanism_without_a_simulator_is_simulated_by_its_own_encoder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """120 bits, 5.5 standard deviations: false alarm below 1e-5. The wrong value must be caught."""
+    monkeypatch.setattr(crowd_module, "SIMULATORS", {})
+    batch = simulate(STRING, ["w"] * 6_000, rng=np.random.default_rng(5))
+    assert deviations(batch, b"w") < 5.5
+    assert deviations(batch, b"x") > 7
+    # With secrets, permanent noise is the clients' own: a bit is kept with probability q or 1 − p.
+    secrets = secrets_of(300)
+    days = list(
+        simulate_days(STRING, ["w"] * 300, 60, rng=np.random.default_rng(6), secrets=secrets)
+    )
+    mechanism = STRING.questions[0].protocol.mechanisms[0]
+    mean = np.mean([np.unpackbits(d.bits[0][0], axis=1, bitorder="little") for d in days], axis=0)
+    for i in range(300):
+        client = Client(STRING, secret=secrets[i].tobytes())
+        true = mechanism.filter(b"w", client.cohort)
+        kept = mechanism.permanent(true, client.cohort, secrets[i].tobytes())
+        expected = np.array([0.7 if kept >> b & 1 else 0.2 for b in range(40)])
+        # 12,000 means of 60 bits against 6.2 standard deviations of a Bernoulli(1/2).
+        assert np.abs(mean[i] - expected).max() < 6.2 * 0.5 / 60**0.5
+
+
+@pytest.mark.parametrize("protocol", ["grams", "levels"])
+def test_a_protocol_without_a_bulk_draw_draws_for_each_client(protocol: str) -> None:
+    survey = SURVEYS["vectors"]
+    drawn = _of_random_secrets(
+        survey.questions[1 if protocol == "grams" else 2].protocol, 5000, np.random.default_rng(7)
+    )
+    if protocol == "grams":
+        _, counts = np.unique(drawn, axis=0, return_counts=True)
+        assert len(counts) == 10 and abs(counts / 500 - 1).max() < 0.22  # 5 sd
+    else:
+        shares = np.bincount(drawn[:, 0]) / 5000
+        assert shares == pytest.approx([1 / 7, 2 / 7, 3 / 7, 1 / 7], abs=0.035)
+
+
 def test_permanent_noise_is_kept_over_days() -> None:
     rng = np.random.default_rng(6)
     days = list(simulate_days(STRING, ["w"] * 30_000, 2, rng=rng))
@@ -232,7 +270,7 @@ def test_seeds_repeat_and_threads_do_not_matter(monkeypatch: pytest.MonkeyPatch)
     first = once()
     assert once() == first
     monkeypatch.setattr("deniable.kernels.chunks.thread_count", lambda threads: 1)
-    monkeypatch.setattr("deniable.kernels.noise.crowd_rows.thread_count", lambda threads: 1)
+    monkeypatch.setattr("deniable.kernels.noise.noisy_rows.thread_count", lambda threads: 1)
     assert once() == first
     assert simulate(STRING, ["w"] * 20_000, rng=np.random.default_rng(10)) != first
 

@@ -1,4 +1,13 @@
-"""Packed reports through the sampler of `noise`: with the caller's bytes, or simulated."""
+"""Packed reports of many clients through the sampler of `sampler`.
+
+`encode_rows` makes whole reports in one pass: bits are looked up as positions and randomised while
+they are in the cache, so peak memory is the output itself. A report that is sent once shows only
+the permanent and the instantaneous response together, each bit 1 with probability q* or p*, so both
+are drawn at once, exactly, at the cost of one (`Response.after_permanent`).
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,31 +20,93 @@ from deniable.kernels.noise.sampler import (
     STATE,
     UNDECIDED,
     WORK,
+    Response,
     Thresholds,
     chunk_rows,
     chunk_seeds,
-    random_levels,
     sample_block,
-    thresholds,
 )
 from deniable.kernels.words import byte_width, check_packed, lane_mask, load_word, store_word
 
-NO_BYTES = read_only(np.empty(0, dtype=np.uint8), np.uint8)
+Bits = NDArray[np.uint8]
+Arrays: TypeAlias = tuple[NDArray[np.int32], NDArray[np.uint16], NDArray[np.int32]]
+
+NO_ANSWER = -1
+NO_BITS = read_only(np.empty((0, 1)), np.uint8)
+NO_BYTES = read_only(np.empty(0), np.uint8)
 NO_SEED = np.zeros(4 * BLOCK, dtype=np.uint64)
+
+
+@dataclass(frozen=True, eq=False)
+class BitPositions:
+    """Which bits each report sets: those of table[cohort[i], value[i]].
+
+    value : int32[N], -1 for no answer, which sets no bit
+    cohort : u16[N]
+    table : int32[C, V, h], bits that value v sets in cohort c, -1 for none
+    """
+
+    value: NDArray[np.int32]
+    cohort: NDArray[np.uint16]
+    table: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        if self.value.ndim != 1 or self.cohort.shape != self.value.shape:
+            raise InputError(
+                f"expected one value and one cohort per report, got {list(self.value.shape)} "
+                f"values and {list(self.cohort.shape)} cohorts"
+            )
+        if self.table.ndim != 3:
+            raise InputError(f"expected positions[C, V, h], got {self.table.ndim} dimensions")
+
+    def arrays(self, rows: slice) -> Arrays:
+        """Return those of some reports, for the kernel."""
+        return self.value[rows], self.cohort[rows], self.table
+
+    def checked(self, k: int) -> "BitPositions":
+        """Return the arrays as the kernel takes them, if every index is inside its table.
+
+        The kernel checks no bounds.
+        """
+        value, cohort, table = self.value, self.cohort, self.table
+        cohorts, values, _ = table.shape
+        if table.size and (table.min() < -1 or table.max() >= k):
+            raise InputError(f"expected positions in -1..{k - 1} for {k} bits, got one outside")
+        if value.size and (value.min() < NO_ANSWER or value.max() >= values):
+            raise InputError(
+                f"expected values in -1..{values - 1} (-1 is no answer), "
+                f"got {value.min()}..{value.max()}"
+            )
+        if value.size and (cohort.min() < 0 or cohort.max() >= cohorts):
+            raise InputError(f"expected cohorts in 0..{cohorts - 1}, got one of {cohort.max()}")
+        return BitPositions(
+            read_only(value, np.int32), read_only(cohort, np.uint16), read_only(table, np.int32)
+        )
+
+
+NOWHERE = BitPositions(
+    np.empty(0, np.int32), np.empty(0, np.uint16), np.empty((0, 0, 0), np.int32)
+).checked(1)
 
 
 @compiled
 def _randomise(
-    bits: NDArray[np.uint8],
+    bits: Bits,
+    places: Arrays,
     k: int,
     limits: Thresholds,
     levels: int,
-    rand: NDArray[np.uint8],
+    rand: Bits,
     seed: NDArray[np.uint64],
-    out: NDArray[np.uint8],
+    out: Bits,
     undecided: NDArray[np.bool_],
 ) -> None:
-    rows, width = bits.shape
+    """Randomise the reports `bits`, or, where `bits` is empty, those at `places`.
+
+    undecided : bool[N], or empty where nobody asks
+    """
+    value, cohort, table = places
+    rows, width = out.shape
     words = (k + 63) // 64
     flat_bits, flat_out = bits.reshape(-1), out.reshape(-1)
     work = np.zeros(WORK, dtype=np.uint64)
@@ -44,34 +115,52 @@ def _randomise(
     for first in range(0, rows * words, BLOCK):
         count = min(BLOCK, rows * words - first)
         row, word = first // words, first % words
-        for i in range(count):
-            work[i] = load_word(flat_bits, row * width + 8 * word, (row + 1) * width)
-            word += 1
-            if word == words:
-                row, word = row + 1, 0
+        if flat_bits.shape[0]:
+            for i in range(count):
+                work[i] = load_word(flat_bits, row * width + 8 * word, (row + 1) * width)
+                word += 1
+                if word == words:
+                    row, word = row + 1, 0
+        else:
+            for i in range(count):
+                work[i] = 0
+            # A block may start or end inside a wide report, so it sets only its own bits.
+            for owner in range(row, (first + count - 1) // words + 1):
+                chosen = value[owner]
+                for j in range(table.shape[2] if chosen >= 0 else 0):
+                    at = table[cohort[owner], chosen, j]
+                    place = owner * words + (at >> 6) - first
+                    if at >= 0 and 0 <= place < count:
+                        work[place] |= np.uint64(1) << np.uint64(at & 63)
         sample_block(work, count, limits, levels, rand, first, words, width)
         row, word = first // words, first % words
         for i in range(count):
             mask = lane_mask(k, word)
             store_word(flat_out, row * width + 8 * word, (row + 1) * width, work[i] & mask)
-            undecided[row] |= (work[UNDECIDED + i] & mask) != 0
+            if undecided.shape[0]:
+                undecided[row] |= (work[UNDECIDED + i] & mask) != 0
             word += 1
             if word == words:
                 row, word = row + 1, 0
 
 
-def randomise_undecided(
-    bits: NDArray[np.uint8], k: int, if_zero: int, if_one: int, rand: NDArray[np.uint8]
-) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-    """Like `randomise_rows` on one thread, from as many levels as `rand` has, of the L there are.
+def randomise_rows(
+    bits: Bits, k: int, response: Response, rand: Bits
+) -> tuple[Bits, NDArray[np.bool_]]:
+    """Randomise packed reports with the caller's random bytes, as a client does with its own.
 
-    rand : u8[N, l * B], l <= L
+    bits : u8[N, B], packed reports of width k
+    rand : u8[N, l * B], level-major, l levels of the L = response.levels that there are
     Returns u8[N, B] and bool[N]: the rows that some further level would still settle.
+
+    >>> report = np.array([[0b0101]], dtype=np.uint8)
+    >>> randomise_rows(report, 4, Response(0, 1 << 31), np.array([[0b0001]], dtype=np.uint8))
+    (array([[4]], dtype=uint8), array([False]))
     """
     bits = check_packed(bits, k)
-    levels = random_levels(if_zero, if_one)
     rows, width = bits.shape
     given, rest = divmod(rand.shape[1] if rand.ndim == 2 else 0, width)
+    levels = response.levels
     if rand.dtype != np.uint8 or rand.ndim != 2 or len(rand) != rows or rest or given > levels:
         raise InputError(
             f"expected random bytes as uint8[{rows}, up to {levels} levels of {width}], "
@@ -80,98 +169,89 @@ def randomise_undecided(
     out = np.empty(bits.shape, dtype=np.uint8)
     undecided = np.zeros(rows, dtype=np.bool_)
     flat = read_only(rand, np.uint8).reshape(-1)
-    limits = thresholds(if_zero, if_one)
-    _randomise(bits, k, limits, given, flat, NO_SEED, out, undecided)
+    places = NOWHERE.arrays(slice(0))
+    _randomise(bits, places, k, response.limits, given, flat, NO_SEED, out, undecided)
     return out, undecided & (given < levels)
 
 
-def randomise_rows(
-    bits: NDArray[np.uint8],
+def _noised(
+    bits: Bits,
+    places: BitPositions,
     k: int,
-    if_zero: int,
-    if_one: int,
-    rand: NDArray[np.uint8],
-    *,
-    threads: int | None = None,
-) -> NDArray[np.uint8]:
-    """Randomise packed reports with the caller's random bytes, as a client does with its own.
-
-    bits : u8[N, B], packed reports of width k
-    if_zero, if_one : thresholds in 0..2^32 for bits that are 0 and 1
-    rand : u8[N, L * B], level-major, L = random_levels(if_zero, if_one)
-    Returns u8[N, B].
-
-    >>> report = np.array([[0b0101]], dtype=np.uint8)
-    >>> randomise_rows(report, 4, 0, 1 << 31, np.array([[0b0001]], dtype=np.uint8))
-    array([[4]], dtype=uint8)
-    """
-    bits = check_packed(bits, k)
-    needed = random_levels(if_zero, if_one) * bits.shape[1]
-    if rand.shape != (len(bits), needed) or rand.dtype != np.uint8:
-        raise InputError(
-            f"expected random bytes as uint8[{len(bits)}, {needed}], "
-            f"got {rand.dtype}{list(rand.shape)}"
-        )
-    out = np.empty(bits.shape, dtype=np.uint8)
-    workers = thread_count(threads)
-
-    def work(start: int, stop: int) -> None:
-        part = randomise_undecided(bits[start:stop], k, if_zero, if_one, rand[start:stop])
-        out[start:stop] = part[0]
-
-    # Pieces of a chunk each keep the temporary arrays small beside `out`.
-    over_threads(work, spans(len(bits), -(-len(bits) // chunk_rows(bits.shape[1]))), workers)
-    return out
-
-
-def noise_rows(
-    bits: NDArray[np.uint8],
-    k: int,
-    if_zero: int,
-    if_one: int,
+    response: Response,
     rng: np.random.Generator,
-    *,
-    out: NDArray[np.uint8] | None = None,
-    threads: int | None = None,
-) -> NDArray[np.uint8]:
-    """Randomise packed reports with simulated randomness, the same on any number of threads.
-
-    bits : u8[N, B], packed reports of width k
-    if_zero, if_one : thresholds in 0..2^32 for bits that are 0 and 1
-    out : u8[N, B] to write into, may be `bits` itself
-    Returns `out`, u8[N, B].
-
-    >>> reports = np.zeros((1000, 16), dtype=np.uint8)
-    >>> noisy = noise_rows(reports, 128, 1 << 30, 3 << 30, np.random.default_rng(1))
-    >>> round(float(np.unpackbits(noisy).mean()), 2)
-    0.25
-    """
-    bits = check_packed(bits, k)
-    levels = random_levels(if_zero, if_one)
-    out = output_rows(len(bits), k, out)
-    rows = chunk_rows(bits.shape[1])
-    seeds = chunk_seeds(len(bits), bits.shape[1], rng)
-    workers = thread_count(threads)
-    limits = thresholds(if_zero, if_one)
+    out: Bits,
+    threads: int | None,
+) -> Bits:
+    """Randomise `bits`, or if they are empty those at `places`, into `out`: one seed per chunk."""
+    rows = chunk_rows(out.shape[1])
+    seeds = chunk_seeds(len(out), out.shape[1], rng)
+    limits, levels = response.limits, response.levels
+    nobody_asks = np.empty(0, dtype=np.bool_)
 
     def work(start: int, stop: int) -> None:
-        undecided = np.zeros(rows, dtype=np.bool_)
         for chunk in range(start, stop):
             part = slice(chunk * rows, (chunk + 1) * rows)
-            seed = seeds[chunk]
-            _randomise(bits[part], k, limits, levels, NO_BYTES, seed, out[part], undecided)
+            drawn = NO_BYTES, seeds[chunk], out[part], nobody_asks
+            _randomise(bits[part], places.arrays(part), k, limits, levels, *drawn)
 
+    workers = thread_count(threads)
     over_threads(work, spans(len(seeds), workers * PIECES_PER_THREAD), workers)
     return out
 
 
-def output_rows(count: int, k: int, out: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
-    """Return `out` if it can hold `count` packed reports of width k in place, or a new array."""
-    shape = (count, byte_width(k))
-    if out is None:
-        return np.empty(shape, dtype=np.uint8)
-    if out.shape != shape or out.dtype != np.uint8 or not out.flags.c_contiguous:
+def noise_rows(
+    bits: Bits,
+    k: int,
+    response: Response,
+    rng: np.random.Generator,
+    *,
+    threads: int | None = None,
+) -> Bits:
+    """Randomise packed reports with simulated randomness, the same on any number of threads.
+
+    bits : u8[N, B], packed reports of width k
+    Returns u8[N, B].
+
+    >>> reports = np.zeros((1000, 16), dtype=np.uint8)
+    >>> noisy = noise_rows(reports, 128, Response(1 << 30, 3 << 30), np.random.default_rng(1))
+    >>> round(float(np.unpackbits(noisy).mean()), 2)
+    0.25
+    """
+    bits = check_packed(bits, k)
+    out = np.empty(bits.shape, dtype=np.uint8)
+    return _noised(bits, NOWHERE, k, response, rng, out, threads)
+
+
+def encode_rows(
+    positions: BitPositions,
+    k: int,
+    response: Response,
+    rng: np.random.Generator,
+    *,
+    out: Bits | None = None,
+    threads: int | None = None,
+) -> Bits:
+    """Encode one report per client, the same for a given rng on any number of threads.
+
+    response : the instantaneous response, or both (`Response.after_permanent`). Thresholds
+        (0, 2^32) draw nothing: they return the permanent response or the Bloom bits, to be given to
+        `noise_rows` once per repeated report.
+    Returns u8[N, B], `out` if it is given.
+
+    >>> table = np.array([[[0], [1], [2]]], dtype=np.int32)  # three choices, no cohorts
+    >>> who = BitPositions(np.array([2, 0, -1], dtype=np.int32), np.zeros(3, np.uint16), table)
+    >>> encode_rows(who, 3, Response(0, 1 << 32), np.random.default_rng(1))
+    array([[4],
+           [1],
+           [0]], dtype=uint8)
+    """
+    places = positions.checked(k)
+    shape = (len(places.value), byte_width(k))
+    made = np.empty(shape, dtype=np.uint8) if out is None else out
+    if made.shape != shape or made.dtype != np.uint8 or not made.flags.c_contiguous:
         raise InputError(
-            f"expected out as contiguous uint8{list(shape)}, got {out.dtype}{list(out.shape)}"
+            f"expected out as contiguous uint8{list(shape)}, got {made.dtype}{list(made.shape)}"
         )
-    return out
+
+    return _noised(NO_BITS, places, k, response, rng, made, threads)

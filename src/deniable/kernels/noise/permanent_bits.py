@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from deniable.errors import InputError
 from deniable.kernels.chunks import over_threads, spans, thread_count
 from deniable.kernels.hashing.keyed_streams import keyed_streams
-from deniable.kernels.noise.noisy_rows import randomise_undecided
-from deniable.kernels.noise.sampler import CERTAIN, random_levels
+from deniable.kernels.noise.noisy_rows import randomise_rows
+from deniable.kernels.noise.sampler import CERTAIN, Response
 from deniable.kernels.words import check_packed
 
 CHUNK_ROWS = 1 << 12
@@ -50,13 +50,14 @@ def permanent_rows(
         raise InputError(
             f"expected one secret for each of {len(bits)} reports, got {list(secrets.shape)}"
         )
-    levels, width = random_levels(phi, CERTAIN - phi), bits.shape[1]
+    response, width = Response(phi, CERTAIN - phi), bits.shape[1]
+    levels = response.levels
     first = min(levels, k.bit_length() + 5)
     out = np.empty(bits.shape, dtype=np.uint8)
 
     def settle(rows: NDArray[np.intp], depth: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
         stream = keyed_streams(secrets[rows], prefix, suffix[rows], depth * width, threads=1)
-        return randomise_undecided(bits[rows], k, phi, CERTAIN - phi, stream)
+        return randomise_rows(bits[rows], k, response, stream)
 
     def work(start: int, stop: int) -> None:
         rows = np.arange(start, stop)

@@ -9,11 +9,12 @@ significant first, and each digit settles half of the lanes, so few random words
 per 64 bits for p = 1/4, q = 3/4, about 13 for others of 32 digits. Blocks of 64 words go through
 the digits together, in vector instructions, and stop when all their lanes are settled.
 
-`sample_block` takes its random words from bytes given by the caller (`randomise_rows` in
-`noisy_rows`, which any client can replay) or from a generator (`noise_rows`, for simulations only:
+`sample_block` takes its random words from bytes given by the caller (`randomise_rows`, which any
+client can replay) or from a generator (`noise_rows` and `encode_rows`, for simulations only:
 xoshiro256++ is no source of privacy). Everything else is the same code.
 """
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -36,29 +37,59 @@ Thresholds: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 State: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 
 
-def random_levels(if_zero: int, if_one: int, whole: int = CERTAIN) -> int:
-    """Return L, the most random words per 64 bits that the two thresholds, of `whole`, can need.
+@dataclass(frozen=True)
+class Response:
+    """A randomised response: the thresholds, of `whole`, for bits that are 0 and that are 1.
 
-    >>> random_levels(1 << 30, 3 << 30), random_levels(0, CERTAIN), random_levels(1, CERTAIN)
+    >>> Response(1 << 30, 3 << 30).levels, Response(0, CERTAIN).levels, Response(1, CERTAIN).levels
     (2, 0, 32)
     """
-    for name, threshold in (("if_zero", if_zero), ("if_one", if_one)):
-        if not 0 <= threshold <= whole:
-            power = whole.bit_length() - 1
-            raise InputError(f"expected threshold {name} in 0..2^{power}, got {threshold}")
-    uncertain = [threshold for threshold in (if_zero, if_one) if 0 < threshold < whole]
-    digits = whole.bit_length()
-    return max((digits - (t & -t).bit_length() for t in uncertain), default=0)
 
+    if_zero: int
+    if_one: int
+    whole: int = CERTAIN
 
-def thresholds(if_zero: int, if_one: int, whole: int = CERTAIN) -> Thresholds:
-    """Return two thresholds, of `whole` = 2^32 or 2^64, as `sample_block` takes them.
+    def __post_init__(self) -> None:
+        for name, threshold in (("if_zero", self.if_zero), ("if_one", self.if_one)):
+            if not 0 <= threshold <= self.whole:
+                power = self.whole.bit_length() - 1
+                raise InputError(f"expected threshold {name} in 0..2^{power}, got {threshold}")
 
-    Each as 64 binary digits after the point, and whether it is 1: (zero, one, sure_zero, sure_one).
-    """
-    factor = (1 << 64) // whole
-    zero, one = (np.uint64(t * factor % (1 << 64)) for t in (if_zero, if_one))
-    return zero, one, np.uint64(if_zero == whole), np.uint64(if_one == whole)
+    @property
+    def levels(self) -> int:
+        """L, the most random words per 64 bits that the two thresholds can need."""
+        uncertain = [t for t in (self.if_zero, self.if_one) if 0 < t < self.whole]
+        return max((self.whole.bit_length() - (t & -t).bit_length() for t in uncertain), default=0)
+
+    @property
+    def limits(self) -> Thresholds:
+        """The thresholds as `sample_block` takes them: (zero, one, sure_zero, sure_one).
+
+        Each as 64 binary digits after the point, and whether it is 1.
+        """
+        factor = (1 << 64) // self.whole
+        zero, one = (np.uint64(t * factor % (1 << 64)) for t in (self.if_zero, self.if_one))
+        return (
+            zero,
+            one,
+            np.uint64(self.if_zero == self.whole),
+            np.uint64(self.if_one == self.whole),
+        )
+
+    def after_permanent(self, flip: int) -> "Response":
+        """Return the permanent response with threshold `flip` of f/2, followed by this one.
+
+        Its thresholds, of 2^64, are exact: p* = (1 - f/2) p + (f/2) q has 64 binary digits if f/2,
+        p and q have 32.
+
+        >>> both = Response(1 << 30, 3 << 30).after_permanent(0)
+        >>> (both.if_zero, both.if_one) == (1 << 62, 3 << 62)
+        True
+        """
+        if not 0 <= flip <= CERTAIN:
+            raise InputError(f"expected flip (f/2) in 0..2^32, got {flip}")
+        p, q, kept = self.if_zero, self.if_one, CERTAIN - flip
+        return Response(kept * p + flip * q, kept * q + flip * p, CERTAIN * CERTAIN)
 
 
 def chunk_rows(width: int) -> int:
@@ -152,7 +183,7 @@ def sample_block(
 ) -> None:
     """Replace the block's `count` words of bits by randomised ones; UNDECIDED tells what is open.
 
-    limits, levels : of `thresholds` and `random_levels`
+    limits, levels : of a `Response`
     rand : u8[any], the caller's random bytes of rows of `words` words and `width` bytes, `levels`
         levels each; the block starts at word `first` of these rows. If empty, the generators draw.
     """

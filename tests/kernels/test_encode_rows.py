@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from deniable.errors import InputError
-from deniable.kernels.noise.crowd_rows import encode_rows
-from deniable.kernels.noise.noisy_rows import noise_rows
-from deniable.kernels.noise.sampler import BLOCK, chunk_rows
+from deniable.kernels.noise.noisy_rows import BitPositions, encode_rows, noise_rows
+from deniable.kernels.noise.sampler import BLOCK, Response, chunk_rows
 from deniable.kernels.words import byte_width
 from tests.scalar_twin import CERTAIN, noise_reports
 
@@ -58,10 +57,9 @@ def test_reports_equal_the_definition(
     positions = rng.integers(-1, k, (3, 5, hashes)).astype(np.int32)
     value = rng.integers(-1, 5, rows).astype(np.int32)
     cohort = rng.integers(0, 3, rows).astype(np.uint16)
-    out = encode_rows(
-        value, cohort, positions, k, if_zero=if_zero, if_one=if_one, phi=phi,
-        rng=np.random.default_rng(seed),
-    )  # fmt: skip
+    both = Response(if_zero, if_one).after_permanent(phi)
+    places = BitPositions(value, cohort, positions)
+    out = encode_rows(places, k, both, np.random.default_rng(seed))
     expected = twin(value, cohort, positions, k, phi, if_zero, if_one, seed)
     assert [int.from_bytes(row.tobytes(), "little") for row in out] == expected
 
@@ -77,10 +75,9 @@ def test_rows_do_not_depend_on_threads_or_array_kind() -> None:
     def encode(
         values: NDArray[np.int32], places: NDArray[np.int32], threads: int
     ) -> NDArray[np.uint8]:
-        return encode_rows(
-            values, cohort, places, k, if_zero=1 << 30, if_one=3 << 30, phi=1 << 29,
-            rng=np.random.default_rng(7), threads=threads,
-        )  # fmt: skip
+        both = Response(1 << 30, 3 << 30).after_permanent(1 << 29)
+        reports = BitPositions(values, cohort, places)
+        return encode_rows(reports, k, both, np.random.default_rng(7), threads=threads)
 
     first = encode(value, positions, 1)
     assert np.array_equal(first, encode(value, positions, 3))
@@ -98,10 +95,11 @@ def test_both_responses_are_the_two_in_turn() -> None:
     rng = np.random.default_rng(8)
 
     def encode(p: int, q: int, half_f: int) -> NDArray[np.uint8]:
-        return encode_rows(value, cohort, table, k, if_zero=p, if_one=q, phi=half_f, rng=rng)
+        both = Response(p, q).after_permanent(half_f)
+        return encode_rows(BitPositions(value, cohort, table), k, both, rng)
 
     together = encode(if_zero, if_one, phi)
-    in_turn = noise_rows(encode(0, CERTAIN, phi), k, if_zero, if_one, rng)
+    in_turn = noise_rows(encode(0, CERTAIN, phi), k, Response(if_zero, if_one), rng)
     instantaneous = encode(if_zero, if_one, 0)
     q_star = 0.85 * 0.6 + 0.15 * 0.3
     sigma = (q_star * (1 - q_star) / (rows * k)) ** 0.5
@@ -113,10 +111,8 @@ def test_both_responses_are_the_two_in_turn() -> None:
 
 def test_identity_thresholds_return_the_bloom_bits() -> None:
     positions = np.array([[[3, 9], [0, 0]]], dtype=np.int32)
-    out = encode_rows(
-        np.array([0, 1, -1], dtype=np.int32), np.zeros(3, dtype=np.uint16), positions, 10,
-        if_zero=0, if_one=CERTAIN, rng=np.random.default_rng(1),
-    )  # fmt: skip
+    places = BitPositions(np.array([0, 1, -1], np.int32), np.zeros(3, np.uint16), positions)
+    out = encode_rows(places, 10, Response(0, CERTAIN), np.random.default_rng(1))
     assert out.tolist() == [[8, 2], [1, 0], [0, 0]]
 
 
@@ -132,9 +128,21 @@ def test_identity_thresholds_return_the_bloom_bits() -> None:
 def test_indices_outside_their_tables_are_refused(
     value: int, cohort: int, place: int, message: str
 ) -> None:
+    places = BitPositions(
+        np.array([value], np.int32),
+        np.array([cohort], np.uint16),
+        np.full((2, 3, 1), place, np.int32),
+    )
     with pytest.raises(InputError, match=message):
-        encode_rows(
-            np.array([value], dtype=np.int32), np.array([cohort], dtype=np.uint16),
-            np.full((2, 3, 1), place, dtype=np.int32), 8,
-            if_zero=0, if_one=CERTAIN, rng=np.random.default_rng(1),
-        )  # fmt: skip
+        encode_rows(places, 8, Response(0, CERTAIN), np.random.default_rng(1))
+
+
+def test_reports_are_written_where_the_caller_wants_them() -> None:
+    places = BitPositions(
+        np.zeros(2, np.int32), np.zeros(2, np.uint16), np.zeros((1, 1, 1), np.int32)
+    )
+    out = np.empty((2, 2), np.uint8)
+    assert encode_rows(places, 16, Response(0, CERTAIN), np.random.default_rng(1), out=out) is out
+    assert out.tolist() == [[1, 0], [1, 0]]
+    with pytest.raises(InputError, match=r"contiguous uint8\[2, 2\]"):
+        encode_rows(places, 16, Response(0, 0), np.random.default_rng(1), out=out[:, :1])

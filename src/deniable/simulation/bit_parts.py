@@ -1,0 +1,151 @@
+"""Simulated bits: Bloom filters and options, by compiled kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.kernels.hashing.positions import hash_pairs, row_positions
+from deniable.kernels.noise.noisy_rows import BitPositions, encode_rows, noise_rows
+from deniable.kernels.noise.permanent_bits import permanent_rows
+from deniable.kernels.noise.sampler import CERTAIN, Response
+from deniable.mechanisms import BitMechanism, Bloom
+from deniable.mechanisms.schemes import DENIABLE_1
+from deniable.simulation.parts import NO_ANSWER, Bits, Clients, PartSimulator
+
+B = TypeVar("B", bound=BitMechanism)
+
+UNCHANGED = Response(0, CERTAIN)
+
+
+@dataclass(frozen=True, eq=False)
+class KeptBits:
+    """Permanent responses, packed: uint8[N, size]."""
+
+    mechanism: BitMechanism
+    bits: Bits
+
+    def report(self, rng: np.random.Generator) -> Bits:
+        """Add fresh noise."""
+        noise = self.mechanism.noise
+        return noise_rows(self.bits, self.mechanism.width, Response(noise.p, noise.q), rng)
+
+
+class BitPart(PartSimulator[B]):
+    """Any mechanism that reports bits: which of them an answer sets is asked once per cohort."""
+
+    def keep(self, clients: Clients, rng: np.random.Generator) -> KeptBits:
+        flip = self.mechanism.noise.flip
+        if clients.secrets is None:
+            bits = self._encoded(clients, UNCHANGED.after_permanent(flip), rng)
+        else:
+            bits = self._encoded(clients, UNCHANGED, rng)
+            bits = self._permanent(bits, clients, clients.secrets) if flip else bits
+        return KeptBits(self.mechanism, bits)
+
+    def once(self, clients: Clients, rng: np.random.Generator) -> Bits:
+        noise = self.mechanism.noise
+        return self._encoded(clients, Response(noise.p, noise.q).after_permanent(noise.flip), rng)
+
+    def _encoded(self, clients: Clients, response: Response, rng: np.random.Generator) -> Bits:
+        out = np.empty((len(clients), self.mechanism.size), np.uint8)
+        for rows, piece in clients.pieces():
+            places = self.positions(piece)
+            encode_rows(places, self.mechanism.width, response, rng, out=out[rows])
+        return out
+
+    def _permanent(self, bits: Bits, clients: Clients, secrets: Bits) -> Bits:
+        """Permanent responses as the clients that hold these secrets compute them."""
+        out = np.empty_like(bits)
+        for slot, mechanism in enumerate(self.mechanisms):
+            rows = np.flatnonzero(clients.slot == slot)
+            compute = _keyed if mechanism.scheme is DENIABLE_1 else _one_by_one
+            out[rows] = compute(mechanism, bits[rows], clients.cohort[rows], secrets[rows])
+        return out
+
+    def positions(self, clients: Clients) -> BitPositions:
+        """Which bits the clients' answers set before any noise."""
+        return BitPositions(self.row(clients).astype(np.int32), clients.cohort, self._table)
+
+    @cached_property
+    def _table(self) -> NDArray[np.int32]:
+        """int32[cohorts, slots × answers, most bits], slot after slot, padded with −1."""
+        sets = [
+            [
+                _set_bits(mechanism.filter(token, cohort))
+                for mechanism, tokens in zip(self.mechanisms, self.tokens, strict=True)
+                for token in tokens
+            ]
+            for cohort in range(self.mechanism.cohorts)
+        ]
+        most = max((len(places) for row in sets for places in row), default=0)
+        padded = [[places + [NO_ANSWER] * (most - len(places)) for places in row] for row in sets]
+        return np.array(padded, np.int32).reshape(len(sets), len(sets[0]), most)
+
+
+class BloomPart(BitPart[Bloom]):
+    """Bloom filters: each answer is hashed once, whatever the number of cohorts."""
+
+    def positions(self, clients: Clients) -> BitPositions:
+        m = self.mechanism
+        if m.scheme is not DENIABLE_1:
+            return super().positions(clients)
+        row = self.row(clients)
+        table = row_positions(*self._pairs, row, clients.cohort, m.hashes, m.bits)
+        own_row = np.arange(len(clients), dtype=np.int32)
+        return BitPositions(own_row, np.zeros(len(clients), np.uint16), table[np.newaxis])
+
+    @cached_property
+    def _pairs(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        return slot_pairs([m.header for m in self.mechanisms], self.tokens)
+
+
+def slot_pairs(
+    headers: Sequence[bytes], tokens: Sequence[Sequence[bytes]]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """The hash pairs of every slot's tokens, slot after slot."""
+    pairs = [
+        hash_pairs(
+            header,
+            np.frombuffer(b"".join(own), np.uint8),
+            np.cumsum([0, *map(len, own)], dtype=np.int64),
+        )
+        for header, own in zip(headers, tokens, strict=True)
+    ]
+    return np.concatenate([x for x, _ in pairs]), np.concatenate([y for _, y in pairs])
+
+
+def _set_bits(bits: int) -> list[int]:
+    """The positions of a number's set bits.
+
+    >>> _set_bits(0b1010)
+    [1, 3]
+    """
+    places = []
+    while bits:
+        places.append((bits & -bits).bit_length() - 1)
+        bits &= bits - 1
+    return places
+
+
+def _keyed(m: BitMechanism, bits: Bits, cohort: NDArray[np.uint16], secrets: Bits) -> Bits:
+    """By the kernel, from the messages of `BitMechanism.permanent_message`."""
+    lengths = np.empty((len(bits), 3), ">u4")
+    lengths[:, 0], lengths[:, 1], lengths[:, 2] = 4, cohort, m.size
+    message_end = np.concatenate([lengths.view(np.uint8), bits], axis=1)
+    return permanent_rows(bits, m.width, m.noise.flip, secrets, m.permanent_prefix, message_end)
+
+
+def _one_by_one(m: BitMechanism, bits: Bits, cohort: NDArray[np.uint16], secrets: Bits) -> Bits:
+    """By the mechanism itself."""
+    rows = [
+        m.permanent(int.from_bytes(b.tobytes(), "little"), int(c), s.tobytes())
+        for b, c, s in zip(bits, cohort, secrets, strict=True)
+    ]
+    packed = b"".join(row.to_bytes(m.size, "little") for row in rows)
+    return np.frombuffer(packed, np.uint8).reshape(bits.shape)

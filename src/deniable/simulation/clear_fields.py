@@ -1,0 +1,64 @@
+"""What clients send in the clear, drawn for a whole crowd: cohorts, positions, levels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.mechanisms.noise import ONE
+from deniable.protocols import NGrams, Prefixes, Protocol
+from deniable.simulation.parts import ROWS, Bits
+from deniable.survey import Survey
+
+Fields = NDArray[np.uint8]
+
+
+def fields_of_secrets(survey: Survey, secrets: Bits) -> tuple[NDArray[np.uint16], list[Fields]]:
+    """Cohorts uint16[N] and each question's clear bytes, drawn from secrets as clients do."""
+    drawn = [survey.draw(secret.tobytes()) for secret in secrets]
+    fields = [
+        np.array([draws[i] for _, draws in drawn], np.uint8).reshape(len(drawn), -1)
+        for i in range(len(survey.questions))
+    ]
+    return np.array([cohort for cohort, _ in drawn], np.uint16), fields
+
+
+def drawn_fields(protocol: Protocol, clients: int, rng: np.random.Generator) -> Fields:
+    """Clear bytes uint8[N, fields] of one question, from the generator."""
+    if not protocol.clear:
+        return np.empty((clients, 0), np.uint8)
+    return DRAWS.get(protocol.name, _of_random_secrets)(protocol, clients, rng)
+
+
+def _positions(protocol: NGrams, clients: int, rng: np.random.Generator) -> Fields:
+    """Distinct positions in increasing order, each set of them equally likely."""
+    fields = len(protocol.clear)
+    out = np.empty((clients, fields), np.uint8)
+    for start in range(0, clients, ROWS):
+        part = out[start : start + ROWS]
+        order = rng.random((len(part), protocol.positions), np.float32)
+        part[:] = np.sort(np.argpartition(order, fields - 1, axis=1)[:, :fields], axis=1)
+    return out
+
+
+def _levels(protocol: Prefixes, clients: int, rng: np.random.Generator) -> Fields:
+    """One level, with the probability of its weight."""
+    uniform = rng.integers(0, ONE, clients, dtype=np.uint64)
+    tops = np.array(protocol.cumulated, np.uint64)
+    return np.searchsorted(tops, uniform, side="right").astype(np.uint8)[:, np.newaxis]
+
+
+def _of_random_secrets(protocol: Protocol, clients: int, rng: np.random.Generator) -> Fields:
+    """Any protocol, by its own draw."""
+    drawn = [protocol.draw(rng.bytes(32), "", "") for _ in range(clients)]
+    return np.array(drawn, np.uint8).reshape(clients, -1)
+
+
+DRAWS: dict[str, Callable[[Any, int, np.random.Generator], Fields]] = {
+    "ngrams": _positions,
+    "prefixes": _levels,
+}
+"""By name of the protocol; any other protocol draws for each client by itself."""
