@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable import ReportBatch, Survey
+from tests.single_reports import single_reports
 
 WORDING = frozenset({"format", "evidence_name", "note", "paid", "seconds", "toml"})
 """Fields of a result that say something in words, or how long it took."""
@@ -86,14 +87,14 @@ def batch(found: ReportBatch) -> dict[str, Any]:
     arrays = [found.cohort, *found.clear, *(bits for parts in found.bits for bits in parts)]
     return {
         "reports": len(found),
-        "wire": sha256(b"".join(bytes(report) for report in found.reports())),
+        "wire": sha256(b"".join(bytes(report) for report in single_reports(found))),
         "columns": [[str(a.dtype), list(a.shape), sha256(a.tobytes())] for a in arrays],
     }
 
 
 def unordered(batches: Iterable[ReportBatch]) -> dict[str, Any]:
     """Freeze reports whose order is random, as those of a store are."""
-    rows = sorted(bytes(report) for each in batches for report in each.reports())
+    rows = sorted(bytes(report) for each in batches for report in single_reports(each))
     return {"reports": len(rows), "sorted": sha256(b"".join(rows))}
 
 
