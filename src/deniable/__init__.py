@@ -36,24 +36,16 @@ __all__ = [
 ]
 
 _LATER = {
-    "Client": "deniable.client",
-    "PairCounts": "deniable.analysis",
-    "Report": "deniable.survey",
-    "ReportBatch": "deniable.columns",
-    "Stored": "deniable.analysis",
-    "Survey": "deniable.survey",
-    "associate": "deniable.analysis",
-    "decode": "deniable.analysis",
-    "discover": "deniable.discovery",
-    "pair_counts": "deniable.analysis",
-    "plan": "deniable.planning.recommend",
-    "simulate": "deniable.simulation",
-    "trend": "deniable.analysis",
+    "deniable.analysis": ["PairCounts", "Stored", "associate", "decode", "pair_counts", "trend"],
+    "deniable.client": ["Client"],
+    "deniable.columns": ["ReportBatch"],
+    "deniable.discovery": ["discover"],
+    "deniable.planning.recommend": ["plan"],
+    "deniable.simulation": ["simulate"],
+    "deniable.survey": ["Report", "Survey"],
 }
-
-
 __getattr__ = lazy_exports(__name__, _LATER)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LATER])
+    return sorted({*globals(), *__all__})

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Generic, TypeVar
 
 from deniable.errors import InputError
 
 T = TypeVar("T")
+C = TypeVar("C", bound=type)
 
 
-def lazy_exports(package: str, later: Mapping[str, str]) -> Callable[[str], object]:
-    """Return a package's `__getattr__`: each name of `later` is imported when first asked for.
+def lazy_exports(package: str, later: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
+    """Return a package's `__getattr__`, which imports names when they are first asked for.
 
-    later : name → the module that defines it
+    later : module → the names that it defines
     """
+    modules = {name: module for module, names in later.items() for name in names}
 
     def __getattr__(name: str) -> object:
-        if name not in later:
+        if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(later[name]), name)
+        value = getattr(import_module(modules[name]), name)
         setattr(import_module(package), name, value)
         return value
 
@@ -28,34 +30,31 @@ def lazy_exports(package: str, later: Mapping[str, str]) -> Callable[[str], obje
 
 
 class Registry(Generic[T]):
-    """Things by name, open to entries from other packages.
+    """Classes by the name under which a published survey holds them, open to other packages.
 
-    what : what an entry is, for error messages
-    later : name → module that registers the entry when it is imported, which happens when the entry
-        is first asked for
-
-    >>> colours = Registry[str]("colour")
-    >>> colours.add("red", "#ff0000")
-    '#ff0000'
-    >>> colours["red"]
-    '#ff0000'
+    what : what such a class is, for error messages
+    name_of : gives a class's name
+    later : name → the module that defines the class, imported when the class is first asked for
     """
 
-    def __init__(self, what: str, later: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, what: str, name_of: Callable[[type[T]], str], later: Mapping[str, str]
+    ) -> None:
         self._what = what
-        self._later = dict(later or {})
-        self._entries: dict[str, T] = {}
+        self._name_of = name_of
+        self._later = dict(later)
+        self._classes: dict[str, type[T]] = {}
 
-    def add(self, name: str, entry: T) -> T:
-        """Register an entry, in place of one of that name if it was registered before."""
-        self._entries[name] = entry
-        return entry
+    def register(self, cls: C) -> C:
+        """Make a class known by its name; a decorator."""
+        self._classes[self._name_of(cls)] = cls
+        return cls
 
-    def __getitem__(self, name: str) -> T:
+    def __getitem__(self, name: str) -> type[T]:
         try:
-            if name not in self._entries and name in self._later:
+            if name not in self._classes and name in self._later:
                 import_module(self._later[name])
-            return self._entries[name]
+            return self._classes[name]
         except (KeyError, TypeError):  # a damaged survey may hold anything in place of a name
-            known = ", ".join(sorted({*self._entries, *self._later}))
+            known = ", ".join(sorted({*self._classes, *self._later}))
             raise InputError(f"expected a {self._what} among {known}; got {name!r}") from None

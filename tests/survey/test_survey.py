@@ -65,9 +65,10 @@ def test_digest_changes_with_anything() -> None:
 def test_filled_in_parameters_spend_epsilon_and_no_more(epsilon: float, collect: str) -> None:
     for body in (BOOLEAN, STRING, '[questions.a]\nkind = "choice"\noptions = ["x", "y"]\n'):
         s = survey(body + f"epsilon = {epsilon!r}", collect)
-        assert s.promise <= epsilon
+        spent = s.loss.once if collect == "once" else s.loss.forever
+        assert spent <= epsilon
         # One step of an integer moves ε by at most e^ε/2³¹.
-        assert s.promise == pytest.approx(epsilon, abs=1e-8 + math.exp(epsilon) / 2**31)
+        assert spent == pytest.approx(epsilon, abs=1e-8 + math.exp(epsilon) / 2**31)
         assert s.budget <= epsilon * NANO
 
 
@@ -254,7 +255,7 @@ def test_a_dotted_name_is_one_name() -> None:
 def test_every_setting_is_documented() -> None:
     page = Path("docs/survey.md").read_text()
     source = Path("src/deniable/survey/author.py").read_text()
-    settings = set(re.findall(r'(?:root|table)\.\w+\(\s*"(\w+)"', source)) | {"p", "q", "f"}
+    settings = set(re.findall(r'"(\w+)": \w', source)) | {"p", "q", "f", "split", "shares"}
     assert len(settings) > 20
     assert {s for s in settings if f"`{s}`" not in page} == set()
 

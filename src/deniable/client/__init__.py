@@ -32,9 +32,8 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "Outbox": "deniable.client.outbox",
-        "Sender": "deniable.client.sender",
-        "Sent": "deniable.client.sender",
-        "fetch_survey": "deniable.client.fetch",
+        "deniable.client.fetch": ["fetch_survey"],
+        "deniable.client.outbox": ["Outbox"],
+        "deniable.client.sender": ["Sender", "Sent"],
     },
 )

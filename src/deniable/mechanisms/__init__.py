@@ -37,8 +37,8 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "LocalHash": "deniable.mechanisms.local_hash",
-        "NumberMechanism": "deniable.mechanisms.number_mechanism",
-        "calibrate": "deniable.mechanisms.calibration",
+        "deniable.mechanisms.calibration": ["calibrate"],
+        "deniable.mechanisms.local_hash": ["LocalHash"],
+        "deniable.mechanisms.number_mechanism": ["NumberMechanism"],
     },
 )

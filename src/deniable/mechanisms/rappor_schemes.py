@@ -10,23 +10,28 @@ with a secret of the question's and slot's own.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from deniable.errors import InputError
 from deniable.mechanisms import prf
 from deniable.mechanisms.noise import ONE, Noise
-from deniable.mechanisms.schemes import DENIABLE_1
+from deniable.mechanisms.schemes import Deniable1
 
 if TYPE_CHECKING:
     from deniable.mechanisms.bit_mechanism import BitMechanism
 
-BYTE = ONE >> 8
 HALF_STEP = ONE >> 8  # φ = f/2 in steps of 1/256, since f moves in steps of 1/128
 
 
-def md5(cohort: int, value: bytes) -> bytes:
-    """What all three clients hash: the cohort as 4 bytes, big-endian, then the value."""
-    return hashlib.md5(cohort.to_bytes(4, "big") + value, usedforsecurity=False).digest()
+def _md5_positions(
+    value: bytes, cohort: int, width: int, hashes: int, step: int, order: Literal["little", "big"]
+) -> tuple[int, ...]:
+    """The bits that a string sets: all three clients hash the cohort as 4 bytes, big-endian, then
+    the value, and read each hash from the next `step` bytes of the MD5."""
+    md5 = hashlib.md5(cohort.to_bytes(4, "big") + value, usedforsecurity=False).digest()
+    return tuple(
+        int.from_bytes(md5[at : at + step], order) % width for at in range(0, hashes * step, step)
+    )
 
 
 def prr_masks(stream: bytes, width: int, flip: int) -> tuple[int, int]:
@@ -83,24 +88,19 @@ class _Rappor:
                     f"scheme {self.name} draws one byte a bit: give p and q as multiples of 1/256 "
                     f"(an epsilon alone cannot be met exactly), got {letter} = {limit / ONE:.6f}"
                 )
-        if hashes > self._hashes(width):
+        if hashes > (most := 16 // self._hash_bytes(width)):
             raise InputError(
-                f"scheme {self.name} has at most {self._hashes(width)} hashes at {width} bits, "
-                f"got {hashes}"
+                f"scheme {self.name} has at most {most} hashes at {width} bits, got {hashes}"
             )
 
-    def _hashes(self, width: int) -> int:
-        return 16
+    def _hash_bytes(self, width: int) -> int:
+        """Bytes of the MD5 that one hash takes."""
+        return ((width - 1).bit_length() + 7) // 8
 
     def positions(
-        self,
-        value: bytes,
-        cohort: int,
-        width: int,
-        hashes: int,
-        header: bytes,
+        self, value: bytes, cohort: int, width: int, hashes: int, header: bytes
     ) -> tuple[int, ...]:
-        return tuple(byte % width for byte in md5(cohort, value)[:hashes])
+        return _md5_positions(value, cohort, width, hashes, self._hash_bytes(width), "little")
 
     def stream(self, bits: int, width: int, name: bytes, secret: bytes) -> bytes:
         """One pseudorandom byte for each bit; `name` is the encoder's."""
@@ -148,39 +148,16 @@ class RapporCpp(_Rappor):
     draw_bytes = 1
     max_width = 65536
 
-    def _bytes_a_hash(self, width: int) -> int:
-        return max(1, ((width - 1).bit_length() + 7) // 8)
-
-    def _hashes(self, width: int) -> int:
-        return 16 // self._bytes_a_hash(width)
-
-    def positions(
-        self,
-        value: bytes,
-        cohort: int,
-        width: int,
-        hashes: int,
-        header: bytes,
-    ) -> tuple[int, ...]:
-        step, hashed = self._bytes_a_hash(width), md5(cohort, value)
-        return tuple(
-            int.from_bytes(hashed[j * step : (j + 1) * step], "little") % width
-            for j in range(hashes)
-        )
-
     def stream(self, bits: int, width: int, name: bytes, secret: bytes) -> bytes:
         if width <= 32:
             return prf.prf(secret, b"\x01" + name + bits.to_bytes(4, "big"))
         return hmac_drbg(secret, b"\x01" + name + bits.to_bytes((width + 7) // 8, "big"), width)
 
 
-class RapporJava:
-    """Their Java client's hashing, two MD5 bytes a hash, big-endian; our noise."""
+class RapporJava(Deniable1):
+    """Their Java client's hashing, two MD5 bytes per hash, big-endian; our noise."""
 
     name = "rappor-java"
-    permanent = staticmethod(DENIABLE_1.permanent)
-    rand_size = staticmethod(DENIABLE_1.rand_size)
-    instant = staticmethod(DENIABLE_1.instant)
 
     def check(self, width: int, hashes: int, cohorts: int, noise: Noise) -> None:
         if width > 4096 or hashes > 8:
@@ -189,17 +166,9 @@ class RapporJava:
             )
 
     def positions(
-        self,
-        value: bytes,
-        cohort: int,
-        width: int,
-        hashes: int,
-        header: bytes,
+        self, value: bytes, cohort: int, width: int, hashes: int, header: bytes
     ) -> tuple[int, ...]:
-        hashed = md5(cohort, value)
-        return tuple(
-            int.from_bytes(hashed[2 * j : 2 * j + 2], "big") % width for j in range(hashes)
-        )
+        return _md5_positions(value, cohort, width, hashes, 2, "big")
 
 
 SCHEMES = (RapporPython(), RapporCpp(), RapporJava())

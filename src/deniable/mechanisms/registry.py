@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 from deniable.errors import InputError
 from deniable.lazy import Registry
 from deniable.mechanisms.base import Mechanism, Settings
 from deniable.mechanisms.noise import Noise
 
-M = TypeVar("M", bound=Mechanism)
 # Local hashing is imported when a survey has it: most clients never do.
-KINDS: Registry[type[Mechanism]] = Registry(
-    "mechanism", {"localhash": "deniable.mechanisms.local_hash"}
+KINDS = Registry[Mechanism](
+    "mechanism", lambda cls: cls.kind, {"localhash": "deniable.mechanisms.local_hash"}
 )
-
-
-def register(cls: type[M]) -> type[M]:
-    """Make a class of mechanisms known by its `kind`; a decorator."""
-    KINDS.add(cls.kind, cls)
-    return cls
+register = KINDS.register
 
 
 def from_canonical(data: Settings) -> Mechanism:

@@ -11,6 +11,7 @@ from deniable.protocols.single import Single
 if TYPE_CHECKING:
     from deniable.protocols.ngrams import NGrams
     from deniable.protocols.prefixes import Prefixes
+    from deniable.protocols.text_protocol import TextProtocol
 
 __all__ = [
     "Alphabet",
@@ -21,6 +22,7 @@ __all__ = [
     "Protocol",
     "Single",
     "Slot",
+    "TextProtocol",
     "from_canonical",
     "register",
 ]
@@ -28,5 +30,9 @@ __all__ = [
 # A client of a plain survey never needs these.
 __getattr__ = lazy_exports(
     __name__,
-    {"NGrams": "deniable.protocols.ngrams", "Prefixes": "deniable.protocols.prefixes"},
+    {
+        "deniable.protocols.ngrams": ["NGrams"],
+        "deniable.protocols.prefixes": ["Prefixes"],
+        "deniable.protocols.text_protocol": ["TextProtocol"],
+    },
 )

@@ -22,12 +22,6 @@ TEXT_SETTINGS = ("alphabet", "max_length")
 MAX_LENGTH = 255
 
 
-def check_length(length: int) -> None:
-    """Raise unless this can be the length that strings are cut or padded to."""
-    if type(length) is not int or not 1 <= length <= MAX_LENGTH:
-        raise InputError(f"expected a max_length from 1 to {MAX_LENGTH}, got {length!r}")
-
-
 def well_formed(text: str) -> str:
     """The text as code points: surrogate pairs joined, a lone surrogate U+FFFD, as in a browser."""
     try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from deniable.mechanisms import Domain, Mechanism, prf
@@ -55,40 +55,21 @@ class ClearField:
     bound: int
 
 
+@dataclass(frozen=True, kw_only=True)
 class Protocol(ABC):
-    """What is asked of each client about one value."""
+    """What is asked of each client about one value. Slots belong to a question of a survey."""
+
+    survey: str = ""
+    question: str = ""
 
     name: ClassVar[str]
 
     # --- what a protocol supplies --------------------------------------------------------------
 
-    @abstractmethod
-    def within(self, survey: str, question: str) -> Self:
-        """The same protocol with its own noise and hashing for this question of this survey."""
-
     @property
     @abstractmethod
     def parts(self) -> tuple[Part, ...]:
         """The columns of a report, in the order of the bytes."""
-
-    @property
-    @abstractmethod
-    def clear(self) -> tuple[ClearField, ...]:
-        """The bytes sent in the clear."""
-
-    @property
-    @abstractmethod
-    def draws(self) -> Iterator[tuple[Draw, float]]:
-        """Every draw a client can make, with its probability: the strata of an analysis."""
-
-    @property
-    @abstractmethod
-    def groups(self) -> tuple[int, float]:
-        """How many draws there are, and the smallest one's probability."""
-
-    @abstractmethod
-    def draw(self, secret: bytes, survey: str, question: str) -> Draw:
-        """This client's clear bytes, for ever. Run by the client."""
 
     @abstractmethod
     def token(self, value: Value, part: int, slot: int) -> Token:
@@ -103,12 +84,34 @@ class Protocol(ABC):
     def from_settings(cls, settings: Settings) -> Self:
         """The protocol whose `canonical` has these keys, its name excepted."""
 
-    # --- what follows ----------------------------------------------------------------------------
+    # --- what one that draws slots supplies too --------------------------------------------------
 
     @property
-    def loss(self) -> PrivacyLoss:
-        """ε of one report of this question, and of any number about one value: parts add."""
-        return total([mechanism.loss for mechanism in self.mechanisms])
+    def clear(self) -> tuple[ClearField, ...]:
+        """The bytes sent in the clear."""
+        return ()
+
+    def draw(self, secret: bytes, survey: str, question: str) -> Draw:
+        """This client's clear bytes, for ever. Run by the client."""
+        return ()
+
+    @property
+    def draws(self) -> Iterator[tuple[Draw, float]]:
+        """Every draw a client can make, with its probability: the strata of an analysis."""
+        yield (), 1.0
+
+    @property
+    def groups(self) -> tuple[int, float]:
+        """How many draws there are, and the smallest one's probability."""
+        shares = [share for _, share in self.draws]
+        return len(shares), min(shares)
+
+    # --- what one that cuts strings supplies too -------------------------------------------------
+
+    @property
+    def cut(self) -> Settings:
+        """The part of `canonical` that decides which token each slot reports of a value."""
+        return {"name": self.name}
 
     def symbols(self, text: str) -> bytes | None:
         """The row of symbols that is reported of a string; None where strings are taken whole."""
@@ -126,10 +129,38 @@ class Protocol(ABC):
         """
         return None
 
+    # --- what follows ----------------------------------------------------------------------------
+
+    def within(self, survey: str, question: str) -> Self:
+        """The same protocol with its own noise and hashing for this question of this survey."""
+        return replace(self, survey=survey, question=question)
+
+    def named_slots(self, mechanism: Mechanism, *names: str) -> tuple[Slot, ...]:
+        """Slots of these names that report by this mechanism, each with noise of its own.
+
+        Their encoding is the SHA-256 of all that decides which bits a value sets: how it is cut,
+        and then encoded.
+        """
+        both = {"protocol": self.cut, "mechanism": mechanism.encoding()}
+        encoding = prf.digest(json.dumps(both, sort_keys=True, separators=(",", ":")).encode())
+        return tuple(
+            Slot(name, mechanism.within(Domain(self.survey, self.question, name, encoding)))
+            for name in names
+        )
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """ε of one report of this question, and of any number about one value: parts add."""
+        return total([mechanism.loss for mechanism in self.mechanisms])
+
     @property
     def whole_share(self) -> float:
         """The share of clients whose first part tells the whole value, however long it is."""
-        return 1.0
+        slots = range(len(self.parts[0].slots))
+        if all(self.longest_whole(slot) is None for slot in slots):
+            return 1.0
+        choice = self.parts[0].choice
+        return sum(p for draw, p in self.draws if self.longest_whole(choice(draw)) is None)
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
@@ -160,14 +191,3 @@ def clear_message(survey: str, question: str, what: str) -> bytes:
 def cohort_of(secret: bytes, survey: str, cohorts: int) -> int:
     """A client's cohort, one for the whole survey: clear fields link reports."""
     return prf.draw(secret, clear_message(survey, "", "cohort"), cohorts)
-
-
-def encoding_of(mechanism: Mechanism, protocol: Settings) -> bytes:
-    """SHA-256 of all that decides which bits a value sets: how it is cut, and then encoded."""
-    both = {"protocol": protocol, "mechanism": mechanism.encoding()}
-    return prf.digest(json.dumps(both, sort_keys=True, separators=(",", ":")).encode())
-
-
-def located(mechanism: Mechanism, survey: str, question: str, slot: str, encoding: bytes) -> Slot:
-    """The slot of this name, its noise and hashing its own."""
-    return Slot(slot, mechanism.within(Domain(survey, question, slot, encoding)))

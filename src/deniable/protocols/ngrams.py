@@ -9,54 +9,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from typing import Self
 
-from deniable.errors import InputError
+from deniable.errors import InputError, check_integer
 from deniable.mechanisms import Mechanism, from_canonical, prf
 from deniable.mechanisms.base import Settings
-from deniable.protocols.alphabet import TEXT_SETTINGS, Alphabet, check_length
-from deniable.protocols.base import (
-    ClearField,
-    Draw,
-    Part,
-    Protocol,
-    Slot,
-    clear_message,
-    encoding_of,
-    located,
-)
+from deniable.protocols.base import ClearField, Draw, Part, clear_message
 from deniable.protocols.registry import register
+from deniable.protocols.text_protocol import TextProtocol
 
 MAX_POSITIONS = 256
 
 
 @register
 @dataclass(frozen=True)
-class NGrams(Protocol):
+class NGrams(TextProtocol):
     """`full` reports the whole string; `grams[i]` the gram at the i-th smallest drawn position."""
 
-    alphabet: Alphabet
-    max_length: int
     gram: int
     full: Mechanism
     grams: tuple[Mechanism, ...]
     overlap: bool = False
-    survey: str = ""
-    question: str = ""
 
     name = "ngrams"
 
     def __post_init__(self) -> None:
-        check_length(self.max_length)
-        if type(self.gram) is not int or type(self.overlap) is not bool:
-            raise InputError(f"expected a whole gram and overlap true or false, got {self!r:.200}")
-        if not 1 <= self.gram <= self.max_length:
-            raise InputError(
-                f"expected n-grams of 1 to {self.max_length} symbols (max_length), got {self.gram}"
-            )
+        super().__post_init__()
+        check_integer("symbols of an n-gram, up to max_length,", self.gram, 1, self.max_length)
+        if type(self.overlap) is not bool:
+            raise InputError(f"expected overlap true or false, got {self.overlap!r:.200}")
         if not self.overlap and self.max_length % self.gram:
             nearest = -(-self.max_length // self.gram) * self.gram
             raise InputError(
@@ -83,9 +67,6 @@ class NGrams(Protocol):
     def start(self, position: int) -> int:
         """The first symbol of the gram at this position."""
         return position if self.overlap else position * self.gram
-
-    def within(self, survey: str, question: str) -> Self:
-        return replace(self, survey=survey, question=question)
 
     @property
     def clear(self) -> tuple[ClearField, ...]:
@@ -124,46 +105,27 @@ class NGrams(Protocol):
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        cut = {key: self.canonical()[key] for key in ("name", *TEXT_SETTINGS, "gram", "overlap")}
-
-        def slot(mechanism: Mechanism, name: str) -> Slot:
-            encoding = encoding_of(mechanism, cut)
-            return located(mechanism, self.survey, self.question, name, encoding)
-
-        places = range(self.positions)
-        return (
-            Part((slot(self.full, "full"),)),
-            *(
-                Part(tuple(slot(mechanism, f"gram:{g}") for g in places), chosen_by=i)
-                for i, mechanism in enumerate(self.grams)
-            ),
-        )
-
-    def symbols(self, text: str) -> bytes:
-        return self.alphabet.symbols(text, self.max_length)
-
-    def symbols_reported(self, slot: int) -> int:
-        return self.max_length
+        names = [f"gram:{position}" for position in range(self.positions)]
+        grams = (self.named_slots(mechanism, *names) for mechanism in self.grams)
+        full = Part(self.named_slots(self.full, "full"))
+        return (full, *(Part(slots, chosen_by=i) for i, slots in enumerate(grams)))
 
     def token(self, value: str, part: int, slot: int) -> bytes:
         row = self.symbols(value)
         start = self.start(slot)
         return row if part == 0 else row[start : start + self.gram]
 
+    @property
+    def cut(self) -> Settings:
+        return {**super().cut, "gram": self.gram, "overlap": self.overlap}
+
     def canonical(self) -> Settings:
-        return {
-            "name": self.name,
-            "alphabet": self.alphabet.characters,
-            "max_length": self.max_length,
-            "gram": self.gram,
-            "overlap": self.overlap,
-            "full": self.full.canonical(),
-            "grams": [m.canonical() for m in self.grams],
-        }
+        grams = [mechanism.canonical() for mechanism in self.grams]
+        return {**self.cut, "full": self.full.canonical(), "grams": grams}
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        settings["alphabet"] = Alphabet(settings["alphabet"])
-        settings["full"] = from_canonical(settings["full"])
-        settings["grams"] = tuple(map(from_canonical, settings["grams"]))
-        return cls(**settings)
+        grams = tuple(map(from_canonical, settings["grams"]))
+        return super().from_settings(
+            {**settings, "full": from_canonical(settings["full"]), "grams": grams}
+        )

@@ -8,7 +8,7 @@ string. One report at full ε, where n-grams split it in r+1.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from typing import Self
@@ -17,17 +17,9 @@ from deniable.errors import InputError
 from deniable.mechanisms import Mechanism, from_canonical, prf
 from deniable.mechanisms.base import Settings
 from deniable.mechanisms.noise import ONE
-from deniable.protocols.alphabet import TEXT_SETTINGS, Alphabet, check_length
-from deniable.protocols.base import (
-    ClearField,
-    Draw,
-    Part,
-    Protocol,
-    clear_message,
-    encoding_of,
-    located,
-)
+from deniable.protocols.base import ClearField, Draw, Part, clear_message
 from deniable.protocols.registry import register
+from deniable.protocols.text_protocol import TextProtocol
 
 MAX_LEVELS = 256
 
@@ -43,20 +35,16 @@ class Level:
 
 @register
 @dataclass(frozen=True)
-class Prefixes(Protocol):
+class Prefixes(TextProtocol):
     """`mechanism` reports the prefix of the drawn level."""
 
-    alphabet: Alphabet
-    max_length: int
     levels: tuple[Level, ...]
     mechanism: Mechanism
-    survey: str = ""
-    question: str = ""
 
     name = "prefixes"
 
     def __post_init__(self) -> None:
-        check_length(self.max_length)
+        super().__post_init__()
         if any(type(x) is not int for level in self.levels for x in (level.length, level.weight)):
             raise InputError(f"expected levels of whole numbers, got {self.levels!r:.200}")
         if not 1 <= len(self.levels) <= MAX_LEVELS:
@@ -75,9 +63,6 @@ class Prefixes(Protocol):
         if any(weight < 1 for weight in weights) or sum(weights) != ONE:
             raise InputError(f"expected shares above 0 that sum to 2^32, got {weights}")
 
-    def within(self, survey: str, question: str) -> Self:
-        return replace(self, survey=survey, question=question)
-
     @property
     def clear(self) -> tuple[ClearField, ...]:
         return (ClearField("level", len(self.levels)),)
@@ -86,10 +71,6 @@ class Prefixes(Protocol):
     def draws(self) -> Iterator[tuple[Draw, float]]:
         for i, level in enumerate(self.levels):
             yield (i,), level.weight / ONE
-
-    @property
-    def groups(self) -> tuple[int, float]:
-        return len(self.levels), min(level.weight for level in self.levels) / ONE
 
     @cached_property
     def cumulated(self) -> tuple[int, ...]:
@@ -102,18 +83,8 @@ class Prefixes(Protocol):
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        cut = {key: self.canonical()[key] for key in ("name", *TEXT_SETTINGS)}
-        encoding = encoding_of(self.mechanism, cut)
-        slots = tuple(
-            located(
-                self.mechanism, self.survey, self.question, f"level:{i}:{level.length}", encoding
-            )
-            for i, level in enumerate(self.levels)
-        )
-        return (Part(slots, chosen_by=0),)
-
-    def symbols(self, text: str) -> bytes:
-        return self.alphabet.symbols(text, self.max_length)
+        names = [f"level:{i}:{level.length}" for i, level in enumerate(self.levels)]
+        return (Part(self.named_slots(self.mechanism, *names), chosen_by=0),)
 
     def symbols_reported(self, slot: int) -> int:
         return self.levels[slot].length
@@ -122,25 +93,15 @@ class Prefixes(Protocol):
         length = self.levels[slot].length
         return None if length == self.max_length else length - 1
 
-    @property
-    def whole_share(self) -> float:
-        return sum(weight for (i,), weight in self.draws if self.longest_whole(i) is None)
-
     def token(self, value: str, part: int, slot: int) -> bytes:
         return self.symbols(value)[: self.levels[slot].length]
 
     def canonical(self) -> Settings:
-        return {
-            "name": self.name,
-            "alphabet": self.alphabet.characters,
-            "max_length": self.max_length,
-            "levels": [[level.length, level.weight] for level in self.levels],
-            "mechanism": self.mechanism.canonical(),
-        }
+        levels = [[level.length, level.weight] for level in self.levels]
+        return {**self.cut, "levels": levels, "mechanism": self.mechanism.canonical()}
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        settings["alphabet"] = Alphabet(settings["alphabet"])
-        settings["mechanism"] = from_canonical(settings["mechanism"])
-        settings["levels"] = tuple(Level(*level) for level in settings["levels"])
-        return cls(**settings)
+        levels = tuple(Level(*level) for level in settings["levels"])
+        mechanism = from_canonical(settings["mechanism"])
+        return super().from_settings({**settings, "levels": levels, "mechanism": mechanism})

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 from deniable.errors import InputError
 from deniable.lazy import Registry
 from deniable.mechanisms.base import Settings
 from deniable.protocols.base import Protocol
 
-P = TypeVar("P", bound=Protocol)
-# Imported when a survey has them: a client of a plain survey never does.
-NAMES: Registry[type[Protocol]] = Registry(
-    "protocol",
-    {"ngrams": "deniable.protocols.ngrams", "prefixes": "deniable.protocols.prefixes"},
-)
-
-
-def register(cls: type[P]) -> type[P]:
-    """Make a class of protocols known by its `name`; a decorator."""
-    NAMES.add(cls.name, cls)
-    return cls
+# These are imported when a survey has them: a client of a plain survey never does.
+LATER = {"ngrams": "deniable.protocols.ngrams", "prefixes": "deniable.protocols.prefixes"}
+NAMES = Registry[Protocol]("protocol", lambda cls: cls.name, LATER)
+register = NAMES.register
 
 
 def from_canonical(data: Settings) -> Protocol:

@@ -25,23 +25,79 @@ docs/survey.md describes every setting; a test holds the two together.
 
 from __future__ import annotations
 
-import datetime as dt
 import tomllib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from deniable.errors import InputError, SurveyError
-from deniable.mechanisms import Bloom, Boolean, Choice, Mechanism, Noise
+from deniable.mechanisms import Boolean, Mechanism, Noise
+from deniable.mechanisms.base import Settings
 from deniable.mechanisms.local_hash import MAX_VALUES
+from deniable.mechanisms.registry import KINDS
 from deniable.mechanisms.schemes import SCHEME_NAMES
 from deniable.privacy import nanonats_down, split
 from deniable.protocols import Alphabet, NGrams, Prefixes, Protocol, Single
 from deniable.protocols.prefixes import Level
 from deniable.survey import defaults
-from deniable.survey.survey import NAME, Question, Survey, spent
-from deniable.survey.toml import Table, line_numbers
+from deniable.survey.survey import NAME, NAME_RULE, Collect, Question, Survey, spent
+from deniable.survey.toml import (
+    Table,
+    day,
+    flag,
+    inner_table,
+    integers,
+    line_numbers,
+    number,
+    numbers,
+    one_of,
+    text,
+    texts,
+    whole,
+)
 
-NAME_RULE = "a-z, 0-9, _ and -, a letter first, at most 64 characters"
+SURVEY = {
+    "name": text(NAME_RULE, fits=NAME.fullmatch),
+    "version": whole(1, 2**31 - 1),
+    "owner": text("who answers for this survey, and how to reach them"),
+    "description": text("what is asked and why, for those who are asked"),
+    "expires": day,
+    "collect": one_of("once", "repeatedly"),
+    "budget": number("above 0", lambda x: x > 0),
+}
+PROBABILITY = number("from 0 to 1", lambda x: 0 <= x <= 1)
+NOISE = dict.fromkeys("pqf", PROBABILITY)
+QUESTION = {
+    "kind": one_of("string", "choice", "boolean"),
+    "description": text("what is asked", ""),
+    **NOISE,
+    "epsilon": number("above 0", lambda x: x > 0),
+}
+MECHANISM = one_of("bloom", "localhash", default="bloom")
+MECHANISMS = {
+    "bloom": {
+        "bits": whole(2, 65536, None),
+        "hashes": whole(1, 65536, defaults.HASHES),
+        "cohorts": whole(1, 65536, defaults.COHORTS),
+        "scheme": one_of(*SCHEME_NAMES, default=SCHEME_NAMES[0]),
+    },
+    "localhash": {
+        "values": whole(2, MAX_VALUES, None),
+        "families": whole(1, 65536, defaults.FAMILIES),
+    },
+    "choice": {"options": texts},
+    "boolean": {},
+}
+DICTIONARY = {
+    "protocol": one_of("ngrams", "prefixes"),
+    "max_length": whole(1, 255),
+    "alphabet": text('characters and ranges such as "a-z0-9._-", or "bytes"'),
+}
+NGRAMS = {"gram": whole(1, 255, 2), "grams": whole(2, 255, 2), "overlap": flag}
+
+PLACEHOLDER = Boolean(noise=Noise.of(p=0.25, q=0.75))
+"""Stands in for a mechanism with mistakes while its dictionary is searched for more."""
+
+Make = Callable[[float | None], Mechanism]
+"""From a share of ε, where it is given, to the mechanism that spends it."""
 
 
 def read_toml(text: str) -> Survey:
@@ -59,147 +115,105 @@ def read_toml(text: str) -> Survey:
 
 
 def _survey(root: Table) -> Survey | None:
-    name = root.text("name", NAME_RULE, valid=lambda s: bool(NAME.fullmatch(s)))
-    version = root.integer("version", 1, 2**31 - 1)
-    owner = root.text("owner", "who answers for this survey, and how to reach them")
-    description = root.text("description", "what is asked and why, for those who are asked")
-    expires = root.value("expires", dt.date, "the last day, such as 2027-12-31")
-    if isinstance(expires, dt.datetime):
-        root.mistake("expires", "a day without a time, such as 2027-12-31", expires)
-    collect = root.choice("collect", ("once", "repeatedly"))
-    budget = root.number("budget", above=0, default=None)
-    questions = [
-        _question(table, name or "", collect or "once") for table in root.tables("questions")
-    ]
+    given = root.read(SURVEY)
+    name, collect, budget = given["name"] or "", given["collect"] or "once", given["budget"]
+    questions = [_question(table, name, collect) for table in root.tables("questions")]
     root.finish()
-    if root.mistakes or not questions:
-        if not questions and not root.mistakes:
-            root.mistake("questions", "at least one [questions.NAME] table", "none")
+    if not questions and not root.mistakes:
+        root.mistake("questions", "expected at least one [questions.NAME] table; got 'none'")
+    if root.mistakes:
         return None
-    whole = tuple(question for question in questions if question is not None)
-    return root.attempt(
-        "", lambda: _resolved(name, version, owner, description, expires, collect, budget, whole)
-    )
+    asked = tuple(question for question in questions if question is not None)
+    # A budget left out is exactly what its answers spend.
+    given["budget"] = spent(asked, collect) if budget is None else nanonats_down(budget)
+    return root.attempt("", lambda: Survey(**given, questions=asked))
 
 
-def _resolved(
-    name: Any, version: Any, owner: Any, description: Any, expires: Any, collect: Any,
-    budget: float | None, questions: tuple[Question, ...],
-) -> Survey:  # fmt: skip
-    """The survey; a budget left out is exactly what its answers spend."""
-    nano = spent(questions, collect) if budget is None else nanonats_down(budget)
-    return Survey(name, version, owner, description, expires, collect, nano, questions)
-
-
-def _question(table: Table, survey: str, collect: str) -> Question | None:
-    name = table.name
+def _question(table: Table, survey: str, collect: Collect) -> Question | None:
     before = len(table.mistakes)
-    if not NAME.fullmatch(name):
-        table.mistake("", f"a question's name of {NAME_RULE}", name)
-    kind: Any = table.choice("kind", ("string", "choice", "boolean"))
-    description = table.text("description", "what is asked", default="")
-    noise = {letter: table.number(letter, 0, 1, default=None) for letter in ("p", "q", "f")}
-    epsilon = table.number("epsilon", above=0, default=None)
-    build: Callable[[Noise], Mechanism] | None = None
-    hashed: Callable[[float | None], Mechanism] | None = None
-    dictionary: Table | None = None
+    if not NAME.fullmatch(table.name):
+        table.mistake("", f"expected a question's name of {NAME_RULE}; got {table.name!r}")
+    asked = table.read(QUESTION)
+    kind, epsilon = asked["kind"], asked["epsilon"]
+    noise = {letter: asked[letter] for letter in NOISE}
+    reported_by, dictionary = kind, None
     if kind == "string":
-        if table.choice("mechanism", ("bloom", "localhash"), default="bloom") == "localhash":
-            hashed = _local_hash(table, collect, noise)
-        else:
-            build = _bloom(table)
-        dictionary = table.table("dictionary")
-    elif kind == "choice":
-        options = table.texts("options")
-        build = lambda noise: Choice(noise=noise, options=tuple(options))  # noqa: E731
-    elif kind == "boolean":
-        build = lambda noise: Boolean(noise=noise)  # noqa: E731
+        reported_by = table.read({"mechanism": MECHANISM})["mechanism"] or "bloom"
+    settings = table.read(MECHANISMS.get(reported_by, {}))
+    if reported_by == "localhash":
+        for letter, value in noise.items():
+            if value is not None:
+                says = f"expected none: local hashing follows from epsilon; got {value!r}"
+                table.mistake(letter, says)
+    if kind == "string":
+        data = table.read({"dictionary": inner_table})["dictionary"]
+        dictionary = None if data is None else table.inner("dictionary", data)
     if kind is not None:
         table.finish()
-    if (build is None and hashed is None) or len(table.mistakes) > before:
+    if len(table.mistakes) > before:
         if dictionary is not None:
-            _dictionary(dictionary, lambda _: None)
+            _dictionary(dictionary, lambda _: PLACEHOLDER, None)
         return None
-    make: Any = build
-
-    def mechanism(share: float | None) -> Mechanism:
-        if hashed is not None:
-            return hashed(share)
-        return defaults.fill(make, collect, epsilon=share, **noise)
-
-    protocol: Protocol | None
+    make = _maker(reported_by, settings, noise, collect)
     if dictionary is not None:
-        protocol = _dictionary(dictionary, mechanism, epsilon)
+        protocol = _dictionary(dictionary, make, epsilon)
     else:
-        protocol = table.attempt("", lambda: Single(mechanism(epsilon)))
+        protocol = table.attempt("", lambda: Single(make(epsilon)))
     if protocol is None:
         return None
-    whole = protocol
-    return table.attempt(
-        "", lambda: Question(name, kind, description or "", whole.within(survey, name))
-    )
+    located = protocol.within(survey, table.name)
+    return table.attempt("", lambda: Question(table.name, kind, asked["description"], located))
 
 
-def _bloom(table: Table) -> Callable[[Noise], Mechanism]:
-    bits = table.integer("bits", 2, 65536, default=None)
-    hashes = table.integer("hashes", 1, 65536, default=defaults.HASHES)
-    cohorts = table.integer("cohorts", 1, 65536, default=defaults.COHORTS)
-    scheme = table.choice("scheme", SCHEME_NAMES, default=SCHEME_NAMES[0])
-    return lambda noise: Bloom(
-        noise=noise, bits=bits or defaults.bits_for(noise, hashes or 1),
-        hashes=hashes or 1, cohorts=cohorts or 1, scheme_name=scheme or SCHEME_NAMES[0],
-    )  # fmt: skip
+def _maker(kind: str, settings: Settings, noise: dict[str, float | None], collect: Collect) -> Make:
+    def build(drawn: Noise) -> Mechanism:
+        filled = dict(settings)
+        if kind == "bloom" and filled["bits"] is None:
+            filled["bits"] = defaults.bits_for(drawn, filled["hashes"])
+        return KINDS[kind].from_settings(drawn, filled)
+
+    if kind == "localhash":
+        return lambda share: defaults.local_hash(collect, epsilon=share, **settings)
+    return lambda share: defaults.fill(build, collect, epsilon=share, **noise)
 
 
-def _local_hash(
-    table: Table, collect: str, noise: dict[str, float | None]
-) -> Callable[[float | None], Mechanism]:
-    values = table.integer("values", 2, MAX_VALUES, default=None)
-    families = table.integer("families", 1, 65536, default=defaults.FAMILIES)
-    for letter in (letter for letter, given in noise.items() if given is not None):
-        table.mistake(letter, "none: local hashing follows from epsilon", noise[letter])
-    return lambda epsilon: defaults.local_hash(
-        collect, epsilon=epsilon, values=values, families=families or 1
-    )
-
-
-def _dictionary(
-    table: Table, mechanism: Callable[[float | None], Any], epsilon: float | None = None
-) -> Protocol | None:
+def _dictionary(table: Table, make: Make, epsilon: float | None) -> Protocol | None:
     before = len(table.mistakes)
-    name = table.choice("protocol", ("ngrams", "prefixes"))
-    length = table.integer("max_length", 1, 255)
-    ranges = table.text("alphabet", 'characters and ranges such as "a-z0-9._-", or "bytes"')
-    alphabet = table.attempt("alphabet", lambda: _alphabet(ranges or "a"))
+    given = table.read(DICTIONARY)
+    name, length = given["protocol"], given["max_length"]
+    alphabet = table.attempt("alphabet", lambda: _alphabet(given["alphabet"] or "a"))
     if name == "ngrams":
-        gram = table.integer("gram", 1, 255, default=2)
-        grams = table.integer("grams", 2, 255, default=2)
-        overlap = table.value("overlap", bool, "true or false", default=False)
-        shares = table.numbers("split", default=[1.0] * ((grams or 2) + 1))
-        if grams is not None and len(shares) != grams + 1:
-            table.mistake("split", f"{grams + 1} weights: full string, then each n-gram", shares)
+        asked = table.read(NGRAMS)
+        parts = (asked["grams"] or 2) + 1
+        shares = _shares(table, "split", [1.0] * parts, "weights: full string, then each n-gram")
     elif name == "prefixes":
         usual = defaults.levels(len(alphabet.content) if alphabet else 1, length or 1)
-        lengths = table.integers("levels", default=[length for length, _ in usual])
+        lengths = table.read({"levels": integers([n for n, _ in usual])})["levels"] or []
         even = [1.0] * len(lengths)
-        given = "levels" in table.data
-        shares = table.numbers("shares", default=even if given else [s for _, s in usual])
-        if len(shares) != len(lengths):
-            table.mistake("shares", f"{len(lengths)} shares, one a level", shares)
+        own = even if "levels" in table.data else [share for _, share in usual]
+        shares = _shares(table, "shares", own, "shares, one a level")
     if name is not None:
         table.finish()
-    if name is None or length is None or alphabet is None or len(table.mistakes) > before:
+    if alphabet is None or len(table.mistakes) > before:
         return None
 
     def build() -> Protocol:
         if name == "prefixes":
             levels = tuple(map(Level, lengths, defaults.weights(shares)))
-            return Prefixes(alphabet, length, levels, mechanism(epsilon))
-        each = [None] * len(shares) if epsilon is None else split(epsilon, shares)
-        full, *each_gram = map(mechanism, each)
-        return NGrams(alphabet, length, gram or 2, full, tuple(each_gram), bool(overlap))
+            return Prefixes(alphabet, length, levels, make(epsilon))
+        each = [None] * parts if epsilon is None else split(epsilon, shares)
+        full, *grams = map(make, each)
+        return NGrams(alphabet, length, asked["gram"], full, tuple(grams), asked["overlap"])
 
     return table.attempt("", build)
+
+
+def _shares(table: Table, key: str, default: Sequence[float], expected: str) -> list[float]:
+    """As many shares as the default has."""
+    shares: list[float] = table.read({key: numbers(default)})[key]
+    if shares is not None and len(shares) != len(default):
+        table.mistake(key, f"expected {len(default)} {expected}; got {shares!r}")
+    return shares
 
 
 def _alphabet(ranges: str) -> Alphabet:

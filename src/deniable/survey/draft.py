@@ -9,12 +9,10 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from deniable.errors import InputError
-from deniable.survey.survey import NAME, Survey
+from deniable.mechanisms.base import Settings
+from deniable.survey.survey import Survey, check_name
 
 OWNER = "YOUR NAME, and how to reach you"
 DESCRIPTION = "WHAT IS ASKED AND WHY, for those who are asked"
@@ -53,15 +51,11 @@ class DraftQuestion:
     kind: str
     epsilon: float
     description: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    dictionary: Mapping[str, Any] | None = None
+    settings: Settings = field(default_factory=dict)
+    dictionary: Settings | None = None
 
     def __post_init__(self) -> None:
-        if not NAME.fullmatch(self.name):
-            raise InputError(
-                f"expected a question's name of a-z, 0-9, _ and -, a letter first, at most 64 "
-                f"characters; got {self.name!r}"
-            )
+        check_name("question", self.name)
 
     def toml(self) -> str:
         """Its tables."""
@@ -97,10 +91,13 @@ class Draft:
         """The file, with comments."""
         expires = self.expires or dt.date.today() + dt.timedelta(days=365)
         head = HEAD.format(
-            file=file, name=text(self.name), owner=text(self.owner),
-            description=text(self.description), expires=expires.isoformat(),
+            file=file,
+            name=text(self.name),
+            owner=text(self.owner),
+            description=text(self.description),
+            expires=expires.isoformat(),
             collect=f"{text(self.collect):20} {COLLECT[self.collect]}",
-        )  # fmt: skip
+        )
         return "\n".join([head, *(question.toml() for question in self.questions)])
 
     def survey(self) -> Survey:
@@ -128,10 +125,10 @@ def survey_name(file: str) -> str:
     return stem if stem[:1].isalpha() else "survey"
 
 
-def _setting(key: str, value: Any) -> str:
+def _setting(key: str, value: object) -> str:
     return _line(key, *value) if isinstance(value, tuple) else _line(key, value)
 
 
-def _line(key: str, value: Any, comment: str = "") -> str:
+def _line(key: str, value: object, comment: str = "") -> str:
     shown = text(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return f"{f'{key} = {shown}':28} {comment}".rstrip()

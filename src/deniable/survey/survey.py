@@ -13,28 +13,41 @@ import json
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from deniable import protocols
-from deniable.errors import InputError
+from deniable.errors import InputError, check_integer
+from deniable.mechanisms.base import MAX_COHORTS, Settings
 from deniable.privacy import NANO, PrivacyLoss, nanonats_up, total
 from deniable.protocols import Protocol
-from deniable.protocols.base import Draw
+from deniable.protocols.base import Draw, Value
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT = "deniable-survey/1"
 DIGEST_SIZE = 16
-MAX_COHORTS = 65536
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+NAME_RULE = "a-z, 0-9, _ and -, a letter first, at most 64 characters"
 
 Kind = Literal["string", "choice", "boolean"]
 Collect = Literal["once", "repeatedly"]
 
 _ANSWERS: dict[str, type] = {"string": str, "choice": str, "boolean": bool}
+
+
+def check_name(what: str, name: str) -> None:
+    """Raise InputError unless this can be the name of a survey or a question."""
+    if not NAME.fullmatch(name):
+        raise InputError(f"expected a {what}'s name of {NAME_RULE}; got {name!r}")
+
+
+def check_text(what: str, text: object) -> None:
+    """Raise InputError unless this is a text."""
+    if type(text) is not str:
+        raise InputError(f"expected {what} to be a text, got {text!r:.80}")
 
 
 @dataclass(frozen=True)
@@ -47,13 +60,8 @@ class Question:
     protocol: Protocol
 
     def __post_init__(self) -> None:
-        if type(self.description) is not str:
-            raise InputError(f"expected a description that is a text, got {self.description!r:.80}")
-        if not NAME.fullmatch(self.name):
-            raise InputError(
-                f"expected a question's name of a-z, 0-9, _ and -, a letter first, at most 64; "
-                f"got {self.name!r}"
-            )
+        check_text("description", self.description)
+        check_name("question", self.name)
         if self.kind not in _ANSWERS:
             raise InputError(f"expected kind string, choice or boolean, got {self.kind!r}")
         mechanisms = self.protocol.mechanisms
@@ -80,7 +88,7 @@ class Question:
         """Bytes in a report's body: clear fields, then each slot's packed bits."""
         return len(self.protocol.clear) + sum(m.size for m in self.protocol.mechanisms)
 
-    def checked(self, value: Any) -> Any:
+    def checked(self, value: Value) -> Value:
         """The value, if it is of this question's type or None (no answer).
 
         Only the type is checked. Any string at all is reported, so that silence tells nothing.
@@ -92,13 +100,22 @@ class Question:
             f"got {type(value).__name__}"
         )
 
-    def canonical(self) -> dict[str, Any]:
+    def canonical(self) -> Settings:
+        """The question as the published survey holds it."""
         return {
-            "name": self.name, "kind": self.kind, "description": self.description,
+            "name": self.name,
+            "kind": self.kind,
+            "description": self.description,
             "protocol": self.protocol.canonical(),
             "encodings": [encoding.hex() for encoding in self.protocol.encodings],
             "loss": [{"once": once, "forever": forever} for once, forever in self.charges],
-        }  # fmt: skip
+        }
+
+    @classmethod
+    def from_canonical(cls, data: Settings) -> Question:
+        """The question that `canonical` described."""
+        protocol = protocols.from_canonical(data["protocol"])
+        return cls(data["name"], data["kind"], data["description"], protocol)
 
 
 def spent(questions: Iterable[Question], collect: Collect) -> int:
@@ -129,17 +146,12 @@ class Survey:
     questions: tuple[Question, ...]
 
     def __post_init__(self) -> None:
-        if not NAME.fullmatch(self.name):
-            raise InputError(
-                f"expected a survey's name of a-z, 0-9, _ and -, a letter first, at most 64; "
-                f"got {self.name!r}"
-            )
-        if type(self.version) is not int or not 1 <= self.version < 2**31:
-            raise InputError(f"expected a version of 1 or more, got {self.version!r}")
+        check_name("survey", self.name)
+        check_integer("a version", self.version, 1, 2**31 - 1)
+        check_text("owner", self.owner)
+        check_text("description", self.description)
         if type(self.budget) is not int:
             raise InputError(f"expected a whole budget in billionths of a nat, got {self.budget!r}")
-        if type(self.owner) is not str or type(self.description) is not str:
-            raise InputError("expected an owner and a description that are texts")
         if not self.questions:
             raise InputError("expected at least one question, got none")
         if self.collect not in ("once", "repeatedly"):
@@ -147,10 +159,8 @@ class Survey:
         names = [q.name for q in self.questions]
         if len(set(names)) != len(names):
             raise InputError(f"expected questions with different names, got {names}")
-        for question in self.questions:
-            if self.collect == "repeatedly" and any(
-                m.noise.flip == 0 for m in question.protocol.mechanisms
-            ):
+        for question in self.questions if self.collect == "repeatedly" else ():
+            if any(m.noise.flip == 0 for m in question.protocol.mechanisms):
                 raise InputError(
                     f"question {question.name!r} has f = 0: collected repeatedly its ε would grow "
                     "with every report; give f above 0, or collect once"
@@ -168,8 +178,7 @@ class Survey:
             )
         # Noise and hashing belong to this survey and to each question's name.
         own = tuple(
-            Question(q.name, q.kind, q.description, q.protocol.within(self.name, q.name))
-            for q in self.questions
+            replace(q, protocol=q.protocol.within(self.name, q.name)) for q in self.questions
         )
         object.__setattr__(self, "questions", own)
 
@@ -179,11 +188,6 @@ class Survey:
     def loss(self) -> PrivacyLoss:
         """ε of one whole report, and of any number about unchanging values."""
         return total([q.loss for q in self.questions])
-
-    @property
-    def promise(self) -> float:
-        """The ε that `epsilon` means here: once for one-time collection, else for ever."""
-        return self.loss.once if self.collect == "once" else self.loss.forever
 
     @cached_property
     def cohorts(self) -> int:
@@ -201,18 +205,13 @@ class Survey:
     @cached_property
     def groups(self) -> int:
         """How many groups the clear fields divide clients into."""
-        count = self.cohorts
-        for question in self.questions:
-            count *= question.protocol.groups[0]
-        return count
+        return self.cohorts * math.prod(q.protocol.groups[0] for q in self.questions)
 
     @cached_property
     def smallest_group(self) -> float:
         """The smallest group's expected share of clients."""
-        share = 1 / self.cohorts
-        for question in self.questions:
-            share *= question.protocol.groups[1]
-        return share
+        shares = (q.protocol.groups[1] for q in self.questions)
+        return math.prod(shares, start=1 / self.cohorts)
 
     # --- bytes ------------------------------------------------------------------------------
 
@@ -230,11 +229,11 @@ class Survey:
     def canonical(self) -> bytes:
         """The published form."""
         data = {
-            "format": FORMAT, "name": self.name, "version": self.version, "owner": self.owner,
-            "description": self.description, "expires": self.expires.isoformat(),
-            "collect": self.collect, "budget": self.budget,
+            **{field.name: getattr(self, field.name) for field in fields(self)},
+            "format": FORMAT,
+            "expires": self.expires.isoformat(),
             "questions": [q.canonical() for q in self.questions],
-        }  # fmt: skip
+        }
         return json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
 
     @cached_property
@@ -271,15 +270,9 @@ class Survey:
             raw = json.loads(data, parse_float=_no_float, parse_constant=_no_float)
             if raw.get("format") != FORMAT:
                 raise InputError(f"expected format {FORMAT!r}, got {raw.get('format')!r}")
-            survey = cls(
-                raw["name"], raw["version"], raw["owner"], raw["description"],
-                dt.date.fromisoformat(raw["expires"]), raw["collect"], raw["budget"],
-                tuple(
-                    Question(q["name"], q["kind"], q["description"],
-                             protocols.from_canonical(q["protocol"]))
-                    for q in raw["questions"]
-                ),
-            )  # fmt: skip
+            raw["expires"] = dt.date.fromisoformat(raw["expires"])
+            raw["questions"] = tuple(map(Question.from_canonical, raw["questions"]))
+            survey = cls(**{field.name: raw[field.name] for field in fields(cls)})
         except InputError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:

@@ -2,15 +2,83 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
 from deniable.errors import InputError
+from deniable.mechanisms.base import Settings
 
 T = TypeVar("T")
-REQUIRED: Any = object()
+REQUIRED = object()
 HUGE = 1e300
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What may stand under a key: in words, as a test, and where the key is left out."""
+
+    expected: str
+    valid: Callable[..., bool]
+    default: object = REQUIRED
+    among: tuple[str, ...] = ()
+    """The words that are allowed, where there are few."""
+
+
+def text(
+    expected: str, default: object = REQUIRED, *, fits: Callable[[str], object] = str.strip
+) -> Setting:
+    """A text that is not blank."""
+    return Setting(expected, lambda x: isinstance(x, str) and bool(x.strip() and fits(x)), default)
+
+
+def one_of(*among: str, default: object = REQUIRED) -> Setting:
+    """One of these words."""
+    return Setting(" or ".join(f'"{x}"' for x in among), lambda x: x in among, default, among)
+
+
+def whole(low: int, high: int, default: object = REQUIRED) -> Setting:
+    """An integer."""
+    valid = lambda x: _is_number(x, int) and low <= x <= high  # noqa: E731
+    return Setting(f"a whole number from {low} to {high}", valid, default)
+
+
+def number(expected: str, fits: Callable[[float], bool]) -> Setting:
+    """A number that may be left out."""
+    valid = lambda x: _is_number(x) and abs(x) < HUGE and fits(x)  # noqa: E731
+    return Setting(f"a number {expected}", valid, None)
+
+
+def list_of(expected: str, fits: Callable[..., bool], default: object = REQUIRED) -> Setting:
+    """A list that is not empty."""
+    valid = lambda x: isinstance(x, list) and bool(x) and all(map(fits, x))  # noqa: E731
+    return Setting(f"a list of {expected}", valid, default)
+
+
+def numbers(default: Sequence[float]) -> Setting:
+    """A list of numbers above 0."""
+    return list_of("numbers above 0", lambda x: _is_number(x) and 0 < x < HUGE, default)
+
+
+def integers(default: Sequence[int]) -> Setting:
+    """A list of integers."""
+    return list_of("whole numbers", lambda x: _is_number(x, int), default)
+
+
+texts = list_of('texts, such as ["red", "blue"]', lambda x: isinstance(x, str))
+flag = Setting("true or false", lambda x: isinstance(x, bool), default=False)
+day = Setting(
+    "a day without a time, such as 2027-12-31: the last on which clients answer",
+    lambda x: type(x) is dt.date,
+)
+inner_table = Setting("a table", lambda x: isinstance(x, dict), None)
+
+
+def _is_number(x: object, *kinds: type) -> bool:
+    """Whether it is of these kinds. TOML's true is not a number, though Python's True is an int."""
+    return isinstance(x, kinds or (int, float)) and not isinstance(x, bool)
 
 
 def line_numbers(text: str) -> dict[str, int]:
@@ -26,126 +94,65 @@ def line_numbers(text: str) -> dict[str, int]:
     return lines
 
 
+@dataclass
 class Table:
     """A TOML table that hands out checked values, and remembers what it was never asked for."""
 
-    def __init__(
-        self, data: Mapping[str, Any], path: str, mistakes: list[str], lines: Mapping[str, int],
-        name: str = "",
-    ) -> None:  # fmt: skip
-        self.data, self.path, self.mistakes, self.lines = data, path, mistakes, lines
-        self.name = name
+    data: Settings
+    path: str
+    mistakes: list[str]
+    lines: Mapping[str, int]
+    name: str = ""
+
+    def __post_init__(self) -> None:
         self.known: list[str] = []
 
-    def place(self, key: str) -> str:
+    def mistake(self, key: str, says: object) -> None:
+        """Add a mistake at this key."""
         path = f"{self.path}.{key}".strip(".") or "survey"
         line = self.lines.get(path) or self.lines.get(self.path)
-        return f"{path} (line {line})" if line else path
-
-    def mistake(self, key: str, expected: str, got: Any) -> None:
-        self.mistakes.append(f"{self.place(key)}: expected {expected}; got {got!r}")
+        self.mistakes.append(f"{path} (line {line}): {says}" if line else f"{path}: {says}")
 
     def attempt(self, key: str, build: Callable[[], T]) -> T | None:
         """What `build` makes, or None and its error among the mistakes."""
         try:
             return build()
         except InputError as error:
-            self.mistakes.append(f"{self.place(key)}: {error}")
+            self.mistake(key, error)
             return None
 
-    def value(
-        self, key: str, kind: type[T] | tuple[type, ...], expected: str, default: Any = REQUIRED,
-        valid: Callable[[Any], bool] = lambda _: True,
-    ) -> Any:  # fmt: skip
-        """data[key] if it is of this kind and valid; else the default, or None and a mistake."""
+    def read(self, settings: Mapping[str, Setting]) -> Settings:
+        """The values of these settings: defaults for those left out, None for mistakes."""
+        return {key: self._value(key, setting) for key, setting in settings.items()}
+
+    def _value(self, key: str, setting: Setting) -> object:
         self.known.append(key)
+        expected = setting.expected
         if key not in self.data:
-            if default is REQUIRED:
-                self.mistakes.append(f"{self.place(key)}: missing; expected {expected}")
+            if setting.default is REQUIRED:
+                self.mistake(key, f"missing; expected {expected}")
                 return None
-            return default
-        got = self.data[key]
-        # TOML's true is not a number, though Python's True is an int.
-        wrong_bool = isinstance(got, bool) and kind is not bool
-        if not isinstance(got, kind) or wrong_bool or not valid(got):
-            self.mistake(key, expected, got)
-            return None
-        return got
-
-    def text(
-        self, key: str, expected: str, default: Any = REQUIRED,
-        valid: Callable[[str], bool] = lambda _: True,
-    ) -> str | None:  # fmt: skip
-        found: str | None = self.value(
-            key, str, expected, default, lambda s: bool(s.strip()) and valid(s)
-        )
-        return found
-
-    def choice(self, key: str, among: Sequence[str], default: Any = REQUIRED) -> str | None:
-        expected = " or ".join(f'"{x}"' for x in among)
-        got = self.data.get(key)
-        if isinstance(got, str) and got not in among and (close := _close(got, among)):
+            return setting.default
+        got: object = self.data[key]
+        if setting.valid(got):
+            return got
+        if isinstance(got, str) and (close := _close(got, setting.among)):
             expected += f' (did you mean "{close}"?)'
-        found: str | None = self.value(key, str, expected, default, lambda s: s in among)
-        return found
+        self.mistake(key, f"expected {expected}; got {got!r}")
+        return None
 
-    def integer(self, key: str, low: int, high: int, default: Any = REQUIRED) -> int | None:
-        expected = f"a whole number from {low} to {high}"
-        found: int | None = self.value(key, int, expected, default, lambda n: low <= n <= high)
-        return found
-
-    def number(
-        self, key: str, low: float | None = None, high: float | None = None,
-        above: float | None = None, default: Any = REQUIRED,
-    ) -> float | None:  # fmt: skip
-        def valid(x: float) -> bool:
-            finite = abs(x) < HUGE
-            return (
-                finite
-                and (low is None or high is None or low <= x <= high)
-                and (above is None or x > above)
-            )
-
-        expected = f"a number above {above}" if low is None else f"a number from {low} to {high}"
-        found = self.value(key, (int, float), expected, default, valid)
-        return None if found is None else float(found)
-
-    def _list(self, key: str, kind: Any, expected: str, default: Any) -> list[Any]:
-        def valid(items: list[Any]) -> bool:
-            return bool(items) and all(
-                isinstance(x, kind) and not isinstance(x, bool) for x in items
-            )
-
-        return list(self.value(key, list, expected, default, valid) or [])
-
-    def texts(self, key: str) -> list[str]:
-        return self._list(key, str, 'a list of texts, such as ["red", "blue"]', REQUIRED)
-
-    def integers(self, key: str, default: list[int]) -> list[int]:
-        return self._list(key, int, "a list of whole numbers", default)
-
-    def numbers(self, key: str, default: list[float]) -> list[float]:
-        items = self._list(key, (int, float), "a list of numbers above 0", default)
-        if any(not 0 < x < HUGE for x in items):
-            self.mistake(key, "a list of numbers above 0", items)
-            return default
-        return [float(x) for x in items]
-
-    def table(self, key: str) -> Table | None:
-        """The table of this name, if there is one."""
-        found = self.value(key, dict, "a table", None)
-        return None if found is None else self._inner(key, found)
+    def inner(self, key: str, data: Settings, name: str = "") -> Table:
+        """The table inside this one."""
+        return Table(data, f"{self.path}.{key}".strip("."), self.mistakes, self.lines, name)
 
     def tables(self, key: str) -> Iterator[Table]:
         """Every table inside the table of this name."""
-        for name, inner in (self.value(key, dict, "tables [questions.NAME]") or {}).items():
-            if isinstance(inner, dict):
-                yield self._inner(f"{key}.{name}", inner, name)
+        expected = Setting(f"tables [{key}.NAME]", lambda x: isinstance(x, dict))
+        for name, data in (self.read({key: expected})[key] or {}).items():
+            if isinstance(data, dict):
+                yield self.inner(f"{key}.{name}", data, name)
             else:
-                self.mistake(f"{key}.{name}", f"a table [{key}.{name}]", inner)
-
-    def _inner(self, key: str, data: Mapping[str, Any], name: str = "") -> Table:
-        return Table(data, f"{self.path}.{key}".strip("."), self.mistakes, self.lines, name)
+                self.mistake(f"{key}.{name}", f"expected a table [{key}.{name}]; got {data!r}")
 
     def finish(self) -> None:
         """Everything that is in the file but means nothing is a mistake."""
@@ -153,7 +160,7 @@ class Table:
             if key not in self.known:
                 close = _close(key, self.known)
                 hint = f'did you mean "{close}"?' if close else f"it takes {', '.join(self.known)}"
-                self.mistakes.append(f"{self.place(key)}: unknown setting; {hint}")
+                self.mistake(key, f"unknown setting; {hint}")
 
 
 def _close(word: str, among: Sequence[str]) -> str | None:
