@@ -116,7 +116,8 @@ def read_toml(text: str) -> Survey:
 
 def _survey(root: Table) -> Survey | None:
     given = root.read(SURVEY)
-    name, collect, budget = given["name"] or "", given["collect"] or "once", given["budget"]
+    name, budget = given["name"] or "", given["budget"]
+    collect: Collect = given["collect"] or "once"
     questions = [_question(table, name, collect) for table in root.tables("questions")]
     root.finish()
     if not questions and not root.mistakes:

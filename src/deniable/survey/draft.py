@@ -9,9 +9,9 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from deniable.mechanisms.base import Settings
 from deniable.survey.survey import Survey, check_name
 
 OWNER = "YOUR NAME, and how to reach you"
@@ -51,8 +51,8 @@ class DraftQuestion:
     kind: str
     epsilon: float
     description: str = ""
-    settings: Settings = field(default_factory=dict)
-    dictionary: Settings | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
+    dictionary: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
         check_name("question", self.name)
