@@ -59,7 +59,7 @@ def surveys(folder: Path) -> Any:
             "canonical": json.loads(each.canonical),
             "once": each.loss.once,
             "forever": str(each.loss.forever),
-            "promise": each.promise,
+            "promise": each.loss.once if each.collect == "once" else each.loss.forever,
             "budget": each.budget,
             "cohorts": each.cohorts,
             "groups": each.groups,
