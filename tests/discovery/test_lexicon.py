@@ -5,11 +5,12 @@ import itertools
 import numpy as np
 import pytest
 
-from deniable.discovery.shared.character_model import CharacterModel, rows_of
+from deniable.discovery.shared.character_model import CharacterModel
 from deniable.discovery.shared.lexicon import Lexicon
 from deniable.errors import InputError
 from deniable.kernels.search.spelling import ASTRAY, END, RUN, STAY, WORD
 from deniable.protocols.alphabet import Alphabet
+from tests.discovery.inputs import rows_of
 
 ABC = Alphabet("abc")
 WORDS = {"ab": 3.0, "abc": 1.0, "b": 1.0}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from deniable.discovery import discover
-from deniable.discovery.ngrams import peeling as fused
+from deniable.discovery.ngrams import peeling
 from deniable.simulation import Population, random_strings, simulate, uniform
 from deniable.survey.author import read_toml
 
@@ -59,10 +59,10 @@ def test_without_counting_candidates_false_strings_are_common(
 ) -> None:
     """The broken twin: every candidate tested as if it were the only one."""
 
-    def uncounted(protocol: Any, counts: Any, rows: Any, level: Any, known: int) -> Any:
-        alone = np.where(level > 0, level.max(initial=0.0), 0.0)
-        return honest(protocol, counts, rows, alone, known)
+    def uncounted(reports: Any, known: Any, strings: Any, cutoff: Any) -> Any:
+        alone = np.full(len(cutoff), cutoff.max(initial=0.0))
+        return honest(reports, known, strings, alone)
 
-    honest = fused.judge
-    monkeypatch.setattr(fused, "judge", uncounted)
+    honest = peeling.test_candidates
+    monkeypatch.setattr(peeling, "test_candidates", uncounted)
     assert runs_with_false_strings() > 10

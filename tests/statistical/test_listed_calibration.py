@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 
 from deniable.analysis.source import Source
-from deniable.discovery.shared import listed
-from deniable.discovery.shared.character_model import rows_of
-from deniable.discovery.shared.tables import debiased
-from deniable.discovery.shared.tally import tally_of
-from deniable.protocols import Prefixes
+from deniable.discovery.prefixes import listed
 from deniable.simulation import Population, random_strings, simulate, zipf
 from deniable.survey.author import read_toml
+from tests.discovery.inputs import masses, prefixes_of, rows_of
 
 RUNS, ALPHA = 50, 0.3
 SURVEY = read_toml("""
@@ -40,8 +37,7 @@ levels = [3, 4, 5, 6, 7, 8, 8]
 def runs_with_false_strings() -> tuple[int, int]:
     """Of 50 crowds whose list has strings that begin as those held do; and strings found."""
     wrong, found = 0, 0
-    protocol = SURVEY.questions[0].protocol
-    assert isinstance(protocol, Prefixes)
+    protocol = prefixes_of(SURVEY.questions[0])
     for seed in range(RUNS):
         rng = np.random.default_rng([6, seed])
         held = Population(random_strings(12, 6, rng), zipf(12))
@@ -49,9 +45,9 @@ def runs_with_false_strings() -> tuple[int, int]:
                  for t in random_strings(8, 6 - keep + int(rng.integers(1, 3)), rng)}  # fmt: skip
         texts = sorted(alike | set(held.values))
         source = Source(simulate(SURVEY, held.draw(5_000, rng), rng=rng), SURVEY)
-        tally = tally_of(source, SURVEY.questions[0])
+        tables = masses(source, SURVEY.questions[0])
         rows = rows_of(protocol.alphabet, texts, 8)
-        accepted = listed.accept_listed(tally, debiased(tally), rows, np.ones(len(rows)), ALPHA)
+        accepted = listed.accept_listed(tables, rows, np.ones(len(rows)), ALPHA)
         strings = {protocol.alphabet.text(row.tobytes()) for row in accepted.rows}
         wrong += bool(strings - set(held.values))
         found += len(strings & set(held.values))

@@ -14,7 +14,7 @@ from deniable.discovery.ngrams.beam import search
 from deniable.discovery.ngrams.gram_pairs import pair_threshold
 from deniable.discovery.ngrams.grams import assemble, compatible, gram_blocks, gram_count
 from deniable.discovery.ngrams.neighbours import Neighbours
-from deniable.discovery.shared.character_model import CharacterModel, rows_of
+from deniable.discovery.shared.character_model import CharacterModel
 from deniable.errors import InputError
 from deniable.protocols import NGrams
 from deniable.protocols.alphabet import OTHER, PAD, Alphabet
@@ -22,6 +22,7 @@ from deniable.results import Discovery, Result
 from deniable.simulation import Population, simulate
 from deniable.survey import Survey
 from deniable.survey.author import read_toml
+from tests.discovery.inputs import rows_of
 
 mpl.use("Agg")
 

@@ -10,14 +10,13 @@ import pytest
 
 from deniable import discover, simulate
 from deniable.analysis.source import Source
-from deniable.discovery.prefixes.search import end_levels, followed, grid, search
-from deniable.discovery.shared.character_model import CharacterModel, rows_of
-from deniable.discovery.shared.evidence import ScoreTables
-from deniable.discovery.shared.listed import listed_rows
-from deniable.discovery.shared.tables import tables_of
-from deniable.protocols import Alphabet, Prefixes
+from deniable.discovery.prefixes.listed import listed_rows
+from deniable.discovery.prefixes.search import end_levels, followed, search
+from deniable.discovery.shared.character_model import CharacterModel
+from deniable.protocols import Alphabet
 from deniable.simulation import Population, power
 from deniable.survey.author import read_toml
+from tests.discovery.inputs import masses, prefixes_of, rows_of
 
 SURVEY = read_toml("""
 name = "listed"
@@ -47,18 +46,18 @@ def test_odds_are_those_of_a_search_that_keeps_everything() -> None:
     """Every string of a small domain, as likely beforehand as the character model has it."""
     rng = np.random.default_rng(1)
     reports = simulate(SURVEY, WORDS.draw(20_000, rng), rng=rng)
-    tables = tables_of(Source(reports, SURVEY), SURVEY.questions[0])
+    tables = masses(Source(reports, SURVEY), SURVEY.questions[0])
     texts = ["".join(t) for n in range(6) for t in itertools.product("abc", repeat=n)]
     model = CharacterModel.uniform(ABC).learnt(rows_of(ABC, ["abca", "cab", "bb"], 5))
     rows = rows_of(ABC, texts, 5)
-    weight, end = np.exp(-model.code(rows)), end_levels(tables, rows)
+    weight, end = np.exp(-model.code(rows)), end_levels(tables.tally, rows)
     assert weight.sum() == pytest.approx(1, rel=1e-5)
-    whole = ScoreTables.of(tables, tables.mass, np.ones(tables.families, bool))
-    odds, _ = followed(whole, rows, weight, grid(tables))
+    whole = tables.scores.evidence()
+    odds, _ = followed(whole, rows, weight)
     for level in range(5):
         # A search looks at the level of a string's end as well: nothing is to be seen there, but
         # that of masses at the foot of the grid .08 may fall below it.
-        shown = np.arange(tables.levels) < level
+        shown = np.arange(tables.tally.levels) < level
         before = replace(
             whole, entry=whole.entry * shown[:, None, None].astype(np.float32),
             precision=whole.precision * shown,
@@ -86,8 +85,7 @@ def test_a_list_finds_more_and_what_it_finds_teaches_the_search() -> None:
 
 
 def test_lists_of_strings_that_cannot_be_held_change_nothing_but_their_share() -> None:
-    protocol = SURVEY.questions[0].protocol
-    assert isinstance(protocol, Prefixes)
+    protocol = prefixes_of(SURVEY.questions[0])
     rows, weight = listed_rows(protocol, {"xyz": 1.0, "": 1.0, "abcabc": 2.0, "abcab": 1.0})
     assert [protocol.alphabet.text(r.tobytes()) for r in rows] == ["abcab"]
     assert weight.tolist() == [3.0]

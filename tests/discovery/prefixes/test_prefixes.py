@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
+from deniable import discover
 from deniable.analysis.source import Source
 from deniable.columns import ReportBatch
-from deniable.discovery.prefixes.run import discover_prefixes
+from deniable.discovery.prefixes.refit import refit
 from deniable.discovery.prefixes.search import search
-from deniable.discovery.shared.character_model import CharacterModel, rows_of
-from deniable.discovery.shared.evidence import ScoreTables
-from deniable.discovery.shared.refit import refit
-from deniable.discovery.shared.tables import MassTables, debiased, tables_of
-from deniable.discovery.shared.tally import tally_of
-from deniable.discovery.shared.testing import HashTest, allowances
-from deniable.discovery.whole_domain.mixture import mixture_of
+from deniable.discovery.shared.character_model import CharacterModel
+from deniable.discovery.shared.mixture import Mixture
+from deniable.discovery.shared.tables import MassTables
+from deniable.discovery.shared.tally import NumberTally
+from deniable.discovery.shared.testing import HashTest, cutoffs_by_odds
 from deniable.errors import InputError
 from deniable.mechanisms import LocalHash
 from deniable.protocols import Alphabet
+from deniable.results import Discovery
 from deniable.simulation import simulate
 from deniable.simulation.coded import Coded
 from deniable.survey import Survey
+from tests.discovery.inputs import masses, rows_of
 from tests.single_reports import single_reports
 
 TOML = """
@@ -62,16 +65,20 @@ def reports(s: Survey, words: tuple[str, ...], shares: object, n: int, seed: int
     return given(simulate(s, Coded(words, codes), rng=rng))
 
 
+def discovered(source: Source, accept: Callable[[str], bool] | None = None) -> Discovery:
+    return discover(source.survey, list(source.batches()), "word", accept=accept)
+
+
 @pytest.fixture(scope="module")
 def tables() -> MassTables:
     s = survey()
-    return tables_of(reports(s, WORDS, SHARES, 60_000, 1), s.questions[0])
+    return masses(reports(s, WORDS, SHARES, 60_000, 1), s.questions[0])
 
 
 def test_tables_agree_with_counting_report_by_report() -> None:
     s = survey()
     batch = ReportBatch.concat(reports(s, WORDS, SHARES, 300, 2).batches())
-    t = tables_of(given(batch), s.questions[0])
+    t = masses(given(batch), s.questions[0])
     m = s.questions[0].protocol.mechanisms[0]
     assert isinstance(m, LocalHash)
     level, family = 0, 3
@@ -94,31 +101,32 @@ def test_tables_agree_with_counting_report_by_report() -> None:
 def test_masses_come_back_within_their_errors(mechanism: str) -> None:
     """False alarm below 1e-4 a word: four standard errors."""
     s = survey(mechanism)
-    t = tables_of(reports(s, WORDS, SHARES, 60_000, 3), s.questions[0])
-    rows = rows_of(t.protocol.alphabet, WORDS, 7)
-    mass, error = refit(t, rows, np.ones(t.families, bool))
+    t = masses(reports(s, WORDS, SHARES, 60_000, 3), s.questions[0])
+    rows = rows_of(t.tally.protocol.alphabet, WORDS, 7)
+    mass, error = refit(t, rows)
     assert (np.abs(mass - SHARES) < 4 * error).all()
-    left = t.without(rows, SHARES)
-    spread = (left**2 * t.count[:, :, None]).mean() / t.noise
-    assert 0.95 < spread < 1.1 < (t.mass**2 * t.count[:, :, None]).mean() / t.noise
+    left = t.without(rows, SHARES).mass
+    spread = (left**2 * t.reports[:, :, None]).mean() / t.noise
+    assert 0.95 < spread < 1.1 < (t.mass**2 * t.reports[:, :, None]).mean() / t.noise
 
 
 def test_the_effect_of_a_string_is_what_its_reports_do() -> None:
     """One string that everyone holds: tables minus its effect are noise. 6 standard errors."""
     s = survey()
-    t = tables_of(reports(s, ("feed",), [1.0], 200_000, 4), s.questions[0])
-    left = t.without(rows_of(t.protocol.alphabet, ["feed"], 7), np.ones(1))
-    line = left.reshape(*left.shape[:2], -1, t.line)
-    cell = int(t.positions(0, rows_of(t.protocol.alphabet, ["feed"], 7))[0, 0])
-    same_line = np.delete(line[0, 0, cell // t.line], cell % t.line)
-    assert abs(same_line.mean()) < 6 * np.sqrt(t.noise / t.count[0, 0] / t.line)
+    t = masses(reports(s, ("feed",), [1.0], 200_000, 4), s.questions[0])
+    assert isinstance(t.tally, NumberTally)
+    row, base = rows_of(t.tally.protocol.alphabet, ["feed"], 7), t.tally.base
+    left = t.without(row, np.ones(1)).mass
+    line = left.reshape(*left.shape[:2], -1, base)
+    cell = int(t.tally.positions(0, row)[0, 0])
+    same_line = np.delete(line[0, 0, cell // base], cell % base)
+    assert abs(same_line.mean()) < 6 * np.sqrt(t.noise / t.reports[0, 0] / base)
 
 
 def test_evidence_is_the_sum_of_the_cells(tables: MassTables) -> None:
-    families = np.arange(tables.families) < 5
-    evidence = ScoreTables.of(tables, tables.mass, families)
-    rows = rows_of(tables.protocol.alphabet, WORDS, 7)
-    cells = tables.positions(2, rows)
+    evidence = tables.scores.evidence(np.arange(tables.tally.families) < 5)
+    rows = rows_of(tables.tally.protocol.alphabet, WORDS, 7)
+    cells = tables.tally.positions(2, rows)
     plain = sum(evidence.entry[2, c][cells[c]] for c in range(5))
     np.testing.assert_allclose(evidence.sums(2, rows), plain, rtol=1e-5)
     assert (evidence.entry[:, 5:] == 0).all()
@@ -143,17 +151,18 @@ def test_character_model_sums_to_one_and_counts_by_hand() -> None:
 
 
 def test_search_finds_what_is_heavy(tables: MassTables) -> None:
-    evidence = ScoreTables.of(tables, tables.mass, np.ones(tables.families, bool))
-    found, looked = search(evidence, CharacterModel.uniform(tables.protocol.alphabet), 50)
-    best = found.some(np.argsort(-found.odds)[:30])
-    names = {tables.protocol.alphabet.text(r.tobytes()) for r in best.rows}
+    found, looked = search(
+        tables.scores.evidence(), CharacterModel.uniform(tables.tally.protocol.alphabet), 50
+    )
+    best = found.take(np.argsort(-found.odds)[:30])
+    names = {tables.tally.protocol.alphabet.text(r.tobytes()) for r in best.rows}
     assert {"abc", "feed", "decade", "bead"} <= names
     assert looked > 1000
 
 
 def test_p_values_of_strings_nobody_holds_are_uniform(tables: MassTables) -> None:
     """Over 20,000 absent strings; each bound is 5 standard errors of a binomial: 1e-6."""
-    test = HashTest(tables, tables.mass, (4, 5, 6), tuple(range(5, 16)))
+    test = HashTest(tables.scores, (4, 5, 6), tuple(range(5, 16)))
     rng = np.random.default_rng(5)
     rows = rng.integers(0, 6, (20_000, 7)).astype(np.uint8)
     p = test.p_values(rows)
@@ -166,14 +175,13 @@ def test_explained_strings_leave_less_noise_and_exact_p_values_at_every_level() 
     """Absent strings against tables weighed by what the heavy words explain: 5 standard errors of a
     binomial; and the stated number of reports that tell as much is the spread that is seen."""
     s = survey()
-    tally = tally_of(reports(s, WORDS, SHARES, 60_000, 1), s.questions[0])
-    plain = debiased(tally)
-    rows = rows_of(plain.protocol.alphabet, WORDS, 7)
-    weighed = mixture_of(tally, plain, rows, SHARES).scores
-    assert (weighed.count > 1.2 * plain.count).all()
-    spread = (weighed.mass**2 * weighed.count[:, :, None]).mean() / weighed.noise
+    plain = masses(reports(s, WORDS, SHARES, 60_000, 1), s.questions[0])
+    rows = rows_of(plain.tally.protocol.alphabet, WORDS, 7)
+    weighed = Mixture.of(plain, rows, SHARES).scores
+    assert (weighed.effective > 1.2 * plain.reports).all()
+    spread = (weighed.estimate**2 * weighed.effective[:, :, None]).mean() / weighed.noise
     assert spread == pytest.approx(1, abs=0.05)
-    test = HashTest(weighed, weighed.mass, (4, 5, 6), tuple(range(5, 16)))
+    test = HashTest(weighed, (4, 5, 6), tuple(range(5, 16)))
     absent = np.random.default_rng(5).integers(0, 6, (20_000, 7)).astype(np.uint8)
     p = test.p_values(absent)
     for level in (0.5, 0.05, 0.005):
@@ -183,53 +191,50 @@ def test_explained_strings_leave_less_noise_and_exact_p_values_at_every_level() 
 def test_normal_p_values_would_not_be_uniform_among_heavy_strings(tables: MassTables) -> None:
     """The twin: noise alone, without the collisions that the hash brings, is far too narrow."""
     rng = np.random.default_rng(5)
-    cell = rng.integers(0, tables.cells, (20_000, 16))
+    cell = rng.integers(0, tables.tally.cells, (20_000, 16))
     z = tables.mass[6, np.arange(16), cell].sum(axis=1) / np.sqrt(
-        (tables.noise / tables.count[6]).sum()
+        (tables.noise / tables.reports[6]).sum()
     )
     assert (z > 2.807).mean() > 2 * 0.0025
 
 
 def test_a_removed_string_put_back_is_tested_as_if_it_had_stayed(tables: MassTables) -> None:
-    row = rows_of(tables.protocol.alphabet, ["decade"], 7)
-    stayed = HashTest(tables, tables.mass, (5, 6), (0, 1))
-    removed = HashTest(tables, tables.without(row, np.array([0.15])), (5, 6), (0, 1))
+    row = rows_of(tables.tally.protocol.alphabet, ["decade"], 7)
+    stayed = HashTest(tables.scores, (5, 6), (0, 1))
+    removed = HashTest(tables.without(row, np.array([0.15])).scores, (5, 6), (0, 1))
     there = stayed.p_values(row)[0]
     assert removed.p_value_put_back(row[0], 0.15) == pytest.approx(there, rel=0.02)
 
 
-def test_allowances_sum_to_alpha_and_favour_the_likely() -> None:
+def test_cutoffs_sum_to_alpha_and_favour_the_likely() -> None:
     odds, z = np.array([5.0, 0.0, -5.0, -20.0]), np.array([3.0, 3.0, 3.0, 3.0])
-    allowed = allowances(odds, z, 0.05)
-    assert 0.0499 < allowed.sum() <= 0.05
-    assert (np.diff(allowed) < 0).all()
-    assert len(allowances(np.zeros(0), np.zeros(0), 0.05)) == 0
+    cutoff = cutoffs_by_odds(odds, z, 0.05)
+    assert 0.0499 < cutoff.sum() <= 0.05
+    assert (np.diff(cutoff) < 0).all()
+    assert len(cutoffs_by_odds(np.zeros(0), np.zeros(0), 0.05)) == 0
 
 
 @pytest.mark.parametrize("mechanism", [LOCAL, BLOOM])
 def test_a_small_crowd_gives_its_words_and_no_others(mechanism: str) -> None:
     s = survey(mechanism)
-    d = discover_prefixes(reports(s, WORDS, SHARES, 60_000, 6), s.questions[0])
+    d = discovered(reports(s, WORDS, SHARES, 60_000, 6))
     assert set(d.strings) == {*WORDS[:-1], "decafac"}  # cut at seven symbols
     assert list(d.estimate) == sorted(d.estimate, reverse=True)
     assert abs(d.mass_unexplained.estimate) < 0.1
     # Four standard errors: false alarm below 1e-4.
     assert abs(d.mass_at_end.estimate - 0.05) < 4 * d.mass_at_end.standard_error < 0.05
     assert d.mass_at_end.low < 0.05 < d.mass_at_end.high < 0.15
-    only = discover_prefixes(
-        reports(s, WORDS, SHARES, 60_000, 6), s.questions[0], accept=lambda w: w.startswith("a")
-    )
-    assert set(only.strings) == {"abc", "abcdef", "ab"}
+    given_a = discovered(reports(s, WORDS, SHARES, 60_000, 6), accept=lambda w: w.startswith("a"))
+    assert set(given_a.strings) == {"abc", "abcdef", "ab"}
 
 
 def test_noise_gives_nothing() -> None:
     """Four crowds that answer nothing; all of them silent at α = .05 or the seeds were unlucky."""
     s = survey()
     found = [
-        discover_prefixes(given(simulate(s, [None] * 5_000, rng=np.random.default_rng(i))),
-                          s.questions[0])
+        discovered(given(simulate(s, [None] * 5_000, rng=np.random.default_rng(i))))
         for i in range(4)
-    ]  # fmt: skip
+    ]
     assert [d.strings for d in found] == [()] * 4
     assert all((d.mass_at_end.low, d.mass_at_end.high) == (0, 1) for d in found), "nobody can tell"
 
@@ -237,7 +242,7 @@ def test_noise_gives_nothing() -> None:
 def test_mistakes_are_named() -> None:
     s = survey("bits = 64\ncohorts = 1")
     with pytest.raises(InputError, match="at least 2 families"):
-        discover_prefixes(reports(s, WORDS, SHARES, 100, 1), s.questions[0])
+        discovered(reports(s, WORDS, SHARES, 100, 1))
     two = survey("bits = 64\nhashes = 2")
     with pytest.raises(InputError, match="hashes = 1"):
-        discover_prefixes(reports(two, WORDS, SHARES, 100, 1), two.questions[0])
+        discovered(reports(two, WORDS, SHARES, 100, 1))

@@ -13,14 +13,13 @@ from scipy.optimize import minimize
 from deniable import discover
 from deniable.analysis.source import Source
 from deniable.cli.app import app
-from deniable.discovery.shared.character_model import CharacterModel, rows_of
-from deniable.discovery.shared.evidence import ScoreTables
+from deniable.discovery.shared.character_model import CharacterModel
 from deniable.discovery.shared.lexicon import Lexicon
-from deniable.discovery.shared.tables import debiased
-from deniable.discovery.shared.tally import Tally, tally_of
+from deniable.discovery.shared.mixture import Mixture
+from deniable.discovery.shared.tables import MassTables
+from deniable.discovery.shared.tally import Tally
 from deniable.discovery.shared.testing import HashTest
 from deniable.discovery.whole_domain import string_domain as domain_module
-from deniable.discovery.whole_domain.mixture import Mixture, fitted
 from deniable.discovery.whole_domain.string_domain import StringDomain
 from deniable.discovery.whole_domain.string_weights import StringWeights
 from deniable.errors import InputError
@@ -31,6 +30,8 @@ from deniable.protocols.alphabet import PAD, count_strings
 from deniable.simulation import simulate
 from deniable.simulation.coded import Coded
 from deniable.survey import Survey, defaults
+from tests.discovery import inputs
+from tests.discovery.inputs import rows_of
 
 TOML = """
 name = "words"
@@ -64,12 +65,12 @@ def survey(mechanism: str = LOCAL, levels: str = "") -> Survey:
 def tally(s: Survey, n: int = 60_000, seed: int = 1) -> Tally:
     rng = np.random.default_rng(seed)
     codes = rng.choice(len(WORDS), n, p=SHARES).astype(np.int32)
-    return tally_of(Source(simulate(s, Coded(WORDS, codes), rng=rng), s), s.questions[0])
+    return inputs.tally(Source(simulate(s, Coded(WORDS, codes), rng=rng), s), s.questions[0])
 
 
 def mixture_of(t: Tally, strings: tuple[str, ...], start: float = 0.01) -> Mixture:
     rows = rows_of(ALL_LETTERS, strings, 5)
-    return fitted(t, debiased(t), rows, np.full(len(rows), start))
+    return Mixture.of(MassTables.of(t), rows, np.full(len(rows), start)).fitted()
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +86,7 @@ def test_every_string_is_looked_at_once(
     counted: Tally, stretch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(domain_module, "STRETCH", stretch)
-    tables = debiased(counted)
-    evidence = ScoreTables.of(tables, tables.mass, np.ones(tables.families, bool))
+    evidence = MassTables.of(counted).scores.evidence()
     domain = StringDomain(6, 5)
     rows = domain.above(evidence, -np.inf)
     texts = {ALL_LETTERS.text(row.tobytes()) for row in rows}
@@ -152,8 +152,7 @@ def test_what_is_explained_is_no_longer_noise(counted: Tally) -> None:
     absent = rng.integers(0, 6, (20_000, 5)).astype(np.uint8)
     spread = {}
     for strings in ((), HELD):
-        scores = mixture_of(counted, strings).scores
-        evidence = ScoreTables.of(scores, scores.mass, np.ones(scores.families, bool))
+        evidence = mixture_of(counted, strings).scores.evidence()
         estimate = evidence.sums(0, absent) / evidence.precision[0]
         spread[len(strings)] = estimate.std()
         if strings:
@@ -165,7 +164,7 @@ def test_what_is_explained_is_no_longer_noise(counted: Tally) -> None:
 def test_p_values_of_absent_strings_are_uniform(mechanism: str) -> None:
     """With half the mass explained; each bound is 5 standard errors of a binomial: 1e-6."""
     scores = mixture_of(tally(survey(mechanism)), HELD[:2]).scores
-    test = HashTest(scores, scores.mass, (0,), tuple(range(scores.families)))
+    test = HashTest(scores, (0,), tuple(range(scores.tally.families)))
     rows = np.unique(np.random.default_rng(3).integers(0, 6, (40_000, 5)).astype(np.uint8), axis=0)
     held = {ALL_LETTERS.symbols(s, 5) for s in HELD}
     p = test.p_values(np.array([row for row in rows if row.tobytes() not in held]))
@@ -176,8 +175,8 @@ def test_p_values_of_absent_strings_are_uniform(mechanism: str) -> None:
 
 def test_evidence_at_a_p_value(counted: Tally) -> None:
     scores = mixture_of(counted, HELD).scores
-    test = HashTest(scores, scores.mass, (0,), tuple(range(scores.families)))
-    evidence = ScoreTables.of(scores, scores.mass, np.ones(scores.families, bool))
+    test = HashTest(scores, (0,), tuple(range(scores.tally.families)))
+    evidence = scores.evidence()
     rows = np.random.default_rng(4).integers(0, 6, (5_000, 5)).astype(np.uint8)
     above = evidence.sums(0, rows) >= test.evidence_at(0.01)
     assert np.mean(above == (test.p_values(rows) <= 0.01)) > 0.999

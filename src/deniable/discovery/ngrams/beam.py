@@ -23,7 +23,7 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Beam:
+class GramBeam:
     """chosen : int32[B, k], gram of each position; score : float64[B], descending;
     dropped : whether strings were dropped on the way."""
 
@@ -32,7 +32,7 @@ class Beam:
     dropped: bool
 
 
-def search(prior: list[Single], gain: Mapping[Pair, Single], width: int) -> Beam:
+def search(prior: list[Single], gain: Mapping[Pair, Single], width: int) -> GramBeam:
     """The `width` best strings, but for those that were dropped on the way.
 
     prior : float32[A_g] for each position; gain : float32[A_g, A_h] for each g < h; minus infinity
@@ -43,16 +43,15 @@ def search(prior: list[Single], gain: Mapping[Pair, Single], width: int) -> Beam
     keep = np.flatnonzero(prior[last] > -np.inf)
     keep = keep[np.argsort(-prior[last][keep], kind="stable")][:width]
     chosen, score = keep.astype(np.int32)[:, None], prior[last][keep]
-    best = np.empty(SPARE * width, np.float32)
-    parent, child = np.empty(SPARE * width, np.int64), np.empty(SPARE * width, np.int32)
+    best, parent = np.empty(SPARE * width, np.float32), np.empty(SPARE * width, np.int64)
+    child = np.empty(SPARE * width, np.int32)
     dropped = keep.size < prior[last].size
     visited = [last]
     for g in range(last - 1, -1, -1):
         tables = [np.ascontiguousarray(gain[g, h].T) for h in visited]
         start = np.concatenate([[0], np.cumsum([len(t) for t in tables])[:-1]]).astype(np.int64)
-        count = extend(
-            score, chosen, prior[g], np.concatenate(tables), start, width, best, parent, child,
-        )  # fmt: skip
+        joined, room = np.concatenate(tables), (best, parent, child)
+        count = extend(score, chosen, prior[g], joined, start, width, *room)
         dropped |= count == width
         order = np.argsort(-best[:count], kind="stable")
         score = best[:count][order].copy()
@@ -60,4 +59,4 @@ def search(prior: list[Single], gain: Mapping[Pair, Single], width: int) -> Beam
             [chosen[parent[:count][order]], child[:count][order][:, None]], axis=1
         )
         visited.append(g)
-    return Beam(np.ascontiguousarray(chosen[:, ::-1]), score.astype(np.float64), dropped)
+    return GramBeam(np.ascontiguousarray(chosen[:, ::-1]), score.astype(np.float64), dropped)

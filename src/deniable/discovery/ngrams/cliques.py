@@ -132,11 +132,9 @@ def graph_strings(graph: GramEdges, *, most: int, seconds: float) -> tuple[list[
     sizes = tuple(sum(g == part for g, _ in grams) for part in range(graph.partitions))
     pairs = dict.fromkeys(tuple(sorted((number[a], number[b]))) for a, b in graph.edges)
     edges = np.array(list(pairs), np.int64).reshape(-1, 2)
-    found = find_cliques(
-        PartiteGraph(sizes, edges, -np.arange(len(edges), dtype=np.float64)),
-        most=most, seconds=seconds,
-    )  # fmt: skip
-    return ["".join(grams[i][1] for i in row) for row in found.nodes.tolist()], found.cut
+    weighted = PartiteGraph(sizes, edges, -np.arange(len(edges), dtype=np.float64))
+    cliques = find_cliques(weighted, most=most, seconds=seconds)
+    return ["".join(grams[i][1] for i in row) for row in cliques.nodes.tolist()], cliques.cut
 
 
 def iterate_cliques(graph: PartiteGraph) -> Iterator[tuple[Indices, Floats, float]]:

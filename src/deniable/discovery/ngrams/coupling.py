@@ -13,22 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import combinations
-from typing import Any
+from functools import partial, reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.columns import ReportBatch
+from deniable.columns import Column, ReportBatch
 from deniable.discovery.ngrams.positions import Position
-from deniable.discovery.ngrams.state import GramReports
+from deniable.discovery.ngrams.state import GramReports, Pair, gram_columns, paired_reports
+from deniable.discovery.shared.strings import Floats
 from deniable.inference.models.likelihood import distinct_first
 from deniable.kernels.search.gram_coupling import excess_rows
 
-Floats = NDArray[np.float64]
 Single = NDArray[np.float32]
-Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,25 +46,28 @@ class Scorer:
 
     @classmethod
     def of(cls, position: Position, grams: NDArray[np.intp]) -> Scorer:
-        """For some of the position's grams."""
+        """Return the factors of some of the position's grams."""
         design = position.design.take(grams)
-        total = np.maximum(position.counts.total, 1)[:, None]
-        low, high = np.minimum(design.p, design.q)[:, None], np.maximum(design.p, design.q)[:, None]
-        margin = 0.02 * (high - low)
-        mu = np.clip(position.counts.ones / total, low - margin, high - margin)
-        mu = np.clip(mu, 1e-6, 1 - 1e-6)
         p, q = design.p[:, None], design.q[:, None]
-        spread = (q - mu) ** 2 / (mu * (1 - mu))
+        low, high = np.minimum(p, q), np.maximum(p, q)
+        margin = 0.02 * (high - low)
+        frequency = position.counts.ones / np.maximum(position.counts.total, 1)[:, None]
+        mu = np.clip(np.clip(frequency, low - margin, high - margin), 1e-6, 1 - 1e-6)
+        variance = mu * (1 - mu)
         ordered, distinct = distinct_first(design.positions)
         rank = np.arange(design.hashes)
         positions = np.where(rank < distinct[:, :, None], ordered, design.bits).astype(np.int32)
-        padded = np.pad(1 + spread, ((0, 0), (0, 1)), constant_values=1.0)
-        gain = np.prod(_gathered(padded, positions), axis=2) - 1
+        on = _padded(1 + (q - mu) ** 2 / variance)
+        each = np.stack([row[where] for row, where in zip(on, positions, strict=True)])
         return cls(
-            position, positions, _padded(q / mu), _padded((1 - q) / (1 - mu)),
-            gain.astype(np.float32), padded,
-            np.pad(1 + (p - mu) * (q - mu) / (mu * (1 - mu)), ((0, 0), (0, 1))),
-        )  # fmt: skip
+            position,
+            positions,
+            one=_padded(q / mu).astype(np.float32),
+            zero=_padded((1 - q) / (1 - mu)).astype(np.float32),
+            gain=(np.prod(each, axis=2) - 1).astype(np.float32),
+            on=on,
+            off=_padded(1 + (p - mu) * (q - mu) / variance),
+        )
 
     def response(self, bits: NDArray[np.int32]) -> Floats:
         """Mean of u / G over the cohorts where the reported gram sets these bits, float64[A, F].
@@ -87,18 +87,17 @@ class Scorer:
         scale = weight @ self.gain
         return np.asarray(out / np.maximum(scale, 1e-9)[:, None])
 
-    def excess(
-        self,
-        part: int,
-        bits: NDArray[np.uint8],
-        rows: NDArray[np.intp],
-        cohort: NDArray[np.uint16],
-    ) -> Single:
-        """u of some reports: float32[R, A]."""
-        stratum = self.position.stratum(part, cohort[rows])
+    def excess(self, part: int, column: Column, rows: NDArray[np.intp]) -> Single:
+        """Return u of some reports: float32[R, A]."""
+        stratum = self.position.stratum(part, column.cohort[rows])
         out = np.empty((len(rows), self.positions.shape[1]), np.float32)
-        excess_rows(bits, rows.astype(np.int64), stratum, self.positions, self.one, self.zero, out)
+        excess_rows(column.bits, rows, stratum, self.positions, self.one, self.zero, out)
         return out
+
+    def cohort_gain(self, part: int, cohorts: int) -> Floats:
+        """Return G of each cohort for reports of one part, float64[cohorts, A]."""
+        stratum = self.position.stratum(part, np.arange(cohorts, dtype=np.uint16))
+        return self.gain[stratum].astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,102 +119,82 @@ class Coupled:
     pairs: dict[Pair, Coupling]
 
 
-@dataclass(eq=False)
-class Sums:
+@dataclass(frozen=True, eq=False)
+class PairSums:
     """What one pair of positions adds up, for reports of one pair of gram parts.
 
     product : float[A, B], sum of u u^T; left, right : float[cohorts, A or B], sums of u by cohort;
     count : float64[cohorts], reports
     """
 
-    product: NDArray[np.floating[Any]]
-    left: NDArray[np.floating[Any]]
-    right: NDArray[np.floating[Any]]
+    product: Single
+    left: Single
+    right: Single
     count: Floats
 
-    def add(self, other: Sums) -> None:
-        self.product = self.product + other.product
-        self.left, self.right = self.left + other.left, self.right + other.right
-        self.count = self.count + other.count
+    def __add__(self, other: PairSums) -> PairSums:
+        return PairSums(
+            self.product + other.product,
+            self.left + other.left,
+            self.right + other.right,
+            self.count + other.count,
+        )
 
     def centred(self) -> Floats:
-        """Sum of products of deviations from the cohort's own means."""
+        """Return the sum of products of deviations from the cohort's own means."""
         share = 1.0 / np.maximum(self.count, 1.0)
         means = (self.left * share[:, None]).T @ self.right
         return np.asarray(self.product - means, np.float64)
 
 
-Key = tuple[Pair, Pair]
+PairsByPart = dict[Pair, dict[Pair, PairSums]]
 
 
-def couple(evidence: GramReports, chosen: Sequence[NDArray[np.intp]]) -> Coupled:
-    """Excess of every two positions, for the chosen grams of each."""
-    scorers = [Scorer.of(p, c) for p, c in zip(evidence.positions, chosen, strict=True)]
-    sums: dict[Key, Sums] = {}
-    task = partial(_batch, evidence.question, scorers)
-    for found in evidence.source.map(evidence.executor, task):
-        for key, more in found.items():
-            if key in sums:
-                sums[key].add(more)
-            else:
-                sums[key] = more
-    result: dict[Pair, Coupling] = {}
-    for pair in sorted({pair for pair, _ in sums}):
-        result[pair] = _coupled(scorers, pair, {k[1]: v for k, v in sums.items() if k[0] == pair})
-    return Coupled(tuple(scorers), result)
+def couple(reports: GramReports, chosen: Sequence[NDArray[np.intp]]) -> Coupled:
+    """Return the excess of every two positions, for the chosen grams of each."""
+    run = reports.run
+    scorers = [Scorer.of(p, c) for p, c in zip(reports.positions, chosen, strict=True)]
+    sums: PairsByPart = {}
+    for batch in run.source.map(run.executor, partial(_batch, run.question.name, scorers)):
+        for pair, by_part in batch.items():
+            known = sums.setdefault(pair, {})
+            for parts, more in by_part.items():
+                known[parts] = known[parts] + more if parts in known else more
+    pairs = {(g, h): _coupled(scorers[g], scorers[h], sums[g, h]) for g, h in sorted(sums)}
+    return Coupled(tuple(scorers), pairs)
 
 
-def _coupled(scorers: Sequence[Scorer], pair: Pair, sums: dict[Pair, Sums]) -> Coupling:
+def _coupled(left: Scorer, right: Scorer, sums: dict[Pair, PairSums]) -> Coupling:
     """Add up the parts' sums of one pair of positions, and scale them."""
-    g, h = pair
-    score: Any = 0.0
-    information: Any = 0.0
-    means: list[Any] = [0.0, 0.0]
-    gains: list[Any] = [0.0, 0.0]
+    parts = []
     for (i, j), added in sums.items():
-        left = _stratum_gain(scorers[g], i, len(added.count))
-        right = _stratum_gain(scorers[h], j, len(added.count))
-        information = information + (left * added.count[:, None]).T @ right
-        score = score + added.centred()
-        for side, (total, gain) in enumerate(((added.left, left), (added.right, right))):
-            means[side] = means[side] + total.sum(axis=0)
-            gains[side] = gains[side] + added.count @ gain
+        gain, other = left.cohort_gain(i, len(added.count)), right.cohort_gain(j, len(added.count))
+        information = (gain * added.count[:, None]).T @ other
+        own = added.left.sum(axis=0), added.count @ gain
+        others = added.right.sum(axis=0), added.count @ other
+        parts.append((added.centred(), information, *own, *others))
+    score, information, *means = (reduce(np.add, each) for each in zip(*parts, strict=True))
     information = np.maximum(information, 1e-9)
-    left, right = (np.asarray(m / np.maximum(v, 1e-9)) for m, v in zip(means, gains, strict=True))
-    return Coupling(score / information, information, left, right)
+    left_mean, right_mean = (means[i] / np.maximum(means[i + 1], 1e-9) for i in (0, 2))
+    return Coupling(score / information, information, left_mean, right_mean)
 
 
-def _batch(question: str, scorers: Sequence[Scorer], batch: ReportBatch) -> dict[Key, Sums]:
-    """Sums of one batch, by pair of positions and pair of parts."""
-    parts = len(batch.survey.question(question).protocol.parts) - 1
-    columns = [batch.column(question, i + 1) for i in range(parts)]
+def _batch(question: str, scorers: Sequence[Scorer], batch: ReportBatch) -> PairsByPart:
+    """Return the sums of one batch, by pair of positions and pair of parts."""
+    columns, sums = gram_columns(question, batch), PairsByPart()
     cohorts = columns[0].mechanism.cohorts
-    found: dict[Key, Sums] = {}
-    for i, j in combinations(range(parts), 2):
-        for g, h in combinations(range(len(scorers)), 2):
-            both = np.flatnonzero((columns[i].slot == g) & (columns[j].slot == h))
-            if both.size == 0:
-                continue
-            left = scorers[g].excess(i, columns[i].bits, both, columns[i].cohort)
-            right = scorers[h].excess(j, columns[j].bits, both, columns[j].cohort)
-            cohort = columns[i].cohort[both]
-            member = np.zeros((cohorts, both.size), np.float32)
-            member[cohort, np.arange(both.size)] = 1.0
-            count = np.bincount(cohort, minlength=cohorts).astype(np.float64)
-            found[(g, h), (i, j)] = Sums(left.T @ right, member @ left, member @ right, count)
-    return found
+    for (g, h), (i, j), both in paired_reports(columns, len(scorers)):
+        left = scorers[g].excess(i, columns[i], both)
+        right = scorers[h].excess(j, columns[j], both)
+        cohort = columns[i].cohort[both]
+        member = np.zeros((cohorts, both.size), np.float32)
+        member[cohort, np.arange(both.size)] = 1.0
+        count = np.bincount(cohort, minlength=cohorts).astype(np.float64)
+        pair = PairSums(left.T @ right, member @ left, member @ right, count)
+        sums.setdefault((g, h), {})[i, j] = pair
+    return sums
 
 
-def _stratum_gain(scorer: Scorer, part: int, cohorts: int) -> Floats:
-    """G of each cohort for reports of one part, float64[cohorts, A]."""
-    stratum = scorer.position.stratum(part, np.arange(cohorts, dtype=np.uint16))
-    return scorer.gain[stratum].astype(np.float64)
-
-
-def _gathered(table: Floats, positions: NDArray[np.int32]) -> Floats:
-    """table[s, positions[s, a, j]]."""
-    return np.stack([row[where] for row, where in zip(table, positions, strict=True)])
-
-
-def _padded(table: Floats) -> Single:
-    return np.pad(table, ((0, 0), (0, 1)), constant_values=1.0).astype(np.float32)
+def _padded(table: Floats) -> Floats:
+    """Return a table with a last column of 1, for positions that repeat another."""
+    return np.pad(table, ((0, 0), (0, 1)), constant_values=1.0)

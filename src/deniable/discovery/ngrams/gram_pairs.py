@@ -6,23 +6,21 @@ grams and Other is fitted by EM, and pairs more frequent than delta become edges
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
 from math import sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.analysis.source import Source
 from deniable.columns import ReportBatch
-from deniable.compute.backend import Executor
 from deniable.compute.cpu.pieces import Piece
 from deniable.discovery.ngrams.cliques import PartiteGraph
-from deniable.discovery.ngrams.grams import Rows, check_grams, compatible
+from deniable.discovery.ngrams.grams import compatible, gram_mechanisms
 from deniable.discovery.ngrams.positions import Position
+from deniable.discovery.ngrams.state import GramReports, Pair, gram_columns, paired_reports
+from deniable.discovery.shared.strings import Floats, Rows
 from deniable.inference.joint.evidence import Evidence, evidence_of, layout_of
 from deniable.inference.joint.fit import em_step, starting_table
 from deniable.inference.marginal.design import BloomDesign
@@ -39,7 +37,8 @@ MOST_KNOWN = 63
 PASSES = 100
 """Of EM. Its certified maximum puts most light cells at 0 where a pair of positions has few
 reports: at q = .32 no string of the trial with URLs then keeps all of its 45 edges."""
-Shards = dict[tuple[int, int], list[tuple[NDArray[np.float32], ...]]]
+Shards = dict[Pair, list[tuple[NDArray[np.float32], ...]]]
+Layout = Callable[[Sequence[NDArray[np.float32]], None, None], Piece]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,91 +75,64 @@ def pair_threshold(protocol: NGrams, reports: int) -> float:
     sqrt(p2 (1 - p2) / N) / (q2 - p2); the paper prints q2 - p2 under the root. Where gram parts
     differ in noise, the noisiest counts.
     """
-    noises = [check_grams(protocol).noise, *(m.noise for m in protocol.grams)]
-    each = [(float(n.p_star), float(n.q_star)) for n in noises]
+    each = [mechanism.support for mechanism in gram_mechanisms(protocol)]
     return max(sqrt(p * (1 - p) / reports) / abs(q - p) for p, q in each)
 
 
 def build_graph(
-    protocol: NGrams,
-    source: Source,
-    question: str,
-    axes: Sequence[GramAxis],
-    delta: float,
-    executor: Executor,
+    reports: GramReports, axes: Sequence[GramAxis], delta: float
 ) -> tuple[PartiteGraph, int]:
-    """The graph of grams, edges weighted by their joint frequency; and how many pairs there were.
+    """Return the graph of grams, edges weighted by their joint frequency, and the number of pairs.
 
     Pairs that no string can hold (overlapping grams that disagree, text after the end) are no
     edges, whatever their frequency.
     """
-    rows = source.hold(executor, partial(_rows, question, axes))
-    found = {pair for some in rows.map(_pairs_in) for pair in some}
+    run = reports.run
+    rows = run.source.hold(run.executor, partial(_rows, run.question.name, axes))
     offsets = np.concatenate([[0], np.cumsum([len(a.grams) for a in axes])])
-    ends, weights, pairs = [], [], 0
-    for g, h in sorted(found):
+    ends, weights, pairs = [np.empty((0, 2), np.int64)], [np.empty(0)], 0
+    for g, h in sorted({pair for shards in rows.map(_positions) for pair in shards}):
         left, right = axes[g], axes[h]
         if not (len(left.grams) and len(right.grams)):
             continue
         shape = left.categories, right.categories
-        pieces = rows.hold(partial(_piece, layout_of(executor), (g, h), shape))
-        evidence = evidence_of(pieces, shape, executor)
-        table = _expected(evidence)[: len(left.grams), : len(right.grams)]
+        pieces = rows.hold(partial(_piece, layout_of(run.executor), (g, h), shape))
+        table = _expected(evidence_of(pieces, shape, run.executor))
+        table = table[: len(left.grams), : len(right.grams)]
         pairs += table.size
-        joined = (table > delta) & compatible(protocol, g, h, left.grams, right.grams)
-        a, b = np.nonzero(joined)
-        ends.append(np.stack([a + offsets[g], b + offsets[h]], axis=1))
+        joined = (table > delta) & compatible(reports.protocol, g, h, left.grams, right.grams)
+        ends.append(np.argwhere(joined) + offsets[[g, h]])
         weights.append(table[joined])
-    edges = np.concatenate(ends) if ends else np.empty((0, 2), np.int64)
-    weight = np.concatenate(weights) if weights else np.empty(0)
-    return PartiteGraph(tuple(len(a.grams) for a in axes), edges, weight), pairs
+    sizes = tuple(len(a.grams) for a in axes)
+    return PartiteGraph(sizes, np.concatenate(ends), np.concatenate(weights)), pairs
 
 
-def _expected(evidence: Evidence) -> NDArray[np.float64]:
-    """The joint table after `PASSES` of the paper's EM from a uniform start."""
+def _expected(evidence: Evidence) -> Floats:
+    """Return the joint table after `PASSES` of the paper's EM from a uniform start."""
     table = starting_table(None, evidence)
     for _ in range(PASSES):
-        evaluation = evidence.evaluate(table)
-        table = em_step(table, evaluation)
+        table = em_step(table, evidence.evaluate(table))
     return table.reshape(evidence.shape)
 
 
-def _pairs_in(shards: Shards) -> list[tuple[int, int]]:
+def _positions(shards: Shards) -> list[Pair]:
     return list(shards)
 
 
-def _piece(layout: Any, pair: tuple[int, int], shape: tuple[int, int], shards: Shards) -> Piece:
-    """All rows of one pair of positions."""
+def _piece(layout: Layout, pair: Pair, shape: Pair, shards: Shards) -> Piece:
+    """Lay out all rows of one pair of positions."""
     none = tuple(np.empty((0, size), np.float32) for size in shape)
     joined = zip(none, *shards.get(pair, []), strict=True)
-    piece: Piece = layout([np.concatenate(arrays) for arrays in joined], None, None)
-    return piece
+    return layout([np.concatenate(arrays) for arrays in joined], None, None)
 
 
 def _rows(question: str, axes: Sequence[GramAxis], batch: ReportBatch) -> Shards:
-    """Likelihood rows of one batch, by pair of positions."""
-    parts = len(batch.survey.question(question).protocol.parts) - 1
-    columns = [batch.column(question, i + 1) for i in range(parts)]
-    made: list[list[tuple[NDArray[np.intp], NDArray[np.float32]]]] = []
-    for i, column in enumerate(columns):
-        slots = [np.flatnonzero(column.slot == g) for g in range(len(axes))]
-        made.append(
-            [
-                (rows, axis.rows(i, column.bits[rows], column.cohort[rows]))
-                for rows, axis in zip(slots, axes, strict=True)
-            ]
+    """Return the likelihood rows of one batch, by pair of positions."""
+    columns, shards = gram_columns(question, batch), Shards({})
+    for places, parts, both in paired_reports(columns, len(axes)):
+        rows = tuple(
+            axes[g].rows(i, columns[i].bits[both], columns[i].cohort[both])
+            for g, i in zip(places, parts, strict=True)
         )
-    place = np.zeros(len(batch), np.int64)
-    found: Shards = {}
-    for i, j in combinations(range(parts), 2):
-        for g, h in combinations(range(len(axes)), 2):
-            both = np.flatnonzero((columns[i].slot == g) & (columns[j].slot == h))
-            if both.size == 0:
-                continue
-            pieces = []
-            for part, slot in ((i, g), (j, h)):
-                rows, likelihood = made[part][slot]
-                place[rows] = np.arange(len(rows))
-                pieces.append(likelihood[place[both]])
-            found.setdefault((g, h), []).append(tuple(pieces))
-    return found
+        shards.setdefault(places, []).append(rows)
+    return shards

@@ -11,45 +11,41 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.discovery.shared.strings import Rows
 from deniable.errors import InputError
-from deniable.inference.marginal.design import BloomDesign
 from deniable.kernels.hashing.positions import bloom_positions, hash_fixed_pairs
 from deniable.mechanisms import Bloom, Mechanism
 from deniable.mechanisms.schemes import DENIABLE_1
 from deniable.protocols import NGrams
 from deniable.protocols.alphabet import OTHER, PAD
 
-Rows = NDArray[np.uint8]
 MOST_GRAMS = 1 << 25
 
 
-def check_grams(protocol: NGrams) -> Bloom:
-    """The mechanism of the n-gram reports: one width, hashes and cohorts; noise may differ."""
-    first = protocol.grams[0]
-    same = {(m.bits, m.hashes, m.cohorts) for m in protocol.grams if isinstance(m, Bloom)}
-    if len(same) != 1 or not isinstance(first, Bloom):
+def bloom(mechanism: Mechanism) -> Bloom:
+    """Return the mechanism of a part, which must be a Bloom filter."""
+    if not isinstance(mechanism, Bloom):
+        raise InputError(f"expected n-gram reports as Bloom filters, got {mechanism.kind!r}")
+    return mechanism
+
+
+def gram_mechanisms(protocol: NGrams) -> tuple[Bloom, ...]:
+    """Return each part's mechanism: one width, hashes and cohorts; noise may differ."""
+    mechanisms = tuple(map(bloom, protocol.grams))
+    if len({(m.bits, m.hashes, m.cohorts) for m in mechanisms}) != 1:
         raise InputError("expected n-gram reports of one width, number of hashes and cohorts")
-    return first
+    return mechanisms
 
 
-def row_bits(mechanism: Mechanism, rows: Rows) -> NDArray[np.int32]:
+def row_bits(mechanism: Bloom, rows: Rows) -> NDArray[np.int32]:
     """Bits that each row of symbols sets in each cohort of one slot: int32[cohorts, rows, h]."""
-    assert isinstance(mechanism, Bloom)
     if mechanism.scheme_name == DENIABLE_1.name:
         lengths = np.full(len(rows), rows.shape[1], np.int64)
         x, y = hash_fixed_pairs(mechanism.header, np.ascontiguousarray(rows), lengths)
         return bloom_positions(x, y, mechanism.cohorts, mechanism.hashes, mechanism.bits)
     tokens = [row.tobytes() for row in rows]
-    found = [[mechanism.positions(t, c) for t in tokens] for c in range(mechanism.cohorts)]
-    return np.array(found, np.int32).reshape(mechanism.cohorts, len(rows), mechanism.hashes)
-
-
-def full_design(protocol: NGrams, rows: Rows, labels: tuple[str, ...] | None = None) -> BloomDesign:
-    """Bits of whole strings, uint8[C, M], in the full-string reports: strata are cohorts."""
-    mechanism = protocol.parts[0].slots[0].mechanism
-    noise = mechanism.noise
-    bits = row_bits(mechanism, rows)
-    return BloomDesign(bits, mechanism.width, float(noise.p_star), float(noise.q_star), labels)
+    bits = [[mechanism.positions(t, c) for t in tokens] for c in range(mechanism.cohorts)]
+    return np.array(bits, np.int32).reshape(mechanism.cohorts, len(rows), mechanism.hashes)
 
 
 def gram_count(protocol: NGrams) -> int:

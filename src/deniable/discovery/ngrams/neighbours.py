@@ -11,11 +11,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.discovery.ngrams.grams import Rows
 from deniable.discovery.shared.character_model import CharacterModel
+from deniable.discovery.shared.strings import Floats, Rows
 from deniable.protocols.alphabet import OTHER, PAD, Alphabet
 
-Floats = NDArray[np.float64]
 LEAST = 8
 """Strings below which nothing is learnt."""
 

@@ -4,16 +4,16 @@ Each pass looks for strings of about one frequency f, heavy ones first. Gram rep
 strings and put them in order (`beam`); the full-string reports test them; what is found is taken
 off the gram tables, so that strings which share grams with heavy ones become visible.
 
-Why the tests are honest. Passes share alpha, and in a pass the strings' levels add up to its
-share: Bonferroni, weighted by what the gram reports say of each string (`testing.allowances`).
+Why the tests are honest. Passes share alpha, and in a pass the strings' cut-offs add up to its
+share: Bonferroni, weighted by what the gram reports say of each string (`testing.cutoffs_by_odds`).
 Later passes know the full-string reports only through the strings found before, whose estimates are
 independent of the test of any other string (it is made on the residual of a regression). So, unless
 a false string was found before, which counts as an error already, a pass errs with probability at
 most its share. Heavy strings pass any test, so each pass has twice the share of the one before.
 
-In the hash trial (12 crowds) levels by odds find 16.8 strings where levels by rank, 1/r, find 15.9;
-with falling shares 17.3. Strings lighter than 3.5 standard errors are not worth a pass: with passes
-down to 2.8, 2.3 and 2.0 it was 17.2, 17.1 and 17.0.
+In the hash trial (12 crowds) cut-offs by odds find 16.8 strings where cut-offs by rank, 1/r, find
+15.9; with falling shares 17.3. Strings lighter than 3.5 standard errors are not worth a pass: with
+passes down to 2.8, 2.3 and 2.0 it was 17.2, 17.1 and 17.0.
 """
 
 from __future__ import annotations
@@ -22,20 +22,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from deniable.compute.progress import report_progress
-from deniable.discovery.ngrams.beam import Beam, search
-from deniable.discovery.ngrams.coupling import Coupled, Pair, couple
-from deniable.discovery.ngrams.grams import Rows, assemble, compatible, full_design, row_bits
+from deniable.discovery.ngrams.beam import GramBeam, search
+from deniable.discovery.ngrams.coupling import Coupled, couple
+from deniable.discovery.ngrams.grams import assemble, bloom, compatible, row_bits
 from deniable.discovery.ngrams.neighbours import LEAST, Neighbours
-from deniable.discovery.ngrams.state import Found, GramReports
-from deniable.discovery.shared.candidate_strings import Accept, accepted, judge, string_noise
-from deniable.discovery.shared.testing import allowances
-from deniable.inference.marginal.estimate import estimate_marginal
-from deniable.protocols.alphabet import Alphabet
-from deniable.protocols.base import Slot
+from deniable.discovery.ngrams.state import GramReports, Pair, ScoredStrings
+from deniable.discovery.shared.run import Account
+from deniable.discovery.shared.strings import Floats, FoundStrings, Rows, StringArrays
+from deniable.discovery.shared.testing import cutoffs_by_odds
+from deniable.inference.marginal.multiplicity import upper_tail
+from deniable.inference.marginal.regression import BitTable, fit_columns
+from deniable.inference.marginal.scan import scan_candidates
+from deniable.mechanisms import Bloom
+from deniable.protocols import NGrams
 
-Floats = NDArray[np.float64]
 CELLS = 4_000_000
 """Bounds the grams of a position, through the number of pairs of grams."""
 MOST = 512
@@ -47,208 +50,206 @@ MODEL_ERROR = 0.03
 LIGHTEST = 3.5
 """Strings lighter than this many standard errors of the full-string test are not looked for."""
 NEVER = 1e-30
-"""A level that no string reaches (11 standard errors): it is counted, not computed."""
+"""A cut-off that no string reaches (11 standard errors): it is counted, not computed."""
+
+
+@dataclass(frozen=True, eq=False)
+class KeptGrams:
+    """The grams of one position that are searched with: their frequencies, and their bits.
+
+    grams : uint8[A, n]; estimate, error : float64[A]; start : of the position in a string;
+    looked_at : grams that were possible
+    """
+
+    grams: Rows
+    estimate: Floats
+    error: Floats
+    start: int
+    looked_at: int
+    mechanism: Bloom
+
+    def of(self, rows: Rows) -> Rows:
+        """Return the strings' own grams at this position."""
+        return rows[:, self.start : self.start + self.grams.shape[1]]
+
+    def places(self, rows: Rows) -> NDArray[np.intp]:
+        """Return where each string's gram stands among those kept; -1 where it does not."""
+        index = {gram.tobytes(): i for i, gram in enumerate(self.grams)}
+        return np.array([index.get(gram.tobytes(), -1) for gram in self.of(rows)], np.intp)
 
 
 @dataclass(frozen=True, eq=False)
 class GramTables:
-    """What the gram reports say: grams kept at each position, their frequencies, and excesses."""
+    """What the gram reports say: grams kept at each position, their excesses, and which of them
+    can stand in one string."""
 
-    grams: tuple[Rows, ...]
-    looked_at: tuple[int, ...]
-    estimate: tuple[Floats, ...]
-    error: tuple[Floats, ...]
+    protocol: NGrams
+    kept: tuple[KeptGrams, ...]
     coupled: Coupled
     fits: dict[Pair, NDArray[np.bool_]]
-    slots: tuple[Slot, ...]
-    starts: tuple[int, ...]
-    alphabet: Alphabet
+
+    @classmethod
+    def of(cls, reports: GramReports) -> GramTables:
+        """Couple the most frequent grams of every two positions."""
+        protocol = reports.protocol
+        pairs = protocol.positions * (protocol.positions - 1) // 2
+        most = min(MOST, max(64, int((CELLS / pairs) ** 0.5)))
+        slots, chosen, kept = protocol.parts[1].slots, [], []
+        for g, position in enumerate(reports.positions):
+            # Most frequent first; a gram that comes out at nothing adds work, hardly ever a string.
+            marginal = position.marginal
+            there = np.flatnonzero(marginal.identified & (marginal.estimate > 0))[:most]
+            chosen.append(there)
+            kept.append(
+                KeptGrams(
+                    position.grams[there],
+                    marginal.estimate[there],
+                    marginal.standard_error[there],
+                    protocol.start(g),
+                    position.looked_at,
+                    bloom(slots[g].mechanism),
+                )
+            )
+        coupled = couple(reports, chosen)
+        fits = {
+            (g, h): compatible(protocol, g, h, kept[g].grams, kept[h].grams)
+            for g, h in coupled.pairs
+        }
+        return cls(protocol, tuple(kept), coupled, fits)
+
+    def strings(self, beam: GramBeam) -> Rows:
+        """Return what a search found as strings."""
+        grams = [each.grams[beam.chosen[:, g]] for g, each in enumerate(self.kept)]
+        return assemble(self.protocol, grams)
 
 
 @dataclass(frozen=True, eq=False)
-class Haul:
-    """Strings found so far, uint8[F, M], and each one's p-value, score and level, float64[F]."""
+class _Known(StringArrays):
+    """Strings found so far, their frequencies and the variances of these."""
 
-    rows: Rows
-    p_value: Floats
-    score: Floats
-    level: Floats
+    frequency: Floats
+    variance: Floats
 
-    def joined(self, other: Haul) -> Haul:
-        """Both."""
-        names = ("rows", "p_value", "score", "level")
-        both = [np.concatenate([getattr(self, n), getattr(other, n)]) for n in names]
-        return Haul(*both)
+    @classmethod
+    def of(cls, reports: GramReports, rows: Rows) -> _Known:
+        """Estimate strings from the full-string reports."""
+        if len(rows) == 0:
+            return cls(rows, np.empty(0), np.empty(0))
+        marginal = reports.estimate(rows)
+        frequency = np.clip(np.nan_to_num(marginal.estimate), 0.0, 1.0)
+        # What a string adds to a pair is a model's mean: a few per cent off.
+        return cls(rows, frequency, marginal.standard_error**2 + (MODEL_ERROR * frequency) ** 2)
 
 
-def read_fused(evidence: GramReports, *, accept: Accept, alpha: float) -> Found:
-    """Strings found by passes over falling frequencies."""
-    log, protocol = evidence.log, evidence.protocol
-    with log.stage("pairs of grams coupled") as stage:
-        tables = _tables(evidence)
-        given = sum(len(p.grams) for p in evidence.positions)
-        stage.count(sum(map(len, tables.grams)), given)
-    levels = _frequencies(evidence, tables)
-    haul = Haul(np.empty((0, protocol.max_length), np.uint8), *(np.empty(0),) * 3)
-    candidates, dropped, mildest = 0, False, 0.0
-    for f, share in zip(levels, _shares(alpha, len(levels)), strict=True):
-        report_progress("passes over falling frequencies", levels.index(f) / len(levels))
-        with log.stage(f"pass at {f:.4f}") as stage:
-            beam = _pass(tables, haul.rows, *_weights(evidence, haul.rows), f)
-            new, looked_at, mild = _tested(evidence, tables, beam, haul.rows, accept, share, f)
-            stage.count(len(new.rows), looked_at)
-        haul = haul.joined(new)
-        candidates += looked_at
+def read_fused(reports: GramReports) -> tuple[ScoredStrings, Account]:
+    """Return strings found by passes over falling frequencies."""
+    run, tables = reports.run, GramTables.of(reports)
+    kept = sum(len(each.grams) for each in tables.kept)
+    run.stage("pairs of grams coupled", kept, sum(len(p.grams) for p in reports.positions) - kept)
+    frequencies = _frequencies(reports, tables)
+    found = ScoredStrings.none(run.protocol.max_length)
+    passes, dropped, mildest = len(frequencies), False, 0.0
+    for i, f in enumerate(frequencies):
+        report_progress("passes over falling frequencies", i / passes)
+        beam = _search(tables, _Known.of(reports, found.rows), f)
         dropped |= beam.dropped
-        mildest = max(mildest, mild)
-    kept = f"each pass kept the {WIDTH * protocol.positions:,} best strings"
-    return Found(
-        haul.rows, haul.p_value, haul.score, haul.level, "log-odds from n-grams, nats", candidates,
-        f"{len(levels)} passes, each with twice the share of alpha of the one before; in each, "
-        "levels by n-gram evidence that add up to the share",
-        kept if dropped else "", mildest or alpha, None,
-    )  # fmt: skip
-
-
-def _shares(alpha: float, passes: int) -> list[float]:
-    """What each pass may spend of alpha."""
-    return [alpha * 2.0**i / (2.0**passes - 1) for i in range(passes)]
-
-
-def _tested(
-    evidence: GramReports,
-    tables: GramTables,
-    beam: Beam,
-    known: Rows,
-    accept: Accept,
-    share: float,
-    f: float,
-) -> tuple[Haul, int, float]:
-    """Test a pass's strings: what is found, how many were tested, and the mildest level."""
-    protocol = evidence.protocol
-    grams = [g[beam.chosen[:, i]] for i, g in enumerate(tables.grams)]
-    strings = assemble(protocol, grams)
-    new = _unknown(strings, known)
-    new = new[accepted(protocol, strings[new], accept)]
-    z = np.full(len(new), f / string_noise(protocol, evidence.reports))
-    level = allowances(beam.score[new], z, share)
-    looked_at, hopeful = len(new), level > NEVER
-    new, level = new[hopeful], level[hopeful]
-    everything = np.concatenate([known, strings[new]])
-    never = np.zeros(len(known))
-    tested = judge(
-        protocol, evidence.tallies.full, everything, np.concatenate([never, level]), len(known)
-    )
-    sure = np.flatnonzero(tested.found[len(known) :])
-    found = Haul(
-        strings[new[sure]], tested.p_value[len(known) :][sure], beam.score[new[sure]], level[sure]
-    )
-    return found, looked_at, float(level.max(initial=0.0))
-
-
-def _tables(evidence: GramReports) -> GramTables:
-    protocol = evidence.protocol
-    pairs = protocol.positions * (protocol.positions - 1) // 2
-    most = min(MOST, max(64, int((CELLS / pairs) ** 0.5)))
-    chosen = []
-    for position in evidence.positions:
-        # Most frequent first; a gram that comes out at nothing adds work, hardly ever a string.
-        there = position.marginal.identified & (position.marginal.estimate > 0)
-        chosen.append(np.flatnonzero(there)[:most])
-    coupled = couple(evidence, chosen)
-    grams = tuple(p.grams[c] for p, c in zip(evidence.positions, chosen, strict=True))
-    return GramTables(
-        grams,
-        tuple(p.looked_at for p in evidence.positions),
-        tuple(p.marginal.estimate[c] for p, c in zip(evidence.positions, chosen, strict=True)),
-        tuple(
-            p.marginal.standard_error[c] for p, c in zip(evidence.positions, chosen, strict=True)
-        ),
-        coupled,
-        {(g, h): compatible(protocol, g, h, grams[g], grams[h]) for g, h in coupled.pairs},
-        protocol.parts[1].slots,
-        tuple(protocol.start(g) for g in range(protocol.positions)),
-        protocol.alphabet,
+        strings = tables.strings(beam)
+        new = _unknown(strings, found.rows)
+        new = new[run.accepted(strings[new])]
+        run.candidates += len(new)
+        share = run.alpha * 2.0**i / (2.0**passes - 1)
+        z = np.full(len(new), f / reports.string_noise)
+        cutoff = cutoffs_by_odds(beam.score[new], z, share)
+        hopeful = cutoff > NEVER
+        mildest = max(mildest, float(cutoff[hopeful].max(initial=0.0)))
+        tested = test_candidates(reports, found.rows, strings[new[hopeful]], cutoff[hopeful])
+        scored = ScoredStrings(tested.rows, tested.p_value, tested.cutoff, beam.score[new[hopeful]])
+        fresh = scored.take(tested.p_value <= tested.cutoff)
+        found = ScoredStrings.joined((found, fresh))
+        run.stage(f"pass at {f:.4f}", len(fresh), len(new) - len(fresh))
+    return found, Account(
+        reading="fused",
+        correction=f"{passes} passes, each with twice the share of alpha of the one before; in "
+        "each, levels by n-gram evidence that add up to the share",
+        detection_threshold=reports.detection_threshold(mildest or run.alpha),
+        mass_at_end=reports.mass_at_end,
+        evidence_name="log-odds from n-grams, nats",
+        truncation=f"each pass kept the {WIDTH * len(tables.kept):,} best strings" * dropped,
     )
 
 
-def _frequencies(evidence: GramReports, tables: GramTables) -> list[float]:
+def test_candidates(
+    reports: GramReports, known: Rows, strings: Rows, cutoff: Floats
+) -> FoundStrings:
+    """Test strings on the full-string reports, on the residual of a fit of the known ones.
+
+    The full-string reports take no part in proposing a candidate, and their noise is independent of
+    the gram reports' noise, so a test is honest however the candidate was proposed, as long as
+    every candidate that was looked at is counted.
+
+    Returns all strings, with p-values that pass if they do not exceed the cut-off, float64[n].
+    """
+    if len(known) + len(strings) == 0:
+        return FoundStrings.none(strings.shape[1])
+    design = reports.design(np.concatenate([known, strings]))
+    table = BitTable.of(reports.full, design, True)
+    active = np.arange(len(known), dtype=np.intp)
+    fit = fit_columns(table, design.indicator(active))
+    z_needed = float(norm.isf(cutoff.min(initial=0.05)))
+    scan = scan_candidates(table, design, active, fit, z_needed)
+    p_value = np.where(scan.identified, upper_tail(scan.test, scan.skewness), 1.0)
+    return FoundStrings(strings, p_value[len(known) :], cutoff)
+
+
+def _frequencies(reports: GramReports, tables: GramTables) -> list[float]:
     """From the heaviest string there can be to the lightest that the test can find."""
-    lightest = LIGHTEST * string_noise(evidence.protocol, evidence.reports)
-    heaviest = min(1.0, *(float(e.max(initial=0.0)) for e in tables.estimate))
+    lightest = LIGHTEST * reports.string_noise
+    heaviest = min(1.0, *(float(each.estimate.max(initial=0.0)) for each in tables.kept))
     count = int(np.ceil(np.log(max(heaviest / lightest, 1.0)) / np.log(STEP))) + 1
     return [lightest * STEP**i for i in range(count - 1, -1, -1)]
 
 
-def _weights(evidence: GramReports, rows: Rows) -> tuple[Floats, Floats]:
-    """Frequencies of the strings found so far, and their variances."""
-    if len(rows) == 0:
-        return np.empty(0), np.empty(0)
-    found = estimate_marginal(evidence.tallies.full, full_design(evidence.protocol, rows))
-    weights = np.clip(np.nan_to_num(found.estimate), 0.0, 1.0)
-    # What a string adds to a pair is a model's mean: a few per cent off.
-    return weights, found.standard_error**2 + (MODEL_ERROR * weights) ** 2
-
-
-def _pass(tables: GramTables, rows: Rows, weights: Floats, variance: Floats, f: float) -> Beam:
+def _search(tables: GramTables, known: _Known, f: float) -> GramBeam:
     """Search for strings of frequency f beside those found."""
-    left = max(1.0 - float(weights.sum()), 2 * f, 0.02)
-    places = _places(tables, rows)
-    rest, prior = [], []
-    for g, (estimate, error) in enumerate(zip(tables.estimate, tables.error, strict=True)):
-        known = places[g] >= 0
-        taken = np.bincount(places[g][known], weights[known], minlength=len(estimate))
-        free = np.maximum(estimate, 0.0) - taken
-        rest.append(np.clip(free, 0.0, left))
+    left = max(1.0 - float(known.frequency.sum()), 2 * f, 0.02)
+    free, prior, seen = [], [], []
+    for kept, scorer in zip(tables.kept, tables.coupled.scorers, strict=True):
+        place = kept.places(known.rows)
+        taken = np.bincount(
+            place[place >= 0], known.frequency[place >= 0], minlength=len(kept.grams)
+        )
+        rest = np.maximum(kept.estimate, 0.0) - taken
+        free.append(np.clip(rest, 0.0, left))
         # A gram is there because a string of frequency f needs it, or it is noise.
-        odds = np.log(tables.looked_at[g] * f / left) - (f * free - f * f / 2) / error**2
-        holds = np.log(np.maximum(free / f, 1.0)) + np.log(f / left) - np.logaddexp(0.0, odds)
+        odds = np.log(kept.looked_at * f / left) - (f * rest - f * f / 2) / kept.error**2
+        holds = np.log(np.maximum(rest / f, 1.0)) + np.log(f / left) - np.logaddexp(0.0, odds)
         prior.append(holds.astype(np.float32))
-    seen = [
-        scorer.response(row_bits(slot.mechanism, _grams_of(tables, rows, g)))
-        for g, (scorer, slot) in enumerate(zip(tables.coupled.scorers, tables.slots, strict=True))
-    ]
-    n = tables.grams[0].shape[1]
-    learnt = Neighbours(tables.alphabet, rows, n) if len(rows) >= LEAST else None
+        seen.append(scorer.response(row_bits(kept.mechanism, kept.of(known.rows))))
+    n, alphabet = tables.protocol.gram, tables.protocol.alphabet
+    learnt = Neighbours(alphabet, known.rows, n) if len(known) >= LEAST else None
     gain = {}
-    for (g, h), c in tables.coupled.pairs.items():
+    for (g, h), pair in tables.coupled.pairs.items():
         # E excess = sum over strings of f C_g C_h less the product of means: what strings found
         # explain, shared bits included, goes, and so does independence of the rest.
-        explained = (seen[g] * weights) @ seen[h].T
-        rest_left, rest_right = c.left - seen[g] @ weights, c.right - seen[h] @ weights
-        excess = c.excess - explained + np.outer(c.left, c.right)
+        explained = (seen[g] * known.frequency) @ seen[h].T
+        rest_left = pair.left - seen[g] @ known.frequency
+        rest_right = pair.right - seen[h] @ known.frequency
+        excess = pair.excess - explained + np.outer(pair.left, pair.right)
         excess -= np.outer(rest_left, rest_right) / left
-        doubt = (seen[g] ** 2 * variance) @ (seen[h] ** 2).T
-        information = 1.0 / (1.0 / c.information + doubt)
-        share = [1.0 - np.minimum(r / left, 0.98) for r in (rest[g], rest[h])]
-        effect = f * np.outer(*share)
+        doubt = (seen[g] ** 2 * known.variance) @ (seen[h] ** 2).T
+        information = 1.0 / (1.0 / pair.information + doubt)
+        effect = f * np.outer(*(1.0 - np.minimum(free[i] / left, 0.98) for i in (g, h)))
         nats = (effect * excess - effect**2 / 2) * information
-        if learnt is not None and tables.starts[h] - tables.starts[g] == n:
-            nats += learnt.follows(tables.grams[g], tables.grams[h])
+        if learnt is not None and tables.kept[h].start - tables.kept[g].start == n:
+            nats += learnt.follows(tables.kept[g].grams, tables.kept[h].grams)
         gain[g, h] = np.where(tables.fits[g, h], nats, -np.inf).astype(np.float32)
     beam = search(prior, gain, WIDTH * len(prior))
     # Each position's gram is held by f of what is left, but there are left / f strings to hold it.
     return replace(beam, score=beam.score + np.log(left / f))
 
 
-def _grams_of(tables: GramTables, rows: Rows, g: int) -> Rows:
-    """The strings' grams at one position."""
-    start, n = tables.starts[g], tables.grams[0].shape[1]
-    return rows[:, start : start + n]
-
-
-def _places(tables: GramTables, rows: Rows) -> list[NDArray[np.intp]]:
-    """Where each string's grams stand among those kept at each position; -1 where not."""
-    found = []
-    for g, grams in enumerate(tables.grams):
-        index = {gram.tobytes(): i for i, gram in enumerate(grams)}
-        keys = [gram.tobytes() for gram in _grams_of(tables, rows, g)]
-        found.append(np.array([index.get(k, -1) for k in keys], np.intp))
-    return found
-
-
 def _unknown(strings: Rows, known: Rows) -> NDArray[np.intp]:
-    """Strings that are not among the known, in their order."""
+    """Return the indices of strings that are not among the known."""
     whole = np.dtype((np.void, strings.shape[1]))
     have = np.ascontiguousarray(known).view(whole).ravel()
     return np.flatnonzero(~np.isin(np.ascontiguousarray(strings).view(whole).ravel(), have))

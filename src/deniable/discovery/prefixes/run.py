@@ -13,35 +13,39 @@ length, some families (`learning`) help to choose, and the others test.
    was removed. If no client holds the string, those cells are as good as drawn at random, whatever
    was computed from the tables or from other strings' cells before (see `testing`).
 
-All reports count: those that do not test a string set the odds from which its allowance follows.
+All reports count: those that do not test a string set the odds from which its cut-off follows.
 Known strings are not only taken out of the tables: what they explain is weighed less (see
 `mixture`), which finds 4 to 5 more of the 100 domains of the URL trial.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.analysis.source import Source
-from deniable.compute.backend import Executor
-from deniable.discovery.prefixes.search import PrefixBeam, end_levels, grid, search, with_later
-from deniable.discovery.shared.character_model import CharacterModel
+from deniable.discovery.prefixes.listed import accept_listed, listed_rows
+from deniable.discovery.prefixes.refit import refit
+from deniable.discovery.prefixes.search import (
+    PrefixBeam,
+    end_levels,
+    mass_grid,
+    search,
+    with_later,
+)
 from deniable.discovery.shared.evidence import ScoreTables
-from deniable.discovery.shared.lexicon import Lexicon, StringModel, Words
-from deniable.discovery.shared.listed import accept_listed, listed_rows
-from deniable.discovery.shared.refit import Z95, mass_at_end, refit
-from deniable.discovery.shared.tables import MassTables, Rows, debiased
-from deniable.discovery.shared.tally import Tally, tally_of
-from deniable.discovery.shared.testing import Accepted, HashTest, allowances
-from deniable.discovery.whole_domain.mixture import mixture_of
+from deniable.discovery.shared.lexicon import StringModel, Words, string_model
+from deniable.discovery.shared.mixture import Mixture
+from deniable.discovery.shared.run import Account, DiscoveryRun, StringEstimates, mass_at_end
+from deniable.discovery.shared.strings import Floats, FoundStrings, Rows, StringArrays
+from deniable.discovery.shared.tables import MassTables
+from deniable.discovery.shared.tally import tally_of
+from deniable.discovery.shared.testing import HashTest, cutoffs_by_odds
 from deniable.errors import InputError
-from deniable.results import Discovery, Measured, Stage
-from deniable.survey import Question
+from deniable.protocols import Prefixes
+from deniable.results import Discovery
 
 LEARNING_SHARE = 0.25
 LEARNING_WIDTHS = (1_000, 3_000, 3_000, 5_000)
@@ -58,281 +62,200 @@ CONFIRMING_SHARE = 0.1
 MOST_CANDIDATES = 60_000
 LISTED_SHARE = 0.5
 """Of α, for the strings that the analyst listed, if there are any."""
-PAID_BY_LIST = "; half of α over the listed strings, tested on all reports that hold them whole"
+CORRECTION = (
+    "α over every finished string, in proportion to its odds before the test; tested on cells that "
+    "had no part in finding it"
+)
+LIST_CORRECTION = "; half of α over the listed strings, tested on all reports that hold them whole"
 
-
-Accept = Callable[[str], bool]
-
-
-def discover_prefixes(
-    source: Source,
-    question: Question,
-    *,
-    accept: Accept | None = None,
-    alpha: float = 0.05,
-    words: Words = (),
-    executor: Executor | None = None,
-) -> Discovery:
-    """The strings of a question asked by prefixes, with at most α of runs naming a false one.
-
-    accept : keeps only strings for which it is true; words : of which strings may be made
-    """
-    if not 0 < alpha < 1:
-        raise InputError(f"expected alpha between 0 and 1, got {alpha}")
-    started = time.perf_counter()
-    tally = tally_of(source, question, executor)
-    tables = debiased(tally)
-    if tables.families < 2:
-        raise InputError(
-            "expected at least 2 families of hash functions (cohorts, of a Bloom filter), to "
-            f"choose with some and test with others; got {tables.families}"
-        )
-    return discover_in(tally, tables, accept=accept, alpha=alpha, words=words, started=started)
-
-
-def discover_in(
-    tally: Tally,
-    tables: MassTables,
-    *,
-    accept: Accept | None = None,
-    alpha: float = 0.05,
-    words: Words = (),
-    started: float | None = None,
-) -> Discovery:
-    """`discover_prefixes` from tables."""
-    run = _Run(tally, tables, accept, time.perf_counter() if started is None else started)
-    run.stage("tables", int(tables.count.sum()), 0)
-    alphabet, length = tables.protocol.alphabet, tables.protocol.max_length
-    model: StringModel = CharacterModel.uniform(alphabet)
-    listed, left = run.nothing, alpha
-    if words:
-        model = Lexicon.of_words(alphabet, words, length)
-        left = (1 - LISTED_SHARE) * alpha
-        listed = _listed(run, words, LISTED_SHARE * alpha)
-    known, model = _learn(run, model, listed)
-    known, sure = _confirm(run, known, CONFIRMING_SHARE * left)
-    others = _test(run, known, model, (1 - CONFIRMING_SHARE) * left)
-    return _report(run, Accepted.joined((listed, sure, others)), model, alpha)
-
-
-@dataclass(eq=False)
-class _Run:
-    """What the steps share: tables, which families learn, and the record of stages."""
-
-    tally: Tally
-    tables: MassTables
-    accept: Accept | None
-    clock: float
-    stages: list[Stage] = field(default_factory=list)
-    looked: int = 0
-    listed: int = 0
-
-    def __post_init__(self) -> None:
-        families = self.tables.families
-        learning = min(max(round(LEARNING_SHARE * families), 1), families - 1)
-        self.learning: NDArray[np.bool_] = np.arange(families) < learning
-        self.masses = grid(self.tables)
-        none = np.empty((0, self.tables.protocol.max_length), np.uint8)
-        self.nothing, self.refused = Accepted(none, np.zeros(0), np.zeros(0)), none
-
-    def stage(self, name: str, kept: int, dropped: int) -> None:
-        now = time.perf_counter()
-        self.stages.append(Stage(name, kept, dropped, now - self.clock))
-        self.clock = now
-
-    def evidence(self, tables: MassTables, *, all_families: bool = False) -> ScoreTables:
-        """Of the learning families, or of all."""
-        return ScoreTables.of(tables, tables.mass, self.learning | all_families)
-
-    def weighed(self, known: _Known) -> MassTables:
-        """The tables with these strings explained, each report weighed by what is left to say."""
-        return mixture_of(self.tally, self.tables, known.rows, known.mass).scores
-
-    def text(self, row: Rows) -> str:
-        return self.tables.protocol.alphabet.text(row.tobytes())
-
-    def wanted(self, rows: Rows) -> NDArray[np.bool_]:
-        if self.accept is None:
-            return np.ones(len(rows), bool)
-        return np.array([self.accept(self.text(row)) for row in rows], bool)
-
-    def finished(self, evidence: ScoreTables, model: StringModel, width: int) -> PrefixBeam:
-        """The likeliest finished strings of one search."""
-        found, looked = search(evidence, model, width)
-        self.looked += looked
-        found = found.some(np.argsort(-found.odds)[:MOST_CANDIDATES])
-        return found.some(self.wanted(found.rows))
+Levels = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class _Known:
-    """Strings found while learning: rows, masses, log-odds, and whether each was tested."""
+class _Known(StringArrays):
+    """Strings found while learning: masses, log-odds, and whether each was tested."""
 
-    rows: Rows
-    mass: NDArray[np.float64]
-    odds: NDArray[np.float64]
+    mass: Floats
+    odds: Floats
     tested: NDArray[np.bool_]
 
-    def __len__(self) -> int:
-        return len(self.rows)
 
-    def some(self, chosen: NDArray[np.bool_]) -> _Known:
-        """These of them."""
-        return _Known(self.rows[chosen], self.mass[chosen], self.odds[chosen], self.tested[chosen])
+def discover_prefixes(run: DiscoveryRun[Prefixes], words: Words = ()) -> Discovery:
+    """Find the strings of a question asked by prefixes; a false one with probability at most α.
 
-
-def _listed(run: _Run, words: Words, alpha: float) -> Accepted:
-    """Those of the analyst's strings that are there."""
-    rows, weight = listed_rows(run.tables.protocol, words)
-    wanted = run.wanted(rows)
-    accepted = accept_listed(run.tally, run.tables, rows[wanted], weight[wanted], alpha)
-    run.listed = int(wanted.sum())
-    run.looked += run.listed
-    run.stage("listed strings", len(accepted), run.listed - len(accepted))
-    return accepted
-
-
-def _learn(run: _Run, start: StringModel, listed: Accepted) -> tuple[_Known, StringModel]:
-    tables, count = run.tables, len(listed)
-    everywhere, _ = refit(tables, listed.rows, np.ones(tables.families, bool))
-    known = _Known(listed.rows, everywhere, np.zeros(count), np.ones(count, bool))
-    model = start.learnt(known.rows) if count >= ENOUGH_TO_LEARN else start
-    for width in LEARNING_WIDTHS:
-        weighed = run.weighed(known)
-        found = run.finished(run.evidence(weighed, all_families=True), model, width)
-        odds, _ = with_later(found, run.evidence(weighed), run.masses)
-        likely = np.flatnonzero(odds > LIKELY)
-        fresh = _without_repeats(found.rows[likely], known.rows)
-        rows = np.concatenate([known.rows, found.rows[likely][fresh]])
-        all_odds = np.concatenate([known.odds, odds[likely][fresh]])
-        tested = np.arange(len(rows)) < count
-        mass, error = refit(tables, rows, run.learning, end_levels(tables, rows), tested)
-        before = len(known)
-        known = _Known(rows, mass, all_odds, tested).some(tested | (mass > CLEAR * error))
-        run.stage(f"learn, width {width}", len(known), len(rows) - len(known))
-        if len(known) >= ENOUGH_TO_LEARN:
-            model = start.learnt(known.rows)
-        if len(known) <= before:
-            break
-    return known, model
-
-
-def _without_repeats(rows: Rows, *known: Rows) -> NDArray[np.bool_]:
-    seen = {row.tobytes() for some in known for row in some}
-    return np.array([row.tobytes() not in seen for row in rows], bool)
-
-
-def _confirm(run: _Run, known: _Known, alpha: float) -> tuple[_Known, Accepted]:
-    """Test those of the known strings that are sure to pass if they are true.
-
-    A string that was tested may be looked at everywhere: its mass can be had from all reports, and
-    what is removed with it is removed cleanly from strings that begin alike.
+    words : strings that may be held, and words that strings may be made of
     """
-    tables, ends = run.tables, end_levels(run.tables, known.rows)
-    residual = replace(tables, mass=tables.without(known.rows, known.mass))
-    heavy = ~known.tested & (known.mass * _roots(run, tables, ends) > SURE)
-    p = np.ones(len(known))
-    for here, test in _tests(run, residual, ends):
-        for i in here[heavy[here]]:
-            p[i] = test.p_value_put_back(known.rows[i], float(known.mass[i]))
-    each = alpha / max(int(heavy.sum()), 1)
-    passed = heavy & (p <= each)
-    run.refused = known.rows[heavy & ~passed]
-    accepted = Accepted(known.rows[passed], p[passed], np.full(int(passed.sum()), each))
-    kept, tested = passed | ~heavy, passed | known.tested
-    known = replace(known, tested=tested).some(kept)
-    mass, _ = refit(tables, known.rows, run.learning, ends[kept], known.tested)
-    run.stage("confirm", len(accepted), int(heavy.sum()) - len(accepted))
-    return replace(known, mass=mass), accepted
+    tables = MassTables.of(tally_of(run.source, run.question, run.protocol, run.executor))
+    if tables.tally.families < 2:
+        raise InputError(
+            "expected at least 2 families of hash functions (cohorts, of a Bloom filter), to "
+            f"choose with some and test with others; got {tables.tally.families}"
+        )
+    run.reports = int(tables.reports.sum())
+    run.stage("tables", run.reports, 0)
+    return _PrefixDiscovery(run, tables).discover(words)
 
 
-def _roots(run: _Run, tables: MassTables, level: NDArray[np.int64]) -> NDArray[np.float64]:
-    """float64[n]: the expected test statistic, per unit of mass, of strings that end there."""
-    count = tables.count[:, ~run.learning].sum(axis=1)
-    later = np.append(count[::-1].cumsum()[::-1], 0)[1:]
-    return np.asarray(np.sqrt(later[level] / tables.noise))
+class _PrefixDiscovery:
+    """The steps of one discovery, and what they share: tables, and which families learn."""
 
+    def __init__(self, run: DiscoveryRun[Prefixes], tables: MassTables) -> None:
+        self.run, self.tables, self.tally = run, tables, tables.tally
+        families = self.tally.families
+        learning = min(max(round(LEARNING_SHARE * families), 1), families - 1)
+        self.learning: NDArray[np.bool_] = np.arange(families) < learning
+        self.refused: Rows = np.empty((0, run.protocol.max_length), np.uint8)
 
-def _tests(
-    run: _Run, tables: MassTables, level: NDArray[np.int64]
-) -> Iterator[tuple[NDArray[np.int64], HashTest]]:
-    """For strings that end at these levels: which of them each test is for."""
-    families = tuple(np.flatnonzero(~run.learning).tolist())
-    for at in np.unique(level):
-        later = tuple(range(int(at) + 1, tables.levels))
-        if later:
-            yield np.flatnonzero(level == at), HashTest(tables, tables.mass, later, families)
+    def discover(self, words: Words) -> Discovery:
+        """Run all steps."""
+        run, alpha = self.run, self.run.alpha
+        model = string_model(run.protocol.alphabet, words, run.protocol.max_length)
+        listed, correction = FoundStrings.none(run.protocol.max_length), CORRECTION
+        if words:
+            listed = self.test_listed(words, LISTED_SHARE * alpha)
+            alpha *= 1 - LISTED_SHARE
+            correction += LIST_CORRECTION if run.candidates else ""
+        known, model = self.learn(model, listed)
+        known, sure = self.confirm(known, CONFIRMING_SHARE * alpha)
+        others = self.search_and_test(known, model, (1 - CONFIRMING_SHARE) * alpha)
+        return self.report(FoundStrings.joined((listed, sure, others)), model, correction)
 
+    def test_listed(self, words: Words, alpha: float) -> FoundStrings:
+        """Return those of the analyst's strings that are there."""
+        run, (rows, weight) = self.run, listed_rows(self.run.protocol, words)
+        wanted = run.accepted(rows)
+        found = accept_listed(self.tables, rows[wanted], weight[wanted], alpha)
+        run.candidates = int(wanted.sum())
+        run.stage("listed strings", len(found), run.candidates - len(found))
+        return found
 
-def _p_values(
-    run: _Run, tables: MassTables, rows: Rows, level: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """float64[n], for strings that are not explained in these tables."""
-    p = np.ones(len(rows))
-    for here, test in _tests(run, tables, level):
-        p[here] = test.p_values(rows[here])
-    return p
+    def explained(self, known: _Known) -> ScoreTables:
+        """Return scores with these strings explained: each report weighs what is left to say."""
+        return Mixture.of(self.tables, known.rows, known.mass).scores
 
+    def candidates(
+        self, scores: ScoreTables, model: StringModel, width: int, *seen: Rows
+    ) -> tuple[PrefixBeam, Floats, Floats]:
+        """Return the likeliest finished strings of one search, their log-odds and masses.
 
-def _test(run: _Run, known: _Known, model: StringModel, alpha: float) -> Accepted:
-    """Search for what is left, and test it and the known strings that were not tested yet."""
-    weighed = run.weighed(known)
-    found = run.finished(run.evidence(weighed, all_families=True), model, WIDTH)
-    found = found.some(_without_repeats(found.rows, known.rows, run.refused))
-    odds, mass = with_later(found, run.evidence(weighed), run.masses)
-    run.stage(f"search, width {WIDTH}", len(found), run.looked - len(found))
-    # A known string that was not tested must not have had a part in its own test, nor in the masses
-    # of others: it is tested where only those that were are explained.
-    sure, rest = known.some(known.tested), known.some(~known.tested)
-    everywhere, _ = refit(run.tables, sure.rows, np.ones(run.tables.families, bool))
-    others, ends = run.weighed(replace(sure, mass=everywhere)), end_levels(run.tables, rest.rows)
-    p = np.concatenate(
-        [
-            _p_values(run, weighed, found.rows, found.level),
-            _p_values(run, others, rest.rows, ends),
+        The odds are by all families up to the end of a string, then by those that learn.
+        """
+        found, looked_at = search(scores.evidence(), model, width)
+        self.run.candidates += looked_at
+        found = found.take(np.argsort(-found.odds)[:MOST_CANDIDATES])
+        found = found.take(self.run.accepted(found.rows))
+        known = {row.tobytes() for rows in seen for row in rows}
+        found = found.take(np.array([row.tobytes() not in known for row in found.rows], bool))
+        masses = mass_grid(self.tables.scores)
+        return found, *with_later(found, scores.evidence(self.learning), masses)
+
+    def learn(self, start: StringModel, listed: FoundStrings) -> tuple[_Known, StringModel]:
+        """Search, take what is likely and learn a model from it, until nothing is new."""
+        count = len(listed)
+        mass, _ = refit(self.tables, listed.rows)
+        known = _Known(listed.rows, mass, np.zeros(count), np.ones(count, bool))
+        model = start.learnt(known.rows) if count >= ENOUGH_TO_LEARN else start
+        for width in LEARNING_WIDTHS:
+            found, odds, mass = self.candidates(self.explained(known), model, width, known.rows)
+            new = _Known(found.rows, mass, odds, np.zeros(len(found), bool)).take(odds > LIKELY)
+            taken = _Known.joined((known, new))
+            mass, error = self.refit(taken)
+            clear = taken.tested | (mass > CLEAR * error)
+            before, known = len(known), replace(taken, mass=mass).take(clear)
+            self.run.stage(f"learn, width {width}", len(known), len(taken) - len(known))
+            if len(known) >= ENOUGH_TO_LEARN:
+                model = start.learnt(known.rows)
+            if len(known) <= before:
+                break
+        return known, model
+
+    def refit(self, known: _Known) -> tuple[Floats, Floats]:
+        """Return masses and errors from reports that will not test the string any more."""
+        at_end = end_levels(self.tally, known.rows)[:, np.newaxis] == np.arange(self.tally.levels)
+        readable = (known.tested[:, np.newaxis] | at_end)[:, :, np.newaxis] | self.learning
+        return refit(self.tables, known.rows, readable)
+
+    def confirm(self, known: _Known, alpha: float) -> tuple[_Known, FoundStrings]:
+        """Test those of the known strings that are sure to pass if they are true.
+
+        A string that was tested may be looked at everywhere: its mass can be had from all reports,
+        and what is removed with it is removed cleanly from strings that begin alike.
+        """
+        residual = self.tables.without(known.rows, known.mass).scores
+        ends, p = end_levels(self.tally, known.rows), np.ones(len(known))
+        heavy = ~known.tested & (known.mass * self.expected_z(residual, ends) > SURE)
+        for here, test in self.tests(residual, ends):
+            for i in here[heavy[here]]:
+                p[i] = test.p_value_put_back(known.rows[i], float(known.mass[i]))
+        each = alpha / max(int(heavy.sum()), 1)
+        passed = heavy & (p <= each)
+        self.refused = known.rows[heavy & ~passed]
+        confirmed = FoundStrings(known.rows, p, np.full(len(p), each)).take(passed)
+        known = replace(known, tested=passed | known.tested).take(passed | ~heavy)
+        mass, _ = self.refit(known)
+        self.run.stage("confirm", len(confirmed), int(heavy.sum()) - len(confirmed))
+        return replace(known, mass=mass), confirmed
+
+    def search_and_test(self, known: _Known, model: StringModel, alpha: float) -> FoundStrings:
+        """Search for what is left, and test it and the known strings that were not tested yet."""
+        scores = self.explained(known)
+        found, odds, mass = self.candidates(scores, model, WIDTH, known.rows, self.refused)
+        looked_at = self.run.candidates
+        self.run.stage(f"search, width {WIDTH}", len(found), looked_at - len(found))
+        # A known string that was not tested must not have had a part in its own test, nor in the
+        # masses of others: it is tested where only those that were are explained.
+        sure, rest = known.take(known.tested), known.take(~known.tested)
+        everywhere, _ = refit(self.tables, sure.rows)
+        others = self.explained(replace(sure, mass=everywhere))
+        ends = end_levels(self.tally, rest.rows)
+        p_and_z = [
+            self.tested(scores, found.rows, mass, found.level),
+            self.tested(others, rest.rows, rest.mass, ends),
         ]
-    )
-    z = np.concatenate(
-        [mass * _roots(run, weighed, found.level), rest.mass * _roots(run, others, ends)]
-    )
-    allowed = allowances(np.concatenate([odds, rest.odds]), z, alpha)
-    accepted = p <= allowed
-    run.stage("test", int(accepted.sum()), int((~accepted).sum()))
-    rows = np.concatenate([found.rows, rest.rows])
-    return Accepted(rows[accepted], p[accepted], allowed[accepted])
+        p, z = (np.concatenate(parts) for parts in zip(*p_and_z, strict=True))
+        rows = np.concatenate([found.rows, rest.rows])
+        cutoff = cutoffs_by_odds(np.concatenate([odds, rest.odds]), z, alpha)
+        passed = p <= cutoff
+        self.run.stage("test", int(passed.sum()), int((~passed).sum()))
+        return FoundStrings(rows, p, cutoff).take(passed)
 
+    def tests(self, scores: ScoreTables, ends: Levels) -> Iterator[tuple[Levels, HashTest]]:
+        """Yield which strings, that end at these levels, a test is for, and the test."""
+        families = tuple(np.flatnonzero(~self.learning).tolist())
+        for level in np.unique(ends):
+            later = tuple(range(int(level) + 1, self.tally.levels))
+            if later:
+                yield np.flatnonzero(ends == level), HashTest(scores, later, families)
 
-def _report(run: _Run, found: Accepted, model: StringModel, alpha: float) -> Discovery:
-    tables, rows = run.tables, found.rows
-    mass, error = refit(tables, rows, np.ones(tables.families, bool))
-    order = np.argsort(-mass)
-    rows, mass, error = rows[order], mass[order], error[order]
-    run.stage("refit", len(rows), 0)
-    reports = int(tables.count.sum())
-    nats = float(np.median(model.code(rows))) if len(rows) else _typical_code(tables)
-    whole, spread = float(mass.sum()), float(np.sqrt((error**2).sum()))
-    reach = Z95 * spread
-    return Discovery(
-        strings=tuple(run.text(row) for row in rows), symbols=rows,
-        estimate=mass, standard_error=error,
-        low=np.clip(mass - Z95 * error, 0, 1), high=np.clip(mass + Z95 * error, 0, 1),
-        p_value=found.p_value[order], evidence=mass / np.maximum(error, 1e-300),
-        level=found.allowed[order], evidence_name="estimate in standard errors",
-        candidates=run.looked,
-        correction="α over every finished string, in proportion to its odds before the test; "
-        "tested on cells that had no part in finding it" + (PAID_BY_LIST if run.listed else ""),
-        truncation="", stages=tuple(run.stages),
-        detection_threshold=float(
-            np.sqrt(tables.noise / max(reports, 1)) * np.sqrt(2 * (nats + np.log(1 / alpha)))
-        ),
-        mass_found=Measured(whole, spread, whole - reach, whole + reach),
-        mass_unexplained=Measured(1 - whole, spread, 1 - whole - reach, 1 - whole + reach),
-        mass_at_end=mass_at_end(rows, mass, error),
-        reports=reports, alpha=alpha, reading="prefixes",
-    )  # fmt: skip
+    def tested(
+        self, scores: ScoreTables, rows: Rows, mass: Floats, ends: Levels
+    ) -> tuple[Floats, Floats]:
+        """float64[n], twice: p-values and expected test statistics of unexplained strings."""
+        p = np.ones(len(rows))
+        for here, test in self.tests(scores, ends):
+            p[here] = test.p_values(rows[here])
+        return p, mass * self.expected_z(scores, ends)
 
+    def expected_z(self, scores: ScoreTables, ends: Levels) -> Floats:
+        """float64[n]: the expected test statistic, per unit of mass, of strings that end there."""
+        count = scores.effective[:, ~self.learning].sum(axis=1)
+        later = np.append(count[::-1].cumsum()[::-1], 0)[1:]
+        return np.asarray(np.sqrt(later[ends] / scores.noise))
 
-def _typical_code(tables: MassTables) -> float:
-    """Nats of a string of half the greatest length, every character as likely as another."""
-    protocol = tables.protocol
-    return float(np.log(len(protocol.alphabet.content) + 1) * protocol.max_length / 2)
+    def report(self, found: FoundStrings, model: StringModel, correction: str) -> Discovery:
+        """Estimate the strings found, and account for the search."""
+        run, rows = self.run, found.rows
+        mass, error = refit(self.tables, rows)
+        run.stage("refit", len(rows), 0)
+        # A string of half the greatest length, every character as likely as another.
+        typical = np.log(len(run.protocol.alphabet.content) + 1) * run.protocol.max_length / 2
+        nats = np.median(model.code(rows)) if len(rows) else typical
+        z = np.sqrt(2 * (nats + np.log(1 / run.alpha)))
+        account = Account(
+            reading="prefixes",
+            correction=correction,
+            detection_threshold=float(self.tables.scores.standard_error * z),
+            mass_at_end=mass_at_end(rows, mass, error),
+        )
+        total_error = float(np.sqrt((error**2).sum()))
+        return run.result(found, StringEstimates.of_masses(mass, error, total_error), account)

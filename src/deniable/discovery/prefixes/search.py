@@ -9,16 +9,16 @@ averaged over masses. A child's mass is its parent's with probability .92, and o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.compute.progress import report_progress
-from deniable.compute.screening import ScreeningKernels
-from deniable.discovery.shared.evidence import ScoreTables
+from deniable.discovery.shared.evidence import ScoreTables, Singles, StringEvidence
 from deniable.discovery.shared.lexicon import StringModel
-from deniable.discovery.shared.tables import MassTables, Rows
+from deniable.discovery.shared.strings import Floats, Rows, StringArrays
+from deniable.discovery.shared.tally import Tally
 from deniable.protocols.alphabet import PAD
 
 EXPECTED = 100.0
@@ -33,198 +33,213 @@ SLACK = np.float32(1e-3)
 MOST_FINISHED = 20_000
 """Finished strings kept at each level."""
 
+Indices = NDArray[np.int64]
+
 
 @dataclass(frozen=True, eq=False)
-class PrefixBeam:
-    """rows : u8[n, M]; odds : float32[n], log; weight : float32[n, G] over masses, sum 1;
-    level : int64[n], the level up to which they were followed."""
+class PrefixBeam(StringArrays):
+    """Prefixes that a search follows, and how likely each is.
 
+    odds : float32[n], log; weight : float32[n, G] over masses, sum 1; level : int64[n], the level
+    up to which they were followed
+    """
+
+    odds: Singles
+    weight: Singles
+    level: Indices
+
+    @classmethod
+    def root(cls, max_length: int) -> PrefixBeam:
+        """Return the empty prefix, of which every string is an extension."""
+        rows = np.full((1, max_length), PAD, np.uint8)
+        weight = np.full((1, MASSES), 1 / MASSES, np.float32)
+        return cls(rows, np.full(1, np.log(EXPECTED), np.float32), weight, np.zeros(1, np.int64))
+
+    def log_probability(self, level: int) -> Singles:
+        """log P(present); the root, which is no prefix, keeps its expected number of strings."""
+        return self.odds if level == 0 else np.asarray(-np.logaddexp(0, -self.odds), np.float32)
+
+    @cached_property
+    def child_weight(self) -> Singles:
+        """float32[n, G]: of a child's masses: its parent's, or any lower one."""
+        lower = self.weight / np.maximum(np.arange(MASSES), 1)
+        above = lower[:, ::-1].cumsum(axis=1)[:, ::-1] - lower
+        return np.asarray(STAYS * self.weight + (1 - STAYS) * above, np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Extensions:
+    """Prefixes of one level, before it is decided which of them are kept.
+
+    rows : u8[n, M]; parent : int64[n], index into `parents`; prior : float32[n], log-odds before
+    this level's evidence is looked at
+    """
+
+    evidence: StringEvidence
+    level: int
+    parents: PrefixBeam
     rows: Rows
-    odds: NDArray[np.float32]
-    weight: NDArray[np.float32]
-    level: NDArray[np.int64]
+    parent: Indices
+    prior: Singles
 
-    def __len__(self) -> int:
-        return len(self.rows)
+    @cached_property
+    def sums(self) -> Singles:
+        """float32[n]: the evidence at this level."""
+        return self.evidence.sums(self.level, self.rows)
 
-    def some(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> PrefixBeam:
-        """These of them."""
-        return PrefixBeam(
-            self.rows[chosen], self.odds[chosen], self.weight[chosen], self.level[chosen]
+    @property
+    def precision(self) -> float:
+        return float(self.evidence.precision[self.level])
+
+    @cached_property
+    def bound(self) -> Singles:
+        """float32[n]: log-odds that no choice of masses exceeds."""
+        most = np.maximum(self.sums, 0) ** 2 / np.float32(2 * max(self.precision, 1e-30))
+        return (self.prior + most + SLACK).astype(np.float32, copy=False)
+
+    def odds(self, some: Indices) -> Singles:
+        """float32[n]: log-odds of being present, averaged over masses."""
+        ratio = self.evidence.tally.kernels.log_mixtures(
+            self.parents.child_weight,
+            self.parent[some],
+            self.sums[some],
+            mass_grid(self.evidence.scores),
+            self.precision,
         )
+        return np.asarray(self.prior[some] + ratio)
+
+    def beam(
+        self, some: Indices, odds: Singles, kind: type[np.floating] = np.float64
+    ) -> PrefixBeam:
+        """Return these of them, with their masses as the evidence has them.
+
+        kind : floating-point type in which masses are weighed
+        """
+        masses = mass_grid(self.evidence.scores)
+        log = masses * self.sums[some, np.newaxis] - masses**2 * kind(self.precision / 2)
+        weight = self.parents.child_weight[self.parent[some]]
+        scaled = weight * np.exp(log - log.max(axis=1, keepdims=True)) + 1e-30
+        weight = np.asarray(scaled / scaled.sum(axis=1, keepdims=True), np.float32)
+        return PrefixBeam(self.rows[some], odds, weight, np.full(len(some), self.level))
+
+    def likeliest(self, among: Indices, count: int) -> PrefixBeam:
+        """Return the `count` likeliest of some; odds are computed where the bound leaves a hope."""
+        best = self.evidence.tally.kernels.best
+        if len(among) > count:
+            pool = self.odds(among[best(self.bound[among], 2 * count)])
+            among = among[self.bound[among] >= -np.partition(-pool, count - 1)[count - 1]]
+        odds = self.odds(among)
+        kept = best(odds, count)
+        return self.beam(among[kept], odds[kept])
 
 
-def grid(tables: MassTables) -> NDArray[np.float32]:
+def mass_grid(scores: ScoreTables) -> Singles:
     """float32[G]: masses from twice the standard error of all reports, each 1.5 times the last."""
-    least = 2 * np.sqrt(tables.noise / max(int(tables.count.sum()), 1))
+    least = 2 * scores.standard_error
     return np.asarray(least * 1.5 ** np.arange(MASSES), np.float32)
 
 
-def searched(tables: MassTables) -> list[int]:
-    """The levels that a search follows: of those with one length, the first."""
-    lengths = tables.lengths
-    return [i for i in range(tables.levels) if i == 0 or lengths[i] != lengths[i - 1]]
+def searched(tally: Tally) -> list[int]:
+    """Return the levels that a search follows: of those with one length, the first."""
+    lengths = tally.lengths
+    return [i for i in range(tally.levels) if i == 0 or lengths[i] != lengths[i - 1]]
 
 
-def search(evidence: ScoreTables, model: StringModel, width: int) -> tuple[PrefixBeam, int]:
-    """The likeliest finished strings, and how many prefixes were looked at."""
-    tables, loops = evidence.tables, evidence.tables.loops
-    masses = grid(tables)
-    alive = _root(tables, len(masses))
-    finished, looked, length = [], 0, 0
-    levels = searched(tables)
-    for step, level in enumerate(levels):
-        report_progress(f"searching, width {width:,}", step / len(levels))
-        goal = int(tables.lengths[level])
-        children, log_p, parent = _extended(alive, model, length, goal, loops)
-        looked += len(children)
-        sums = evidence.sums(level, children)
-        before = _may_fall(alive.weight)
-        prior = _log_probability(alive.odds, level)[parent] + log_p
-        precision = evidence.precision[level]
-        most = np.maximum(sums, 0) ** 2 / np.float32(2 * max(precision, 1e-30))
-        bound = (prior + most + SLACK).astype(np.float32, copy=False)
-
-        def likeliest(
-            among: NDArray[np.int64], count: int,
-            rows: Rows = children, level: int = level, precision: float = precision,
-            prior: NDArray[np.float32] = prior, sums: NDArray[np.float32] = sums,
-            parent: NDArray[np.int64] = parent, before: NDArray[np.float32] = before,
-            bound: NDArray[np.float32] = bound,
-        ) -> PrefixBeam:  # fmt: skip
-            def odds_of(some: NDArray[np.int64]) -> NDArray[np.float32]:
-                ratio = evidence.log_ratios(level, sums[some], before, parent[some], masses)
-                return np.asarray(prior[some] + ratio)
-
-            if len(among) > count:
-                pool = odds_of(among[loops.best(bound[among], 2 * count)])
-                among = among[bound[among] >= -np.partition(-pool, count - 1)[count - 1]]
-            odds = odds_of(among)
-            kept = loops.best(odds, count)
-            best = among[kept]
-            weight = _posterior(before[parent[best]], sums[best], precision, masses)
-            return PrefixBeam(rows[best], odds[kept], weight, np.full(len(best), level))
-
-        ended = children[:, goal - 1] == PAD
-        if goal == children.shape[1]:
-            ended[:] = True
-        finished.append(likeliest(np.flatnonzero(ended), MOST_FINISHED))
-        wide = width * EARLY_WIDTHS[min(step, len(EARLY_WIDTHS) - 1)]
-        alive = likeliest(np.flatnonzero(~ended), wide)
-        length = goal
-    return joined(finished), looked
-
-
-def joined(parts: list[PrefixBeam]) -> PrefixBeam:
-    """All of them in one."""
-    return PrefixBeam(
-        np.concatenate([p.rows for p in parts]),
-        np.concatenate([p.odds for p in parts]),
-        np.concatenate([p.weight for p in parts]),
-        np.concatenate([p.level for p in parts]),
-    )
-
-
-def _root(tables: MassTables, masses: int) -> PrefixBeam:
-    rows = np.full((1, tables.protocol.max_length), PAD, np.uint8)
-    weight = np.full((1, masses), 1 / masses, np.float32)
-    return PrefixBeam(rows, np.full(1, np.log(EXPECTED), np.float32), weight, np.zeros(1, np.int64))
-
-
-def _extended(
-    alive: PrefixBeam, model: StringModel, length: int, goal: int, loops: ScreeningKernels
-) -> tuple[Rows, NDArray[np.float32], NDArray[np.int64]]:
-    """Every way to go on to `goal` symbols: rows, log-probability, index into `alive`."""
-    rows, parent = alive.rows, np.arange(len(alive))
-    log_p, ended = np.zeros(len(alive), np.float32), np.zeros(len(alive), bool)
-    symbols = np.append(np.arange(model.symbols), PAD).astype(np.uint8)
-    for at in range(length, goal):
-        open_ = np.flatnonzero(~ended)
-        more = log_p[open_, np.newaxis] + model.of(rows[open_], at)
-        prior = (more + np.minimum(alive.odds, 0)[parent[open_], np.newaxis]).ravel()
-        best = loops.best(prior, MOST_CHILDREN)
-        place, symbol = np.divmod(best, len(symbols))
-        from_, symbol = open_[place], symbols[symbol]
-        children = rows[from_]
-        children[:, at] = symbol
-        new: tuple[Any, ...] = children, more.ravel()[best], parent[from_], symbol == PAD
-        if ended.any():
-            old: tuple[Any, ...] = rows[ended], log_p[ended], parent[ended], ended[ended]
-            new = tuple(np.concatenate(pair) for pair in zip(old, new, strict=True))
-        rows, log_p, parent, ended = new
-    return rows, log_p, parent
-
-
-def _log_probability(odds: NDArray[np.float32], level: int) -> NDArray[np.float32]:
-    """log P(present); the root, which is no prefix, keeps its expected number of strings."""
-    if level == 0:
-        return odds
-    return np.asarray(-np.logaddexp(0, -odds), np.float32)
-
-
-def _may_fall(weight: NDArray[np.float32]) -> NDArray[np.float32]:
-    """A child's masses: its parent's, or any lower one."""
-    lower = weight / np.maximum(np.arange(weight.shape[1]), 1)
-    above = lower[:, ::-1].cumsum(axis=1)[:, ::-1] - lower
-    return np.asarray(STAYS * weight + (1 - STAYS) * above, np.float32)
-
-
-def _posterior(
-    weight: NDArray[np.float32], sums: NDArray[np.float32], precision: float,
-    masses: NDArray[np.float32],
-) -> NDArray[np.float32]:  # fmt: skip
-    log = masses * sums[:, np.newaxis] - masses**2 * (precision / 2)
-    scaled = weight * np.exp(log - log.max(axis=1, keepdims=True)) + 1e-30
-    return np.asarray(scaled / scaled.sum(axis=1, keepdims=True), np.float32)
-
-
-def end_levels(tables: MassTables, rows: Rows) -> NDArray[np.int64]:
+def end_levels(tally: Tally, rows: Rows) -> Indices:
     """int64[n]: the level where a search sees that each string has ended."""
-    levels = np.array(searched(tables))
-    after = np.searchsorted(tables.lengths[levels], (rows != PAD).sum(axis=1), side="right")
+    levels = np.array(searched(tally))
+    after = np.searchsorted(tally.lengths[levels], (rows != PAD).sum(axis=1), side="right")
     return np.asarray(levels[np.minimum(after, len(levels) - 1)])
 
 
-def followed(
-    evidence: ScoreTables, rows: Rows, weight: NDArray[np.float64], masses: NDArray[np.float32]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Log-odds and expected mass of these strings by their prefixes alone, as a search that went
-    through no others would have them just before it sees each end.
+def search(evidence: StringEvidence, model: StringModel, width: int) -> tuple[PrefixBeam, int]:
+    """Return the likeliest finished strings, and how many prefixes were looked at."""
+    tally = evidence.tally
+    alive = PrefixBeam.root(tally.protocol.max_length)
+    finished, looked_at, length = [], 0, 0
+    levels = searched(tally)
+    for step, level in enumerate(levels):
+        report_progress(f"searching, width {width:,}", step / len(levels))
+        goal = int(tally.lengths[level])
+        extensions = _extended(evidence, model, alive, level, length)
+        rows = extensions.rows
+        looked_at += len(rows)
+        ended = (rows[:, goal - 1] == PAD) | (goal == rows.shape[1])
+        finished.append(extensions.likeliest(np.flatnonzero(ended), MOST_FINISHED))
+        wide = width * EARLY_WIDTHS[min(step, len(EARLY_WIDTHS) - 1)]
+        alive = extensions.likeliest(np.flatnonzero(~ended), wide)
+        length = goal
+    return PrefixBeam.joined(finished), looked_at
+
+
+@dataclass(frozen=True, eq=False)
+class _Spelled(StringArrays):
+    """Prefixes on the way from one level to the next: log-probability and index of the parent."""
+
+    log_p: Singles
+    parent: Indices
+    ended: NDArray[np.bool_]
+
+
+def _extended(
+    evidence: StringEvidence, model: StringModel, alive: PrefixBeam, level: int, length: int
+) -> Extensions:
+    """Extend prefixes of `length` symbols in every way to those of the next level."""
+    none = np.zeros(len(alive), bool)
+    spelled = _Spelled(alive.rows, np.zeros(len(alive), np.float32), np.arange(len(alive)), none)
+    symbols = np.append(np.arange(model.symbols), PAD).astype(np.uint8)
+    for at in range(length, int(evidence.tally.lengths[level])):
+        going = spelled.take(~spelled.ended)
+        log_p = going.log_p[:, np.newaxis] + model.of(going.rows, at)
+        prior = (log_p + np.minimum(alive.odds, 0)[going.parent, np.newaxis]).ravel()
+        best = evidence.tally.kernels.best(prior, MOST_CHILDREN)
+        place, symbol = np.divmod(best, len(symbols))
+        rows = going.rows[place]
+        rows[:, at] = symbols[symbol]
+        new = _Spelled(rows, log_p.ravel()[best], going.parent[place], rows[:, at] == PAD)
+        done = spelled.take(spelled.ended)
+        spelled = _Spelled.joined((done, new)) if len(done) else new
+    prior = alive.log_probability(level)[spelled.parent] + spelled.log_p
+    return Extensions(evidence, level, alive, spelled.rows, spelled.parent, prior)
+
+
+def followed(evidence: StringEvidence, rows: Rows, weight: Floats) -> tuple[Floats, Floats]:
+    """Return log-odds and expected mass of these strings by their prefixes alone, as a search that
+    went through no others would have them just before it sees each end.
 
     weight : float64[n], how likely each was beforehand against the others
     """
-    tables, end = evidence.tables, end_levels(evidence.tables, rows)
+    tally, end = evidence.tally, end_levels(evidence.tally, rows)
     odds, mass = np.empty(len(rows)), np.empty(len(rows))
-    alive, here = _root(tables, len(masses)), np.zeros(len(rows), np.int64)
+    alive, place = PrefixBeam.root(rows.shape[1]), np.zeros(len(rows), np.int64)
     below = np.array([weight.sum()])
-    for level in searched(tables):
-        last, before = end == level, _may_fall(alive.weight)
-        prior = _log_probability(alive.odds, level) - np.log(below)
-        odds[last] = prior[here[last]] + np.log(weight[last])
-        mass[last] = before[here[last]] @ masses
-        going = np.flatnonzero(end > level)
+    for level in searched(tally):
+        last, going = end == level, np.flatnonzero(end > level)
+        prior = alive.log_probability(level) - np.log(below)
+        odds[last] = prior[place[last]] + np.log(weight[last])
+        mass[last] = alive.child_weight[place[last]] @ mass_grid(evidence.scores)
         if not len(going):
             break
         cut = rows[going].copy()
-        cut[:, int(tables.lengths[level]) :] = PAD
-        children, first, place = np.unique(cut, axis=0, return_index=True, return_inverse=True)
-        parent = here[going[first]]
-        below = np.bincount(place.ravel(), weight[going])
-        sums = evidence.sums(level, children)
-        ratio = evidence.log_ratios(level, sums, before, parent, masses)
-        after = _posterior(before[parent], sums, float(evidence.precision[level]), masses)
-        child_odds = (prior[parent] + np.log(below) + ratio).astype(np.float32)
-        alive = PrefixBeam(children, child_odds, after, np.full(len(children), level))
-        here[going] = place.ravel()
+        cut[:, int(tally.lengths[level]) :] = PAD
+        children, first, child = np.unique(cut, axis=0, return_index=True, return_inverse=True)
+        parent, child = place[going[first]], child.ravel()
+        below = np.bincount(child, weight[going])
+        prior = prior[parent] + np.log(below)
+        extensions = Extensions(evidence, level, alive, children, parent, prior)
+        everything = np.arange(len(children))
+        odds_here = extensions.odds(everything).astype(np.float32)
+        alive = extensions.beam(everything, odds_here, np.float32)
+        place[going] = child
     return odds, mass
 
 
 def with_later(
-    found: PrefixBeam, evidence: ScoreTables, masses: NDArray[np.float32]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Log-odds and expected mass of finished strings, with all later levels' evidence too."""
+    found: PrefixBeam, evidence: StringEvidence, masses: Singles
+) -> tuple[Floats, Floats]:
+    """Return log-odds and expected mass of finished strings, with all later levels' evidence."""
     sums, precision = np.zeros(len(found)), np.zeros(len(found))
-    for level in range(evidence.tables.levels):
+    for level in range(evidence.tally.levels):
         later = np.flatnonzero(found.level < level)
         if len(later):
             sums[later] += evidence.sums(level, found.rows[later])

@@ -9,13 +9,12 @@ the next, against 43 for characters alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.discovery.shared.tables import Rows
+from deniable.discovery.shared.strings import Rows
 from deniable.protocols.alphabet import PAD, Alphabet
 
 ORDER = 2
@@ -91,9 +90,3 @@ def _symbols_each(rows: Rows) -> NDArray[np.int64]:
     """Symbols of each string, with the pad that ends it where there is one."""
     width = rows.shape[1]
     return np.asarray(np.minimum((rows != PAD).sum(axis=1) + 1, width))
-
-
-def rows_of(alphabet: Alphabet, strings: Sequence[str], length: int) -> Rows:
-    """u8[n, length]: the strings as symbols."""
-    data = b"".join(alphabet.symbols(s, length) for s in strings)
-    return np.frombuffer(data, np.uint8).reshape(len(strings), length)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.discovery.shared.character_model import CharacterModel
-from deniable.discovery.shared.tables import Rows
+from deniable.discovery.shared.strings import Rows
 from deniable.errors import InputError
 from deniable.kernels.chunks import over_threads, spans, thread_count
 from deniable.kernels.search.spelling import next_symbols
@@ -72,15 +72,12 @@ class Lexicon:
     def of(self, rows: Rows, length: int) -> NDArray[np.float32]:
         """float32[n, A+1]: log-probabilities of the symbol that follows the first `length`."""
         out = np.empty((len(rows), self.symbols + 1), np.float32)
-        model = self.characters
+        model, tree = self.characters, (self.child, self.below, self.ends)
 
         def work(start: int, stop: int) -> None:
             some = np.ascontiguousarray(rows[start:stop])
             context = np.stack([model.contexts(some, j) for j in range(length + 1)], axis=1)
-            next_symbols(
-                some, context, length, model.log_p, self.child, self.below, self.ends,
-                out[start:stop],
-            )  # fmt: skip
+            next_symbols(some, context, length, model.log_p, *tree, out[start:stop])
 
         over_threads(work, spans(len(rows), -(-len(rows) // CHUNK)), thread_count(None))
         return out
@@ -112,3 +109,10 @@ def weights_of(alphabet: Alphabet, words: Words, length: int) -> dict[bytes, flo
 
 
 StringModel = CharacterModel | Lexicon
+
+
+def string_model(alphabet: Alphabet, words: Words, length: int) -> StringModel:
+    """Return the model of strings before any was found: of these words, if there are any."""
+    if words:
+        return Lexicon.of_words(alphabet, words, length)
+    return CharacterModel.uniform(alphabet)

@@ -7,106 +7,225 @@ families of one line each, and its bits are the cells.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from functools import cached_property, partial, reduce
+from operator import add
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.analysis.source import Source
-from deniable.columns import ReportBatch
+from deniable.columns import Column, ReportBatch
 from deniable.columns.batch import numbers
-from deniable.compute.backend import Executor, default_executor
-from deniable.compute.screening import CPU, ScreeningKernels, loops_of
+from deniable.compute.backend import Executor
+from deniable.compute.screening import ScreeningKernels, loops_of
+from deniable.discovery.shared.strings import Floats, Rows
 from deniable.errors import InputError
-from deniable.kernels.counting.bit_sums import count_ones
+from deniable.inference.marginal.bit_counts import BitCounts, count_bits
 from deniable.kernels.hashing.lines import digits_of, line_numbers
+from deniable.kernels.hashing.positions import bloom_positions, hash_fixed_pairs
 from deniable.mechanisms import Bloom, LocalHash
 from deniable.mechanisms.schemes import DENIABLE_1
 from deniable.protocols import Prefixes
 from deniable.survey import Question
 
+Counts = NDArray[np.int64]
+Entries = TypeVar("Entries", Counts, Floats)
+
 
 @dataclass(frozen=True, eq=False)
-class Tally:
-    """sent : int64[L, C, lines, V], reports with this number (or this bit set), V of them;
-    reports : int64[L, C, lines], all reports; loops : who adds up and screens."""
+class Tally(ABC):
+    """Reports of a question asked by prefixes, counted.
+
+    sent : int64[L, C, lines, V], reports with this number (or this bit set), of V, at each of L
+    levels in each of C families; reports : int64[L, C, lines], all reports; kernels : add up and
+    screen many cells or strings
+    """
 
     protocol: Prefixes
     mechanism: Bloom | LocalHash
-    sent: NDArray[np.int64]
-    reports: NDArray[np.int64]
-    loops: ScreeningKernels = CPU
+    kernels: ScreeningKernels
+    sent: Counts
+    reports: Counts
+
+    # --- what depends on the kind of report -----------------------------------------------------
 
     @property
-    def exclusive(self) -> bool:
-        """Whether a report is one of the numbers, and not any number of bits."""
-        return isinstance(self.mechanism, LocalHash)
+    @abstractmethod
+    def cells(self) -> int:
+        """Cells of a family's table."""
+
+    @property
+    @abstractmethod
+    def support(self) -> tuple[float, float]:
+        """Probabilities that a report supports a cell that is not the client's own, or is."""
+
+    @abstractmethod
+    def numbers(self, cells: NDArray[np.int32]) -> Counts:
+        """Return the number, or bit, that stands for each cell on every line: int64[..., lines]."""
+
+    @abstractmethod
+    def by_cell(self, entry: Entries) -> Entries:
+        """Sum entry[L, C, lines, V] for each cell over the lines' numbers: [L, C, K]."""
+
+    @abstractmethod
+    def effect(self, load: Floats) -> Floats:
+        """Return what strings with this mass in each cell, float64[K], add to a debiased table."""
+
+    @abstractmethod
+    def slope(self, p: Floats) -> Floats:
+        """Slope of the log-likelihood by each number's probability, float64[strata, V]."""
+
+    @abstractmethod
+    def curvature(self, p: Floats) -> Floats:
+        """Fisher information about each number's probability, float64[strata, V]."""
+
+    # --- what follows ---------------------------------------------------------------------------
+
+    @property
+    def levels(self) -> int:
+        return len(self.protocol.levels)
+
+    @property
+    def lengths(self) -> Counts:
+        """int64[L]: the prefix length of each level, ascending."""
+        return np.array([level.length for level in self.protocol.levels])
+
+    @property
+    def families(self) -> int:
+        return int(self.sent.shape[1])
 
     @property
     def p(self) -> float:
-        """Probability of a number that is not the client's own."""
+        """Probability of a number, or bit, that is not the client's own."""
         return float(self.mechanism.noise.p_star)
 
     @property
     def q(self) -> float:
-        """Probability of the client's own number."""
+        """Probability of the client's own number or bit."""
         return float(self.mechanism.noise.q_star)
 
-    def number(self, cell: NDArray[Any], line: int) -> NDArray[np.int64]:
-        """Where the line takes each cell, as `LocalHash.on_line`; a bit is its own number."""
-        m = self.mechanism
-        if not isinstance(m, LocalHash):
-            return np.asarray(cell, np.int64)
-        slope = digits_of(np.array(line), m.values, m.digits - 1)
-        digits = digits_of(np.asarray(cell), m.values, m.digits)
-        return line_numbers(digits, slope, m.values)
+    def header(self, level: int) -> bytes:
+        """What is hashed before every prefix of this level."""
+        slot = self.protocol.parts[0].slots[level].mechanism
+        return self.mechanism.within(slot.domain).header
 
-    def by_cell(self, entry: NDArray[Any]) -> NDArray[Any]:
-        """[L, C, K] of entry[L, C, lines, V]: for each cell, the sum over lines of its number's."""
-        m = self.mechanism
-        if not isinstance(m, LocalHash):
-            return entry[:, :, 0]
-        cells = digits_of(np.arange(m.cells), m.values, m.digits)
-        lines = digits_of(np.arange(m.lines), m.values, m.digits - 1)
-        return self.loops.line_support(entry, lines, cells)
+    def positions(self, level: int, rows: Rows) -> NDArray[np.int32]:
+        """int32[C, n]: the cell of each string's prefix in each family."""
+        lengths = np.full(len(rows), self.lengths[level])
+        x, y = hash_fixed_pairs(self.header(level), rows, lengths)
+        return bloom_positions(x, y, self.families, 1, self.cells)[:, :, 0]
 
 
-def tally_of(source: Source, question: Question, executor: Executor | None = None) -> Tally:
+@dataclass(frozen=True, eq=False)
+class BitTally(Tally):
+    """Reports are Bloom filters of one hash: every bit is a cell."""
+
+    mechanism: Bloom
+
+    @property
+    def cells(self) -> int:
+        return self.mechanism.bits
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return self.p, self.q
+
+    def numbers(self, cells: NDArray[np.int32]) -> Counts:
+        return cells[..., np.newaxis].astype(np.int64)
+
+    def by_cell(self, entry: Entries) -> Entries:
+        return entry[:, :, 0]
+
+    def effect(self, load: Floats) -> Floats:
+        return load
+
+    def slope(self, p: Floats) -> Floats:
+        sent, reports = self.sent.reshape(p.shape), self.reports.reshape(-1, 1)
+        return np.asarray(sent / p - (reports - sent) / (1 - p))
+
+    def curvature(self, p: Floats) -> Floats:
+        return np.asarray(self.reports.reshape(-1, 1) / (p * (1 - p)))
+
+
+@dataclass(frozen=True, eq=False)
+class NumberTally(Tally):
+    """Reports are numbers: a line of a family takes each of its cells to one of them."""
+
+    mechanism: LocalHash
+
+    @property
+    def cells(self) -> int:
+        return self.mechanism.cells
+
+    @property
+    def support(self) -> tuple[float, float]:
+        # A number that is not the client's own is as likely as any of g, over the lines.
+        return 1 / self.base, self.q
+
+    @property
+    def base(self) -> int:
+        return self.mechanism.values
+
+    @cached_property
+    def lines(self) -> Counts:
+        """int64[lines, d − 1]: the digits of every line."""
+        return digits_of(np.arange(self.mechanism.lines), self.base, self.mechanism.digits - 1)
+
+    def numbers(self, cells: NDArray[np.int32]) -> Counts:
+        digits = digits_of(cells, self.base, self.mechanism.digits)
+        return line_numbers(digits[..., np.newaxis, :], self.lines, self.base)
+
+    def by_cell(self, entry: Entries) -> Entries:
+        cells = digits_of(np.arange(self.cells), self.base, self.mechanism.digits)
+        return self.kernels.line_support(entry, self.lines, cells)
+
+    def effect(self, load: Floats) -> Floats:
+        # Cells on one line are never confused, while the debiasing expects 1/g: a string takes
+        # mass/(g − 1) from each of the others.
+        by_line = load.reshape(-1, self.base)
+        away = by_line.sum(axis=1, keepdims=True) - by_line
+        return np.asarray((by_line - away / (self.base - 1)).ravel())
+
+    def slope(self, p: Floats) -> Floats:
+        return np.asarray(self.sent.reshape(p.shape) / p)
+
+    def curvature(self, p: Floats) -> Floats:
+        return np.asarray(self.reports.reshape(-1, 1) / p)
+
+
+def tally_of(source: Source, question: Question, protocol: Prefixes, executor: Executor) -> Tally:
     """Read every report once; only counts come back from where the shards are."""
-    protocol, executor = question.protocol, executor or default_executor()
-    if not isinstance(protocol, Prefixes):
-        raise InputError(f"expected a question asked by prefixes, got protocol {protocol.name!r}")
-    m, levels = protocol.mechanism, len(protocol.levels)
-    if isinstance(m, LocalHash):
-        sent = np.zeros((levels, m.families, m.lines, m.values), np.int64)
-        task = partial(_numbers, question.name, m.values, levels * m.cohorts)
-        for part in source.map(executor, task):
-            sent += part.reshape(sent.shape)
-        return Tally(protocol, m, sent, sent.sum(axis=3), loops_of(executor))
-    if not isinstance(m, Bloom) or m.hashes != 1:
-        raise InputError("expected local hashing, or a Bloom filter with hashes = 1")
-    if m.scheme is not DENIABLE_1:
-        raise InputError(f"expected scheme deniable-1, got {m.scheme_name!r}")
-    ones = np.zeros((levels, m.cohorts, 1, m.bits), np.int64)
-    count = np.zeros((levels, m.cohorts, 1), np.int64)
-    bits_task = partial(_ones, question.name, m.bits, levels * m.cohorts)
-    for some, total in source.map(executor, bits_task):
-        ones += some.reshape(ones.shape)
-        count += total.reshape(count.shape)
-    return Tally(protocol, m, ones, count, loops_of(executor))
+    levels, kernels = len(protocol.levels), loops_of(executor)
+
+    def counted(
+        count: Callable[[Column], BitCounts], families: int, lines: int
+    ) -> tuple[Counts, Counts]:
+        batches = source.map(executor, partial(_counted, count, question.name))
+        counts = reduce(add, batches)
+        shape = levels, families, lines
+        return counts.ones.reshape(*shape, -1), counts.total.reshape(shape)
+
+    match protocol.mechanism:
+        case LocalHash() as m:
+            return NumberTally(protocol, m, kernels, *counted(count_numbers, m.families, m.lines))
+        case Bloom(hashes=1) as m if m.scheme is DENIABLE_1:
+            return BitTally(protocol, m, kernels, *counted(count_bits, m.cohorts, 1))
+    raise InputError(
+        "expected local hashing, or a Bloom filter with hashes = 1 and scheme deniable-1"
+    )
 
 
-def _ones(
-    question: str, bits: int, strata: int, batch: ReportBatch
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    column = batch.column(question)
-    return count_ones(column.bits, bits, column.stratum, strata)
+def _counted(count: Callable[[Column], BitCounts], question: str, batch: ReportBatch) -> BitCounts:
+    return count(batch.column(question))
 
 
-def _numbers(question: str, values: int, strata: int, batch: ReportBatch) -> NDArray[np.int64]:
-    """int64[strata · values]: how many reports of each stratum are each number."""
-    column = batch.column(question)
+def count_numbers(column: Column) -> BitCounts:
+    """Return how many reports of each stratum are each number."""
+    values = column.mechanism.bound or 0
     place = column.stratum.astype(np.int64) * values + numbers(column.bits)
-    return np.bincount(place, minlength=strata * values)
+    ones = np.bincount(place, minlength=column.strata * values).reshape(column.strata, values)
+    return BitCounts(ones, ones.sum(axis=1))

@@ -19,169 +19,120 @@ all with probability at most α. Which strings were kept only decides what is no
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-
 import numpy as np
 from scipy.stats import norm
 
-from deniable.analysis.source import Source
-from deniable.compute.backend import Executor
-from deniable.discovery.shared.character_model import CharacterModel
-from deniable.discovery.shared.evidence import ScoreTables
-from deniable.discovery.shared.lexicon import Lexicon, StringModel, Words
-from deniable.discovery.shared.refit import Z95, mass_at_end
-from deniable.discovery.shared.tables import MassTables, Rows, debiased
-from deniable.discovery.shared.tally import Tally, tally_of
+from deniable.discovery.shared.lexicon import Words, string_model
+from deniable.discovery.shared.mixture import Mixture
+from deniable.discovery.shared.run import (
+    Account,
+    DiscoveryRun,
+    StringEstimates,
+    mass_at_end,
+    spend_in_rounds,
+)
+from deniable.discovery.shared.strings import FoundStrings
+from deniable.discovery.shared.tables import MassTables
+from deniable.discovery.shared.tally import tally_of
 from deniable.discovery.shared.testing import HashTest
-from deniable.discovery.whole_domain.mixture import Mixture, fitted
 from deniable.discovery.whole_domain.string_domain import StringDomain
 from deniable.discovery.whole_domain.string_weights import StringWeights
 from deniable.errors import InputError
-from deniable.results import Discovery, Measured, Stage
-from deniable.survey import Question
+from deniable.protocols import Prefixes
+from deniable.results import Discovery
 
 MOST_STRINGS = 10**10
 """Ten minutes of one core."""
 KEPT = 4_000_000
-EARLY_ROUNDS = 6
-EARLY_SHARE = 0.02
-"""Of α, for each round before the last."""
 LOOSEST = 1e-4
 """No p-value above this is accepted, whatever the string's weight."""
 
 
-Accept = Callable[[str], bool]
+def discover_whole(run: DiscoveryRun[Prefixes], words: Words = ()) -> Discovery:
+    """Find the strings of a question whose clients report whole strings.
 
-
-def discover_whole(
-    source: Source,
-    question: Question,
-    *,
-    accept: Accept | None = None,
-    alpha: float = 0.05,
-    words: Words = (),
-    executor: Executor | None = None,
-) -> Discovery:
-    """The strings of a question whose clients report whole strings.
-
-    accept : keeps only strings for which it is true; all strings are paid for nevertheless
-    words : of which strings may be made: such strings get more of α
+    All strings share α, also those that `run.accept` refuses. words : of which strings may be made:
+    such strings get more of α
     """
-    started = time.perf_counter()
-    tally = tally_of(source, question, executor)
-    alphabet, length = tally.protocol.alphabet, tally.protocol.max_length
-    domain, tables = StringDomain(len(alphabet.content), length), debiased(tally)
+    protocol = run.protocol
+    tally = tally_of(run.source, run.question, protocol, run.executor)
+    domain = StringDomain(len(protocol.alphabet.content), protocol.max_length)
     if domain.strings > MOST_STRINGS:
         raise InputError(
             f"expected at most {MOST_STRINGS:,} strings that can be held, to look at each; got "
             f"{float(domain.strings):.3g}: ask for several levels, or a shorter max_length"
         )
-    if tables.families * np.log(tables.cells) < np.log(domain.strings / alpha):
+    if tally.families * np.log(tally.cells) < np.log(domain.strings / run.alpha):
         raise InputError(
             f"expected families (cohorts, of a Bloom filter) enough to tell {domain.strings:,} "
-            f"strings apart, got {tables.families} of {tables.cells:,} cells"
+            f"strings apart, got {tally.families} of {tally.cells:,} cells"
         )
-    model: StringModel = CharacterModel.uniform(alphabet)
-    if words:
-        model = Lexicon.of_words(alphabet, words, length)
-    run = _Run(tally, tables, domain, model, started)
-    return _report(run, accept, alpha, _accept(run, alpha))
+    run.candidates, run.reports = domain.strings, int(tally.reports.sum())
+    run.stage("tally", run.reports, 0)
+    rounds, left = _Rounds(run, MassTables.of(tally), domain, words), run.alpha
+    if run.reports:
+        rounds.look()
+        left = spend_in_rounds(run.alpha, rounds.accept_at)
+    return _report(run, rounds.found, rounds.mixture, left)
 
 
-@dataclass(eq=False)
-class _Run:
-    """What the rounds share: the tally, strings that were kept, strings that were accepted."""
+class _Rounds:
+    """What the rounds share: strings that were kept, and strings that were found."""
 
-    tally: Tally
-    tables: MassTables
-    domain: StringDomain
-    model: StringModel
-    clock: float
-    stages: list[Stage] = field(default_factory=list)
+    def __init__(
+        self, run: DiscoveryRun[Prefixes], tables: MassTables, domain: StringDomain, words: Words
+    ) -> None:
+        self.run, self.tables, self.domain = run, tables, domain
+        self.model = string_model(run.protocol.alphabet, words, domain.length)
+        self.found = FoundStrings.none(domain.length)
+        self.kept = self.found.rows
+        self.mixture = Mixture.of(tables, self.found.rows, np.zeros(0))
 
-    def __post_init__(self) -> None:
-        self.kept: Rows = np.empty((0, self.domain.length), np.uint8)
-        self.p_value, self.level = np.zeros(0), np.zeros(0)
-        self.mixture: Mixture = fitted(self.tally, self.tables, self.kept, np.zeros(0))
-        self.reports = int(self.tally.reports.sum())
-
-    def stage(self, name: str, kept: int, dropped: int, note: str = "") -> None:
-        now = time.perf_counter()
-        self.stages.append(Stage(name, kept, dropped, now - self.clock, note))
-        self.clock = now
-
-    def test(self) -> tuple[HashTest, ScoreTables]:
-        """Of strings that are not in the mixture, by all families."""
-        scores = self.mixture.scores
-        test = HashTest(scores, scores.mass, (0,), tuple(range(scores.families)))
-        return test, ScoreTables.of(scores, scores.mass, np.ones(scores.families, bool))
+    def test(self) -> HashTest:
+        """Return the test of strings that are not in the mixture, by all families."""
+        return HashTest(self.mixture.scores, (0,), tuple(range(self.tables.tally.families)))
 
     def look(self) -> None:
         """Keep the strings of the domain with the most evidence."""
-        test, evidence = self.test()
         strings = self.domain.strings
-        least = test.evidence_at(KEPT / strings) if strings > KEPT else -np.inf
-        self.kept = self.domain.above(evidence, least)
-        self.stage("look at every string", len(self.kept), strings - len(self.kept))
+        least = self.test().evidence_at(KEPT / strings) if strings > KEPT else -np.inf
+        self.kept = self.domain.above(self.mixture.scores.evidence(), least)
+        self.run.stage("look at every string", len(self.kept), strings - len(self.kept))
 
-    def round(self, name: str, alpha: float) -> int:
-        """Accept strings at this much of α, and fit the mixture with them. How many were new."""
-        test, evidence = self.test()
-        weights = StringWeights.after(self.domain.strings, self.model, self.mixture.rows)
+    def accept_at(self, name: str, alpha: float) -> int:
+        """Accept strings at this share of α, and fit the mixture with them; return how many."""
+        test, evidence = self.test(), self.mixture.scores.evidence()
+        weights = StringWeights.after(self.domain.strings, self.model, self.found.rows)
         sums = evidence.sums(0, self.kept)
         high = np.flatnonzero(sums >= test.evidence_at(LOOSEST))
-        p = test.p_values(self.kept[high])
-        level = np.minimum(alpha * np.exp(weights.log(self.kept[high])), LOOSEST)
-        passed = p <= level
+        rows = self.kept[high]
+        cutoff = np.minimum(alpha * np.exp(weights.log(rows)), LOOSEST)
+        tested = FoundStrings(rows, test.p_values(rows), cutoff)
+        passed = tested.p_value <= tested.cutoff
         new = high[passed]
         if len(new):
-            rows = np.concatenate([self.mixture.rows, self.kept[new]])
+            self.found = FoundStrings.joined((self.found, tested.take(passed)))
             start = np.concatenate([self.mixture.mass, sums[new] / evidence.precision[0]])
-            self.mixture = fitted(self.tally, self.tables, rows, start)
-            self.p_value = np.concatenate([self.p_value, p[passed]])
-            self.level = np.concatenate([self.level, level[passed]])
+            self.mixture = Mixture.of(self.tables, self.found.rows, start).fitted()
             self.kept = np.delete(self.kept, new, axis=0)
         sd = 1 / np.sqrt(test.precision)
-        self.stage(name, len(new), len(high) - len(new), f"standard deviation {sd:.3g}")
+        self.run.stage(name, len(new), len(high) - len(new), f"standard deviation {sd:.3g}")
         return len(new)
 
 
-def _accept(run: _Run, alpha: float) -> float:
-    """Look at every string and make the rounds. What the last one had of α."""
-    run.stage("tally", run.reports, 0)
-    left = alpha
-    if run.reports:
-        run.look()
-        for number in range(1, EARLY_ROUNDS + 1):
-            left -= EARLY_SHARE * alpha
-            if not run.round(f"round {number}", EARLY_SHARE * alpha):
-                break
-        run.round("last round", left)
-    return left
-
-
-def _report(run: _Run, accept: Accept | None, alpha: float, last: float) -> Discovery:
-    mixture, alphabet = run.mixture, run.tally.protocol.alphabet
-    strings = [alphabet.text(row.tobytes()) for row in mixture.rows]
-    wanted = [int(i) for i in np.argsort(-mixture.mass) if accept is None or accept(strings[i])]
-    mass, covariance = mixture.mass[wanted], mixture.covariance[np.ix_(wanted, wanted)]
-    error, spread = np.sqrt(np.diag(covariance)), float(np.sqrt(covariance.sum()))
-    whole, reach = float(mass.sum()), Z95 * spread
-    sd = np.sqrt(mixture.scores.noise / max(int(mixture.scores.count.sum()), 1))
-    return Discovery(
-        strings=tuple(strings[i] for i in wanted), symbols=mixture.rows[wanted],
-        estimate=mass, standard_error=error,
-        low=np.clip(mass - Z95 * error, 0, 1), high=np.clip(mass + Z95 * error, 0, 1),
-        p_value=run.p_value[wanted], evidence=mass / np.maximum(error, 1e-300),
-        level=run.level[wanted], evidence_name="estimate in standard errors",
-        candidates=run.domain.strings,
+def _report(
+    run: DiscoveryRun[Prefixes], found: FoundStrings, mixture: Mixture, last: float
+) -> Discovery:
+    """Return the result; `last` is what the last round had of α."""
+    wanted = np.flatnonzero(run.accepted(found.rows))
+    found, mass = found.take(wanted), mixture.mass[wanted]
+    covariance = mixture.covariance[np.ix_(wanted, wanted)]
+    error = np.sqrt(np.diag(covariance))
+    account = Account(
+        reading="whole strings",
         correction="α over every string of the domain, in rounds that sum to it; exact p-values",
-        truncation="", stages=tuple(run.stages),
-        detection_threshold=float(norm.isf(last / run.domain.strings) * sd),
-        mass_found=Measured(whole, spread, whole - reach, whole + reach),
-        mass_unexplained=Measured(1 - whole, spread, 1 - whole - reach, 1 - whole + reach),
-        mass_at_end=mass_at_end(mixture.rows[wanted], mass, error), reports=run.reports,
-        alpha=alpha, reading="whole strings",
-    )  # fmt: skip
+        detection_threshold=float(norm.isf(last / run.candidates) * mixture.scores.standard_error),
+        mass_at_end=mass_at_end(found.rows, mass, error),
+    )
+    total_error = float(np.sqrt(covariance.sum()))
+    return run.result(found, StringEstimates.of_masses(mass, error, total_error), account)

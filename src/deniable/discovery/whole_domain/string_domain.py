@@ -12,8 +12,8 @@ import numpy as np
 
 from deniable.compute.progress import report_progress
 from deniable.compute.screening import ENDING
-from deniable.discovery.shared.evidence import ScoreTables
-from deniable.discovery.shared.tables import Rows
+from deniable.discovery.shared.evidence import StringEvidence
+from deniable.discovery.shared.strings import Rows
 from deniable.errors import InputError
 from deniable.kernels.chunks import over_threads, thread_count
 from deniable.kernels.search.domain_scan import TAIL
@@ -21,7 +21,7 @@ from deniable.protocols.alphabet import PAD, count_strings
 
 STRETCH = 1_000_000
 """Strings of a stretch, at most."""
-TOGETHER = 64
+STRETCHES_PER_REPORT = 64
 """Stretches between two reports of progress."""
 
 
@@ -44,25 +44,26 @@ class StringDomain:
         """How many there are."""
         return count_strings(self.symbols, self.length)
 
-    def above(self, evidence: ScoreTables, least: float) -> Rows:
+    def above(self, evidence: StringEvidence, least: float) -> Rows:
         """u8[n, M]: the strings whose evidence at the first level is at least this."""
-        header, loops = evidence.tables.header(0), evidence.tables.loops
+        header, kernels = evidence.tally.header(0), evidence.tally.kernels
         entry = np.ascontiguousarray(evidence.entry[0])
 
         def work(length: int, stretch: int) -> Rows:
             first = length - self.free(length)
             row = self.row(length, stretch * self.symbols ** (length - first))
-            number = loops.scan(header, row, first, length, self.symbols, entry, least)
+            number = kernels.scan(header, row, first, length, self.symbols, entry, least)
             rows = np.repeat(row[np.newaxis], len(number), axis=0)
             for at in range(length - 1, first - 1, -1):
                 number, rows[:, at] = np.divmod(number, self.symbols)
             return rows
 
-        stretches, found = self.stretches(), []
-        for at in range(0, len(stretches), TOGETHER):
+        stretches, kept = self.stretches(), []
+        for at in range(0, len(stretches), STRETCHES_PER_REPORT):
             report_progress("looking at every string", at / len(stretches))
-            found += over_threads(work, stretches[at : at + TOGETHER], thread_count(None))
-        return np.concatenate(found)
+            some = stretches[at : at + STRETCHES_PER_REPORT]
+            kept += over_threads(work, some, thread_count(None))
+        return np.concatenate(kept)
 
     def stretches(self) -> list[tuple[int, int]]:
         """(length, number) of each."""

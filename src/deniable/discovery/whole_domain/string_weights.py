@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.discovery.shared.lexicon import Lexicon, StringModel
-from deniable.discovery.shared.tables import Rows
+from deniable.discovery.shared.strings import Rows
 
 ENOUGH_TO_LEARN = 8
 FOLDS = 5

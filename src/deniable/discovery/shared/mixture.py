@@ -23,7 +23,9 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csc_array
 
-from deniable.discovery.shared.tables import MassTables, Rows
+from deniable.discovery.shared.evidence import ScoreTables
+from deniable.discovery.shared.strings import Floats, Rows
+from deniable.discovery.shared.tables import MassTables
 from deniable.discovery.shared.tally import Tally
 
 ROUNDS = 30
@@ -33,18 +35,32 @@ CLOSE = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Of one level's reports: strings of these masses, and an even background.
+    """Strings of these masses, and an even background.
 
-    tally, tables : of one level, the same reports; rows : u8[n, M]; mass : float64[n]
-    place : int64[n, strata], where in the tally, flat, the numbers of each string stand; a stratum
-    is a family and a line
+    rows : u8[n, M]; mass : float64[n]; place : int64[n, strata], where in the tally, flat, the
+    numbers of each string stand; a stratum is a level, a family and a line
     """
 
-    tally: Tally
     tables: MassTables
     rows: Rows
     place: NDArray[np.int64]
-    mass: NDArray[np.float64]
+    mass: Floats
+
+    @classmethod
+    def of(cls, tables: MassTables, rows: Rows, mass: Floats) -> Mixture:
+        """Return the mixture of strings with these masses."""
+        tally = tables.tally
+        levels, families, lines, values = tally.sent.shape
+        place = np.empty((len(rows), levels, families, lines), np.int64)
+        for level in range(levels):
+            place[:, level] = tally.numbers(tally.positions(level, rows).T)
+        strata = levels * families * lines
+        place = place.reshape(len(rows), strata) + np.arange(strata) * values
+        return cls(tables, rows, place, mass)
+
+    @property
+    def tally(self) -> Tally:
+        return self.tables.tally
 
     @property
     def values(self) -> int:
@@ -56,7 +72,7 @@ class Mixture:
         return self.tally.q - self.tally.p
 
     @cached_property
-    def probability(self) -> NDArray[np.float64]:
+    def probability(self) -> Floats:
         """float64[strata, V]: of each number (or bit) in a report."""
         tally = self.tally
         mean = tally.sent.sum() / max(int(tally.reports.sum()), 1) / self.values
@@ -67,27 +83,23 @@ class Mixture:
         return np.asarray(np.clip(mean + self.gain * uneven, low / 2, (1 + high) / 2))
 
     @cached_property
-    def slope(self) -> NDArray[np.float64]:
+    def slope(self) -> Floats:
         """float64[strata, V]: of the log-likelihood, by each number's probability."""
-        sent, p = self.tally.sent.reshape(-1, self.values), self.probability
-        if self.tally.exclusive:
-            return np.asarray(sent / p)
-        return np.asarray(sent / p - (self.tally.reports.reshape(-1, 1) - sent) / (1 - p))
+        return self.tally.slope(self.probability)
 
     @cached_property
-    def curvature(self) -> NDArray[np.float64]:
+    def curvature(self) -> Floats:
         """float64[strata, V]: Fisher information about each number's probability."""
-        p, reports = self.probability, self.tally.reports.reshape(-1, 1)
-        return np.asarray(reports / p if self.tally.exclusive else reports / (p * (1 - p)))
+        return self.tally.curvature(self.probability)
 
     @cached_property
-    def score(self) -> NDArray[np.float64]:
+    def score(self) -> Floats:
         """float64[n]: the slope by each mass, which is taken from the background."""
         own = self.slope.ravel()[self.place].sum(axis=1)
         return np.asarray(self.gain * (own - self.slope.sum() / self.values))
 
     @cached_property
-    def covariance(self) -> NDArray[np.float64]:
+    def covariance(self) -> Floats:
         """float64[n, n], of the masses: the inverse of their Fisher information."""
         count, strata = self.place.shape
         weight = self.curvature.ravel()
@@ -101,40 +113,25 @@ class Mixture:
         return np.asarray(cho_solve(cho_factor(information), np.eye(count)))
 
     @cached_property
-    def scores(self) -> MassTables:
-        """Tables in which a string that is not in the mixture has its evidence: estimates of its
-        mass, each report weighed as the likelihood weighs it, and as many reports as would tell as
-        much without the weights."""
+    def scores(self) -> ScoreTables:
+        """Scores of strings that are not in the mixture: estimates of their mass, each report
+        weighed as the likelihood weighs it."""
         shape = self.tally.sent.shape
         each = self.curvature.reshape(*shape[:2], -1).sum(axis=2)
         precision = self.gain**2 * each / self.values * (1 - 1 / self.values)
         entry = self.gain * (self.slope - self.slope.mean(axis=1, keepdims=True))
         by_cell = self.tally.by_cell(entry.reshape(shape))
-        mass = by_cell / np.maximum(precision, 1e-300)[:, :, np.newaxis]
-        count = np.rint(precision * self.tables.noise).astype(np.int64)
-        return replace(self.tables, mass=mass.astype(np.float32), count=count)
+        estimate = by_cell / np.maximum(precision, 1e-300)[:, :, np.newaxis]
+        effective = np.rint(precision * self.tables.noise).astype(np.int64)
+        return ScoreTables(self.tally, estimate.astype(np.float32), effective, self.tables.noise)
 
-
-def mixture_of(tally: Tally, tables: MassTables, rows: Rows, mass: NDArray[np.float64]) -> Mixture:
-    """The mixture of strings with these masses."""
-    levels, families, lines, values = tally.sent.shape
-    place = np.empty((len(rows), levels, families, lines), np.int64)
-    for level in range(levels):
-        cells = tables.positions(level, rows).T
-        for line in range(lines):
-            place[:, level, :, line] = tally.number(cells, line)
-    strata = levels * families * lines
-    place = place.reshape(len(rows), strata) + np.arange(strata) * values
-    return Mixture(tally, tables, rows, place, mass)
-
-
-def fitted(tally: Tally, tables: MassTables, rows: Rows, start: NDArray[np.float64]) -> Mixture:
-    """The mixture of these strings with the largest likelihood, from masses to start with."""
-    mixture = mixture_of(tally, tables, rows, start)
-    for _ in range(ROUNDS if len(rows) else 0):
-        step = mixture.covariance @ mixture.score
-        done = (np.abs(step) < CLOSE * np.sqrt(np.diag(mixture.covariance))).all()
-        mixture = replace(mixture, mass=mixture.mass + step)
-        if done:
-            break
-    return mixture
+    def fitted(self) -> Mixture:
+        """Return the mixture of the same strings with the largest likelihood."""
+        mixture = self
+        for _ in range(ROUNDS if len(self.rows) else 0):
+            step = mixture.covariance @ mixture.score
+            done = (np.abs(step) < CLOSE * np.sqrt(np.diag(mixture.covariance))).all()
+            mixture = replace(mixture, mass=mixture.mass + step)
+            if done:
+                break
+        return mixture
