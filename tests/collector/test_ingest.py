@@ -45,7 +45,7 @@ def test_a_report_and_a_batch_are_stored(tmp_path: Path) -> None:
         )  # fmt: skip
         assert beacon.status_code == 202
         assert collector.store.days(SURVEY) == {today(): 57}
-        assert collector.metrics.reports == 57
+        assert collector.metrics.totals["reports"] == 57
         assert collector.budget.held == 0
 
     collect(tmp_path, scenario)
@@ -61,7 +61,7 @@ def test_the_same_key_counts_once(tmp_path: Path) -> None:
         other = await upload(client, batch(1, 5), KEY)
         assert other.status_code == 409
         assert other.json()["type"] == "urn:deniable:problem:key-reused"
-        assert collector.metrics.repeated == 5
+        assert collector.metrics.totals["repeated_uploads"] == 5
 
     collect(tmp_path, scenario)
     assert kept(tmp_path) == [0, 1, 2, 3, 4]

@@ -22,13 +22,13 @@ from deniable.collector.app import Collector
 from deniable.collector.ingest.catalogue import Catalogue, today
 from deniable.collector.jobs import job_process as work
 from deniable.collector.jobs import runner as jobs
-from deniable.collector.jobs.requests import Order
+from deniable.collector.jobs.requests import JobRequest
 from deniable.collector.jobs.runner import Job, Jobs
 from deniable.columns.wire import to_wire
 from tests.collecting import collect, upload
 from tests.faults.crowd import SURVEY, batch
 
-ORDER = Order("decode", "faults", ("q",), candidates={"q": ("=a", "b")})
+REQUEST = JobRequest("decode", "faults", ("q",), candidates={"q": ("=a", "b")})
 HANG = (
     'import sys, time; sys.stdin.readline(); print(\'{"stage": "x", "done": 0.5}\', flush=True); '
 )
@@ -37,7 +37,7 @@ FOREVER = HANG + "time.sleep(600)"
 
 def started(script: str, **options: Any) -> tuple[Jobs, Job]:
     found = Jobs((sys.executable, "-c", script), **options)
-    return found, found.start(ORDER, "sqlite:///none.db", SURVEY)
+    return found, found.start(REQUEST, "sqlite:///none.db", SURVEY)
 
 
 def until(done: Callable[[], bool], seconds: float = 60) -> None:
@@ -132,13 +132,13 @@ def test_what_one_job_discovered_another_decodes(tmp_path: Path) -> None:
         opened.add_survey(WORDS)
         opened.append([Catalogue([WORDS]).upload(sent, bytes(16), today())])
 
-        def done(found: Mapping[str, str], order: Order) -> dict[str, str]:
-            line = json.loads(order.for_process(url, WORDS, found))
+        def done(found: Mapping[str, str], asked: JobRequest) -> dict[str, str]:
+            line = json.loads(asked.to_json_line(url, WORDS, found))
             return work.render(work.perform(line, WORDS), WORDS)
 
-        strings = done({}, Order("discover", "words", ("word",), accept="[a-z]+"))
+        strings = done({}, JobRequest("discover", "words", ("word",), accept="[a-z]+"))
         assert json.loads(strings["json"])["strings"] == ["otter", "lynx"]
-        order = Order("decode", "words", ("word",), candidates={"word": "the id of a job"})
+        order = JobRequest("decode", "words", ("word",), candidates={"word": "the id of a job"})
         shares = json.loads(done({"word": strings["json"]}, order)["json"])
     assert shares["reports"] == 5000
     assert shares["estimate"] == pytest.approx([0.6, 0.4], abs=0.1)  # ten standard errors
@@ -147,15 +147,15 @@ def test_what_one_job_discovered_another_decodes(tmp_path: Path) -> None:
 def test_cancelling_is_a_kill_and_lets_the_next_one_start() -> None:
     found, job = started(FOREVER)
     until(lambda: job.done == 0.5)
-    assert "running" in refused(BUSY, found.start, ORDER, "", SURVEY)
+    assert "running" in refused(BUSY, found.start, REQUEST, "", SURVEY)
     refused(NO_RESULT, job.result, "json")
     found.remove(job.id)
     assert job.process.wait(30) != 0
     assert job.shown()["state"] == "cancelled"
-    again = found.start(ORDER, "", SURVEY)
+    again = found.start(REQUEST, "", SURVEY)
     found.stop()
     assert again.process.wait(30) != 0
-    refused(BUSY, found.start, ORDER, "", SURVEY)
+    refused(BUSY, found.start, REQUEST, "", SURVEY)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_cancelling_is_a_kill_and_lets_the_next_one_start() -> None:
     ],
 )
 def test_every_failure_is_told(script: str, detail: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "LARGEST", 500)
+    monkeypatch.setattr(jobs, "MAX_RESULT_BYTES", 500)
     _, job = started(script)
     until(lambda: job.state != "running")
     assert job.state == "failed"
@@ -181,7 +181,7 @@ def test_few_are_kept() -> None:
     found, first = started(script, kept=2)
     until(lambda: first.state == "done")
     for _ in range(2):
-        last = found.start(ORDER, "", SURVEY)
+        last = found.start(REQUEST, "", SURVEY)
         until(lambda job=last: job.state == "done")  # type: ignore[misc]
     assert len(found.all()) == 2 and found.all()[0] is last
     refused(UNKNOWN_JOB, found.get, first.id)
@@ -192,14 +192,14 @@ def test_few_are_kept() -> None:
 def test_a_job_ends_with_the_collector() -> None:
     """Nothing outlives a collector that was killed: the end of its input ends the process."""
     code = (
-        "import time; from deniable.collector import work; "
+        "import time; from deniable.collector.jobs import job_process as work; "
         "work.perform = lambda *_: time.sleep(600); work.main()"
     )
     process = subprocess.Popen(
         (sys.executable, "-c", code), stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert process.stdin is not None and process.stdout is not None
-    process.stdin.write(ORDER.for_process("sqlite:///none.db", SURVEY, {}))
+    process.stdin.write(REQUEST.to_json_line("sqlite:///none.db", SURVEY, {}))
     process.stdin.flush()
     assert json.loads(process.stdout.readline()) == {"stage": "starting", "done": None}
     assert process.poll() is None
@@ -210,7 +210,7 @@ def test_a_job_ends_with_the_collector() -> None:
 
 def test_orders_are_checked() -> None:
     good = {"verb": "decode", "survey": "faults", "questions": ["q"]}
-    assert Order.read(json.dumps(good).encode()) == Order("decode", "faults", ("q",))
+    assert JobRequest.read(json.dumps(good).encode()) == JobRequest("decode", "faults", ("q",))
     bad: list[Any] = [
         [], {}, "x", good | {"verb": "delete"}, good | {"questions": []}, good | {"extra": 1},
         good | {"questions": ["q", "r"]}, good | {"questions": "q"}, good | {"alpha": 2.0},
@@ -219,7 +219,7 @@ def test_orders_are_checked() -> None:
         good | {"candidates": {"q": "x"}}, good | {"candidates": {"q": [1]}},
     ]  # fmt: skip
     for order in bad:
-        refused(BAD_ORDER, Order.read, json.dumps(order).encode())
-    refused(BAD_ORDER, Order.read, b"{")
-    refused(BAD_ORDER, Order.read, b"[" * 100_000)
-    refused(BAD_ORDER, Order("decode", "faults", ("z",)).for_process, "", SURVEY, {})
+        refused(BAD_ORDER, JobRequest.read, json.dumps(order).encode())
+    refused(BAD_ORDER, JobRequest.read, b"{")
+    refused(BAD_ORDER, JobRequest.read, b"[" * 100_000)
+    refused(BAD_ORDER, JobRequest("decode", "faults", ("z",)).to_json_line, "", SURVEY, {})

@@ -240,7 +240,8 @@ def test_upkeep_compacts_forgets_and_deletes(tmp_path: Path) -> None:
         for i in range(4):
             assert (await upload(client, batch(100 * i, 100), f"{i + 1:032x}")).status_code == 202
         collector.keep_up()
-        assert (collector.metrics.compacted, collector.metrics.deleted) == (400, 5)
+        totals = collector.metrics.totals
+        assert (totals["compacted_reports"], totals["deleted_reports"]) == (400, 5)
         assert collector.store.days(SURVEY) == {today(): 400}
         assert list(tmp_path.glob("**/*.parquet"))
         assert collector.store.append([old]) == [Outcome.STORED], "its key is forgotten"

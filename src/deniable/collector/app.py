@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from threading import Event, Thread
 from typing import Self
+
+from starlette.types import Receive, Scope, Send
 
 from deniable import store as stores
 from deniable.collector.api.routes import application
 from deniable.collector.ingest import upload_route as ingest
-from deniable.collector.ingest.body import Budget, Deadlines, Receive
-from deniable.collector.ingest.catalogue import Catalogue, today
-from deniable.collector.ingest.upload_route import Ingest, Scope, Send
+from deniable.collector.ingest.body import Budget, Deadlines, Incoming
+from deniable.collector.ingest.catalogue import Catalogue, today, versions_of
+from deniable.collector.ingest.upload_route import Ingest
 from deniable.collector.ingest.writer import CommitWriter
 from deniable.collector.jobs.runner import Jobs
 from deniable.collector.keyring import Keyring
 from deniable.collector.metrics import Metrics
-from deniable.collector.periodic import Periodic
 from deniable.collector.settings import Settings
 from deniable.errors import InputError, StoreError
 from deniable.store import Store
@@ -75,17 +78,17 @@ class Collector:
         for survey in self.catalogue.all():
             self.store.add_survey(survey)
         self._look_at_room()
-        self.writer = CommitWriter(
-            self.store, self.metrics, limit=settings.max_queue, group=settings.group,
-            after=self._look_at_room,
-        )  # fmt: skip
-        self._upkeep = [Periodic("looking at the disk", ROOM_SECONDS, self._look_at_room)]
-        if settings.compact:
-            self._upkeep.append(Periodic("compaction", settings.compact, self.keep_up))
-        if settings.log:
-            self._upkeep.append(
-                Periodic("logging", settings.log, lambda: log.info(self.metrics.line()))
+        queue = (settings.max_queue, settings.group)
+        self.writer = CommitWriter(self.store, self.metrics, *queue, self._look_at_room)
+        self._upkeep = [
+            Periodic(name, seconds, work)
+            for name, seconds, work in (
+                ("looking at the disk", ROOM_SECONDS, self._look_at_room),
+                ("compaction", settings.compact, self.keep_up),
+                ("logging", settings.log, lambda: log.info(self.metrics.line())),
             )
+            if seconds
+        ]
         return self
 
     def stop_soon(self) -> None:
@@ -109,12 +112,13 @@ class Collector:
     def keep_up(self) -> None:
         """Compact, forget old idempotency keys, delete old reports."""
         compacted = self.store.compact(at_least=self.settings.at_least)
-        self.metrics.compacted += compacted.reports
+        self.metrics.totals["compacted_reports"] += compacted.reports
         self.store.forget(today() - timedelta(days=self.settings.key_days))
         if self.settings.keep_days:
             before = today() - timedelta(days=self.settings.keep_days)
             for survey in self.store.surveys():
-                self.metrics.deleted += self.store.delete(survey, before=before)
+                deleted = self.store.delete(survey, before=before)
+                self.metrics.totals["deleted_reports"] += deleted
 
     def _look_at_room(self) -> None:
         self.room = self.store.room()
@@ -125,6 +129,10 @@ class Collector:
         return self.room is not None and self.room < self.settings.reserve
 
     # --- what others ask ----------------------------------------------------------------------
+
+    def incoming(self, receive: Receive) -> Incoming:
+        """Return the body of a request that begins now."""
+        return Incoming(receive, self.deadlines, self.budget, self.settings.max_body)
 
     def trouble(self) -> str | None:
         """Why no upload would be taken now; None if it would. May wait for the store."""
@@ -141,6 +149,13 @@ class Collector:
                 return "the store cannot be reached"
         return None
 
+    def kept(self, name: str, version: int | None = None) -> list[Survey]:
+        """Return the versions of a survey in the store, collected now or not; one if it is named.
+
+        Raises Problem if there is none.
+        """
+        return versions_of(self.store.surveys(), name, version)
+
     def gauges(self) -> dict[str, tuple[str, float]]:
         """What /metrics shows besides counters."""
         found: dict[str, tuple[str, float]] = {
@@ -151,3 +166,27 @@ class Collector:
         if self.room is not None:
             found["disk_room_bytes"] = ("Bytes left for the store.", self.room)
         return found
+
+
+class Periodic:
+    """Calls `work` every so many seconds until stopped; a failure is logged and tried again."""
+
+    def __init__(self, name: str, seconds: float, work: Callable[[], None]) -> None:
+        self.name, self.seconds, self.work = name, seconds, work
+        self._stopping = Event()
+        # A daemon: the work is safe to interrupt, so that it never holds up a shutdown.
+        self._thread = Thread(target=self._run, name=f"deniable-{name}", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self.seconds):
+            try:
+                self.work()
+            except Exception as error:
+                log.error("%s failed: %s", self.name, type(error).__name__)
+
+    def stop(self, seconds: float) -> bool:
+        """Begin nothing more; whether what was under way ended within so many seconds."""
+        self._stopping.set()
+        self._thread.join(seconds)
+        return not self._thread.is_alive()

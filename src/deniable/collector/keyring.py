@@ -38,7 +38,8 @@ class Bucket:
         self._at = now
         if self._level < 1:
             wait = math.ceil((1 - self._level) * HOUR / self.quota)
-            raise Problem(QUOTA, f"the key may send {self.quota} reports an hour", wait)
+            told = {"retry-after": str(wait)}
+            raise Problem(QUOTA, f"the key may send {self.quota} reports an hour", told)
 
     def take(self, reports: int) -> None:
         """Count these reports, or raise Problem."""
@@ -65,8 +66,12 @@ class Keyring:
             self._load(path)
 
     def _load(self, path: Path) -> None:
+        """Read the file, if it is not the one that was read before."""
         status = os.stat(path)
-        self._stamp = status.st_mtime_ns, status.st_ino
+        stamp = status.st_mtime_ns, status.st_ino
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
         keys = read(path)
         self._keys = {key.id: key for key in keys}
         self._buckets = {key: self._buckets.get(key) or Bucket(key.quota) for key in keys}
@@ -77,9 +82,7 @@ class Keyring:
             return
         self._looked = now
         try:
-            status = os.stat(self._path)
-            if (status.st_mtime_ns, status.st_ino) != self._stamp:
-                self._load(self._path)
+            self._load(self._path)
         except (InputError, OSError):
             # A file spoilt by hand must not lock everybody out, nor let anybody in.
             log.error("the file of keys cannot be read: the keys read before stay in force")

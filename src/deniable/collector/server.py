@@ -55,14 +55,22 @@ def _allow_files(count: int) -> None:
 async def serve(settings: Settings) -> None:
     """The whole life of a collector."""
     async with Collector(settings) as app:
+        limits = HTTP1Settings(
+            header_read_timeout=int(settings.header_time * 1000), max_buffer_size=BUFFER
+        )
         server = Server(
-            app, address=settings.host, port=settings.port, interface=Interfaces.ASGINL,
-            http=HTTPModes.http1, websockets=False, backlog=1024,
-            backpressure=settings.connections, log_level=LogLevels.error, log_access=False,
-            http1_settings=HTTP1Settings(
-                header_read_timeout=int(settings.header_time * 1000), max_buffer_size=BUFFER
-            ),
-        )  # fmt: skip
+            app,
+            address=settings.host,
+            port=settings.port,
+            interface=Interfaces.ASGINL,
+            http=HTTPModes.http1,
+            http1_settings=limits,
+            websockets=False,
+            backlog=1024,
+            backpressure=settings.connections,
+            log_level=LogLevels.error,
+            log_access=False,
+        )
         stopping = asyncio.Event()
         for which in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(which, stopping.set)

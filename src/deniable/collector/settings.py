@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from deniable.errors import InputError
 
+T = TypeVar("T")
 PREFIX = "DENIABLE_"
 MIB = 1 << 20
 
 
-def _setting(default: Any, help: str, least: float | None = None) -> Any:
+def _setting(default: T, help: str, least: float | None = None) -> T:
     return field(default=default, metadata={"help": help, "least": least})
 
 
@@ -70,39 +71,39 @@ class Settings:
     @classmethod
     def load(
         cls,
-        flags: Mapping[str, Any],
+        flags: Mapping[str, object],
         environment: Mapping[str, str] = os.environ,
         file: str | Path | None = None,
     ) -> Settings:
-        """Settings by name: flags first, then the environment, then the file."""
-        known = {item.name: item for item in fields(cls)}
-        found: dict[str, Any] = {}
+        """Return settings by name: flags first, then the environment, then the file."""
+        defaults = {item.name: item.default for item in fields(cls)}
+        values: dict[str, Any] = {}
         if file is not None:
             for name, value in _from_file(Path(file)).items():
-                if name not in known:
-                    raise InputError(f"{file} has no setting {name!r}{_meant(name, known)}")
-                found[name] = _of_kind(known[name].default, value, f"{file}: {name}")
-        for name, item in known.items():
+                if name not in defaults:
+                    raise InputError(f"{file} has no setting {name!r}{_meant(name, defaults)}")
+                values[name] = _of_kind(defaults[name], value, f"{file}: {name}")
+        for name, default in defaults.items():
             if (text := environment.get(PREFIX + name.upper())) is not None:
-                found[name] = _parsed(item.default, text, PREFIX + name.upper())
-        found |= flags
-        return cls(**found)
+                values[name] = _parsed(default, text, PREFIX + name.upper())
+        return cls(**{**values, **flags})
 
 
-def _from_file(path: Path) -> dict[str, Any]:
+def _from_file(path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not TOML: {error}") from None
 
 
-def _meant(name: str, known: Mapping[str, Any]) -> str:
+def _meant(name: str, known: Iterable[str]) -> str:
+    known = list(known)
     close = get_close_matches(name, known, 1)
     return f": did you mean {close[0]!r}?" if close else f"; there are {', '.join(known)}"
 
 
-def _of_kind(default: Any, value: Any, where: str) -> Any:
-    """A value from TOML, of the same kind as the default."""
+def _of_kind(default: object, value: object, where: str) -> object:
+    """Return a value from TOML, of the same kind as the default."""
     if isinstance(default, tuple):
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
             return tuple(value)
@@ -114,16 +115,13 @@ def _of_kind(default: Any, value: Any, where: str) -> Any:
     return value
 
 
-def _parsed(default: Any, text: str, where: str) -> Any:
-    """A value from the environment."""
-    if isinstance(default, bool):
-        truth = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
-        if text.lower() not in truth:
-            raise InputError(f"{where}: expected yes or no, got {text!r}")
-        return truth[text.lower()]
+def _parsed(default: Any, text: str, where: str) -> object:
+    """Return a value from the environment."""
+    truth = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
     if isinstance(default, tuple):
         return tuple(text.split())
     try:
-        return type(default)(text)
-    except ValueError:
-        raise InputError(f"{where}: expected {type(default).__name__}, got {text!r}") from None
+        return truth[text.lower()] if isinstance(default, bool) else type(default)(text)
+    except (KeyError, ValueError):
+        wanted = "yes or no" if isinstance(default, bool) else type(default).__name__
+        raise InputError(f"{where}: expected {wanted}, got {text!r}") from None

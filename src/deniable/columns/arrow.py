@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
@@ -143,19 +143,6 @@ def _no_nulls(column: pa.Array) -> None:
 # --- files ---------------------------------------------------------------------------------------
 
 
-class Groups(Protocol):
-    """An open file as groups of rows: what can be read of it at once."""
-
-    schema: pa.Schema
-
-    @property
-    def sizes(self) -> list[int]:
-        """Number of rows of each group."""
-
-    def read(self, group: int) -> pa.Table | pa.RecordBatch:
-        """Return one group."""
-
-
 class ParquetGroups:
     """The row groups of a Parquet file, given as a path or as an open file."""
 
@@ -185,6 +172,10 @@ class ArrowGroups:
 
     def read(self, group: int) -> pa.RecordBatch:
         return self._file.get_batch(group)
+
+
+Groups = ParquetGroups | ArrowGroups
+"""An open file as groups of rows: what can be read of it at once."""
 
 
 def parquet_writer(sink: Path | IO[bytes] | pa.NativeFile, schema: pa.Schema) -> pq.ParquetWriter:

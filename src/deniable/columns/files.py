@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from deniable.columns.batch import ReportBatch
 from deniable.columns.partition import Partition, WireRows, group_partitions
@@ -21,20 +21,10 @@ from deniable.survey import Survey
 from deniable.survey.report import BATCH_HEADER_SIZE, batch_size
 
 if TYPE_CHECKING:
-    from deniable.columns.arrow import Groups
+    from deniable.columns.arrow import ArrowSink, Groups
 
 ROWS = 1 << 18
 SUFFIXES = (".parquet", ".arrow", ".dn")
-
-
-class Sink(Protocol):
-    """A file of one format, being written."""
-
-    def write(self, batch: ReportBatch) -> None:
-        """Append the batch."""
-
-    def close(self) -> None:
-        """Complete the file."""
 
 
 class WireSink:
@@ -61,7 +51,7 @@ class ReportWriter:
         self._temporary = self.path.with_name(self.path.name + ".partial")
 
     def __enter__(self) -> ReportWriter:
-        self._sink: Sink
+        self._sink: WireSink | ArrowSink
         if self.path.suffix == ".dn":
             self._sink = WireSink(self._temporary)
         else:

@@ -1,4 +1,4 @@
-"""Reports in bulk: from files and other stores into a store, and out again."""
+"""Reports in bulk: from files and other stores into a store."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from datetime import date
 from itertools import islice
 from pathlib import Path
 
-from deniable.columns import ReportBatch, scan, write
+from deniable.columns import ReportBatch, scan
 from deniable.columns.wire import records
-from deniable.errors import InputError, StoreError
+from deniable.errors import StoreError
 from deniable.store.base import Store
 from deniable.store.uploads import KEY_SIZE, Outcome, Upload
 from deniable.survey import Survey
@@ -45,21 +45,6 @@ def import_store(store: Store, source: Store) -> tuple[int, int]:
             counts = _append(store, _pieces(batches), day)
             read, new = read + counts[0], new + counts[1]
     return read, new
-
-
-def export_file(
-    store: Store,
-    survey: Survey,
-    path: str | Path,
-    *,
-    since: date | None = None,
-    until: date | None = None,
-) -> int:
-    """Write the reports of these days to a file; returns how many."""
-    snapshot = store.snapshot(survey, since=since, until=until)
-    if not len(snapshot):
-        raise InputError(f"{store.url} has no reports of {survey!r} in these days")
-    return write(path, snapshot.batches())
 
 
 def _pieces(batches: Iterable[ReportBatch]) -> Iterator[ReportBatch]:

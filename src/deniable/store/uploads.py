@@ -30,13 +30,10 @@ class Upload:
     fingerprint: bytes
 
     def __post_init__(self) -> None:
-        for name, value, size in (
-            ("key", self.key, KEY_SIZE),
-            ("digest", self.digest, DIGEST_SIZE),
-            ("fingerprint", self.fingerprint, KEY_SIZE),
-        ):
-            if len(value) != size:
-                raise InputError(f"expected a {name} of {size} bytes, got {len(value)}")
+        sizes = {"key": KEY_SIZE, "digest": DIGEST_SIZE, "fingerprint": KEY_SIZE}
+        for name, size in sizes.items():
+            if (got := len(vars(self)[name])) != size:
+                raise InputError(f"expected a {name} of {size} bytes, got {got}")
         if self.reports < 1 or not self.bodies or len(self.bodies) % self.reports:
             raise InputError(
                 f"expected at least one report, bodies of equal length; got {self.reports} reports "

@@ -9,6 +9,7 @@ import click
 
 from deniable.cli.collect.store_options import DAY, STORES, chosen
 from deniable.cli.output import OutputPath, say
+from deniable.errors import InputError
 
 
 @click.command(
@@ -27,11 +28,14 @@ def export(
     store: str, survey: str, file: Path, since: date | None, until: date | None, as_json: bool
 ) -> None:
     import deniable.store
-    from deniable.store.bulk import export_file
+    from deniable.columns import write
 
     with deniable.store.open(store) as opened:
         wanted = chosen(opened, survey)
-        reports = export_file(opened, wanted, file, since=since, until=until)
+        snapshot = opened.snapshot(wanted, since=since, until=until)
+        if not len(snapshot):
+            raise InputError(f"{opened.url} has no reports of {wanted!r} in these days")
+        reports = write(file, snapshot.batches())
     say(
         {"reports": reports, "survey": wanted.name, "version": wanted.version, "file": str(file)},
         f"{reports:,} reports of {wanted.name} v{wanted.version}: {file}",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 from starlette.responses import Response
 
-from deniable.collector.api.problems import Problem
+from deniable.collector.api.problems import Problem, problem_of
 from deniable.collector.ingest.upload_route import bearer, preflight
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
-READ_METHODS = b"GET, HEAD, OPTIONS"
+READ_METHODS = "GET, HEAD, OPTIONS"
+NO_STORE = {"cache-control": "no-store"}
 
 
 def require(role: str) -> Callable[[Endpoint], Endpoint]:
@@ -26,8 +27,8 @@ def require(role: str) -> Callable[[Endpoint], Endpoint]:
     def wrap(endpoint: Endpoint) -> Endpoint:
         @wraps(endpoint)
         async def guarded(request: Request) -> Response:
-            header = request.headers.get("authorization", "").encode("latin-1")
-            collector_of(request).keyring.demand(bearer(header), role)
+            token = bearer(request.headers.get("authorization", ""))
+            collector_of(request).keyring.demand(token, role)
             return await endpoint(request)
 
         guarded.role = role  # type: ignore[attr-defined]
@@ -43,11 +44,11 @@ def shared(endpoint: Endpoint) -> Endpoint:
     async def answered(request: Request) -> Response:
         origin = collector_of(request).settings.cors
         if request.method == "OPTIONS":
-            return Response(status_code=204, headers=text_of(preflight(origin, READ_METHODS)))
+            return Response(status_code=204, headers=preflight(origin, READ_METHODS))
         try:
             response = await endpoint(request)
         except Problem as problem:
-            response = refusal(problem)
+            response = await refuse(request, problem)
         if origin:
             response.headers["access-control-allow-origin"] = origin
             response.headers["access-control-expose-headers"] = "etag"
@@ -57,16 +58,12 @@ def shared(endpoint: Endpoint) -> Endpoint:
 
 
 def collector_of(request: Request) -> Collector:
-    """The collector that serves this request."""
-    found: Collector = request.app.state.collector
-    return found
+    """Return the collector that serves this request."""
+    collector: Collector = request.app.state.collector
+    return collector
 
 
-def text_of(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Headers as Starlette takes them."""
-    return {name.decode(): value.decode() for name, value in headers}
-
-
-def refusal(problem: Problem) -> Response:
-    """The problem as an answer."""
-    return Response(problem.body(), status_code=problem.status, headers=text_of(problem.headers()))
+async def refuse(request: Request, error: Exception) -> Response:
+    """Answer a request that was refused, or that failed."""
+    problem = problem_of(error)
+    return Response(problem.body(), status_code=problem.status, headers=problem.headers)

@@ -19,20 +19,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from deniable.collector import metrics
 from deniable.collector.api import page_routes
-from deniable.collector.api.guards import collector_of, refusal, require, shared
-from deniable.collector.api.problems import (
-    BAD_QUERY,
-    BUSY,
-    FAILED,
-    UNAVAILABLE,
-    UNKNOWN_SURVEY,
-    Problem,
-    of_status,
-)
-from deniable.collector.ingest.body import soon
-from deniable.collector.ingest.upload_route import log
+from deniable.collector.api.guards import NO_STORE, collector_of, refuse, require, shared
+from deniable.collector.api.problems import BAD_QUERY, BUSY, UNAVAILABLE, Problem
 from deniable.collector.jobs import job_routes
 from deniable.columns.wire import to_wire
 from deniable.errors import StoreError
@@ -41,7 +30,7 @@ if TYPE_CHECKING:
     from deniable.collector.app import Collector
     from deniable.survey import Survey
 
-EXPORTS = 2
+MAX_EXPORTS = 2
 """Exports that may run at once."""
 EXPORT_ROWS = 1 << 16
 
@@ -51,32 +40,34 @@ EXPORT_ROWS = 1 << 16
 
 @shared
 async def surveys(request: Request) -> Response:
-    """Every survey that is collected."""
+    """List every survey that is collected."""
     collector = collector_of(request)
     content = [
-        {
-            "name": s.name, "version": s.version, "digest": s.digest.hex(),
-            "expires": s.expires.isoformat(),
-        }
+        {"name": s.name, **_identity(s), "expires": s.expires.isoformat()}
         for s in collector.catalogue.all()
-    ]  # fmt: skip
-    headers = {"cache-control": f"public, max-age={collector.settings.cache}"}
-    return JSONResponse(content, headers=headers)
+    ]
+    return JSONResponse(content, headers=_cached(collector))
 
 
 @shared
 async def survey(request: Request) -> Response:
-    """A published survey, byte for byte: its newest version, or the one asked for."""
-    collector = collector_of(request)
-    found = collector.catalogue.find(
-        request.path_params["name"], request.path_params.get("version")
-    )
+    """Serve a published survey, byte for byte: its newest version, or the one asked for."""
+    collector, asked = collector_of(request), request.path_params
+    found = collector.catalogue.find(asked["name"], asked.get("version"))
     tag = f'"{found.digest.hex()}"'
-    headers = {"etag": tag, "cache-control": f"public, max-age={collector.settings.cache}"}
+    headers = {"etag": tag, **_cached(collector)}
     known = request.headers.get("if-none-match", "")
     if known.strip() == "*" or tag in [t.strip().removeprefix("W/") for t in known.split(",")]:
         return Response(status_code=304, headers=headers)
     return Response(found.canonical + b"\n", media_type="application/json", headers=headers)
+
+
+def _identity(survey: Survey) -> dict[str, object]:
+    return {"version": survey.version, "digest": survey.digest.hex()}
+
+
+def _cached(collector: Collector) -> dict[str, str]:
+    return {"cache-control": f"public, max-age={collector.settings.cache}"}
 
 
 # --- for analysts -----------------------------------------------------------------------------
@@ -84,35 +75,27 @@ async def survey(request: Request) -> Response:
 
 @require("analyst")
 async def counts(request: Request) -> Response:
-    """How many reports there are of each version and day."""
+    """Tell how many reports there are of each version and day."""
     collector = collector_of(request)
-    versions = await asyncio.to_thread(_kept, collector, request.path_params["name"])
-    days = [await asyncio.to_thread(collector.store.days, s) for s in versions]
-    content = [
-        {
-            "version": s.version, "digest": s.digest.hex(),
-            "days": {day.isoformat(): n for day, n in found.items()},
-        }
-        for s, found in zip(versions, days, strict=True)
-    ]  # fmt: skip
-    return JSONResponse(content, headers={"cache-control": "no-store"})
+    content = []
+    for s in await asyncio.to_thread(collector.kept, request.path_params["name"]):
+        days = await asyncio.to_thread(collector.store.days, s)
+        content.append({**_identity(s), "days": {day.isoformat(): n for day, n in days.items()}})
+    return JSONResponse(content, headers=NO_STORE)
 
 
 @require("analyst")
 async def reports(request: Request) -> Response:
-    """All reports of one version, or those of some days, as wire batches one after another."""
-    collector = collector_of(request)
+    """Send all reports of one version, or those of some days, as wire batches."""
+    collector, asked = collector_of(request), request.path_params
     since, until = (_day(request, name) for name in ("since", "until"))
-    kept = await asyncio.to_thread(_kept, collector, request.path_params["name"])
-    chosen = [s for s in kept if s.version == request.path_params["version"]]
-    if not chosen:
-        raise Problem(UNKNOWN_SURVEY, "the store has no survey of this version")
+    (kept,) = await asyncio.to_thread(collector.kept, asked["name"], asked["version"])
     running = request.app.state.exports
     if running.locked():
-        raise Problem(BUSY, f"{EXPORTS} exports are running: try again later", soon())
+        raise Problem(BUSY, f"{MAX_EXPORTS} exports are running: try again later")
 
     def stream() -> Iterator[bytes]:
-        for batch in collector.store.scan(chosen[0], since=since, until=until, rows=EXPORT_ROWS):
+        for batch in collector.store.scan(kept, since=since, until=until, rows=EXPORT_ROWS):
             yield to_wire(batch)
 
     async def content() -> AsyncIterator[bytes]:
@@ -120,16 +103,7 @@ async def reports(request: Request) -> Response:
             async for chunk in iterate_in_threadpool(stream()):
                 yield chunk
 
-    headers = {"cache-control": "no-store"}
-    return StreamingResponse(content(), media_type="application/octet-stream", headers=headers)
-
-
-def _kept(collector: Collector, name: str) -> list[Survey]:
-    """Every version of the survey in the store, collected now or not."""
-    found = [s for s in collector.store.surveys() if s.name == name]
-    if not found:
-        raise Problem(UNKNOWN_SURVEY, f"the store has no survey {name!r}")
-    return found
+    return StreamingResponse(content(), media_type="application/octet-stream", headers=NO_STORE)
 
 
 def _day(request: Request, name: str) -> date | None:
@@ -145,27 +119,27 @@ def _day(request: Request, name: str) -> date | None:
 
 
 async def healthz(request: Request) -> Response:
-    """The process answers."""
-    return JSONResponse({"status": "ok"}, headers={"cache-control": "no-store"})
+    """Answer that the process runs."""
+    return JSONResponse({"status": "ok"}, headers=NO_STORE)
 
 
 async def readyz(request: Request) -> Response:
-    """Whether an upload would be taken now."""
+    """Answer whether an upload would be taken now."""
     trouble = await asyncio.to_thread(collector_of(request).trouble)
     if trouble is not None:
-        raise Problem(UNAVAILABLE, trouble, soon())
-    return JSONResponse({"status": "ready"}, headers={"cache-control": "no-store"})
+        raise Problem(UNAVAILABLE, trouble)
+    return JSONResponse({"status": "ready"}, headers=NO_STORE)
 
 
 async def prometheus(request: Request) -> Response:
-    """Counters and gauges."""
+    """Show counters and gauges."""
     collector = collector_of(request)
     text = collector.metrics.text(collector.gauges())
-    return Response(text, headers={"content-type": metrics.CONTENT_TYPE})
+    return Response(text, headers={"content-type": "text/plain; version=0.0.4; charset=utf-8"})
 
 
 async def openapi(request: Request) -> Response:
-    """This interface, described by hand; a test ties it to the routes."""
+    """Describe this interface; it is written by hand, and a test ties it to the routes."""
     text = files("deniable.collector").joinpath("openapi.json").read_bytes()
     return Response(text, media_type="application/json")
 
@@ -186,34 +160,9 @@ ROUTES = [
 
 
 def application(collector: Collector) -> Starlette:
-    """The routes, with every refusal and failure as a problem."""
-    app = Starlette(
-        routes=ROUTES,
-        exception_handlers={
-            Problem: _refused, HTTPException: _http, StoreError: _no_store, Exception: _failed,
-        },
-    )  # fmt: skip
+    """Return the routes, with every refusal and failure as a problem."""
+    refused = dict.fromkeys((Problem, HTTPException, StoreError, Exception), refuse)
+    app = Starlette(routes=ROUTES, exception_handlers=refused)
     app.state.collector = collector
-    app.state.exports = asyncio.Semaphore(EXPORTS)
+    app.state.exports = asyncio.Semaphore(MAX_EXPORTS)
     return app
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Problem)
-    return refusal(error)
-
-
-async def _http(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    response = refusal(Problem(of_status(error.status_code), str(error.detail)))
-    response.headers.update(error.headers or {})
-    return response
-
-
-async def _no_store(request: Request, error: Exception) -> Response:
-    return refusal(Problem(UNAVAILABLE, "the store cannot be reached: try again later", soon()))
-
-
-async def _failed(request: Request, error: Exception) -> Response:
-    log.error("a request failed: %s", type(error).__name__)
-    return refusal(Problem(FAILED, "this is our mistake: try again later", soon()))

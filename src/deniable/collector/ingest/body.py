@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import math
-import random
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
-from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import Any
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Self
+
+from starlette.types import Receive
 
 from deniable.collector.api.problems import BUSY, MALFORMED, TOO_LARGE, TOO_SLOW, Problem
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
 
 GZIP = 31
 """zlib's name for: one gzip member, header and checksum required."""
@@ -23,44 +21,17 @@ class Disconnected(Exception):
     """The client went away before its body was complete; nobody waits for an answer."""
 
 
-def soon() -> int:
-    """Seconds to wait before trying again, random so that clients do not come back together."""
-    return random.randint(1, 8)  # noqa: S311 - spreads load, protects nothing
-
-
 class Budget:
     """Bytes of bodies held at once, from the first byte read until the answer is known."""
 
     def __init__(self, limit: int) -> None:
         self.limit, self.held = limit, 0
 
-    @contextmanager
-    def share(self) -> Iterator[Share]:
-        """What one request holds; given back at the end, whatever happens."""
-        share = Share(self)
-        try:
-            yield share
-        finally:
-            self.held -= share.bytes
-
-
-class Share:
-    """One request's part of the budget."""
-
-    def __init__(self, budget: Budget) -> None:
-        self.budget, self.bytes = budget, 0
-
     def take(self, count: int) -> None:
         """Hold so many bytes more, or refuse the request."""
-        if self.budget.held + count > self.budget.limit:
-            raise Problem(BUSY, "too many bodies at once: try again later", soon())
-        self.budget.held += count
-        self.bytes += count
-
-    def give(self, count: int) -> None:
-        """Let go of so many bytes."""
-        self.budget.held -= count
-        self.bytes -= count
+        if self.held + count > self.limit:
+            raise Problem(BUSY, "too many bodies at once: try again later")
+        self.held += count
 
 
 class Deadlines:
@@ -94,16 +65,28 @@ class Deadlines:
 
 
 class Incoming:
-    """One request's body, on its way."""
+    """One request's body, on its way; what it holds of the budget is given back at the end."""
 
-    def __init__(self, receive: Receive, deadlines: Deadlines, limit: int) -> None:
+    def __init__(self, receive: Receive, deadlines: Deadlines, budget: Budget, limit: int) -> None:
         self._receive, self._deadlines, self._limit = receive, deadlines, limit
+        self._budget, self._held = budget, 0
         self._end = deadlines.end()
         self._over = False
         """Nothing more will come, or nothing more is waited for."""
 
-    async def read(self, share: Share) -> bytes:
-        """The whole body."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._budget.held -= self._held
+
+    def hold(self, count: int) -> None:
+        """Hold so many bytes of the budget more, or refuse the request; fewer if negative."""
+        self._budget.take(count)
+        self._held += count
+
+    async def read(self) -> bytes:
+        """Return the whole body."""
         chunks: list[bytes] = []
         size = 0
         try:
@@ -113,12 +96,12 @@ class Incoming:
                     size += len(chunk)
                     if size > self._limit:
                         raise Problem(TOO_LARGE, f"expected at most {self._limit} bytes, got more")
-                    share.take(len(chunk))
+                    self.hold(len(chunk))
                     chunks.append(chunk)
         except TimeoutError:
             self._over = True
             wait = self._deadlines.seconds
-            raise Problem(TOO_SLOW, f"expected the body within {wait:g} s", soon()) from None
+            raise Problem(TOO_SLOW, f"expected the body within {wait:g} s") from None
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     async def discard(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
 
 from deniable.collector.api.problems import EXPIRED, MALFORMED, UNKNOWN_SURVEY, Problem
 from deniable.columns.wire import from_wire
@@ -22,22 +23,27 @@ def today() -> date:
     return datetime.now(UTC).date()
 
 
+def versions_of(surveys: Iterable[Survey], name: str, version: int | None = None) -> list[Survey]:
+    """Return the surveys of this name, or the one of this version; raises Problem if none is."""
+    chosen = [s for s in surveys if s.name == name and version in (None, s.version)]
+    if not chosen:
+        which = name if version is None else f"{name} v{version}"
+        raise Problem(UNKNOWN_SURVEY, f"there is no survey {which!r:.80} here")
+    return chosen
+
+
 class Catalogue:
     """Surveys by digest, and by name and version."""
 
     def __init__(self, surveys: Iterable[Survey], grace: int = 1) -> None:
         self.by_digest = {survey.digest: survey for survey in surveys}
         self.grace = timedelta(days=grace)
-        self._versions: dict[str, dict[int, Survey]] = {}
-        for survey in self.by_digest.values():
-            versions = self._versions.setdefault(survey.name, {})
-            if survey.version in versions:
+        for one, two in pairwise(self.all()):
+            if (one.name, one.version) == (two.name, two.version):
                 raise InputError(
-                    f"expected one survey {survey.name!r} of version {survey.version}, got two: "
-                    f"{survey.digest.hex()} and {versions[survey.version].digest.hex()}; "
-                    "a changed survey needs a new version"
+                    f"expected one survey {one.name!r} of version {one.version}, got two: "
+                    f"{one.digest.hex()} and {two.digest.hex()}; a changed one needs a new version"
                 )
-            versions[survey.version] = survey
 
     def all(self) -> list[Survey]:
         """Every survey, by name and version."""
@@ -45,12 +51,7 @@ class Catalogue:
 
     def find(self, name: str, version: int | None = None) -> Survey:
         """The survey of this name; its newest version unless one is given."""
-        versions = self._versions.get(name, {})
-        found = versions.get(max(versions, default=0) if version is None else version)
-        if found is None:
-            which = name if version is None else f"{name} v{version}"
-            raise Problem(UNKNOWN_SURVEY, f"survey {which!r} is not collected here")
-        return found
+        return versions_of(self.all(), name, version)[-1]
 
     def upload(self, data: bytes, key: bytes, day: date) -> Upload:
         """The body as an upload, after checking every report in it; else why it is refused."""

@@ -13,25 +13,20 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Condition, Thread
 
-from deniable.collector.api.problems import BUSY, DISK, FAILED, UNAVAILABLE, Problem
-from deniable.collector.ingest.body import soon
+from deniable.collector.api.problems import BUSY, Problem, problem_of
 from deniable.collector.metrics import Metrics
-from deniable.errors import StoreError, StoreFull
+from deniable.errors import StoreError
 from deniable.store import Outcome, Store, Upload
 
 Waiting = tuple[Upload, "asyncio.Future[Outcome]"]
-
-FULL_WAIT = 60
-"""Seconds after which to try a full disk again."""
 
 
 class CommitWriter:
     """A bounded queue into the store. `submit` is called in the event loop only."""
 
     def __init__(
-        self, store: Store, metrics: Metrics, *, limit: int, group: int,
-        after: Callable[[], None] = lambda: None,
-    ) -> None:  # fmt: skip
+        self, store: Store, metrics: Metrics, limit: int, group: int, after: Callable[[], None]
+    ) -> None:
         """`after` is called in the writer's thread after every commit."""
         self.store, self.metrics, self.limit, self.group = store, metrics, limit, group
         self._after = after
@@ -52,10 +47,14 @@ class CommitWriter:
         """Whether nothing more may wait."""
         return len(self._waiting) >= self.limit
 
-    def submit(self, upload: Upload) -> asyncio.Future[Outcome]:
-        """What becomes of the upload, once that is durable; raises Problem if the queue is full."""
+    def check_room(self) -> None:
+        """Raise Problem if nothing more may wait."""
         if self.full or self._stopping:
-            raise Problem(BUSY, "too many uploads wait for the store: try again later", soon())
+            raise Problem(BUSY, "too many uploads wait for the store: try again later")
+
+    def submit(self, upload: Upload) -> asyncio.Future[Outcome]:
+        """Return the outcome, once it is durable; raises Problem if the queue is full."""
+        self.check_room()
         future: asyncio.Future[Outcome] = self._loop.create_future()
         with self._changed:
             self._waiting.append((upload, future))
@@ -78,9 +77,9 @@ class CommitWriter:
                 outcomes = self.store.append(uploads)
                 self.failing = False
             except Exception as error:
-                outcomes = [_refusal(error) for _ in uploads]
+                outcomes = [problem_of(error) for _ in uploads]
                 self.failing = True
-                self.metrics.store_errors += 1
+                self.metrics.totals["store_errors"] += 1
             self.metrics.committed(time.perf_counter() - start)
             self._loop.call_soon_threadsafe(_deliver, futures, outcomes)
             with suppress(OSError, StoreError):
@@ -105,12 +104,3 @@ def _deliver(
             future.set_exception(outcome)
         else:
             future.set_result(outcome)
-
-
-def _refusal(error: Exception) -> Problem:
-    """What to tell a client of a commit that failed: each may try again, at its own time."""
-    if isinstance(error, StoreFull):
-        return Problem(DISK, "no room is left: try again later", FULL_WAIT)
-    if isinstance(error, StoreError):
-        return Problem(UNAVAILABLE, "the store cannot be reached: try again later", soon())
-    return Problem(FAILED, "the store failed: try again later", soon())

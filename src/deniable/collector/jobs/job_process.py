@@ -1,4 +1,4 @@
-"""What runs in a job's own process: one order in, progress and one result out, as lines of JSON.
+"""What runs in a job's own process: one request in, progress and one result out, as lines of JSON.
 
 The process ends when its standard input does, so that no job outlives the collector that started
 it, however that ended. All that is shown later is made here: the collector never loads the
@@ -23,27 +23,29 @@ from deniable.survey import Survey
 if TYPE_CHECKING:
     from deniable.results import Result
 
+Line = dict[str, Any]
+"""A line of JSON."""
 NICE = 10
 """Uploads come first."""
-TELL_SECONDS = 0.2
+PROGRESS_SECONDS = 0.2
 
 
-def perform(order: dict[str, Any], survey: Survey) -> Result:
-    """Do what was ordered."""
+def perform(request: Line, survey: Survey) -> Result:
+    """Run the verb that was asked for."""
     from deniable.analysis import associate, decode
     from deniable.analysis.source import Stored
     from deniable.discovery import discover
     from deniable.results import Discovery
 
-    first, last = (date.fromisoformat(d) if (d := order[k]) else None for k in ("since", "until"))
-    reports = Stored(order["store"], first, last)
-    candidates = {q: Discovery.from_json(text) for q, text in order["found"].items()}
-    candidates |= order["candidates"]
-    names, alpha = order["questions"], order["alpha"]
-    if order["verb"] == "associate":
+    first, last = (date.fromisoformat(d) if (d := request[k]) else None for k in ("since", "until"))
+    reports = Stored(request["store"], first, last)
+    candidates = {q: Discovery.from_json(text) for q, text in request["found"].items()}
+    candidates |= request["candidates"]
+    names, alpha = request["questions"], request["alpha"]
+    if request["verb"] == "associate":
         return associate(survey, reports, names, candidates=candidates, alpha=alpha)
-    if order["verb"] == "discover":
-        return discover(survey, reports, names[0], accept=order["accept"], alpha=alpha)
+    if request["verb"] == "discover":
+        return discover(survey, reports, names[0], accept=request["accept"], alpha=alpha)
     return decode(survey, reports, names[0], candidates.get(names[0]), alpha=alpha)
 
 
@@ -64,26 +66,26 @@ def render(result: Result, survey: Survey) -> dict[str, str]:
 
 
 def main() -> None:
-    """Read the order, do it, say what came out."""
+    """Read the request, run it, write what came out."""
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints is not ours
     with suppress(AttributeError, OSError):
         os.nice(NICE)
-    order = json.loads(sys.stdin.buffer.readline())
+    request = json.loads(sys.stdin.buffer.readline())
     Thread(target=_end_with, args=(sys.stdin.buffer,), daemon=True).start()
     last = 0.0
 
     def tell(stage: str, done: float | None) -> None:
         nonlocal last
-        if done in (None, 0, 1) or time.monotonic() - last > TELL_SECONDS:
+        if done in (None, 0, 1) or time.monotonic() - last > PROGRESS_SECONDS:
             last = time.monotonic()
             _say(out, {"stage": stage, "done": done})
 
     try:
-        survey = Survey.from_json(order["survey"].encode())
+        survey = Survey.from_json(request["survey"].encode())
         tell("starting", None)
         with listening(tell):
-            result = perform(order, survey)
+            result = perform(request, survey)
         tell("writing", None)
         _say(out, {"result": render(result, survey)})
     except DeniableError as error:
@@ -94,7 +96,7 @@ def main() -> None:
         _say(out, {"error": "there was not enough memory: try fewer candidates or fewer days"})
 
 
-def _say(out: BinaryIO, content: dict[str, Any]) -> None:
+def _say(out: BinaryIO, content: Line) -> None:
     out.write(json.dumps(content).encode() + b"\n")
     out.flush()
 

@@ -9,23 +9,22 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from deniable.collector.api.guards import collector_of, require
-from deniable.collector.api.problems import BAD_ORDER, NOT_FOUND, UNKNOWN_SURVEY, Problem
-from deniable.collector.ingest.body import Disconnected, Incoming
-from deniable.collector.jobs.requests import Order
+from deniable.collector.api.guards import NO_STORE, collector_of, require
+from deniable.collector.api.problems import BAD_ORDER, NOT_FOUND, Problem
+from deniable.collector.ingest.body import Disconnected
+from deniable.collector.jobs.requests import JobRequest
+from deniable.collector.jobs.runner import Job
 
 if TYPE_CHECKING:
     from deniable.collector.app import Collector
-    from deniable.survey import Survey
 
-FRESH = {"cache-control": "no-store"}
 FORMS = {
     "json": "application/json",
     "csv": "text/csv; charset=utf-8",
     "html": "text/html; charset=utf-8",
 }
 HARMLESS = {
-    **FRESH,
+    **NO_STORE,
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
     "x-content-type-options": "nosniff",
 }
@@ -37,59 +36,39 @@ HARMLESS = {
 
 @require("analyst")
 async def jobs(request: Request) -> Response:
-    """All jobs, or a new one."""
-    return await (_start if request.method == "POST" else _list)(request)
+    """List all jobs that are kept, the newest first, or start a new one."""
+    if request.method == "POST":
+        return await _start(request)
+    content = [job.shown() for job in collector_of(request).jobs.all()]
+    return JSONResponse(content, headers=NO_STORE)
 
 
 @require("analyst")
 async def job(request: Request) -> Response:
-    """One job, or its end."""
-    return await (_remove if request.method == "DELETE" else _look)(request)
-
-
-async def _list(request: Request) -> Response:
-    """All jobs that are kept, the newest first."""
-    found = [job.shown() for job in collector_of(request).jobs.all()]
-    return JSONResponse(found, headers=FRESH)
+    """Tell how far a job is; or cancel one that runs, forget one that has ended."""
+    jobs, id = collector_of(request).jobs, request.path_params["id"]
+    if request.method == "DELETE":
+        jobs.remove(id)
+        return Response(status_code=204, headers=NO_STORE)
+    return JSONResponse(jobs.get(id).shown(), headers=NO_STORE)
 
 
 async def _start(request: Request) -> Response:
     """Start a job."""
     collector = collector_of(request)
-    incoming = Incoming(request.receive, collector.deadlines, collector.settings.max_body)
-    with collector.budget.share() as share:
+    with collector.incoming(request.receive) as incoming:
         try:
-            order = Order.read(await incoming.read(share))
+            asked = JobRequest.read(await incoming.read())
         except Disconnected:
             raise Problem(BAD_ORDER, "the body ended too early") from None
-    started = await asyncio.to_thread(_begin, collector, order)
-    headers = {**FRESH, "location": f"/v1/jobs/{started['id']}"}
-    return JSONResponse(started, status_code=202, headers=headers)
+    job = await asyncio.to_thread(_begin, collector, asked)
+    headers = {**NO_STORE, "location": f"/v1/jobs/{job.id}"}
+    return JSONResponse(job.shown(), status_code=202, headers=headers)
 
 
-def _begin(collector: Collector, order: Order) -> dict[str, object]:
-    survey = _survey(collector, order)
-    return collector.jobs.start(order, collector.settings.store, survey).shown()
-
-
-def _survey(collector: Collector, order: Order) -> Survey:
-    kept = [s for s in collector.store.surveys() if s.name == order.survey]
-    chosen = [s for s in kept if order.version in (None, s.version)]
-    if not chosen:
-        raise Problem(UNKNOWN_SURVEY, f"the store has no survey {order.survey!r:.80}, or not this")
-    return max(chosen, key=lambda s: s.version)
-
-
-async def _look(request: Request) -> Response:
-    """How far a job is."""
-    found = collector_of(request).jobs.get(request.path_params["id"])
-    return JSONResponse(found.shown(), headers=FRESH)
-
-
-async def _remove(request: Request) -> Response:
-    """Cancel a job that runs; forget one that has ended."""
-    collector_of(request).jobs.remove(request.path_params["id"])
-    return Response(status_code=204, headers=FRESH)
+def _begin(collector: Collector, asked: JobRequest) -> Job:
+    survey = collector.kept(asked.survey, asked.version)[-1]
+    return collector.jobs.start(asked, collector.settings.store, survey)
 
 
 @require("analyst")
@@ -106,7 +85,7 @@ async def download(request: Request) -> Response:
     form = request.path_params["form"]
     if form not in FORMS:
         raise Problem(NOT_FOUND, f"expected a result as {', '.join(FORMS)}; got {form!r:.40}")
-    name = f"{found.order.verb}-{'-'.join(found.order.questions)}.{form}"
+    name = f"{found.request.verb}-{'-'.join(found.request.questions)}.{form}"
     headers = {**HARMLESS, "content-disposition": f'attachment; filename="{name}"'}
     return Response(found.result(form), media_type=FORMS[form], headers=headers)
 

@@ -11,18 +11,17 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from threading import Lock, Thread
-from typing import IO, Any
+from typing import IO
 
 from deniable.collector.api.problems import BUSY, NO_RESULT, UNKNOWN_JOB, Problem
-from deniable.collector.ingest.body import soon
-from deniable.collector.jobs.requests import Order
+from deniable.collector.jobs.requests import JobRequest
 from deniable.survey import Survey
 
-RUNNING = 1
+MAX_RUNNING = 1
 """Jobs that run at once: one uses every core."""
 KEPT = 20
 """Jobs remembered; with one more, the first that ended is forgotten."""
-LARGEST = 16 << 20
+MAX_RESULT_BYTES = 16 << 20
 """Bytes of a result in all its forms; a larger one is for the command line."""
 COMMAND = (sys.executable, "-m", "deniable.collector.jobs.job_process")
 
@@ -30,9 +29,11 @@ COMMAND = (sys.executable, "-m", "deniable.collector.jobs.job_process")
 class Job:
     """One analysis, running or ended. Its follower's thread changes it, others only read."""
 
-    def __init__(self, order: Order, survey: Survey, process: subprocess.Popen[bytes]) -> None:
+    def __init__(
+        self, request: JobRequest, survey: Survey, process: subprocess.Popen[bytes]
+    ) -> None:
         self.id = secrets.token_hex(8)
-        self.order, self.survey, self.process = order, survey, process
+        self.request, self.survey, self.process = request, survey, process
         self.state = "running"
         self.stage, self.done = "starting", None
         self.detail = ""
@@ -41,15 +42,15 @@ class Job:
         self._took: float | None = None
 
     def hear(self, line: bytes) -> None:
-        """One line that the process said."""
-        said = json.loads(line)
-        if "result" in said:
-            self.forms = said["result"]
+        """Take in one line that the process wrote."""
+        message = json.loads(line)
+        if "result" in message:
+            self.forms = message["result"]
             self.end("done")
-        elif "error" in said:
-            self.end("failed", said["error"])
+        elif "error" in message:
+            self.end("failed", message["error"])
         else:
-            self.stage, self.done = said["stage"], said["done"]
+            self.stage, self.done = message["stage"], message["done"]
 
     def end(self, state: str, detail: str = "") -> None:
         """The first ending counts: what a killed process leaves behind changes nothing."""
@@ -57,21 +58,32 @@ class Job:
             self._took = time.monotonic() - self._began
             self.state, self.detail = state, detail
 
+    def cancel(self) -> None:
+        """End the process, and the job unless it has ended."""
+        self.end("cancelled")
+        self.process.kill()
+
     def result(self, form: str) -> str:
         """The result in one of its forms, or raise Problem."""
         if self.state != "done":
             raise Problem(NO_RESULT, f"the job is {self.state}: only one that is done has a result")
         return self.forms[form]
 
-    def shown(self) -> dict[str, Any]:
-        """What is told of it."""
+    def shown(self) -> dict[str, object]:
+        """Return what is told of it."""
         seconds = time.monotonic() - self._began if self._took is None else self._took
         return {
-            "id": self.id, "verb": self.order.verb, "survey": self.survey.name,
-            "version": self.survey.version, "questions": self.order.questions,
-            "state": self.state, "stage": self.stage, "done": self.done,
-            "seconds": round(seconds, 1), "detail": self.detail,
-        }  # fmt: skip
+            "id": self.id,
+            "verb": self.request.verb,
+            "survey": self.survey.name,
+            "version": self.survey.version,
+            "questions": self.request.questions,
+            "state": self.state,
+            "stage": self.stage,
+            "done": self.done,
+            "seconds": round(seconds, 1),
+            "detail": self.detail,
+        }
 
 
 class Jobs:
@@ -83,20 +95,22 @@ class Jobs:
         self._lock = Lock()
         self._stopped = False
 
-    def start(self, order: Order, store: str, survey: Survey) -> Job:
+    def start(self, request: JobRequest, store: str, survey: Survey) -> Job:
         """Begin, unless too many run already."""
-        named = {q: c for q, c in (order.candidates or {}).items() if isinstance(c, str)}
+        named = {q: c for q, c in (request.candidates or {}).items() if isinstance(c, str)}
         found = {q: self.get(id).result("json") for q, id in named.items()}
-        line = order.for_process(store, survey, found)
+        line = request.to_json_line(store, survey, found)
         with self._lock:
             running = sum(job.state == "running" for job in self._jobs.values())
-            if self._stopped or running >= RUNNING:
-                raise Problem(BUSY, "another job is running: cancel it, or wait", soon())
-            process = subprocess.Popen(  # noqa: S603 - the command is ours; orders go to its input
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            if self._stopped or running >= MAX_RUNNING:
+                raise Problem(BUSY, "another job is running: cancel it, or wait")
+            process = subprocess.Popen(  # noqa: S603 - the command is ours, requests go to its input
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-            )  # fmt: skip
-            job = Job(order, survey, process)
+            )
+            job = Job(request, survey, process)
             self._jobs[job.id] = job
             for old in list(self._jobs)[: -self._kept]:
                 del self._jobs[old]
@@ -120,8 +134,7 @@ class Jobs:
         """Cancel a job that runs, forget one that has ended."""
         job = self.get(id)
         if job.state == "running":
-            job.end("cancelled")
-            job.process.kill()
+            job.cancel()
             return
         with self._lock:
             self._jobs.pop(id, None)
@@ -132,12 +145,11 @@ class Jobs:
             self._stopped = True
             jobs = list(self._jobs.values())
         for job in jobs:
-            job.end("cancelled")
-            job.process.kill()
+            job.cancel()
 
 
 def _follow(job: Job, line: bytes) -> None:
-    """Give the process its order and hear it to its end. Nothing of what it says is logged."""
+    """Give the process its request and hear it to its end. Nothing of what it says is logged."""
     process = job.process
     assert process.stdin is not None and process.stdout is not None
     try:
@@ -156,9 +168,9 @@ def _follow(job: Job, line: bytes) -> None:
 
 
 def _hear(job: Job, out: IO[bytes]) -> None:
-    while line := out.readline(LARGEST):
+    while line := out.readline(MAX_RESULT_BYTES):
         if not line.endswith(b"\n"):
-            if len(line) == LARGEST:
+            if len(line) == MAX_RESULT_BYTES:
                 job.end("failed", "the result is too large for a page: use the command line")
             return
         job.hear(line)

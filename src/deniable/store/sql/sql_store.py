@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import date
-from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from deniable.errors import StoreError
@@ -93,11 +93,13 @@ class SqlStore(Store):
 
         A slice of the names at a time, so that uploads never wait long.
         """
-        forgotten = 0
-        for first in range(SLICES):
-            start, end = bytes([first]), bytes([first + 1]) if first < SLICES - 1 else b"\xff" * 17
-            forgotten += self._write(partial(_forget, which=(start, end, before.isoformat())))
-        return forgotten
+        edges = [*(bytes([first]) for first in range(SLICES)), b"\xff" * 17]
+        return sum(self._forget(start, end, before) for start, end in pairwise(edges))
+
+    def _forget(self, start: bytes, end: bytes, before: date) -> int:
+        which = (start, end, before.isoformat())
+        statement = "DELETE FROM upload WHERE name >= ? AND name < ? AND day < ?"
+        return self._write(lambda db: db.run(statement, which))
 
     def add_survey(self, survey: Survey) -> None:
         """Keep the published survey; its reports can be appended from now on."""
@@ -213,10 +215,6 @@ class SqlStore(Store):
 
         self._write(note)
         return asked
-
-
-def _forget(db: Session, which: Row) -> int:
-    return db.run("DELETE FROM upload WHERE name >= ? AND name < ? AND day < ?", which)
 
 
 def _within(survey: Survey, since: date | None, until: date | None) -> tuple[bytes, str, str]:
