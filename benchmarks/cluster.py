@@ -19,10 +19,11 @@ from functools import partial
 import numpy as np
 from experiments.direct_rows import bloom_rows, dependent_table, draw_cells
 
-from deniable.compute.backend import Executor, Threads
-from deniable.compute.cpu.pieces import Piece
+from deniable.compute.backend import Backend
+from deniable.compute.cpu.threads import Threads
 from deniable.compute.dask.cluster import Dask
 from deniable.compute.progress import listening
+from deniable.compute.rows import LikelihoodRows
 from deniable.inference.joint.evidence import Evidence, evidence_of, gather
 from deniable.inference.joint.solver import maximise_evidence
 
@@ -38,13 +39,13 @@ def seconds(work: Callable[[], object]) -> float:
 
 def exchange(evidence: Evidence, times: int = 20) -> float:
     """Seconds of a pass over a few reports of each piece, which stay where the pieces are."""
-    kept = evidence.pieces.hold(_eight)
-    few = evidence_of(kept, evidence.shape, evidence.executor)
+    kept = evidence.rows.hold(_eight)
+    few = evidence_of(kept, evidence.shape, evidence.arrays)
     table = np.full((SIZE, SIZE), 1 / SIZE**2)
     return min(seconds(lambda: few.evaluate(table)) for _ in range(times))
 
 
-def _eight(piece: Piece) -> Piece:
+def _eight(piece: LikelihoodRows) -> LikelihoodRows:
     return piece.drawn(8, 1)
 
 
@@ -66,7 +67,7 @@ def main() -> None:
     cohorts = rng.integers(64, size=REPORTS)
     pair = tuple(bloom_rows(v, SIZE, rng=rng, cohorts=cohorts) for v in values)
     with Dask(workers=2) as cluster:
-        executors: dict[str, Executor] = {"threads": Threads(2), "dask": cluster}
+        executors: dict[str, Backend] = {"threads": Threads(2), "dask": cluster}
         evidence = {
             name: gather([pair], (SIZE, SIZE), executor=executor)
             for name, executor in executors.items()

@@ -29,7 +29,7 @@ import torch
 from experiments.direct_rows import dependent_table
 
 from deniable import Survey, associate, discover, simulate
-from deniable.compute.backend import Threads
+from deniable.compute.cpu.threads import Threads
 from deniable.compute.gpu import expectation as estep
 from deniable.compute.gpu.backend import Gpu
 from deniable.inference.joint.curvature import information
@@ -83,7 +83,7 @@ class Bench:
 
     def __init__(self, device: str, reports: int) -> None:
         self.executor, self.reports = Gpu(device), reports
-        self.device = self.executor.device
+        self.device = self.executor.arrays.device
         self.cuda = self.device.type == "cuda"
         self.found: dict[str, Any] = {}
         self.rates: dict[str, float] = {}
@@ -236,7 +236,7 @@ def joint(bench: Bench) -> None:
         whole = time.perf_counter()
         source, task = Source(some, survey), partial(_piece, bench.executor, readings)
         made, rows_s = bench.timed(partial(source.hold, bench.executor, task))
-        evidence = evidence_of(made, (CATEGORIES, CATEGORIES), bench.executor)
+        evidence = evidence_of(made, (CATEGORIES, CATEGORIES), bench.executor.arrays)
         fit, fit_s = bench.timed(partial(maximise_evidence, evidence))
         found, errors_s = bench.timed(partial(covariance, evidence, fit.table))
         bench.note(
@@ -251,8 +251,8 @@ def joint(bench: Bench) -> None:
 
 def _piece(executor: Gpu, readings: list[Any], batch: Any) -> Any:
     sent = [(*reading.read(batch), reading.source) for reading in readings]
-    rows = [likelihood_rows(bits, s, source, executor.place).rows for bits, s, source in sent]
-    return executor.lay_out(rows, None, None)
+    rows = [likelihood_rows(bits, s, source, executor.arrays).rows for bits, s, source in sent]
+    return executor.arrays.lay_out(rows)
 
 
 def verb(bench: Bench) -> None:

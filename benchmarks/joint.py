@@ -22,7 +22,7 @@ import numpy.typing as npt
 from experiments.direct_rows import bloom_rows, dependent_table, draw_cells
 from numba import njit
 
-from deniable.compute.backend import Threads
+from deniable.compute.cpu.threads import Threads
 from deniable.inference.association.score import score_test
 from deniable.inference.joint.evidence import gather
 from deniable.inference.joint.fit import certified_gap

@@ -40,7 +40,7 @@ from pathlib import Path
 import numpy as np
 
 from deniable import Survey, discover, simulate
-from deniable.compute.backend import Executor
+from deniable.compute.backend import Backend
 from deniable.compute.named import executor_of
 from deniable.reproduction.dictionaries import ngram_survey, prefix_survey
 from deniable.reproduction.records import arguments, text_table
@@ -126,7 +126,7 @@ def run(
     population: str,
     seed: int,
     listed: bool = False,
-    executor: Executor | None = None,
+    executor: Backend | None = None,
 ) -> dict[str, object]:
     """One crowd: how many strings were found, and which of them nobody said."""
     rng = np.random.default_rng([seed, POPULATIONS.index(population)])

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from deniable import discover, simulate
-from deniable.compute.backend import Executor
+from deniable.compute.backend import Backend
 from deniable.compute.named import executor_of
 from deniable.reproduction.dictionaries import prefix_survey
 from deniable.reproduction.records import Record, arguments
@@ -34,7 +34,7 @@ SURVEY = prefix_survey(epsilon=4.394449, length=20, alphabet="a-z0-9._-")
 
 
 def trial(
-    population: Population, seed: list[int], words: dict[str, float], executor: Executor
+    population: Population, seed: list[int], words: dict[str, float], executor: Backend
 ) -> dict[str, float]:
     """One crowd: strings found, false ones, how many intervals cover."""
     rng = np.random.default_rng(seed)

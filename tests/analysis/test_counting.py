@@ -16,7 +16,8 @@ from deniable.analysis.counting import Layout
 from deniable.analysis.decoding import count_all
 from deniable.analysis.source import Source
 from deniable.columns import ReportBatch, write
-from deniable.compute.backend import Threads, default_executor
+from deniable.compute.cpu.threads import Threads
+from deniable.compute.named import default_backend
 from deniable.errors import InputError
 from deniable.reproduction.trials import bloom, boolean, choice, survey_of
 from deniable.results import Joint
@@ -147,7 +148,7 @@ def test_a_local_hash_counts_as_its_reports_do() -> None:
     settings: Any = {"top": 3, "other": True, "fitted": None, "alpha": 0.05}
     source = Source(BATCH, SURVEY)
     reports = axes_of(
-        layout.questions, LISTED, lambda r: count_all(source, r, default_executor()), **settings
+        layout.questions, LISTED, lambda r: count_all(source, r, default_backend()), **settings
     )
     assert reports[0].labels == associated_labels(counts)
 

@@ -23,7 +23,7 @@ from deniable import ReportBatch, Survey, associate, decode, discover, simulate
 from deniable.analysis.source import Source
 from deniable.columns import write
 from deniable.columns.wire import records
-from deniable.compute.backend import Threads
+from deniable.compute.cpu.threads import Threads
 from deniable.compute.dask.cluster import Dask
 from deniable.compute.named import executor_of
 from deniable.errors import ClusterError, InputError
@@ -233,7 +233,7 @@ def test_a_worker_killed_within_a_pass_changes_nothing(cluster: Dask) -> None:
     there = gather([pair], (6, 6), executor=cluster)
     table = np.full((6, 6), 1 / 36)
     address, victim = next(iter(cluster.client.run(os.getpid).items()))
-    held = there.pieces.hold(partial(_dying, victim))
+    held = there.rows.hold(partial(_dying, victim))
     assert len(list(held.map(_count))) == len(held)
     assert address not in cluster.client.nthreads()
     here_pass, there_pass = whole.evaluate(table), there.evaluate(table)

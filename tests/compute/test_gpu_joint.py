@@ -11,7 +11,10 @@ from experiments.direct_rows import basic_rows, bloom_rows, dependent_table, dra
 
 from deniable import Survey, associate, simulate
 from deniable.columns import ReportBatch
+from deniable.compute.backend import MethodCall
+from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.compute.named import executor_of
+from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
 from deniable.inference.association.score import score_test
 from deniable.inference.joint.evidence import gather
@@ -21,7 +24,7 @@ from deniable.inference.joint.uncertainty import covariance
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.models.bit_channel import BitChannel
 from deniable.inference.models.hash_design import HashDesign
-from deniable.inference.models.likelihood import likelihood_rows, mixture_log, with_column
+from deniable.inference.models.likelihood import likelihood_rows, mixture_log
 from tests.devices import DEVICES, needs_torch
 
 PRECISE = 1e-11
@@ -56,18 +59,15 @@ def test_a_pass_and_the_curvature_are_those_of_processors(name, shape, weights):
         mine, its = (e.evaluate(table, precise=precise) for e in (here, there))
         assert its.log_likelihood == pytest.approx(mine.log_likelihood, rel=within)
         np.testing.assert_allclose(its.gradient, mine.gradient, rtol=within)
-    mine, its = (next(iter(e.pieces.map(lambda p, t=table: p.pair_sums(t)))) for e in (here, there))
-    whole = sum(e for e in here.pieces.map(lambda p, t=table: p.pair_sums(t)))
+    mine, its = (next(iter(e.rows.map(lambda p, t=table: p.pair_sums(t)))) for e in (here, there))
+    whole = sum(e for e in here.rows.map(lambda p, t=table: p.pair_sums(t)))
     np.testing.assert_allclose(its, whole, rtol=2e-6)
     assert mine.shape == its.shape
     group = np.random.default_rng(5).integers(0, 7, here.count)
     here, there = here.stratified(group), there.stratified(group)
 
-    def scores(piece):
-        order = np.argsort(piece.strata, kind="stable")
-        return piece.group_scores(table, order, np.searchsorted(piece.strata[order], np.arange(10)))
-
-    mine, its = (sum(e.pieces.map(scores)) for e in (here, there))
+    scores = MethodCall(LikelihoodRows.stratum_scores, table, 10)
+    mine, its = (e.rows.sum(scores) for e in (here, there))
     np.testing.assert_allclose(its, mine, rtol=1e-5, atol=1e-6 * here.weight)
     np.testing.assert_allclose(
         its[:, :-1].sum(axis=0), here.weight * here.evaluate(table).gradient.ravel(), rtol=1e-5
@@ -101,11 +101,11 @@ def test_reports_drawn_chosen_and_collapsed_on_a_device(name):
     here, there = gather(given, shape), gather(given, shape, executor=gpu(name))
     drawn = there.sample(5_000, np.random.default_rng(1))
     assert drawn.count == 5_000
-    piece = next(iter(drawn.pieces.map(lambda p: p)))
+    piece = next(iter(drawn.rows.map(lambda p: p)))
     weights = given[0][2]
     share = (given[0][0] * weights[:, None]).sum(axis=0) / weights.sum()
     # A mean of 5,000 rows with entries in [0, 1]: false alarm below 1e-6.
-    assert np.abs(piece.rows[0].mean(axis=0) - share).max() < 5 * 0.5 / np.sqrt(5_000)
+    assert np.abs(piece.rows[0].cpu().numpy().mean(axis=0) - share).max() < 5 * 0.5 / np.sqrt(5_000)
     uniform = np.full((4, 1), 0.25)
     mine, its = (e.only(0).evaluate(uniform) for e in (here, there))
     np.testing.assert_allclose(its.gradient, mine.gradient, rtol=PRECISE)
@@ -131,13 +131,12 @@ def test_the_score_test_on_a_device(name, stratified):
 @pytest.mark.parametrize("name", DEVICES)
 def test_shuffles_on_a_device_are_shuffles(name):
     from deniable.compute.gpu.ratios import TensorRatios
+    from deniable.compute.gpu.tensors import device, placed
 
     rng = np.random.default_rng(13)
     x, y = (rng.normal(size=(400, size)).astype(np.float32) for size in (3, 2))
-    place = gpu(name).place
-    twice = place(np.full(400, 2.0))
-    edges = np.array([0, 150, 400])
-    ratios = TensorRatios(place(x), place(y), twice, np.array([0, 1]), edges)
+    arrays = [placed(array, device(name)) for array in (x, y, np.full(400, 2.0))]
+    ratios = TensorRatios(*arrays, np.array([0, 1]), np.array([0, 150, 400]))
     scores = ratios.shuffled(400, 14)
     assert len(np.unique(scores[:, 0])) > 390
     # Means and variances over shuffles of 2n rows within strata; five standard errors of 400.
@@ -157,10 +156,10 @@ def test_quadratic_programs_on_a_device(name):
     root = rng.normal(size=(60, 40))
     hessian, linear = root.T @ root / 60, rng.normal(size=40)
     mine = minimise_quadratic(hessian, linear, linear < 0)
-    its = minimise_quadratic(hessian, linear, linear < 0, system=gpu(name).system)
+    its = minimise_quadratic(hessian, linear, linear < 0, arrays=gpu(name).arrays)
     np.testing.assert_allclose(its, mine, atol=1e-10)
     singular = np.ones((3, 3))
-    found = minimise_quadratic(singular, -np.ones(3), np.ones(3, bool), system=gpu(name).system)
+    found = minimise_quadratic(singular, -np.ones(3), np.ones(3, bool), arrays=gpu(name).arrays)
     assert found.sum() == pytest.approx(1.0, abs=1e-6)
 
 
@@ -181,7 +180,7 @@ def sources(rng: np.random.Generator):
 @pytest.mark.parametrize("name", DEVICES)
 def test_likelihood_rows_are_those_of_processors(name):
     rng = np.random.default_rng(8)
-    place = gpu(name).place
+    kernels = (CPU_KERNELS, gpu(name).arrays)
     for source, strata, numbers in sources(rng):
         stratum = rng.integers(0, strata, 500)
         if numbers is None:
@@ -189,15 +188,18 @@ def test_likelihood_rows_are_those_of_processors(name):
             stratum = stratum.astype(np.uint16)
         else:
             bits = rng.integers(0, numbers, (500, 1)).astype(np.uint8)
-        mine, its = (likelihood_rows(bits, stratum, source, p) for p in (None, place))
+        mine, its = (likelihood_rows(bits, stratum, source, k) for k in kernels)
         np.testing.assert_allclose(its.rows.cpu(), mine.rows, rtol=LIKELIHOOD)
         np.testing.assert_allclose(its.log_scale.cpu(), mine.log_scale, rtol=1e-12)
         if isinstance(source, BitChannel):
             continue
         share = rng.dirichlet(np.ones(source.candidates + 1))
-        columns = [mixture_log(bits, stratum, source, share, p) for p in (None, place)]
+        columns = [mixture_log(bits, stratum, source, share, k) for k in kernels]
         np.testing.assert_allclose(columns[1].cpu(), columns[0], rtol=1e-12)
-        mine, its = with_column(mine, columns[0] + 0.5), with_column(its, columns[1] + 0.5)
+        mine, its = (
+            k.append_column(rows, column + 0.5)
+            for k, rows, column in zip(kernels, (mine, its), columns, strict=True)
+        )
         np.testing.assert_allclose(its.rows.cpu(), mine.rows, rtol=LIKELIHOOD)
         np.testing.assert_allclose(its.log_scale.cpu(), mine.log_scale, rtol=1e-12)
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from deniable import Survey, discover, simulate
-from deniable.compute.screening import CPU, ScreeningKernels
+from deniable.compute.cpu.screening import CPU
+from deniable.compute.screening import ScreeningKernels
 from deniable.kernels.hashing.lines import digits_of
 from deniable.simulation import Population, exponential
 from tests.devices import DEVICES

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from deniable.analysis.source import Source
-from deniable.compute.backend import default_executor
+from deniable.compute.named import default_backend
 from deniable.discovery.shared.strings import Rows
 from deniable.discovery.shared.tables import MassTables
 from deniable.discovery.shared.tally import Tally, tally_of
@@ -29,7 +29,7 @@ def prefixes_of(question: Question) -> Prefixes:
 
 def tally(source: Source, question: Question) -> Tally:
     """The reports of a question asked by prefixes, counted."""
-    return tally_of(source, question, prefixes_of(question), default_executor())
+    return tally_of(source, question, prefixes_of(question), default_backend())
 
 
 def masses(source: Source, question: Question) -> MassTables:

@@ -23,9 +23,11 @@ from deniable.analysis.from_counts import associate_counts
 from deniable.analysis.reading import OTHER
 from deniable.analysis.source import Reports, Source
 from deniable.columns import ReportBatch
-from deniable.compute.backend import Executor, default_executor
-from deniable.compute.cpu.pieces import Piece
+from deniable.compute.arrays import ArrayKernels
+from deniable.compute.backend import Backend
+from deniable.compute.named import default_backend
 from deniable.compute.progress import Progress, reports_progress
+from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
 from deniable.inference.association.effect_size import cramers_v
 from deniable.inference.association.tests import (
@@ -34,7 +36,7 @@ from deniable.inference.association.tests import (
     mutual_independence,
 )
 from deniable.inference.joint.collapse import collapse_evidence
-from deniable.inference.joint.evidence import Evidence, evidence_of, gather, layout_of
+from deniable.inference.joint.evidence import Evidence, evidence_of, gather
 from deniable.inference.joint.fit import JointFit
 from deniable.inference.joint.shrinkage import shrunk_evidence
 from deniable.inference.joint.solver import maximise_evidence
@@ -45,7 +47,6 @@ from deniable.inference.joint.uncertainty import (
     widened,
 )
 from deniable.inference.linear.joint_counts import PairCounts
-from deniable.inference.models.likelihood import Place
 from deniable.results import Covariance, Joint
 from deniable.results.association import AssociationTest
 from deniable.results.joint import Tests
@@ -67,7 +68,7 @@ def associate(
     max_passes: int = 200,
     shrink: np.random.Generator | None = None,
     from_counts: bool = False,
-    executor: Executor | None = None,
+    executor: Backend | None = None,
     progress: Progress | None = None,
 ) -> Joint:
     """Estimate the joint distribution of two questions or more.
@@ -94,7 +95,7 @@ def associate(
     given = dict(candidates or {})
     if extra := given.keys() - set(questions):
         raise InputError(f"candidates for {sorted(extra)}, which are not among {list(questions)}")
-    executor = executor or default_executor()
+    executor = executor or default_backend()
     settings: dict[str, Any] = {"top": top, "other": other, "fitted": fitted, "alpha": alpha}
     if from_counts or isinstance(reports, PairCounts):
         if shrink is not None:
@@ -103,11 +104,11 @@ def associate(
         return associate_counts(survey, counts, given, **settings)
     source = Source(reports, survey)
     axes = axes_of(asked, given, lambda r: count_all(source, r, executor), **settings)
-    rows = source.hold(executor, partial(_rows, axes, getattr(executor, "place", None)))
+    rows = source.hold(executor, partial(_rows, axes, executor.arrays))
     scale = sum(rows.map(_log_scale))
     shape = [len(axis.labels) for axis in axes]
-    layout = partial(_piece, layout_of(executor), survey.cohorts > 1)
-    evidence = evidence_of(rows.hold(layout), shape, executor)
+    layout = partial(_laid_out, executor.arrays, survey.cohorts > 1)
+    evidence = evidence_of(rows.hold(layout), shape, executor.arrays)
     fit = maximise_evidence(evidence, nats=nats, max_passes=max_passes)
     joint = _joint(
         evidence, fit, questions=tuple(questions), labels=[axis.shown for axis in axes],
@@ -124,7 +125,7 @@ def associate_likelihoods(
     questions: Sequence[str] | None = None,
     strata: NDArray[np.integer[Any]] | None = None,
     nats: float = 0.01,
-    executor: Executor | None = None,
+    executor: Backend | None = None,
 ) -> Joint:
     """The same from any mechanism at all: one array of P(report | category) a question.
 
@@ -140,7 +141,7 @@ def associate_likelihoods(
         scaled.append(np.asarray(array / largest, np.float32))
     names = tuple(questions or (f"q{i + 1}" for i in range(len(rows))))
     shape = [len(x) for x in labels]
-    evidence = gather([tuple(scaled)], shape, executor=executor or default_executor())
+    evidence = gather([tuple(scaled)], shape, executor=executor or default_backend())
     if strata is not None:
         evidence = evidence.stratified(strata)
     fit = maximise_evidence(evidence, nats=nats)
@@ -162,9 +163,9 @@ class _Rows:
     cohorts: NDArray[np.uint16]
 
 
-def _rows(axes: Sequence[Axis], place: Place | None, batch: ReportBatch) -> _Rows:
-    """Likelihood rows, where they are placed; flat in a question that a report says nothing of."""
-    found = [axis.likelihood(*axis.reading.read(batch), place) for axis in axes]
+def _rows(axes: Sequence[Axis], arrays: ArrayKernels, batch: ReportBatch) -> _Rows:
+    """Likelihood rows; flat in a question that a report says nothing of."""
+    found = [axis.likelihood(*axis.reading.read(batch), arrays) for axis in axes]
     scale = float(sum(f.log_scale.sum() for f in found))
     return _Rows(tuple(f.rows for f in found), scale, batch.cohort)
 
@@ -173,9 +174,8 @@ def _log_scale(rows: _Rows) -> float:
     return rows.log_scale
 
 
-def _piece(layout: Any, by_cohort: bool, rows: _Rows) -> Piece:
-    piece: Piece = layout(rows.rows, None, rows.cohorts if by_cohort else None)
-    return piece
+def _laid_out(arrays: ArrayKernels, by_cohort: bool, rows: _Rows) -> LikelihoodRows:
+    return arrays.lay_out(rows.rows, strata=rows.cohorts if by_cohort else None)
 
 
 def _joint(

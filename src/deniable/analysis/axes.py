@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from deniable.analysis.candidates import Strings, candidates_of
 from deniable.analysis.reading import NO_ANSWER, OTHER, OptionReading, Reading, reading_of
+from deniable.compute.arrays import ArrayKernels, Likelihood
+from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
 from deniable.inference.joint.collapse import choose_categories, how_many_to_fit
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.models.bit_channel import BitChannel
 from deniable.inference.models.hash_design import HashDesign
-from deniable.inference.models.likelihood import Likelihood, Place, likelihood_rows
+from deniable.inference.models.likelihood import likelihood_rows
 from deniable.inference.models.other import (
     NoOther,
     Other,
@@ -54,12 +56,12 @@ class Axis:
         self,
         bits: NDArray[np.uint8],
         stratum: NDArray[np.integer[Any]],
-        place: Place | None = None,
+        arrays: ArrayKernels = CPU_KERNELS,
     ) -> Likelihood:
-        """One row a report over the fitted categories, where `place` puts it."""
+        """One row a report over the fitted categories, in the memory of these kernels."""
         if self.model is None or isinstance(self.known, BitChannel):
-            return likelihood_rows(bits, stratum, self.known, place)
-        return likelihood_with_other(bits, stratum, self.known, self.model, place)
+            return likelihood_rows(bits, stratum, self.known, arrays)
+        return likelihood_with_other(bits, stratum, self.known, self.model, arrays)
 
 
 def axes_of(

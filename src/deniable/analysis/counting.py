@@ -22,7 +22,8 @@ from deniable.analysis.source import Reports, Source
 from deniable.columns import ReportBatch
 from deniable.columns.batch import numbers
 from deniable.columns.partition import Partition
-from deniable.compute.backend import Executor, default_executor
+from deniable.compute.backend import Backend
+from deniable.compute.named import default_backend
 from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError
 from deniable.inference.linear.joint_counts import PairCounts
@@ -106,7 +107,7 @@ def pair_counts(
     reports: Reports | PairCounts | Any,
     questions: Sequence[str],
     *,
-    executor: Executor | None = None,
+    executor: Backend | None = None,
     progress: Progress | None = None,
 ) -> PairCounts:
     """Count how often bits of two questions were set together: all that `associate` needs of them.
@@ -124,7 +125,7 @@ def pair_counts(
         _check(counts, survey, layout)
     if rest:
         source = Source(rest, survey)
-        found = _counted(layout, survey, source, executor or default_executor())
+        found = _counted(layout, survey, source, executor or default_backend())
         made.append(replace(found, origin=source.origin))
     return reduce(add, made)
 
@@ -178,7 +179,7 @@ def _bits(question: Question, batch: ReportBatch) -> NDArray[np.uint8]:
     return one
 
 
-def _counted(layout: Layout, survey: Survey, source: Source, executor: Executor) -> PairCounts:
+def _counted(layout: Layout, survey: Survey, source: Source, executor: Backend) -> PairCounts:
     """Everything in the source."""
     k, other = layout.widths
     both = np.zeros((layout.strata, k, other), np.int64)

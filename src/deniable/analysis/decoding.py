@@ -11,7 +11,8 @@ from typing import Any
 from deniable.analysis.candidates import Strings, candidates_of
 from deniable.analysis.reading import Reading, reading_of
 from deniable.analysis.source import Reports, Source
-from deniable.compute.backend import Executor, default_executor
+from deniable.compute.backend import Backend
+from deniable.compute.named import default_backend
 from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError
 from deniable.inference.marginal.multiplicity import Correction
@@ -32,7 +33,7 @@ def decode(
     alpha: float = 0.05,
     correction: Correction = "holm",
     reports_per_client: float = 1.0,
-    executor: Executor | None = None,
+    executor: Backend | None = None,
     progress: Progress | None = None,
 ) -> Marginal:
     """Estimate how common each candidate is, with intervals, and which are there at all.
@@ -50,7 +51,7 @@ def decode(
     asked = survey.question(question)
     reading = reading_of(asked, candidates_of(asked, candidates))
     source = Source(reports, survey)
-    counts = count_all(source, reading, executor or default_executor())
+    counts = count_all(source, reading, executor or default_backend())
     effect = repetition_effect(reading.mechanism, reports_per_client)
     effective = counts if effect == 1 else counts.as_if_from(counts.reports / effect)
     found = reading.marginal(effective, alpha=alpha, correction=correction)
@@ -77,7 +78,7 @@ def repetition_effect(mechanism: Mechanism, reports_per_client: float) -> float:
     return 1 + (reports_per_client - 1) * correlation
 
 
-def count_all(source: Source, reading: Reading, executor: Executor) -> Any:
+def count_all(source: Source, reading: Reading, executor: Backend) -> Any:
     """What the marginal needs, of all the reports that are read."""
     counts = reduce(add, source.map(executor, reading.count))
     if not counts.reports:

@@ -19,7 +19,7 @@ from deniable.analysis.candidates import Strings
 from deniable.analysis.counting import Layout
 from deniable.analysis.decoding import provenance_of
 from deniable.analysis.reading import OTHER, HashReading, Reading
-from deniable.compute.backend import one_blas_thread
+from deniable.compute.cpu.threads import one_blas_thread
 from deniable.errors import InputError
 from deniable.inference.association.effect_size import cramers_v_of
 from deniable.inference.linear.estimate import LinearFit, Strata, linear_joint, linear_test

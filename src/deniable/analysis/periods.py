@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 
 from deniable.analysis.decoding import decode
 from deniable.analysis.source import Stored
-from deniable.compute.backend import Executor
+from deniable.compute.backend import Backend
 from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError
 from deniable.inference.marginal.multiplicity import Correction
@@ -75,7 +75,7 @@ def trend(
     alpha: float = 0.05,
     correction: Correction = "holm",
     reports_per_client: float = 1.0,
-    executor: Executor | None = None,
+    executor: Backend | None = None,
     progress: Progress | None = None,
 ) -> Trend[Marginal]:
     """Decode every day or week (from Monday) of a store that has reports, each by itself.

@@ -14,7 +14,7 @@ import deniable.store
 from deniable.columns import ReportBatch
 from deniable.columns.files import SUFFIXES, partitions
 from deniable.columns.partition import BatchPartition, Partition
-from deniable.compute.backend import Executor, Held
+from deniable.compute.backend import Backend, Held
 from deniable.compute.progress import report_progress
 from deniable.errors import InputError
 from deniable.store import Store
@@ -70,13 +70,11 @@ class Source:
             raise InputError("expected reports, got none")
         self.origin = ""
 
-    def map(
-        self, executor: Executor, function: Callable[[ReportBatch], Result]
-    ) -> Iterator[Result]:
+    def map(self, executor: Backend, function: Callable[[ReportBatch], Result]) -> Iterator[Result]:
         """What the function makes of all reports, some at a time, in order."""
         return executor.map(partial(_of_loaded, function), self._told())
 
-    def hold(self, executor: Executor, function: Callable[[ReportBatch], Result]) -> Held[Result]:
+    def hold(self, executor: Backend, function: Callable[[ReportBatch], Result]) -> Held[Result]:
         """The same, kept where it was made."""
         return executor.hold(partial(_of_loaded, function), self._told())
 

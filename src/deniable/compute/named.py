@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
-from deniable.compute.backend import Executor, Threads, default_executor
+from deniable.compute.backend import Backend
+from deniable.compute.cpu.threads import Threads
 from deniable.errors import InputError
 
 NAMES = "threads, threads:N, dask, dask://HOST:PORT, gpu or gpu:N"
 
 
+@cache
+def default_backend() -> Threads:
+    """Return the process's shared threads, one per processor."""
+    return Threads()
+
+
 @contextmanager
-def executor_of(name: str) -> Iterator[Executor]:
+def executor_of(name: str) -> Iterator[Backend]:
     """The executor of this name; what was started for it ends with the block.
 
     `threads`, one a processor, or `threads:N`; `dask`, a process a processor on this machine;
@@ -25,7 +33,7 @@ def executor_of(name: str) -> Iterator[Executor]:
     """
     kind, _, rest = name.partition(":")
     if name == "threads":
-        yield default_executor()
+        yield default_backend()
     elif kind == "threads" and rest.isdigit():
         yield Threads(int(rest))
     elif name == "dask" or (kind == "dask" and len(rest) > len("//")):
@@ -38,7 +46,7 @@ def executor_of(name: str) -> Iterator[Executor]:
         raise InputError(f"expected executor {NAMES}, got {name!r}")
 
 
-def _dask(address: str | None) -> Iterator[Executor]:
+def _dask(address: str | None) -> Iterator[Backend]:
     try:
         from deniable.compute.dask.cluster import Dask
     except ModuleNotFoundError as error:

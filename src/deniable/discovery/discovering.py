@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from deniable.analysis.source import Reports, Source
-from deniable.compute.backend import Executor, default_executor
+from deniable.compute.backend import Backend
+from deniable.compute.named import default_backend
 from deniable.compute.progress import Progress, reports_progress
 from deniable.discovery.ngrams.run import discover_ngrams
 from deniable.discovery.prefixes.run import discover_prefixes
@@ -29,7 +30,7 @@ def discover(
     reading: str | None = None,
     delta: float | None = None,
     words: Words = (),
-    executor: Executor | None = None,
+    executor: Backend | None = None,
     progress: Progress | None = None,
 ) -> Discovery:
     """Find the strings that clients reported, without a list of candidates.
@@ -50,7 +51,7 @@ def discover(
         raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha}")
     asked = survey.question(question)
     accepted = predicate(accept)
-    source, executor = Source(reports, survey), executor or default_executor()
+    source, executor = Source(reports, survey), executor or default_backend()
     match asked.protocol:
         case NGrams() as protocol:
             if words:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.compute.cpu.pieces import multiply_out
+from deniable.compute.rows import multiply_out
 from deniable.errors import InputError
 from deniable.inference.joint.evidence import Evidence, gather
 
@@ -105,7 +105,7 @@ def test_sampling_keeps_rows_of_a_report_together() -> None:
     evidence = gather([(first[:4000], first[:4000]), (first[4000:], first[4000:])], (3, 3))
     few = evidence.sample(500, rng)
     assert few.weight == 500
-    for piece in few.pieces.map(lambda piece: piece):
+    for piece in few.rows.map(lambda piece: piece):
         np.testing.assert_array_equal(piece.rows[0], piece.rows[1])
 
 

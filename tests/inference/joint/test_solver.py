@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from deniable.compute.backend import Threads
-from deniable.compute.cpu.pieces import multiply_out
+from deniable.compute.cpu.threads import Threads
+from deniable.compute.rows import multiply_out
 from deniable.errors import InputError
 from deniable.inference.joint import curvature
 from deniable.inference.joint.evidence import gather
@@ -226,7 +226,7 @@ def test_evidence_of_a_pair_is_that_pairs() -> None:
     rows = (*simulated((3, 4), 500, seed=16), *simulated((2, 2), 500, seed=17)[:1])
     pair = gather([rows], (3, 4, 2)).only(2, 0)
     assert pair.shape == (2, 3)
-    (piece,) = pair.pieces.map(lambda piece: piece)
+    (piece,) = pair.rows.map(lambda piece: piece)
     np.testing.assert_array_equal(piece.rows[1], rows[0])
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from experiments.direct_rows import basic_rows, dependent_table, draw_cells
 
-from deniable.compute.cpu.pieces import multiply_out
+from deniable.compute.rows import multiply_out
 from deniable.errors import InputError
 from deniable.inference.joint.curvature import information
 from deniable.inference.joint.evidence import Evidence, gather
@@ -40,7 +40,7 @@ def test_information_equals_the_sum_over_reports(shape: tuple[int, ...], weighte
         evidence = simulated(shape, 5000, 1, weighted=weighted)
     table = np.random.default_rng(2).dirichlet(np.ones(int(np.prod(shape))))
     total = np.zeros((table.size, table.size))
-    for piece in evidence.pieces.map(lambda piece: piece):
+    for piece in evidence.rows.map(lambda piece: piece):
         cells = multiply_out([rows.astype(np.float64) for rows in piece.rows])
         weights = np.ones(piece.count) if piece.weights is None else piece.weights
         scaled = cells / (cells @ table)[:, None]
@@ -150,7 +150,7 @@ def test_strata_pull_by_their_scores(shape: tuple[int, ...], weighted: bool) -> 
     evidence = simulated(shape, 6000, 11, weighted=weighted).stratified(labels)
     whole = covariance(evidence, maximise_evidence(evidence).table)
     cells, weights = [], []
-    for piece in evidence.pieces.map(lambda piece: piece):
+    for piece in evidence.rows.map(lambda piece: piece):
         cells.append(multiply_out([rows.astype(np.float64) for rows in piece.rows]))
         weights.append(np.ones(piece.count) if piece.weights is None else piece.weights)
     v, w = np.concatenate(cells), np.concatenate(weights)

@@ -3,16 +3,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deniable.compute.arrays import Likelihood
+from deniable.compute.cpu.array_kernels import CPU_KERNELS, count_ones
 from deniable.errors import InputError
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.models.bit_channel import BitChannel
-from deniable.inference.models.likelihood import (
-    Likelihood,
-    count_ones,
-    likelihood_rows,
-    mixture_log,
-    with_column,
-)
+from deniable.inference.models.likelihood import likelihood_rows, mixture_log
 
 
 def unpack(bits, k):
@@ -110,7 +106,7 @@ def test_appending_a_column_keeps_every_likelihood():
     bits, stratum = random_reports(rng, 40, 30, 2)
     some = likelihood_rows(bits, stratum, BitChannel(theta[:, :3]))
     last = likelihood_rows(bits, stratum, BitChannel(theta[:, 3:]))
-    joined = with_column(some, last.log_scale)
+    joined = CPU_KERNELS.append_column(some, last.log_scale)
     assert np.allclose(absolute_log(joined), direct_log(bits, stratum, theta), atol=1e-4)
     assert joined.rows.max(axis=1) == pytest.approx(np.ones(40), abs=1e-6)
     assert joined.rows.dtype == np.float32

@@ -24,7 +24,7 @@ from deniable.cli.options import (
 if TYPE_CHECKING:
     from deniable.analysis.periods import By
     from deniable.analysis.source import Reports
-    from deniable.compute.backend import Executor
+    from deniable.compute.backend import Backend
     from deniable.results import Joint, Result
     from deniable.survey import Survey
 
@@ -86,7 +86,7 @@ def associate(
     names = _questions(survey, questions)
     candidates = dict(_candidates(survey, item) for item in lists)
 
-    def analyse(runner: Executor, some: Reports) -> Joint:
+    def analyse(runner: Backend, some: Reports) -> Joint:
         return verb(
             survey, some, names, candidates=candidates, top=top, other=OTHERS[other],
             fitted=fitted, alpha=alpha, from_counts=from_counts, executor=runner,

@@ -24,7 +24,7 @@ from deniable.cli.options import (
 if TYPE_CHECKING:
     from deniable.analysis.periods import By
     from deniable.analysis.source import Reports
-    from deniable.compute.backend import Executor
+    from deniable.compute.backend import Backend
     from deniable.results import Discovery, Result
 
 EXAMPLE = """\b
@@ -81,7 +81,7 @@ def discover(
     name = asked[0] if question is None and len(asked) == 1 else question_of(survey, question)
     words = read_words(words_file) if words_file else {}
 
-    def analyse(runner: Executor, some: Reports) -> Discovery:
+    def analyse(runner: Backend, some: Reports) -> Discovery:
         return verb(
             survey, some, name, accept=accept, alpha=alpha, reading=reading, delta=delta,
             words=words, executor=runner,

@@ -28,17 +28,12 @@ import distributed
 from distributed.actor import BaseActorFuture
 from distributed.scheduler import KilledWorker
 
-from deniable.compute.backend import (
-    AHEAD,
-    SUM_GROUP,
-    Held,
-    HeldInMemory,
-    Kept,
-    default_executor,
-    one_blas_thread,
-    sum_of,
-)
+from deniable.compute.arrays import ArrayKernels
+from deniable.compute.backend import SUM_GROUP, Held, Kept, total
+from deniable.compute.cpu.array_kernels import CPU_KERNELS
+from deniable.compute.cpu.threads import SHARDS_AHEAD, HeldInMemory, one_blas_thread
 from deniable.compute.dask.worker import Recipe, Step, Then, WorkerActor
+from deniable.compute.named import default_backend
 from deniable.errors import ClusterError
 from deniable.version import __version__
 
@@ -69,6 +64,8 @@ class Dask:
     address : the scheduler's HOST:PORT; None starts worker processes on this machine, one a
     processor unless `workers` says otherwise, which end with this object's `close`.
     """
+
+    arrays: ArrayKernels = CPU_KERNELS
 
     def __init__(self, address: str | None = None, *, workers: int | None = None) -> None:
         self._cluster: Any = None
@@ -120,7 +117,7 @@ class Dask:
             (sent,) = self.client.scatter([function], broadcast=True)
         name, run = name_of(function), uuid4().hex[:8]
         waiting: deque[Any] = deque()
-        most = AHEAD * sum(self.client.nthreads().values())
+        most = SHARDS_AHEAD * sum(self.client.nthreads().values())
         stream = iter(shards)
         try:
             for i in count():
@@ -252,7 +249,7 @@ class _Task:
     """What is to be done with everything kept; number : under which results are kept."""
 
     function: Callable[..., Any] | None
-    each: tuple[Sequence[Any], ...]
+    each: tuple[Sequence[object], ...]
     then: Then
     number: int | None
 
@@ -268,21 +265,23 @@ class _Held(Held[Kept]):
     def __len__(self) -> int:
         return len(self._family.shards)
 
-    def map(self, function: Callable[..., Result], /, *each: Sequence[Any]) -> Iterator[Result]:
+    def map(self, function: Callable[..., Result], /, *each: Sequence[object]) -> Iterator[Result]:
         yield from self.everywhere(function, each)
 
-    def sum(self, function: Callable[..., Result], /, *each: Sequence[Any]) -> Result:
-        total: Result = sum_of(self.everywhere(function, each, Then.ADD))
-        return total
+    def sum(self, function: Callable[..., Result], /, *each: Sequence[object]) -> Result:
+        result: Result = total(self.everywhere(function, each, Then.ADD))
+        return result
 
-    def hold(self, function: Callable[..., Result], /, *each: Sequence[Any]) -> Held[Result]:
+    def hold(self, function: Callable[..., Result], /, *each: Sequence[object]) -> Held[Result]:
         step = Step(self._family.cluster.number(), function, each)
         self.everywhere(function, each, Then.KEEP, step.number)
         return _Held(self._family, (*self._steps, step))
 
-    def few(self, function: Callable[..., Result], /, *each: Sequence[Any]) -> Held[Result]:
+    def gather_small(
+        self, function: Callable[..., Result], /, *each: Sequence[object]
+    ) -> Held[Result]:
         """Bring it here: a pass over it then costs no exchange."""
-        return HeldInMemory(default_executor(), tuple(self.map(function, *each)))
+        return HeldInMemory(default_backend(), tuple(self.map(function, *each)))
 
     def make(self, place: int) -> Call | None:
         """Have one shard's worker begin to make it; None if it is gone."""
@@ -297,7 +296,7 @@ class _Held(Held[Kept]):
     def everywhere(
         self,
         function: Callable[..., Any] | None,
-        each: tuple[Sequence[Any], ...],
+        each: tuple[Sequence[object], ...],
         then: Then = Then.GIVE,
         number: int | None = None,
         *,

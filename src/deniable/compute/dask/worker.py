@@ -12,7 +12,8 @@ from typing import Any
 
 import cloudpickle
 
-from deniable.compute.backend import Threads, sums
+from deniable.compute.backend import group_sums
+from deniable.compute.cpu.threads import Threads
 from deniable.errors import ClusterError
 from deniable.version import __version__
 
@@ -119,7 +120,7 @@ class WorkerActor:
                 return WorkerReply([], missing=True)
             work = [(kept[place], turn) for turn, place in enumerate(places)]
             values = list(self._threads.map(partial(_taken, step), work))
-            values = sums(values) if then is Then.ADD else values
+            values = group_sums(values) if then is Then.ADD else values
         except Exception as error:
             return WorkerReply([], error)
         if then is Then.KEEP:

@@ -1,5 +1,5 @@
-"""The E-step and the curvature, as `kernels.likelihood.mixture_pass` and `compute.cpu.pieces` do
-them for processors.
+"""The E-step and the curvature, as `kernels.likelihood.mixture_pass` and `compute.cpu.row_blocks`
+do them for processors.
 
 For report k with likelihood rows a_k, b_k, weight w_k and a table p, one pass computes
     d_k = Σ_ij p_ij a_ki b_kj,   G_ij = Σ_k w_k a_ki b_kj / d_k,   L = Σ_k w_k log d_k,
@@ -15,13 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from deniable.compute.gpu.tensors import Tensor, torch
+from deniable.compute.rows import SMALLEST, multiply_out
+from deniable.kernels.likelihood.mixture_pass import BLOCK, FLOOR
 
-BLOCK = 256
-TOGETHER = 1 << 28
+TEMPORARY_BYTES = 1 << 28
 """Bytes of a temporary array, about."""
-FLOOR = 1e-30
-"""As in `kernels.likelihood.mixture_pass`."""
-SMALLEST = 1e-15
 
 
 def expect(rows: Sequence[Tensor], weights: Tensor | None, table: Tensor) -> tuple[Tensor, Tensor]:
@@ -55,7 +53,7 @@ def pair_sums(rows: Sequence[Tensor], weights: Tensor | None, table: Tensor) -> 
     m, n = table.shape
     left, right = (t.triu_indices(size, size, device=table.device) for size in (m, n))
     total = t.zeros((left.shape[1], right.shape[1]), dtype=t.float64, device=table.device)
-    step = max(TOGETHER // (8 * max(total.shape)), 1)
+    step = max(TEMPORARY_BYTES // (8 * max(total.shape)), 1)
     for start in range(0, len(rows[0]), step):
         part = slice(start, start + step)
         a, b = _two_sides(rows, part, t.float64)
@@ -65,14 +63,6 @@ def pair_sums(rows: Sequence[Tensor], weights: Tensor | None, table: Tensor) -> 
             a = a * weights[part].sqrt()[:, None]
         total += (a[:, left[0]] * a[:, left[1]]).mT @ (b[:, right[0]] * b[:, right[1]])
     return total
-
-
-def multiply_out(rows: Sequence[Tensor]) -> Tensor:
-    """[N, Π n_v]: for each report the products of one entry from each variable's row."""
-    out = rows[0]
-    for more in rows[1:]:
-        out = (out[:, :, None] * more[:, None, :]).reshape(len(out), -1)
-    return out
 
 
 def _two_sides(rows: Sequence[Tensor], part: slice, dtype: object) -> tuple[Tensor, Tensor]:
@@ -85,7 +75,7 @@ def _two_sides(rows: Sequence[Tensor], part: slice, dtype: object) -> tuple[Tens
 def _parts(count: int, width: int) -> Iterator[tuple[slice, int]]:
     """Slices of range(count), and the length of the blocks that each is made of."""
     whole = count - count % BLOCK
-    step = BLOCK * max(TOGETHER // (8 * BLOCK * width), 1)
+    step = BLOCK * max(TEMPORARY_BYTES // (8 * BLOCK * width), 1)
     for start in range(0, whole, step):
         yield slice(start, min(start + step, whole)), BLOCK
     if whole < count:

@@ -1,10 +1,10 @@
 """One pass over the reports that reads every row once: a Triton kernel for two variables.
 
-`estep.expect` writes and reads products of the size of the rows five times over. Here a program
-takes a few reports at a time, keeps table and gradient on the chip, and leaves one partial gradient
-behind. The products run on the matrix units: in single precision as three TensorFloat-32 products
-of split numbers ("tf32x3", about 2⁻²² exact), in double precision as they are. Sums of a thousand
-reports at most go to float64.
+`expectation.expect` writes and reads products of the size of the rows five times over. Here a
+program takes a few reports at a time, keeps table and gradient on the chip, and leaves one partial
+gradient behind. The products run on the matrix units: in single precision as three TensorFloat-32
+products of split numbers ("tf32x3", about 2⁻²² exact), in double precision as they are. Sums of a
+thousand reports at most go to float64.
 
 Counted for N reports and an m × n table: 4N(m + n) bytes, 4Nmn operations. Triton knows sizes that
 are powers of two only, so categories come in two parts, 40 as 32 + 16; what pads them is worked on,
@@ -19,13 +19,13 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from deniable.compute.gpu.expectation import FLOOR
 from deniable.compute.gpu.tensors import Tensor, torch
+from deniable.kernels.likelihood.mixture_pass import FLOOR
 
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
 
 STEPS = 16
-"""Blocks whose gradient is added up in the table's precision, before it goes to float64."""
+"""RowBlocks whose gradient is added up in the table's precision, before it goes to float64."""
 LEAST, MOST = 16, 64
 """Categories of a variable: the matrix units take no fewer, the registers hold no more."""
 
@@ -134,7 +134,7 @@ def fits(m: int, n: int) -> bool:
 
 
 def expect(a: Tensor, b: Tensor, weights: Tensor | None, table: Tensor) -> tuple[Tensor, Tensor]:
-    """As `estep.expect`, of two variables' rows, contiguous."""
+    """As `expectation.expect`, of two variables' rows, contiguous."""
     t = torch()
     (count, m), n = a.shape, b.shape[1]
     precise = table.dtype == t.float64

@@ -1,25 +1,19 @@
-"""Positive definite systems of equations on a device, as `inference.joint.quadratic` asks for
-them."""
+"""Positive definite systems of equations in a device's memory."""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
-from deniable.compute.gpu.tensors import device, on_host, placed, torch
-
-Floats = NDArray[np.float64]
+from deniable.compute.array_types import Floats, Mask
+from deniable.compute.gpu.tensors import Tensor, on_host, placed, torch
 
 
 class TensorSystem:
-    """½ xᵀHx + cᵀx with H float64[c, c] in the memory of the device of this name."""
+    """½ xᵀHx + cᵀx with H float64[c, c] in a device's memory; see `compute.arrays.System`."""
 
-    def __init__(self, name: str, hessian: Floats, linear: Floats) -> None:
-        where = device(name)
-        self._hessian, self._linear = placed(hessian, where), placed(linear, where)
+    def __init__(self, hessian: Tensor, linear: Tensor) -> None:
+        self._hessian, self._linear = hessian, linear
 
-    def minimiser(self, free: NDArray[np.bool_], shift: float) -> tuple[Floats, float]:
-        """As `inference.joint.quadratic.System.minimiser`."""
+    def minimiser(self, free: Mask, shift: float) -> tuple[Floats, float]:
+        """By Cholesky factorisation."""
         t = torch()
         chosen = placed(free, self._hessian.device).nonzero()[:, 0]
         x = t.zeros_like(self._linear)

@@ -6,7 +6,7 @@ grams and Other is fitted by EM, and pairs more frequent than delta become edges
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import sqrt
@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.columns import ReportBatch
-from deniable.compute.cpu.pieces import Piece
+from deniable.compute.arrays import ArrayKernels
+from deniable.compute.rows import LikelihoodRows
 from deniable.discovery.ngrams.cliques import PartiteGraph
 from deniable.discovery.ngrams.grams import compatible, gram_mechanisms
 from deniable.discovery.ngrams.positions import Position
 from deniable.discovery.ngrams.state import GramReports, Pair, gram_columns, paired_reports
 from deniable.discovery.shared.strings import Floats, Rows
-from deniable.inference.joint.evidence import Evidence, evidence_of, layout_of
+from deniable.inference.joint.evidence import Evidence, evidence_of
 from deniable.inference.joint.fit import em_step, starting_table
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.models.other import (
@@ -38,7 +39,6 @@ PASSES = 100
 """Of EM. Its certified maximum puts most light cells at 0 where a pair of positions has few
 reports: at q = .32 no string of the trial with URLs then keeps all of its 45 edges."""
 Shards = dict[Pair, list[tuple[NDArray[np.float32], ...]]]
-Layout = Callable[[Sequence[NDArray[np.float32]], None, None], Piece]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +96,8 @@ def build_graph(
         if not (len(left.grams) and len(right.grams)):
             continue
         shape = left.categories, right.categories
-        pieces = rows.hold(partial(_piece, layout_of(run.executor), (g, h), shape))
-        table = _expected(evidence_of(pieces, shape, run.executor))
+        pieces = rows.hold(partial(_laid_out, run.executor.arrays, (g, h), shape))
+        table = _expected(evidence_of(pieces, shape, run.executor.arrays))
         table = table[: len(left.grams), : len(right.grams)]
         pairs += table.size
         joined = (table > delta) & compatible(reports.protocol, g, h, left.grams, right.grams)
@@ -119,11 +119,11 @@ def _positions(shards: Shards) -> list[Pair]:
     return list(shards)
 
 
-def _piece(layout: Layout, pair: Pair, shape: Pair, shards: Shards) -> Piece:
+def _laid_out(arrays: ArrayKernels, pair: Pair, shape: Pair, shards: Shards) -> LikelihoodRows:
     """Lay out all rows of one pair of positions."""
     none = tuple(np.empty((0, size), np.float32) for size in shape)
     joined = zip(none, *shards.get(pair, []), strict=True)
-    return layout([np.concatenate(arrays) for arrays in joined], None, None)
+    return arrays.lay_out([np.concatenate(parts) for parts in joined])
 
 
 def _rows(question: str, axes: Sequence[GramAxis], batch: ReportBatch) -> Shards:

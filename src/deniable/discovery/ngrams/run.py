@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from deniable.compute.backend import one_blas_thread
+from deniable.compute.cpu.threads import one_blas_thread
 from deniable.discovery.ngrams.paper_reading import read_paper
 from deniable.discovery.ngrams.peeling import read_fused
 from deniable.discovery.ngrams.state import GramReports

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from deniable.analysis.decoding import provenance
 from deniable.analysis.source import Source
-from deniable.compute.backend import Executor
+from deniable.compute.backend import Backend
 from deniable.discovery.shared.strings import Floats, FoundStrings, Rows
 from deniable.errors import InputError
 from deniable.protocols import NGrams, Prefixes
@@ -77,7 +77,7 @@ class DiscoveryRun(Generic[AnyProtocol]):
     protocol: AnyProtocol
     accept: Accept | None
     alpha: float
-    executor: Executor
+    executor: Backend
     reports: int = 0
     candidates: int = 0
     stages: list[Stage] = field(default_factory=list)

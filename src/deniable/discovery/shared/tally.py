@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from deniable.analysis.source import Source
 from deniable.columns import Column, ReportBatch
 from deniable.columns.batch import numbers
-from deniable.compute.backend import Executor
-from deniable.compute.screening import ScreeningKernels, loops_of
+from deniable.compute.backend import Backend
+from deniable.compute.screening import ScreeningKernels
 from deniable.discovery.shared.strings import Floats, Rows
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts, count_bits
@@ -197,9 +197,9 @@ class NumberTally(Tally):
         return np.asarray(self.reports.reshape(-1, 1) / p)
 
 
-def tally_of(source: Source, question: Question, protocol: Prefixes, executor: Executor) -> Tally:
+def tally_of(source: Source, question: Question, protocol: Prefixes, executor: Backend) -> Tally:
     """Read every report once; only counts come back from where the shards are."""
-    levels, kernels = len(protocol.levels), loops_of(executor)
+    levels, kernels = len(protocol.levels), executor.arrays.screening
 
     def counted(
         count: Callable[[Column], BitCounts], families: int, lines: int

@@ -15,35 +15,34 @@ reject too often, and the statistic is compared with its own value over random s
 That is exact at any size if reports are exchangeable within strata: where variables share cohorts,
 pass the cohorts as strata. The smallest p-value is then 1 / (shuffles + 1).
 
-Three passes over the pieces, each of which gives sums only: the strata's means, their scatters
+Three passes over the parts, each of which gives sums only: the strata's means, their scatters
 around them, and the tails. To be shuffled, rows are brought together, up to a million of them;
-more are shuffled within their pieces, which is as exact.
+more are shuffled within their parts, which is as exact.
 """
 
 from __future__ import annotations
-
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh
 from scipy.special import chdtrc
 
-from deniable.compute.backend import Held, one_blas_thread
-from deniable.compute.cpu.pieces import Floats
-from deniable.compute.cpu.ratios import LikelihoodRatios, ratios_of
+from deniable.compute.array_types import Floats
+from deniable.compute.backend import Held, MethodCall
+from deniable.compute.cpu.ratios import concatenated
+from deniable.compute.cpu.threads import one_blas_thread
+from deniable.compute.ratios import LikelihoodRatios, Scatters, StratumTotals
+from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
-from deniable.inference.association import score_sums as sums
-from deniable.inference.association.score_sums import Scatters, Totals
 from deniable.inference.joint.evidence import Evidence
 from deniable.inference.joint.solver import maximise_evidence
 from deniable.results.association import AssociationTest
 
 REPORTS_PER_FREEDOM = 200
 TAIL_TOLERANCE = 0.02
-_TOGETHER = 1 << 20
+MAX_GATHERED = 1 << 20
 """Rows that are brought together to be shuffled; more stay where they are."""
-_AT_A_TIME = 100
+SHUFFLES_PER_PASS = 100
 """Shuffles whose scores are sent at a time."""
 
 
@@ -68,10 +67,10 @@ def score_test(
             maximise_evidence(evidence.only(variable)).table.astype(np.float32)
             for variable in (0, 1)
         ]
-        ratios = evidence.pieces.hold(partial(ratios_of, margins))
-        means = ratios.sum(sums.totals).means()
-        centred = ratios.hold(partial(sums.centred, means))
-        scatters = centred.sum(partial(sums.scatters, len(means.labels)))
+        ratios = evidence.rows.hold(MethodCall(LikelihoodRows.ratios, margins))
+        means = ratios.sum(MethodCall(LikelihoodRatios.totals)).means()
+        centred = ratios.hold(MethodCall(LikelihoodRatios.centred, means))
+        scatters = centred.sum(MethodCall(LikelihoodRatios.scatters, len(means.labels)))
         root = _whitening(means, scatters)
         freedom = int(root.shape[1])
         statistic = float(np.sum((scatters.score.ravel() @ root) ** 2))
@@ -90,10 +89,10 @@ def chi2_tail(freedom: int, statistic: float) -> float:
     return float(chdtrc(freedom, statistic)) if freedom > 0 else 1.0
 
 
-# --- all pieces together -------------------------------------------------------------------------
+# --- all parts together --------------------------------------------------------------------------
 
 
-def _whitening(means: Totals, scatters: Scatters) -> Floats:
+def _whitening(means: StratumTotals, scatters: Scatters) -> Floats:
     """float64[mn, dof]: rootᵀ·vec(U) has covariance 1 under shuffling.
 
     dof is (m − 1)(n − 1), fewer where categories cannot be told apart.
@@ -117,7 +116,7 @@ def _whitening(means: Totals, scatters: Scatters) -> Floats:
 
 
 def _heavy(
-    means: Totals, scatters: Scatters, centred: Held[LikelihoodRatios], freedom: int
+    means: StratumTotals, scatters: Scatters, centred: Held[LikelihoodRatios], freedom: int
 ) -> bool:
     """Whether rare, large ratios widen the variance of the statistic much beyond χ²'s.
 
@@ -129,7 +128,7 @@ def _heavy(
     for scatter in (scatters.x.sum(axis=0) / count, scatters.y.sum(axis=0) / count):
         basis = range_of(scatter)
         roots.append((basis @ inverse_root(basis.T @ scatter @ basis)).astype(np.float32))
-    fourth = centred.sum(partial(sums.fourth_powers, roots)) / count
+    fourth = centred.sum(MethodCall(LikelihoodRatios.fourth_powers, roots)) / count
     normal = [root.shape[1] * (root.shape[1] + 2) for root in roots]
     excess = float(np.prod(fourth - normal))
     return excess / (2.0 * count * freedom) > TAIL_TOLERANCE
@@ -147,15 +146,16 @@ def _shuffled_lengths(
 ) -> Floats:
     """Squared lengths of the whitened score over random shuffles, float64[shuffles]."""
     single = root.astype(np.float32)
-    if count <= _TOGETHER:
+    if count <= MAX_GATHERED:
         seed = int(rng.integers(1 << 63))
-        scores = sums.together(list(centred.map(sums.itself))).shuffled(shuffles, seed)
+        parts = list(centred.map(MethodCall(LikelihoodRatios.on_host)))
+        scores = concatenated(parts).shuffled(shuffles, seed)
         return np.asarray(np.sum((scores @ single) ** 2, axis=1), np.float64)
     lengths = []
-    for start in range(0, shuffles, _AT_A_TIME):
-        some = min(_AT_A_TIME, shuffles - start)
+    for start in range(0, shuffles, SHUFFLES_PER_PASS):
+        some = min(SHUFFLES_PER_PASS, shuffles - start)
         seeds = rng.integers(1 << 63, size=len(centred)).tolist()
-        scores = centred.sum(partial(sums.seeded, some), seeds)
+        scores = centred.sum(MethodCall(LikelihoodRatios.shuffled, some), seeds)
         lengths.append(np.asarray(np.sum((scores @ single) ** 2, axis=1), np.float64))
     return np.concatenate(lengths)
 

@@ -20,7 +20,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from deniable.compute.cpu.pieces import Floats
+from deniable.compute.array_types import Floats
 from deniable.errors import InputError
 from deniable.inference.association.score import chi2_tail, score_test
 from deniable.inference.joint.curvature import information

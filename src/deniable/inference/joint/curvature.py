@@ -3,27 +3,21 @@
 Each entry is a sum of products of two pairs, (a_i a_i′)(b_j b_j′). Listing each unordered pair once
 makes the whole matrix one product of sizes m(m+1)/2 × n(n+1)/2 over the reports, half the
 arithmetic of a symmetric product of the N × cells array and a quarter of a plain one
-(`Piece.pair_sums`).
+(`LikelihoodRows.pair_sums`).
 """
 
-from functools import partial
-
 import numpy as np
-import numpy.typing as npt
 
-from deniable.compute.cpu.pieces import Floats, Piece
+from deniable.compute.array_types import Floats, Indices
+from deniable.compute.backend import MethodCall
+from deniable.compute.rows import LikelihoodRows
 from deniable.inference.joint.evidence import Evidence
 
 
 def information(evidence: Evidence, table: Floats) -> Floats:
     """Observed information float64[mn, mn] of all reports at a table float64[m, n]."""
     m, n = table.shape
-    return _unfold(evidence.pieces.sum(partial(pair_sums, table)), m, n)
-
-
-def pair_sums(table: Floats, piece: Piece) -> Floats:
-    """One piece's part."""
-    return piece.pair_sums(table)
+    return _unfold(evidence.rows.sum(MethodCall(LikelihoodRows.pair_sums, table)), m, n)
 
 
 def _unfold(sums: Floats, m: int, n: int) -> Floats:
@@ -33,8 +27,8 @@ def _unfold(sums: Floats, m: int, n: int) -> Floats:
     return np.ascontiguousarray(full).reshape(m * n, m * n)
 
 
-def _pair_index(size: int) -> npt.NDArray[np.intp]:
-    """Where the unordered pair (i, i′) stands in `Piece.pair_sums`, as intp[size, size]."""
+def _pair_index(size: int) -> Indices:
+    """Where the unordered pair (i, i′) stands in the pair sums, as intp[size, size]."""
     index = np.zeros((size, size), np.intp)
     rows, columns = np.triu_indices(size)
     index[rows, columns] = index[columns, rows] = np.arange(len(rows))

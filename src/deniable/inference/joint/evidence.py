@@ -5,26 +5,29 @@ A joint distribution is estimated from per-report likelihood rows alone (Fanti, 
 first variable's categories, b_k over the second's, and so on. Tables of three or more variables are
 folded to a matrix, first variable against all others; the others' products are made block by block.
 
-The rows stay in pieces where they were made: a pass sends a table to them and adds up, piece after
-piece in a fixed order, the sums that come back.
+The rows stay in parts where they were made: a pass sends a table to them and adds up, part after
+part in a fixed order, the sums that come back.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from deniable.compute.backend import Executor, Held, default_executor
-from deniable.compute.cpu.pieces import Floats, Integers, Piece, Rows, Shard, lay_out
+from deniable.compute.array_types import Floats, Rows, Shard
+from deniable.compute.arrays import ArrayKernels
+from deniable.compute.backend import Backend, Held, MethodCall
+from deniable.compute.named import default_backend
+from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
 
-_PIECE = 32_768
-_WORTHWHILE = 2048
-FEW = 1 << 18
+ROWS_PER_PART = 32_768
+WORTHWHILE_ROWS = 2048
+"""Rows from which on a part of their own pays."""
+MAX_GATHERED = 1 << 18
 """Reports of a sample that may travel, so that the many passes over it need not."""
 
 
@@ -38,17 +41,19 @@ class Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """All reports about one table: pieces of them, and the executor that keeps those.
+    """All reports about one table.
 
     shape : categories per variable
-    counts, weights : int64[P] and float64[P], rows and reports of each piece
+    rows : the reports' likelihood rows, in parts that stay where they were made
+    counts, weights : int64[P] and float64[P], rows and reports of each part
+    arrays : the kernels of the memory that the rows are in
     """
 
     shape: tuple[int, ...]
-    pieces: Held[Piece]
+    rows: Held[LikelihoodRows]
     counts: npt.NDArray[np.int64]
     weights: Floats
-    executor: Executor
+    arrays: ArrayKernels
 
     @property
     def folded(self) -> tuple[int, int]:
@@ -68,33 +73,31 @@ class Evidence:
     def evaluate(self, table: Floats, *, precise: bool = True) -> Evaluation:
         """Pass over all reports at a table float64[m, n], in float64 if precise, else float32."""
         kind = np.float64 if precise else np.float32
-        sums = self.pieces.sum(partial(likelihood_pass, table.astype(kind)))
+        sums = self.rows.sum(MethodCall(LikelihoodRows.evaluate, table.astype(kind)))
         return Evaluation(float(sums[-1]), sums[:-1].reshape(table.shape) / self.weight)
 
     def only(self, *variables: int) -> "Evidence":
         """Return the same reports' evidence about some of the variables."""
-        pieces = self.pieces.hold(partial(_only, variables))
-        shape = tuple(self.shape[v] for v in variables)
-        return Evidence(shape, pieces, self.counts, self.weights, self.executor)
+        rows = self.rows.hold(MethodCall(LikelihoodRows.only, variables))
+        return replace(self, shape=tuple(self.shape[v] for v in variables), rows=rows)
 
     def mixed(self, mixing: Sequence[Rows]) -> "Evidence":
-        """Return the same reports' evidence about other categories; see `Piece.mixed`."""
-        pieces = self.pieces.hold(partial(_mixed, mixing))
-        shape = tuple(matrix.shape[1] for matrix in mixing)
-        return Evidence(shape, pieces, self.counts, self.weights, self.executor)
+        """Return the same reports' evidence about other categories; see `LikelihoodRows.mixed`."""
+        rows = self.rows.hold(MethodCall(LikelihoodRows.mixed, mixing))
+        return replace(self, shape=tuple(matrix.shape[1] for matrix in mixing), rows=rows)
 
     def sample(self, count: int, rng: np.random.Generator) -> "Evidence":
         """Return `count` reports drawn with replacement, or all of them if there are few rows.
 
-        They are drawn where the pieces are, and stay there if they are many.
+        They are drawn where the rows are, and stay there if they are many.
         """
         if 2 * count >= self.count:
             return self
         counts = rng.multinomial(count, self.weights / self.weight)
         seeds = rng.integers(1 << 63, size=len(counts))
-        hold = self.pieces.few if count <= FEW else self.pieces.hold
-        pieces = hold(_drawn, counts.tolist(), seeds.tolist())
-        return Evidence(self.shape, pieces, counts, counts.astype(np.float64), self.executor)
+        hold = self.rows.gather_small if count <= MAX_GATHERED else self.rows.hold
+        rows = hold(MethodCall(LikelihoodRows.drawn), counts.tolist(), seeds.tolist())
+        return replace(self, rows=rows, counts=counts, weights=counts.astype(np.float64))
 
     def stratified(self, strata: npt.ArrayLike) -> "Evidence":
         """Return the same evidence, with an integer for each row, in the order of the shards."""
@@ -104,14 +107,13 @@ class Evidence:
                 f"strata must be {self.count} integers, one per row, got shape {labels.shape}"
             )
         cut = np.split(labels, np.cumsum(self.counts)[:-1])
-        pieces = self.pieces.hold(_stratified, cut)
-        return Evidence(self.shape, pieces, self.counts, self.weights, self.executor)
+        return replace(self, rows=self.rows.hold(MethodCall(LikelihoodRows.stratified), cut))
 
 
 def gather(
-    shards: Iterable[Shard], shape: Sequence[int], *, executor: Executor | None = None
+    shards: Iterable[Shard], shape: Sequence[int], *, executor: Backend | None = None
 ) -> Evidence:
-    """Check shards of likelihood rows, cut them into even pieces and lay these out as blocks.
+    """Check shards of likelihood rows, cut them into even parts and lay these out.
 
     shards : tuples of float32[N, m], float32[N, n], … (one per entry of `shape`; each row scaled so
     that its largest entry is 1), and optionally weights [N], for instance how often a row occurred.
@@ -119,63 +121,25 @@ def gather(
     sizes = tuple(int(size) for size in shape)
     if not sizes or min(sizes) < 1:
         raise InputError(f"shape needs at least one category per variable, got {sizes}")
-    executor = executor or default_executor()
+    backend = executor or default_backend()
     cut = [part for shard in shards for part in _cut(_checked(shard, sizes))]
-    held = executor.hold(partial(_laid_out, layout_of(executor), len(sizes)), cut)
-    return evidence_of(held, sizes, executor)
+    rows = backend.hold(partial(_laid_out, backend.arrays, len(sizes)), cut)
+    return evidence_of(rows, sizes, backend.arrays)
 
 
-def evidence_of(pieces: Held[Piece], shape: Sequence[int], executor: Executor) -> Evidence:
-    """The evidence that these pieces are, wherever they are kept."""
-    sizes = list(pieces.map(_size))
+def evidence_of(rows: Held[LikelihoodRows], shape: Sequence[int], arrays: ArrayKernels) -> Evidence:
+    """The evidence that these rows are, wherever they are kept."""
+    sizes = list(rows.map(MethodCall(LikelihoodRows.size)))
     counts = np.array([count for count, _ in sizes], np.int64)
     weights = np.array([weight for _, weight in sizes], np.float64)
     if not weights.sum() > 0:
         raise InputError("no reports: shards hold no row with a weight above 0")
-    return Evidence(tuple(shape), pieces, counts, weights, executor)
+    return Evidence(tuple(shape), rows, counts, weights, arrays)
 
 
-def layout_of(executor: Executor) -> Any:
-    """What makes pieces for this executor: its own `lay_out`, if it has one; see `piece.lay_out`.
-
-    The function is sent to where the rows are, so it must be one that can be pickled.
-    """
-    return getattr(executor, "lay_out", lay_out)
-
-
-# --- what is done to each piece, where it is: module-level functions, which can be sent ---------
-
-
-def likelihood_pass(table: npt.NDArray[np.floating[Any]], piece: Piece) -> Floats:
-    """One piece's part of a pass: the gradient row by row, then the log-likelihood."""
-    total, gradient = piece.evaluate(table)
-    return np.append(gradient, total)
-
-
-def _only(variables: Sequence[int], piece: Piece) -> Piece:
-    return piece.only(variables)
-
-
-def _mixed(mixing: Sequence[Rows], piece: Piece) -> Piece:
-    return piece.mixed(mixing)
-
-
-def _drawn(piece: Piece, count: int, seed: int) -> Piece:
-    return piece.drawn(count, seed)
-
-
-def _stratified(piece: Piece, strata: Integers) -> Piece:
-    return piece.stratified(strata)
-
-
-def _size(piece: Piece) -> tuple[int, float]:
-    return piece.count, piece.weight
-
-
-def _laid_out(layout: Any, variables: int, shard: Shard) -> Piece:
+def _laid_out(arrays: ArrayKernels, variables: int, shard: Shard) -> LikelihoodRows:
     weights = shard[variables] if len(shard) > variables else None
-    piece: Piece = layout(shard[:variables], weights, None)
-    return piece
+    return arrays.lay_out(shard[:variables], weights)
 
 
 def _checked(shard: Shard, sizes: tuple[int, ...]) -> Shard:
@@ -201,6 +165,6 @@ def _checked(shard: Shard, sizes: tuple[int, ...]) -> Shard:
 
 def _cut(shard: Shard) -> list[Shard]:
     count = len(shard[0])
-    parts = max(-(-count // _PIECE), min(4, count // _WORTHWHILE))
+    parts = max(-(-count // ROWS_PER_PART), min(4, count // WORTHWHILE_ROWS))
     edges = [count * part // parts for part in range(parts + 1)] if parts else [0]
     return [tuple(array[low:high] for array in shard) for low, high in pairwise(edges)]

@@ -16,8 +16,8 @@ from math import isfinite, log
 
 import numpy as np
 
-from deniable.compute.backend import Executor
-from deniable.compute.cpu.pieces import Floats, Shard
+from deniable.compute.array_types import Floats, Shard
+from deniable.compute.backend import Backend
 from deniable.errors import InputError
 from deniable.inference.joint.evidence import Evaluation, Evidence, gather
 
@@ -96,7 +96,7 @@ def plain_em(
     shape: Sequence[int],
     *,
     nats: float = 0.01,
-    executor: Executor | None = None,
+    executor: Backend | None = None,
     start: Floats | None = None,
     max_passes: int = 10_000,
 ) -> JointFit:

@@ -14,8 +14,9 @@ from functools import partial, reduce
 
 import numpy as np
 
-from deniable.compute.backend import Executor
-from deniable.compute.cpu.pieces import Floats, Piece, Shard
+from deniable.compute.array_types import Floats, Shard
+from deniable.compute.backend import Backend
+from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
 from deniable.inference.joint.evidence import Evidence, evidence_of, gather
 from deniable.inference.joint.fit import JointFit
@@ -47,7 +48,7 @@ def shrunk(
     rng: np.random.Generator,
     strengths: Sequence[float] = STRENGTHS,
     nats: float = 0.01,
-    executor: Executor | None = None,
+    executor: Backend | None = None,
 ) -> ShrunkFit:
     """Fit a table shrunk towards independence as much as held-out reports like.
 
@@ -106,30 +107,30 @@ def _path(evidence: Evidence, strengths: Sequence[float], nats: float) -> list[J
 
 def _splits(evidence: Evidence, rng: np.random.Generator) -> Iterator[tuple[Evidence, Evidence]]:
     """Training and test evidence for each fold held out."""
-    seeds = rng.integers(1 << 63, size=len(evidence.pieces)).tolist()
+    seeds = rng.integers(1 << 63, size=len(evidence.rows)).tolist()
     for fold in range(_HELD_OUT):
         training, test = (
             evidence_of(
-                evidence.pieces.hold(partial(_part, fold, held_out), seeds),
+                evidence.rows.hold(partial(_part, fold, held_out), seeds),
                 evidence.shape,
-                evidence.executor,
+                evidence.arrays,
             )
             for held_out in (False, True)
         )
         yield training, test
 
 
-def _part(fold: int, held_out: bool, piece: Piece, seed: int) -> Piece:
-    """The piece's reports in the fold, or in all others."""
-    counts = _fold_counts(piece, np.random.default_rng(seed))
-    return piece.weighted(counts[:, fold] if held_out else np.delete(counts, fold, 1).sum(axis=1))
+def _part(fold: int, held_out: bool, rows: LikelihoodRows, seed: int) -> LikelihoodRows:
+    """The reports in the fold, or in all others."""
+    counts = _fold_counts(rows, np.random.default_rng(seed))
+    return rows.weighted(counts[:, fold] if held_out else np.delete(counts, fold, 1).sum(axis=1))
 
 
-def _fold_counts(piece: Piece, rng: np.random.Generator) -> Floats:
+def _fold_counts(rows: LikelihoodRows, rng: np.random.Generator) -> Floats:
     """How many of each row's reports fall in each fold, [N, 5]."""
-    weights = piece.weights
+    weights = rows.weights
     if weights is None:
-        return np.eye(_FOLDS)[rng.integers(_FOLDS, size=piece.count)]
+        return np.eye(_FOLDS)[rng.integers(_FOLDS, size=rows.count)]
     if np.any(weights != np.round(weights)):
         raise InputError("shrinkage holds out whole reports: weights must be whole numbers")
     return rng.multinomial(weights.astype(np.int64), [1 / _FOLDS] * _FOLDS).astype(np.float64)

@@ -15,14 +15,15 @@ from math import log, prod
 
 import numpy as np
 
-from deniable.compute.backend import Executor, one_blas_thread
-from deniable.compute.cpu.pieces import Floats, Shard
+from deniable.compute.array_types import Floats, Shard
+from deniable.compute.backend import Backend
+from deniable.compute.cpu.threads import one_blas_thread
 from deniable.compute.progress import report_progress
 from deniable.errors import InputError
 from deniable.inference.joint.curvature import information
 from deniable.inference.joint.evidence import Evaluation, Evidence, gather
 from deniable.inference.joint.fit import JointFit, certified_gap, conclude, em_step, starting_table
-from deniable.inference.joint.quadratic import minimise_quadratic, system_of
+from deniable.inference.joint.quadratic import minimise_quadratic
 
 MOST_CELLS = 4096
 """The curvature of a larger table would not fit a small machine's memory."""
@@ -40,7 +41,7 @@ def maximise(
     shape: Sequence[int],
     *,
     nats: float = 0.01,
-    executor: Executor | None = None,
+    executor: Backend | None = None,
     start: Floats | None = None,
     max_passes: int = 200,
 ) -> JointFit:
@@ -214,8 +215,8 @@ class SqpSolver:
         # Where a logarithm holds a cell up, its model is good for a limited fall only.
         low = np.zeros(at.size) if self.pseudo is None else 0.1 * at * (self.pseudo.ravel() > 0)
         linear = 1.0 - now.gradient.ravel() - self.curvature @ (at - low)
-        system = system_of(self.evidence.executor)
-        target = low + minimise_quadratic(self.curvature, linear, at > low, system=system)
+        arrays = self.evidence.arrays
+        target = low + minimise_quadratic(self.curvature, linear, at > low, arrays=arrays)
         total = float(target.sum())
         return (target / total).reshape(table.shape) if total > 0 else table
 

@@ -12,13 +12,14 @@ widened by how much more (`widened`).
 """
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from deniable.compute.backend import one_blas_thread
-from deniable.compute.cpu.pieces import Floats, Indices, Piece
+from deniable.compute.array_types import Floats, Indices
+from deniable.compute.backend import MethodCall
+from deniable.compute.cpu.threads import one_blas_thread
+from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
 from deniable.inference.joint.curvature import information
 from deniable.inference.joint.evidence import Evidence
@@ -49,19 +50,12 @@ def stratum_influence(evidence: Evidence, whole: Covariance) -> Floats:
     whole : the fitted table and its covariance; nothing pulls where strata are not known
     """
     cells = whole.table.size
-    sums = evidence.pieces.sum(partial(_by_stratum, whole.table.reshape(evidence.folded)))
+    sums = evidence.rows.sum(
+        MethodCall(LikelihoodRows.stratum_scores, whole.table.reshape(evidence.folded), STRATA)
+    )
     weight, score = sums[:, cells], sums[:, :cells]
     score = score - np.outer(weight / max(weight.sum(), 1.0), score.sum(axis=0))
     return np.asarray(score @ whole.matrix).reshape(-1, *whole.table.shape)
-
-
-def _by_stratum(table: Floats, piece: Piece) -> Floats:
-    """The scores of each group of strata, and how many reports it has: float64[S, cells + 1]."""
-    if piece.strata is None:
-        return np.zeros((STRATA, table.size + 1))
-    group = piece.strata % STRATA
-    order = np.argsort(group, kind="stable")
-    return piece.group_scores(table, order, np.searchsorted(group[order], np.arange(STRATA + 1)))
 
 
 def widened(shown: Covariance, pulls: Floats, rest: Sequence[bool]) -> Covariance:

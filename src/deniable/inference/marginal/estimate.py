@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from deniable.compute.backend import one_blas_thread
+from deniable.compute.cpu.threads import one_blas_thread
 from deniable.errors import InputError
 from deniable.inference.marginal.assembly import Estimates, assemble
 from deniable.inference.marginal.bit_counts import BitCounts

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from deniable.compute.backend import one_blas_thread
+from deniable.compute.cpu.threads import one_blas_thread
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.design import BloomDesign
 

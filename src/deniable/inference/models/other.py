@@ -22,18 +22,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from deniable.compute.arrays import ArrayKernels, Likelihood
+from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.models.bit_channel import BitChannel
 from deniable.inference.models.hash_design import HashDesign
 from deniable.inference.models.likelihood import (
-    Likelihood,
-    Place,
     likelihood_rows,
     mixture_log,
     require_open,
-    with_column,
 )
 from deniable.results.marginal import Marginal
 
@@ -138,17 +137,17 @@ def likelihood_with_other(
     stratum: NDArray[np.integer[Any]],
     known: BloomDesign | HashDesign,
     other: Other,
-    place: Place | None = None,
+    arrays: ArrayKernels = CPU_KERNELS,
 ) -> Likelihood:
     """Return likelihood rows of the known categories, with Other, if any, last."""
-    rows = likelihood_rows(bits, stratum, known, place)
+    rows = likelihood_rows(bits, stratum, known, arrays)
     if isinstance(other, NoOther):
         return rows
     if isinstance(other, ProductOther):
-        alone = likelihood_rows(bits, stratum, BitChannel(other.theta[:, None, :]), place)
-        return with_column(rows, alone.log_scale)
+        alone = likelihood_rows(bits, stratum, BitChannel(other.theta[:, None, :]), arrays)
+        return arrays.append_column(rows, alone.log_scale)
     share = np.append(other.share, other.remainder)
-    return with_column(rows, mixture_log(bits, stratum, other.tail, share, place))
+    return arrays.append_column(rows, mixture_log(bits, stratum, other.tail, share, arrays))
 
 
 def _check_known(known: BloomDesign | HashDesign, estimate: Floats) -> None:

@@ -6,86 +6,112 @@ Rows come out scaled so that their largest entry is 1, with the logarithm of the
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.kernels.compiled import compiled
+from deniable.kernels.compiled import compiled, inlined
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Bytes = NDArray[np.uint8]
-Shorts = NDArray[np.uint16]
+Integers = NDArray[np.int64]
+
+POPCOUNT = np.array([bin(value).count("1") for value in range(256)], dtype=np.int64)
+
+
+class BloomTables(NamedTuple):
+    """What rows of m candidates, each of h hashed bits, are made from, in each of S strata.
+
+    bits : number of bits of a report, k;
+    positions : int32[S, m, h], the distinct[s, i] different ones first, if there are any;
+    ratio : float64[S, h + 1, h + 1], likelihood ratio to the empty filter at
+    [s, distinct bits, ones among them];
+    unlisted : float64[S, k + 1], ratio where positions are not known, by number of ones;
+    empty : float64[S, k + 1], log-likelihood of the empty filter by number of ones.
+    """
+
+    bits: int
+    positions: NDArray[np.int32]
+    distinct: NDArray[np.int32]
+    ratio: Floats
+    unlisted: Floats
+    empty: Floats
+
+
+class ChannelTables(NamedTuple):
+    """What rows of any m categories are made from, in each of S strata.
+
+    logit : float64[S, k, m], what each set bit adds to the log-likelihood; base : float64[S, m],
+    the log-likelihood of a report without set bits.
+    """
+
+    logit: Floats
+    base: Floats
 
 
 @compiled
-def ones_in_reports(
-    bits: Bytes, width: int, popcount: NDArray[np.int64], out: NDArray[np.int64]
-) -> None:
-    """Count the ones among the first `width` bits of every report; padding is ignored.
-
-    popcount : int64[256]; out : int64[N].
-    """
+def ones_in_reports(bits: Bytes, width: int, out: Integers) -> None:
+    """Count the ones among the first `width` bits of every report, int64[N]; padding is ignored."""
     whole = width // 8
     last = np.uint8((1 << (width % 8)) - 1)
     for r in range(bits.shape[0]):
         ones = 0
         for byte in range(whole):
-            ones += popcount[bits[r, byte]]
+            ones += POPCOUNT[bits[r, byte]]
         if last:
-            ones += popcount[bits[r, whole] & last]
+            ones += POPCOUNT[bits[r, whole] & last]
         out[r] = ones
+
+
+@inlined
+def _ratio(bits: Bytes, r: int, s: int, i: int, unlisted: float, tables: BloomTables) -> float:
+    """Likelihood ratio of candidate i to the empty filter, for report r of stratum s."""
+    distinct = tables.distinct[s, i]
+    if distinct == 0:
+        return unlisted
+    count = 0
+    for a in range(distinct):
+        b = tables.positions[s, i, a]
+        count += (bits[r, b >> 3] >> (b & 7)) & 1
+    return tables.ratio[s, distinct, count]  # type: ignore[no-any-return]
 
 
 @compiled
 def sparse_rows(
     bits: Bytes,
-    stratum: Shorts,
-    ones: NDArray[np.int64],
-    positions: NDArray[np.int32],
-    distinct: NDArray[np.int32],
-    ratio: Floats,
-    unlisted: Floats,
-    base: Floats,
+    stratum: NDArray[np.integer],
+    ones: Integers,
+    tables: BloomTables,
     rows: Singles,
     log_scale: Floats,
 ) -> None:
     """Likelihood rows of candidates, by their ratio to the empty filter.
 
-    ones : int64[N], ones in each report;
-    positions : int32[S, m, h], the distinct[s, i] different ones first, if there are any;
-    ratio : float64[S, h + 1, h + 1], ratio at [s, distinct bits, ones among them];
-    unlisted : float64[S, k + 1], ratio where positions are not known, by number of ones;
-    base : float64[S, k + 1], log-likelihood of the empty filter by number of ones;
-    rows : float32[N, m] with m >= 1; log_scale : float64[N].
+    ones : int64[N], ones in each report; rows : float32[N, m]; log_scale : float64[N].
     """
-    candidates = positions.shape[1]
+    candidates = tables.positions.shape[1]
     line = np.empty(candidates)
     for r in range(bits.shape[0]):
         s = stratum[r]
-        largest = 0.0
+        unlisted = tables.unlisted[s, ones[r]]
+        largest = 0.0 if candidates else 1.0
         for i in range(candidates):
-            count = 0
-            for a in range(distinct[s, i]):
-                b = positions[s, i, a]
-                count += (bits[r, b >> 3] >> (b & 7)) & 1
-            value = ratio[s, distinct[s, i], count] if distinct[s, i] else unlisted[s, ones[r]]
-            line[i] = value
-            largest = max(largest, value)
+            line[i] = _ratio(bits, r, s, i, unlisted, tables)
+            largest = max(largest, line[i])
         inverse = 1.0 / largest
         for i in range(candidates):
             rows[r, i] = line[i] * inverse
-        log_scale[r] = base[s, ones[r]] + np.log(largest)
+        log_scale[r] = tables.empty[s, ones[r]] + np.log(largest)
 
 
 @compiled
 def mixture_column(
     bits: Bytes,
-    stratum: Shorts,
-    ones: NDArray[np.int64],
-    positions: NDArray[np.int32],
-    distinct: NDArray[np.int32],
-    ratio: Floats,
-    unlisted: Floats,
+    stratum: NDArray[np.integer],
+    ones: Integers,
+    tables: BloomTables,
     share: Floats,
     out: Floats,
 ) -> None:
@@ -93,17 +119,13 @@ def mixture_column(
 
     As `sparse_rows`; share : float64[m + 1]; out : float64[N].
     """
-    candidates = positions.shape[1]
+    candidates = tables.positions.shape[1]
     for r in range(bits.shape[0]):
         s = stratum[r]
-        random = unlisted[s, ones[r]]
-        total = share[candidates] * random
+        unlisted = tables.unlisted[s, ones[r]]
+        total = share[candidates] * unlisted
         for i in range(candidates):
-            count = 0
-            for a in range(distinct[s, i]):
-                b = positions[s, i, a]
-                count += (bits[r, b >> 3] >> (b & 7)) & 1
-            total += share[i] * (ratio[s, distinct[s, i], count] if distinct[s, i] else random)
+            total += share[i] * _ratio(bits, r, s, i, unlisted, tables)
         out[r] = total
 
 
@@ -150,7 +172,7 @@ def nibble_table(logit: Floats, base: Floats, table: Floats) -> None:
 
 @compiled
 def dense_rows(
-    bits: Bytes, order: NDArray[np.int64], table: Floats, rows: Singles, log_scale: Floats
+    bits: Bytes, order: Integers, table: Floats, rows: Singles, log_scale: Floats
 ) -> None:
     """Likelihood rows of the reports in `order`, all of one stratum, from its nibble table."""
     nibbles, _, categories = table.shape

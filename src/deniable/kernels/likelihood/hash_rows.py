@@ -5,7 +5,7 @@ Cells and lines are given by their digits; see `kernels.hashing.lines`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,29 @@ Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 
+class HashTables(NamedTuple):
+    """What rows of m candidates are made from, in each of S strata, where reports are numbers.
+
+    base : how many numbers there are, g; lines : int64[L, d - 1], digits of each line;
+    cells : int64[S, m, d], digits of each candidate's cell;
+    chance : float64[3], P(number) for a candidate whose number it is, for another candidate, and
+    for one whose cell is not known.
+    """
+
+    base: int
+    lines: Numbers
+    cells: Numbers
+    chance: Floats
+
+
+class SentNumbers(NamedTuple):
+    """The reports: number, stratum and line of each, int64[N]."""
+
+    number: Numbers
+    stratum: Numbers
+    line: Numbers
+
+
 @inlined
 def _number(cell: Numbers, line: Numbers, base: int) -> np.int64:
     """As `kernels.hashing.lines.line_numbers`, for one cell and one line."""
@@ -23,6 +46,16 @@ def _number(cell: Numbers, line: Numbers, base: int) -> np.int64:
     for i in range(len(line)):
         total += line[i] * cell[i + 1]
     return total % base
+
+
+@inlined
+def _chance(sent: SentNumbers, r: int, i: int, tables: HashTables) -> float:
+    """P(number) of report r for candidate i."""
+    cell = tables.cells[sent.stratum[r], i]
+    if cell[0] < 0:
+        return tables.chance[2]  # type: ignore[no-any-return]
+    own = _number(cell, tables.lines[sent.line[r]], tables.base) == sent.number[r]
+    return tables.chance[0 if own else 1]  # type: ignore[no-any-return]
 
 
 @compiled
@@ -42,31 +75,18 @@ def line_support(sent: NDArray[Any], lines: Numbers, cells: Numbers, out: NDArra
 
 @compiled
 def number_rows(
-    number: Numbers,
-    stratum: Numbers,
-    line: Numbers,
-    lines: Numbers,
-    cells: Numbers,
-    base: int,
-    chance: Floats,
-    rows: NDArray[np.float32],
-    log_scale: Floats,
+    sent: SentNumbers, tables: HashTables, rows: NDArray[np.float32], log_scale: Floats
 ) -> None:
     """Likelihood rows of candidates, the largest entry of every row 1.
 
-    number, stratum, line : int64[N]; lines : int64[L, d - 1]; cells : int64[S, m, d], m ≥ 1;
-    chance : float64[3], P(number) for a candidate whose number it is, for another candidate, and
-    for one whose cell is not known; rows : float32[N, m]; log_scale : float64[N]
+    rows : float32[N, m]; log_scale : float64[N]
     """
-    candidates = cells.shape[1]
+    candidates = tables.cells.shape[1]
     values = np.empty(candidates)
-    for r in range(len(number)):
-        own = lines[line[r]]
-        largest = 0.0
+    for r in range(len(sent.number)):
+        largest = 0.0 if candidates else tables.chance[2]
         for i in range(candidates):
-            cell = cells[stratum[r], i]
-            kind = 2 if cell[0] < 0 else 0 if _number(cell, own, base) == number[r] else 1
-            values[i] = chance[kind]
+            values[i] = _chance(sent, r, i, tables)
             largest = max(largest, values[i])
         for i in range(candidates):
             rows[r, i] = values[i] / largest
@@ -74,27 +94,14 @@ def number_rows(
 
 
 @compiled
-def number_mixture(
-    number: Numbers,
-    stratum: Numbers,
-    line: Numbers,
-    lines: Numbers,
-    cells: Numbers,
-    base: int,
-    chance: Floats,
-    share: Floats,
-    out: Floats,
-) -> None:
+def number_mixture(sent: SentNumbers, tables: HashTables, share: Floats, out: Floats) -> None:
     """P(number) for a mixture of candidates and of cells not known, whose share comes last.
 
     As `number_rows`; share : float64[m + 1]; out : float64[N]
     """
-    candidates = cells.shape[1]
-    for r in range(len(number)):
-        own = lines[line[r]]
-        total = share[candidates] * chance[2]
+    candidates = tables.cells.shape[1]
+    for r in range(len(sent.number)):
+        total = share[candidates] * tables.chance[2]
         for i in range(candidates):
-            cell = cells[stratum[r], i]
-            kind = 2 if cell[0] < 0 else 0 if _number(cell, own, base) == number[r] else 1
-            total += share[i] * chance[kind]
+            total += share[i] * _chance(sent, r, i, tables)
         out[r] = total

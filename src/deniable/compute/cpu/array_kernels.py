@@ -1,0 +1,106 @@
+"""The array kernels of this machine's processors: NumPy and compiled loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.compute.array_types import Bytes, DeviceArray, Floats, Integers, Table
+from deniable.compute.arrays import Likelihood
+from deniable.compute.cpu import row_blocks
+from deniable.compute.cpu.screening import CPU
+from deniable.compute.cpu.systems import CpuSystem
+from deniable.compute.screening import ScreeningKernels
+from deniable.kernels.likelihood import bit_rows, hash_rows
+from deniable.kernels.likelihood.bit_rows import BloomTables, ChannelTables
+from deniable.kernels.likelihood.hash_rows import HashTables, SentNumbers
+
+REPORTS_PER_SORT = 1 << 16
+"""Reports sorted by stratum at a time: few enough to stay in the cache, many enough for a table."""
+
+
+class CpuKernels:
+    """Array kernels for this process's memory; see `compute.arrays.ArrayKernels`."""
+
+    screening: ScreeningKernels = CPU
+
+    def bloom_rows(self, tables: BloomTables, bits: Bytes, stratum: Integers) -> Likelihood:
+        """Test only the bits that candidates set."""
+        made = _empty(len(bits), tables.positions.shape[1])
+        ones = count_ones(bits, tables.bits)
+        bit_rows.sparse_rows(bits, stratum, ones, tables, made.rows, made.log_scale)
+        return made
+
+    def bloom_mixture(
+        self, tables: BloomTables, share: Floats, bits: Bytes, stratum: Integers
+    ) -> Floats:
+        """Add up the candidates' ratios to the empty filter."""
+        out, ones = np.empty(len(bits)), count_ones(bits, tables.bits)
+        bit_rows.mixture_column(bits, stratum, ones, tables, share, out)
+        return np.asarray(np.log(out) + tables.empty[stratum, ones])
+
+    def hash_rows(self, tables: HashTables, sent: SentNumbers) -> Likelihood:
+        """Compare each number with the candidates' own."""
+        made = _empty(len(sent.number), tables.cells.shape[1])
+        hash_rows.number_rows(sent, tables, made.rows, made.log_scale)
+        return made
+
+    def hash_mixture(self, tables: HashTables, share: Floats, sent: SentNumbers) -> Floats:
+        """Add up the probabilities of each number."""
+        out = np.empty(len(sent.number))
+        hash_rows.number_mixture(sent, tables, share, out)
+        return np.asarray(np.log(out))
+
+    def channel_rows(self, tables: ChannelTables, bits: Bytes, stratum: Integers) -> Likelihood:
+        """Look sums of logits up, four bits at a time, stratum by stratum."""
+        strata, width, categories = tables.logit.shape
+        made = _empty(len(bits), categories)
+        made.log_scale[:] = 0.0
+        table = np.empty(((width + 3) // 4, 16, categories))
+        for start in range(0, len(bits) if categories else 0, REPORTS_PER_SORT):
+            part = stratum[start : start + REPORTS_PER_SORT]
+            order = np.argsort(part, kind="stable")
+            edge = np.searchsorted(part[order], np.arange(strata + 1))
+            for s in np.flatnonzero(np.diff(edge)):
+                bit_rows.nibble_table(tables.logit[s], tables.base[s], table)
+                some = order[edge[s] : edge[s + 1]] + start
+                bit_rows.dense_rows(bits, some, table, made.rows, made.log_scale)
+        return made
+
+    def append_column(self, likelihood: Likelihood, column: DeviceArray) -> Likelihood:
+        """Rescale each row once."""
+        reports, categories = likelihood.rows.shape
+        made = _empty(reports, categories + 1)
+        bit_rows.append_column(
+            likelihood.rows, likelihood.log_scale, column, made.rows, made.log_scale
+        )
+        return made
+
+    def lay_out(
+        self,
+        rows: Sequence[DeviceArray],
+        weights: Table | None = None,
+        strata: Integers | None = None,
+    ) -> row_blocks.RowBlocks:
+        """Transpose rows into blocks."""
+        return row_blocks.lay_out(rows, weights, strata)
+
+    def system(self, hessian: Floats, linear: Floats) -> CpuSystem:
+        """Equations that LAPACK solves."""
+        return CpuSystem(hessian, linear)
+
+
+CPU_KERNELS = CpuKernels()
+
+
+def count_ones(bits: Bytes, width: int) -> NDArray[np.int64]:
+    """Ones among the first `width` bits of every report, int64[N]; padding is ignored."""
+    out = np.empty(len(bits), dtype=np.int64)
+    bit_rows.ones_in_reports(bits, width, out)
+    return out
+
+
+def _empty(reports: int, categories: int) -> Likelihood:
+    return Likelihood(np.empty((reports, categories), np.float32), np.empty(reports))

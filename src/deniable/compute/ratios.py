@@ -1,0 +1,174 @@
+"""Likelihood ratios of reports, and the sums over them that the score test needs.
+
+`LikelihoodRatios` holds what every kind of memory does alike; `compute.cpu.ratios` and
+`compute.gpu.ratios` add products in double precision and shuffles.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from deniable.compute.array_types import DeviceArray, Floats, Integers, Rows
+from deniable.errors import InputError
+
+Own = TypeVar("Own", bound="LikelihoodRatios")
+
+
+@dataclass(frozen=True, eq=False)
+class StratumTotals:
+    """Per stratum: labels, reports float64[S], Σ w x and Σ w y; whether weights are whole."""
+
+    labels: Integers
+    weight: Floats
+    x: Floats
+    y: Floats
+    whole: bool
+
+    def __add__(self, other: StratumTotals) -> StratumTotals:
+        labels = np.union1d(self.labels, other.labels)
+
+        def both(mine: Floats, its: Floats) -> Floats:
+            sums = np.zeros((len(labels), *mine.shape[1:]))
+            sums[np.searchsorted(labels, self.labels)] += mine
+            sums[np.searchsorted(labels, other.labels)] += its
+            return sums
+
+        return StratumTotals(
+            labels,
+            both(self.weight, other.weight),
+            both(self.x, other.x),
+            both(self.y, other.y),
+            self.whole and other.whole,
+        )
+
+    def means(self) -> StratumTotals:
+        """Means instead of sums, of the strata that hold more than a report: one has no other to
+        be shuffled with."""
+        kept = self.weight > 1
+        if not kept.any():
+            raise InputError("every stratum holds a single report; pass coarser strata")
+        share, weight = 1.0 / self.weight[kept, None], self.weight[kept]
+        x, y = self.x[kept] * share, self.y[kept] * share
+        return StratumTotals(self.labels[kept], weight, x, y, self.whole)
+
+
+@dataclass(frozen=True, eq=False)
+class Scatters:
+    """Σ w x xᵀ and Σ w y yᵀ per stratum, float64[S, m, m] and [S, n, n]; score Σ w x yᵀ."""
+
+    x: Floats
+    y: Floats
+    score: Floats
+
+    def __add__(self, other: Scatters) -> Scatters:
+        return Scatters(self.x + other.x, self.y + other.y, self.score + other.score)
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodRatios(ABC):
+    """α − 1 and β − 1 of reports, float32[N, m] and float32[N, n], ordered by stratum.
+
+    weights : float64[N]; labels : the strata among them, ascending; edges : where each begins,
+    and N.
+    """
+
+    x: DeviceArray
+    y: DeviceArray
+    weights: DeviceArray
+    labels: Integers
+    edges: Integers
+
+    # --- what differs with the memory ------------------------------------------------------------
+
+    @abstractmethod
+    def _placed(self, array: DeviceArray) -> DeviceArray:
+        """An array in the ratios' memory."""
+
+    @abstractmethod
+    def _product(
+        self, x: DeviceArray, y: DeviceArray, weights: DeviceArray | None = None
+    ) -> Floats:
+        """Σ_k w_k x_k y_kᵀ, weights [N, 1].
+
+        In float64, so that rounding does not pass for a direction in which ratios vary.
+        """
+
+    @abstractmethod
+    def shuffled(self, shuffles: int, seed: int) -> Rows:
+        """Σ x yᵀ over random shuffles within strata, float32[shuffles, mn].
+
+        Each report counts as often as its weight says; weights are whole numbers.
+        """
+
+    @abstractmethod
+    def on_host(self) -> LikelihoodRatios:
+        """The same in this process's memory."""
+
+    # --- what all memory does alike --------------------------------------------------------------
+
+    def totals(self) -> StratumTotals:
+        """Sums of each stratum."""
+        weight, x, y = [], [], []
+        for _, rows in self._strata():
+            w = self.weights[rows, None]
+            weight.append(float(w.sum()))
+            x.append(self._product(w, self.x[rows])[0])
+            y.append(self._product(w, self.y[rows])[0])
+        sums = (np.array(x).reshape(-1, self.x.shape[1]), np.array(y).reshape(-1, self.y.shape[1]))
+        whole = bool((self.weights == self.weights.round()).all())
+        return StratumTotals(self.labels, np.array(weight), *sums, whole)
+
+    def centred(self: Own, means: StratumTotals) -> Own:
+        """Deviations from the means; labels become the strata's places among them.
+
+        Reports of strata without means are left out.
+        """
+        places = np.minimum(np.searchsorted(means.labels, self.labels), len(means.labels) - 1)
+        kept = means.labels[places] == self.labels
+        sizes = np.diff(self.edges)
+        chosen = self._placed(np.flatnonzero(np.repeat(kept, sizes)))
+        stratum = self._placed(np.repeat(places[kept], sizes[kept]))
+        x, y = (
+            side[chosen] - self._placed(mean.astype(np.float32))[stratum]
+            for side, mean in ((self.x, means.x), (self.y, means.y))
+        )
+        edges = np.append(0, np.cumsum(sizes[kept]))
+        return replace(
+            self, x=x, y=y, weights=self.weights[chosen], labels=places[kept], edges=edges
+        )
+
+    def scatters(self, strata: int) -> Scatters:
+        """Products of centred ratios, of so many strata."""
+        m, n = self.x.shape[1], self.y.shape[1]
+        xx, yy, xy = np.zeros((strata, m, m)), np.zeros((strata, n, n)), np.zeros((m, n))
+        for place, rows in self._strata():
+            x, y, w = self.x[rows], self.y[rows], self.weights[rows, None]
+            xx[place] += self._product(x, x, w)
+            yy[place] += self._product(y, y, w)
+            xy += self._product(x, y, w)
+        return Scatters(xx, yy, xy)
+
+    def fourth_powers(self, roots: Sequence[Rows]) -> Floats:
+        """Σ w |x|⁴ and Σ w |y|⁴ of whitened rows, float64[2]."""
+        sums = []
+        for side, root in zip((self.x, self.y), roots, strict=True):
+            lengths = ((side @ self._placed(root)) ** 2).sum(1)
+            sums.append(float((self.weights * lengths**2).sum()))
+        return np.array(sums)
+
+    def _strata(self) -> Iterator[tuple[int, slice]]:
+        """Each stratum's label and rows."""
+        for label, first, last in zip(self.labels, self.edges, self.edges[1:], strict=False):
+            yield int(label), slice(int(first), int(last))
+
+
+def by_stratum(strata: Integers) -> tuple[Integers, Integers, Integers]:
+    """The order that sorts rows by stratum, the strata among them, and where each begins, and N."""
+    order = np.argsort(strata, kind="stable")
+    labels, starts = np.unique(strata[order], return_index=True)
+    return order, labels, np.append(starts, len(strata))
