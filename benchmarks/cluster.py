@@ -25,7 +25,7 @@ from deniable.compute.dask.cluster import Dask
 from deniable.compute.progress import listening
 from deniable.compute.rows import LikelihoodRows
 from deniable.inference.joint.evidence import Evidence, evidence_of, gather
-from deniable.inference.joint.solver import maximise_evidence
+from deniable.inference.joint.solver import maximise
 
 REPORTS, SIZE, ROUNDS = 1_000_000, 20, 5
 
@@ -72,10 +72,10 @@ def main() -> None:
             name: gather([pair], (SIZE, SIZE), executor=executor)
             for name, executor in executors.items()
         }
-        fits = {name: maximise_evidence(e) for name, e in evidence.items()}
+        fits = {name: maximise(e) for name, e in evidence.items()}
         overhead = exchange(evidence["dask"]) - exchange(evidence["threads"])
         rounds = [
-            {name: round(seconds(partial(maximise_evidence, e)), 3) for name, e in evidence.items()}
+            {name: round(seconds(partial(maximise, e)), 3) for name, e in evidence.items()}
             for _ in range(ROUNDS)
         ]
         best = {name: min(each[name] for each in rounds) for name in evidence}
@@ -88,7 +88,7 @@ def main() -> None:
         }))  # fmt: skip
         with listening(killing(cluster)):
             start = time.perf_counter()
-            again = maximise_evidence(evidence["dask"])
+            again = maximise(evidence["dask"])
         print(json.dumps({
             "worker_killed_s": round(time.perf_counter() - start, 3),
             "same_bits": bool(np.array_equal(again.table, fits["threads"].table)),

@@ -34,7 +34,7 @@ from deniable.compute.gpu import expectation as estep
 from deniable.compute.gpu.backend import Gpu
 from deniable.inference.joint.curvature import information
 from deniable.inference.joint.evidence import evidence_of, gather
-from deniable.inference.joint.solver import maximise_evidence
+from deniable.inference.joint.solver import maximise
 from deniable.inference.joint.uncertainty import covariance
 from deniable.inference.models.likelihood import likelihood_rows
 from deniable.simulation import Population, exponential, top_domains
@@ -237,7 +237,7 @@ def joint(bench: Bench) -> None:
         source, task = Source(some, survey), partial(_piece, bench.executor, readings)
         made, rows_s = bench.timed(partial(source.hold, bench.executor, task))
         evidence = evidence_of(made, (CATEGORIES, CATEGORIES), bench.executor.arrays)
-        fit, fit_s = bench.timed(partial(maximise_evidence, evidence))
+        fit, fit_s = bench.timed(partial(maximise, evidence))
         found, errors_s = bench.timed(partial(covariance, evidence, fit.table))
         bench.note(
             "joint", name, rows_s=rows_s, fit_s=fit_s, errors_s=errors_s,
@@ -284,7 +284,7 @@ def agreement(bench: Bench) -> None:
         bench.note("agreement", f"gradient, {'double' if precise else 'single'}", relative=off)
     mine_i, its_i = information(here, table), information(there, table)
     bench.note("agreement", "information", relative=float(np.abs(its_i / mine_i - 1).max()))
-    fits = [bench.timed(partial(maximise_evidence, e)) for e in (here, there)]
+    fits = [bench.timed(partial(maximise, e)) for e in (here, there)]
     (mine_f, mine_s), (its_f, its_s) = fits
     bench.note(
         "agreement", "fit", nats=abs(mine_f.log_likelihood - its_f.log_likelihood),

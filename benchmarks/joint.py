@@ -25,7 +25,7 @@ from numba import njit
 from deniable.compute.cpu.threads import Threads
 from deniable.inference.association.score import score_test
 from deniable.inference.joint.evidence import gather
-from deniable.inference.joint.fit import certified_gap
+from deniable.inference.joint.fit import JointFit, certified_gap
 from deniable.inference.joint.solver import maximise
 from deniable.inference.joint.uncertainty import covariance
 
@@ -43,11 +43,12 @@ _FRESH = """
 import time
 start = time.perf_counter()
 import numpy as np
+from deniable.inference.joint.evidence import gather
 from deniable.inference.joint.solver import maximise
 a = np.random.default_rng(0).random((50000, 4), dtype=np.float32)
 a /= a.max(axis=1, keepdims=True)
 loaded = time.perf_counter()
-maximise([(a, a)], (4, 4))
+maximise(gather([(a, a)], (4, 4)))
 print(loaded - start, time.perf_counter() - loaded)
 """
 
@@ -111,11 +112,15 @@ def measure(count: int, size: int) -> None:
     """Print one JSON line for one problem size."""
     a, b = simulated(count, size)
     shape, threads = (size, size), Threads(2)
-    fit = maximise([(a, b)], shape, executor=threads)
+
+    def fitted() -> JointFit:
+        return maximise(gather([(a, b)], shape, executor=threads))
+
+    fit = fitted()
     line: dict[str, object] = {
         "reports": count,
         "cells": f"{size}x{size}",
-        "fit_s": best_of(3, lambda: maximise([(a, b)], shape, executor=threads)),
+        "fit_s": best_of(3, fitted),
         "target_s": TARGETS[count, size],
         "passes": fit.passes,
         "gap_nats": fit.gap_nats,

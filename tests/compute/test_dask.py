@@ -29,8 +29,8 @@ from deniable.compute.named import executor_of
 from deniable.errors import ClusterError, InputError
 from deniable.inference.association.score import score_test
 from deniable.inference.joint.evidence import gather
-from deniable.inference.joint.shrinkage import shrunk_evidence
-from deniable.inference.joint.solver import maximise_evidence
+from deniable.inference.joint.shrinkage import shrunk
+from deniable.inference.joint.solver import maximise
 from deniable.results import Joint
 from deniable.store import Upload
 
@@ -196,16 +196,16 @@ def rows(count: int, size: int) -> tuple[Any, Any]:
 
 def test_shuffles_folds_and_strata(cluster: Dask, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever else is done to evidence: shuffles within pieces, and reports held out."""
-    monkeypatch.setattr("deniable.inference.association.score._TOGETHER", 0)
+    monkeypatch.setattr("deniable.inference.association.score.MAX_GATHERED", 0)
     monkeypatch.setattr("deniable.inference.association.score.REPORTS_PER_FREEDOM", 1 << 30)
     found = []
     for executor in (Threads(2), cluster):
         evidence = gather([rows(9000, 4)], (4, 4), executor=executor)
         evidence = evidence.stratified(np.arange(9000) % 3)
         test = score_test(evidence, shuffles=19)
-        shrunk = shrunk_evidence(evidence, rng=np.random.default_rng(1), strengths=(0.1, 0.0))
+        table = shrunk(evidence, rng=np.random.default_rng(1), strengths=(0.1, 0.0))
         assert test.reference == "shuffles"
-        found.append([test.statistic, test.p_value, shrunk.fit.table])
+        found.append([test.statistic, test.p_value, table.fit.table])
     near(*found)
 
 
@@ -238,7 +238,7 @@ def test_a_worker_killed_within_a_pass_changes_nothing(cluster: Dask) -> None:
     assert address not in cluster.client.nthreads()
     here_pass, there_pass = whole.evaluate(table), there.evaluate(table)
     near([here_pass.gradient], [there_pass.gradient])
-    fits = [maximise_evidence(evidence).log_likelihood for evidence in (there, whole)]
+    fits = [maximise(evidence).log_likelihood for evidence in (there, whole)]
     assert fits[0] == pytest.approx(fits[1], abs=0.01)
 
 
@@ -281,7 +281,7 @@ def test_what_is_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("thread", "threads:0", "threads:x", "dask:", "dask://", ""):
         with pytest.raises(InputError), executor_of(name):
             pass
-    monkeypatch.setattr("deniable.compute.dask.cluster.CONNECT", 0.3)
+    monkeypatch.setattr("deniable.compute.dask.cluster.CONNECT_SECONDS", 0.3)
     with pytest.raises(ClusterError, match=r"no Dask scheduler answers at 127\.0\.0\.1:1"):
         Dask("127.0.0.1:1")
     monkeypatch.setitem(sys.modules, "distributed", None)

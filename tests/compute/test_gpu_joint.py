@@ -19,7 +19,7 @@ from deniable.errors import InputError
 from deniable.inference.association.score import score_test
 from deniable.inference.joint.evidence import gather
 from deniable.inference.joint.quadratic import minimise_quadratic
-from deniable.inference.joint.solver import maximise_evidence
+from deniable.inference.joint.solver import maximise
 from deniable.inference.joint.uncertainty import covariance
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.models.bit_channel import BitChannel
@@ -86,7 +86,7 @@ def test_an_impossible_report_makes_the_likelihood_nothing(name):
 def test_a_fit_and_its_standard_errors_are_those_of_processors(name):
     given, shape = shards(60_000, (8, 7), 5), (8, 7)
     here, there = gather(given, shape), gather(given, shape, executor=gpu(name))
-    mine, its = maximise_evidence(here), maximise_evidence(there)
+    mine, its = maximise(here), maximise(there)
     assert its.converged and its.gap_nats <= 0.01
     # Both gaps are certified, so each likelihood is within 0.01 of the one maximum.
     assert abs(its.log_likelihood - mine.log_likelihood) <= 0.01

@@ -9,7 +9,7 @@ import pytest
 
 from deniable import Survey, discover, simulate
 from deniable.compute.cpu.screening import CPU
-from deniable.compute.screening import ScreeningKernels
+from deniable.compute.screening import ScreeningKernels, Stretch
 from deniable.kernels.hashing.lines import digits_of
 from deniable.simulation import Population, exponential
 from tests.devices import DEVICES
@@ -25,17 +25,24 @@ def loops(name: str):
 
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("length", [1, 23, 24, 40, 90])
-def test_hashes_are_those_of_the_standard_library(name, length):
-    from deniable.compute.gpu.hashing import seeds
-    from deniable.compute.gpu.tensors import device, placed
-
-    rows = np.random.default_rng(length).integers(0, 256, (9, 90)).astype(np.uint8)
-    x, y = seeds(HEADER, placed(rows, device(name)), length)
-    for i, row in enumerate(rows):
+def test_evidence_follows_the_hashes_of_the_standard_library(name, length):
+    rng = np.random.default_rng(length)
+    rows = rng.integers(0, 256, (9, 90)).astype(np.uint8)
+    tables = rng.integers(0, 1 << 20, (3, 1000)).astype(np.float32)
+    sums = loops(name).evidence(HEADER, rows, length, tables)
+    for row, total in zip(rows, sums, strict=True):
         digest = hashlib.sha256(HEADER + row[:length].tobytes()).digest()
-        first, second = (int.from_bytes(digest[at : at + 8], "little") for at in (0, 8))
-        assert int(x[i]) % 2**64 == first
-        assert int(y[i]) % 2**64 == second | 1
+        x, y = (int.from_bytes(digest[at : at + 8], "little") for at in (0, 8))
+        cells = [(mix64(x + (c + 1) * (y | 1)) >> 32) * 1000 >> 32 for c in range(3)]
+        assert total == sum(tables[c, cell] for c, cell in enumerate(cells))
+
+
+def mix64(z: int) -> int:
+    """SplitMix64's finaliser."""
+    z %= 2**64
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+    return z ^ (z >> 31)
 
 
 @pytest.mark.parametrize("name", DEVICES)
@@ -97,8 +104,8 @@ def test_distributions_of_sums_are_those_of_processors(name):
 def test_a_stretch_of_a_domain_is_scanned_alike(name):
     rng = np.random.default_rng(4)
     tables = rng.normal(size=(5, 500)).astype(np.float32)
-    row = np.array([3, 1, 0, 0, 0, 255], np.uint8)
-    mine, its = (each.scan(HEADER, row, 2, 5, 11, tables, 4.0) for each in (CPU, loops(name)))
+    stretch = Stretch(np.array([3, 1, 0, 0, 0, 255], np.uint8), 2, 5, 11)
+    mine, its = (each.scan(HEADER, stretch, tables, 4.0) for each in (CPU, loops(name)))
     assert 0 < len(mine) < 11**3
     assert np.array_equal(its, mine)
 

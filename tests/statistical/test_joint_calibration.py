@@ -16,7 +16,7 @@ from deniable.inference.association.effect_size import cramers_v
 from deniable.inference.association.score import score_test
 from deniable.inference.joint.curvature import information
 from deniable.inference.joint.evidence import Evidence, gather
-from deniable.inference.joint.solver import maximise_evidence
+from deniable.inference.joint.solver import maximise
 from deniable.inference.joint.uncertainty import covariance, invert_on_simplex
 from deniable.results.covariance import Interval
 
@@ -108,7 +108,7 @@ def coverage(make: Callable[[Evidence], Interval]) -> float:
 
 
 def fitted_intervals(evidence: Evidence) -> Interval:
-    return covariance(evidence, maximise_evidence(evidence).table).intervals()
+    return covariance(evidence, maximise(evidence).table).intervals()
 
 
 def test_intervals_cover() -> None:
@@ -118,7 +118,7 @@ def test_intervals_cover() -> None:
 
 def test_intervals_without_the_cells_at_zero_do_not_cover() -> None:
     def kept_cells_only(evidence: Evidence) -> Interval:
-        table = maximise_evidence(evidence).table
+        table = maximise(evidence).table
         kept = np.flatnonzero(table > 0)
         observed = information(evidence, table)[np.ix_(kept, kept)]
         errors = np.zeros(table.size)
@@ -137,7 +137,7 @@ def test_conditional_rates_cover() -> None:
     inside = []
     for _ in range(40):
         evidence = drawn(truth, 8000, rng, "basic")
-        found = covariance(evidence, maximise_evidence(evidence).table).conditional(0)
+        found = covariance(evidence, maximise(evidence).table).conditional(0)
         inside.append((found.low <= rates) & (rates <= found.high))
     # 480 rates in 40 independent trials: below .91 in about 1 of 200 seeds.
     assert np.mean(inside) >= 0.91
@@ -154,7 +154,7 @@ def test_cramers_v_covers(strength: float, q: float) -> None:
     hits = 0
     for _ in range(100):
         evidence = drawn(truth, 6000, rng, "basic", q)
-        effect = cramers_v(evidence, covariance(evidence, maximise_evidence(evidence).table))
+        effect = cramers_v(evidence, covariance(evidence, maximise(evidence).table))
         hits += effect.low - 1e-9 <= v <= effect.high + 1e-9
     # Fails for a coverage of .95 in 1 of 1,000 seeds.
     assert binomtest(hits, 100, 0.95, "less").pvalue > 0.001
@@ -166,7 +166,7 @@ def test_plugging_the_estimate_into_cramers_v_overstates_it() -> None:
     plain, corrected = [], []
     for _ in range(30):
         evidence = drawn(truth, 6000, rng, "basic")
-        table = maximise_evidence(evidence).table
+        table = maximise(evidence).table
         independent = np.outer(table.sum(axis=1), table.sum(axis=0))
         plain.append(np.sqrt(((table - independent) ** 2 / independent).sum() / 3))
         corrected.append(cramers_v(evidence, covariance(evidence, table)).estimate)

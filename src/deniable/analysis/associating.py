@@ -38,8 +38,8 @@ from deniable.inference.association.tests import (
 from deniable.inference.joint.collapse import collapse_evidence
 from deniable.inference.joint.evidence import Evidence, evidence_of, gather
 from deniable.inference.joint.fit import JointFit
-from deniable.inference.joint.shrinkage import shrunk_evidence
-from deniable.inference.joint.solver import maximise_evidence
+from deniable.inference.joint.shrinkage import shrunk
+from deniable.inference.joint.solver import maximise
 from deniable.inference.joint.uncertainty import (
     collapsed_influence,
     covariance,
@@ -109,7 +109,7 @@ def associate(
     shape = [len(axis.labels) for axis in axes]
     layout = partial(_laid_out, executor.arrays, survey.cohorts > 1)
     evidence = evidence_of(rows.hold(layout), shape, executor.arrays)
-    fit = maximise_evidence(evidence, nats=nats, max_passes=max_passes)
+    fit = maximise(evidence, nats=nats, max_passes=max_passes)
     joint = _joint(
         evidence, fit, questions=tuple(questions), labels=[axis.shown for axis in axes],
         groups=[axis.groups for axis in axes], other=tuple(axis.meaning for axis in axes),
@@ -144,7 +144,7 @@ def associate_likelihoods(
     evidence = gather([tuple(scaled)], shape, executor=executor or default_backend())
     if strata is not None:
         evidence = evidence.stratified(strata)
-    fit = maximise_evidence(evidence, nats=nats)
+    fit = maximise(evidence, nats=nats)
     return _joint(
         evidence, fit, questions=names, labels=[tuple(x) for x in labels],
         groups=[np.arange(n) for n in shape], other=("",) * len(shape), log_scale=0.0, shrink=None,
@@ -199,7 +199,7 @@ def _joint(
     intervals = shown.intervals()
     point, strength = None, None
     if shrink is not None:
-        found = shrunk_evidence(evidence, rng=shrink)
+        found = shrunk(evidence, rng=shrink)
         point = Covariance(found.fit.table, np.zeros_like(whole.matrix)).collapsed(groups).table
         strength = found.strength
     tests = Tests(*_tests(evidence, fit, whole, groups))

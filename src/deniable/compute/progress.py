@@ -1,4 +1,4 @@
-"""How far long work has come, told to whoever listens; by default nobody.
+"""How far long work has come; by default nobody listens.
 
 A verb takes `progress`, a function of a stage's name and of how much of the stage is done, from 0
 to 1; `reports_progress` makes it heard. The loops below say `report_progress(...)` and know nothing
@@ -7,9 +7,9 @@ of who listens: a bar on a terminal, a page. A listener that raises stops the wo
 >>> def show(stage, done):
 ...     print(stage, done)
 >>> with listening(show):
-...     tell("reading", 0.5)
+...     report_progress("reading", 0.5)
 reading 0.5
->>> tell("reading", 1.0)
+>>> report_progress("reading", 1.0)
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar, cast
 
 Progress = Callable[[str, float], None]
 P = ParamSpec("P")
@@ -52,7 +52,7 @@ def reports_progress(verb: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(verb)
     def listened_to(*args: P.args, **kwargs: P.kwargs) -> T:
-        with listening(cast(Any, kwargs.get("progress"))):
+        with listening(cast("Progress | None", kwargs.get("progress"))):
             return verb(*args, **kwargs)
 
     return listened_to

@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from deniable.compute.array_types import DeviceArray, Floats, Indices, Integers, Rows, Table
-from deniable.compute.ratios import LikelihoodRatios
+from deniable.compute.ratios import LikelihoodRatios, by_stratum
 from deniable.errors import InputError
 
 Own = TypeVar("Own", bound="LikelihoodRows")
@@ -49,10 +49,6 @@ class LikelihoodRows(ABC):
         """Σ w (a_i a_i′)(b_j b_j′) / d² over unordered pairs, float64[m(m+1)/2, n(n+1)/2]."""
 
     @abstractmethod
-    def ratios(self, margins: Sequence[Rows]) -> LikelihoodRatios:
-        """Likelihood ratios at two margins, float32[m] and float32[n], for the score test."""
-
-    @abstractmethod
     def _score(self, table: Floats, chosen: Indices) -> Floats:
         """Σ w v / d over some rows, float64[mn]."""
 
@@ -61,6 +57,11 @@ class LikelihoodRows(ABC):
         self: Own, rows: Sequence[DeviceArray], weights: Floats | None, strata: Integers | None
     ) -> Own:
         """Other reports in the same memory."""
+
+    @property
+    @abstractmethod
+    def _ratios(self) -> type[LikelihoodRatios]:
+        """Likelihood ratios in the same memory."""
 
     @abstractmethod
     def _placed(self, array: DeviceArray) -> DeviceArray:
@@ -124,6 +125,21 @@ class LikelihoodRows(ABC):
     def stratified(self: Own, strata: Integers) -> Own:
         """The same rows, of these strata, integers[N]."""
         return replace(self, strata=strata)
+
+    def ratios(self, margins: Sequence[Rows]) -> LikelihoodRatios:
+        """Likelihood ratios at two margins, float32[m] and float32[n], for the score test."""
+        rows, weights = self.rows, np.ones(self.count) if self.weights is None else self.weights
+        labels: Integers = np.zeros(1, np.intp)
+        edges: Integers = np.array([0, self.count])
+        if self.strata is not None:
+            order, labels, edges = by_stratum(self.strata)
+            at, weights = self._placed(order), weights[order]
+            rows = tuple(each[at] for each in rows)
+        x, y = (
+            each / (each @ self._placed(margin)).clip(1e-30)[:, None] - 1
+            for each, margin in zip(rows, margins, strict=True)
+        )
+        return self._ratios(x, y, self._placed(weights), labels, edges)
 
     def mixed(self: Own, mixing: Sequence[Rows]) -> Own:
         """Rows over new categories: each variable's rows times its float32[m, m′], rescaled."""

@@ -1,36 +1,54 @@
-"""Who screens candidates: processors, or whatever else an executor brings as its `loops`.
+"""Kernels that score candidate strings.
 
 Discovery looks at millions of strings and at every cell of its tables. Those loops, and only those,
-go through here.
+are worth another processor's while: see `compute.cpu.screening` and `compute.gpu.screening`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.compute.array_types import DeviceArray, Floats
+
+Number = TypeVar("Number", bound=np.generic)
 Singles = NDArray[np.float32]
 Numbers = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Rows = NDArray[np.uint8]
+Symbols = NDArray[np.uint8]
 Moved = tuple[Numbers, Numbers, float]
 ENDING = 9
 """Bytes that SHA-256 adds to a message at least: a bit, and the length."""
 
 
-class ScreeningKernels(Protocol):
-    """The loops that are long enough to be worth another processor's while."""
+class Stretch(NamedTuple):
+    """The strings that differ from u8[M] `row` at the places first … stop only."""
 
-    def line_support(self, sent: NDArray[Any], lines: Numbers, cells: Numbers) -> NDArray[Any]:
+    row: Symbols
+    first: int
+    stop: int
+    symbols: int
+
+    @property
+    def strings(self) -> int:
+        """How many there are."""
+        return int(self.symbols ** (self.stop - self.first))
+
+
+class ScreeningKernels(Protocol):
+    """The operations of screening that are written once for each kind of memory."""
+
+    def line_support(
+        self, sent: NDArray[Number], lines: Numbers, cells: Numbers
+    ) -> NDArray[Number]:
         """[…, K] of sent[…, L, g]: for each cell, the sum over lines of its number's entry.
 
         lines : int64[L, d - 1], digits; cells : int64[K, d], digits
         """
         ...
 
-    def evidence(self, header: bytes, rows: Rows, length: int, tables: Singles) -> Singles:
+    def evidence(self, header: bytes, rows: Symbols, length: int, tables: Singles) -> Singles:
         """float32[n]: for the first `length` symbols of every row u8[n, M], the sum over families
         of tables[C, K] at their cells."""
         ...
@@ -45,25 +63,22 @@ class ScreeningKernels(Protocol):
         """Which entries of odds[n] are the largest, `count` of them or all; equals in any order."""
         ...
 
-    def transforms(self, lattice: Numbers, size: int) -> Any:
+    def transforms(self, lattice: Numbers, size: int) -> DeviceArray:
         """Fourier transforms of the distribution of each row of lattice[P, K], modulo `size`; kept
         for `convolved`."""
         ...
 
-    def convolved(self, transforms: Any, size: int, moved: Moved | None = None) -> Floats:
+    def convolved(self, transforms: DeviceArray, size: int, moved: Moved | None = None) -> Floats:
         """float64[size]: the distribution of the sum of one entry from each row, modulo `size`.
 
         moved : one entry of each row as it was and as it shall be, int64[P] each, and its share
         """
         ...
 
-    def scan(
-        self, header: bytes, row: Rows, first: int, stop: int, symbols: int, tables: Singles,
-        least: float,
-    ) -> Numbers:  # fmt: skip
-        """Which of the strings that differ from `row` at first … stop have evidence ≥ least.
+    def scan(self, header: bytes, stretch: Stretch, tables: Singles, least: float) -> Numbers:
+        """Which strings of a stretch have evidence of at least `least`.
 
-        Numbers of the symbols there, to the base of their number; see
+        Numbers of the symbols that differ, to the base of their number; see
         `kernels.search.domain_scan.scan`.
         """
         ...

@@ -11,7 +11,7 @@ from deniable.inference.association.effect_size import cramers_v
 from deniable.inference.association.score import score_test
 from deniable.inference.joint.evidence import Evidence, gather
 from deniable.inference.joint.shrinkage import shrunk
-from deniable.inference.joint.solver import maximise, maximise_evidence
+from deniable.inference.joint.solver import maximise
 from deniable.inference.joint.uncertainty import covariance
 
 
@@ -57,7 +57,7 @@ def test_without_noise_cramers_v_is_the_textbooks() -> None:
     evidence = clear(COUNTS * 100)
     expected = np.outer(COUNTS.sum(axis=1), COUNTS.sum(axis=0)) / COUNTS.sum()
     v = np.sqrt(((COUNTS - expected) ** 2 / expected).sum() / COUNTS.sum() / 2)
-    effect = cramers_v(evidence, covariance(evidence, maximise_evidence(evidence).table))
+    effect = cramers_v(evidence, covariance(evidence, maximise(evidence).table))
     assert effect.estimate == pytest.approx(v, rel=0.01)
     assert effect.low < v < effect.high
 
@@ -145,21 +145,21 @@ def test_shrinkage_spares_strong_association_and_levels_noise() -> None:
     independent = dependent_table(6, 6, strength=0.0)
     values = draw_cells(independent, 5000, rng)
     rows = tuple(basic_rows(v, 6, rng=rng, q=0.4) for v in values)
-    found = shrunk([rows], (6, 6), rng=rng)
-    plain = maximise([rows], (6, 6))
+    found = shrunk(gather([rows], (6, 6)), rng=rng)
+    plain = maximise(gather([rows], (6, 6)))
     assert found.strength > 0
     assert np.abs(found.fit.table - independent).sum() < np.abs(plain.table - independent).sum() / 2
     assert found.fit.log_likelihood <= plain.log_likelihood + 0.01
     strong = simulated(0.9, 20_000, 9, (4, 4))
-    kept = shrunk([strong], (4, 4), rng=rng)
+    kept = shrunk(gather([strong], (4, 4)), rng=rng)
     assert kept.strength <= 0.001
     assert set(kept.held_out) >= {0.0, 1.0}
 
 
 def test_zero_strength_is_maximum_likelihood() -> None:
     rows = simulated(0.3, 3000, 10)
-    found = shrunk([rows], (3, 4), rng=np.random.default_rng(1), strengths=[0.0])
-    best = maximise([rows], (3, 4))
+    found = shrunk(gather([rows], (3, 4)), rng=np.random.default_rng(1), strengths=[0.0])
+    best = maximise(gather([rows], (3, 4)))
     assert found.fit.log_likelihood == pytest.approx(best.log_likelihood, abs=0.01)
 
 
@@ -172,7 +172,7 @@ def test_refusals_say_what_to_do() -> None:
     with pytest.raises(InputError, match="two variables"):
         association.association_test(evidence.only(0))
     with pytest.raises(InputError, match="include 0"):
-        shrunk([simulated(0.0, 50, 12)], (3, 4), rng=np.random.default_rng(), strengths=[1.0])
+        shrunk(evidence, rng=np.random.default_rng(), strengths=[1.0])
     with pytest.raises(InputError, match="three variables"):
         association.conditional_independence(evidence)
 

@@ -7,7 +7,7 @@ import deniable
 from deniable.inference.association.effect_size import cramers_v
 from deniable.inference.joint.collapse import collapse_evidence, how_many_to_fit
 from deniable.inference.joint.evidence import gather
-from deniable.inference.joint.solver import maximise_evidence
+from deniable.inference.joint.solver import maximise
 from deniable.inference.joint.uncertainty import covariance
 from deniable.reproduction.trials import bloom, boolean, pair, survey_of
 from deniable.simulation import geometric, simulate
@@ -32,14 +32,14 @@ def test_the_margin_of_collapsed_evidence_is_the_collapsed_margin() -> None:
     weights = np.random.default_rng(2).integers(1, 4, 20_000).astype(float)
     evidence = evidence_of(20_000, 3, weights=weights)
     first = evidence.only(0)
-    fit = maximise_evidence(first, nats=1e-4)
+    fit = maximise(first, nats=1e-4)
     group = np.array([0, 1, 1, 1, 1, 0])
     collapsed = collapse_evidence(first, fit.table, [group])
-    found = maximise_evidence(collapsed, nats=1e-4).table
+    found = maximise(collapsed, nats=1e-4).table
     np.testing.assert_allclose(found, np.bincount(group, fit.table), atol=2e-4)
     # The twin: averaged evenly, the rare ones weigh too much, and the margin moves.
     evenly = collapse_evidence(first, np.full(6, 1 / 6), [group])
-    wrong = maximise_evidence(evenly, nats=1e-4).table
+    wrong = maximise(evenly, nats=1e-4).table
     assert np.abs(wrong - np.bincount(group, fit.table)).max() > 2e-3
     assert collapsed.weight == weights.sum()
 
@@ -47,7 +47,7 @@ def test_the_margin_of_collapsed_evidence_is_the_collapsed_margin() -> None:
 def test_cramers_v_of_a_collapsed_table_is_that_tables() -> None:
     evidence = evidence_of(200_000, 4)
     groups = [np.array([0, 1, 2, 2, 2, 2]), np.arange(4)]
-    found = cramers_v(evidence, covariance(evidence, maximise_evidence(evidence).table),
+    found = cramers_v(evidence, covariance(evidence, maximise(evidence).table),
                       groups=groups)  # fmt: skip
     truth = np.stack([TABLE[0], TABLE[1], TABLE[2:].sum(axis=0)])
     expected = np.outer(truth.sum(axis=1), truth.sum(axis=0))

@@ -8,7 +8,7 @@ from deniable.compute.rows import multiply_out
 from deniable.errors import InputError
 from deniable.inference.joint.curvature import information
 from deniable.inference.joint.evidence import Evidence, gather
-from deniable.inference.joint.solver import maximise_evidence
+from deniable.inference.joint.solver import maximise
 from deniable.inference.joint.uncertainty import (
     STRATA,
     collapsed_influence,
@@ -51,7 +51,7 @@ def test_information_equals_the_sum_over_reports(shape: tuple[int, ...], weighte
 
 def test_information_is_minus_the_derivative_of_the_gradient() -> None:
     evidence = simulated((3, 3), 4000, 3)
-    table = maximise_evidence(evidence).table * 0.9 + 0.1 / 9
+    table = maximise(evidence).table * 0.9 + 0.1 / 9
     found = information(evidence, table)
     for cell in range(9):
         step = np.zeros(9)
@@ -79,7 +79,7 @@ def test_reports_seen_without_noise_have_multinomial_errors() -> None:
     rng = np.random.default_rng(5)
     values = rng.choice(4, 10_000, p=[0.4, 0.3, 0.2, 0.1])
     evidence = gather([(np.eye(4, dtype=np.float32)[values],)], (4,))
-    table = maximise_evidence(evidence, nats=1e-9).table
+    table = maximise(evidence, nats=1e-9).table
     np.testing.assert_allclose(table, np.bincount(values) / 10_000, atol=1e-6)
     errors = covariance(evidence, table).standard_errors
     np.testing.assert_allclose(errors, np.sqrt(table * (1 - table) / 10_000), rtol=1e-4)
@@ -87,14 +87,14 @@ def test_reports_seen_without_noise_have_multinomial_errors() -> None:
 
 def test_too_few_reports_give_wide_intervals_not_errors() -> None:
     evidence = simulated((5, 6), 8, 6)
-    found = covariance(evidence, maximise_evidence(evidence).table)
+    found = covariance(evidence, maximise(evidence).table)
     intervals = found.intervals()
     assert np.all((intervals.low == 0) & (intervals.high == 1))
 
 
 def test_conditional_rates_match_their_finite_difference() -> None:
     evidence = simulated((3, 4), 20_000, 7)
-    found = covariance(evidence, maximise_evidence(evidence).table)
+    found = covariance(evidence, maximise(evidence).table)
     rates = found.conditional(given=0)
     np.testing.assert_allclose(rates.estimate.sum(axis=1), 1.0)
     draws = np.random.default_rng(8).multivariate_normal(
@@ -125,7 +125,7 @@ def test_p_values_and_intervals_agree() -> None:
 
 def test_collapsing_adds_cells_and_their_covariance() -> None:
     evidence = simulated((3, 3), 5000, 9)
-    found = covariance(evidence, maximise_evidence(evidence).table)
+    found = covariance(evidence, maximise(evidence).table)
     small = found.collapsed([[0, 1, 1], [0, 0, 0]])
     np.testing.assert_allclose(small.table.ravel(), [found.table[0].sum(), found.table[1:].sum()])
     rows = np.repeat([1.0, 0.0, 0.0], 3)
@@ -148,7 +148,7 @@ def test_strata_pull_by_their_scores(shape: tuple[int, ...], weighted: bool) -> 
     rng = np.random.default_rng(12)
     labels = rng.integers(0, 10, 6000)
     evidence = simulated(shape, 6000, 11, weighted=weighted).stratified(labels)
-    whole = covariance(evidence, maximise_evidence(evidence).table)
+    whole = covariance(evidence, maximise(evidence).table)
     cells, weights = [], []
     for piece in evidence.rows.map(lambda piece: piece):
         cells.append(multiply_out([rows.astype(np.float64) for rows in piece.rows]))
@@ -169,7 +169,7 @@ def test_strata_pull_by_their_scores(shape: tuple[int, ...], weighted: bool) -> 
 
 def test_nothing_pulls_where_strata_are_not_known() -> None:
     evidence = simulated((3, 4), 3000, 13)
-    whole = covariance(evidence, maximise_evidence(evidence).table)
+    whole = covariance(evidence, maximise(evidence).table)
     pulls = stratum_influence(evidence, whole)
     assert not pulls.any()
     assert widened(whole, pulls, (True, True)) is whole

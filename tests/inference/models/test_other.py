@@ -15,6 +15,7 @@ from deniable.inference.models.other import (
     mixture_other,
     product_other,
 )
+from deniable.results.covariance import Covariance
 from deniable.simulation.populations import zipf
 
 
@@ -131,13 +132,13 @@ def test_collapse_adds_up():
     plan = choose_categories(marginal, 5, cap=30)
     assert plan.fitted.size == 30 and plan.shown == 5
     assert np.array_equal(plan.fitted, marginal.top(30))
-    matrix = plan.matrix()
-    assert matrix.shape == (6, 31) and np.all(matrix.sum(axis=0) == 1)
+    groups = plan.groups()
+    assert groups.shape == (31,) and groups.max() == 5
     joint = rng.random((31, 31))
-    small = matrix @ joint @ matrix.T
+    small = Covariance(joint, np.zeros((961, 961))).collapsed([groups, groups]).table
     assert small.sum() == pytest.approx(joint.sum())
     assert small[:5, :5] == pytest.approx(joint[:5, :5])
     assert small[5, 5] == pytest.approx(joint[5:, 5:].sum())
-    assert plan.matrix(other=False).shape == (6, 30)
+    assert plan.groups(other=False).shape == (30,)
     with pytest.raises(InputError, match="top <= cap"):
         choose_categories(marginal, 5, cap=4)

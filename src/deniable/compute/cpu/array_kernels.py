@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.compute.array_types import Bytes, DeviceArray, Floats, Integers, Table
-from deniable.compute.arrays import Likelihood
+from deniable.compute.arrays import Likelihood, append_column
 from deniable.compute.cpu import row_blocks
 from deniable.compute.cpu.screening import CPU
 from deniable.compute.cpu.systems import CpuSystem
@@ -70,13 +70,8 @@ class CpuKernels:
         return made
 
     def append_column(self, likelihood: Likelihood, column: DeviceArray) -> Likelihood:
-        """Rescale each row once."""
-        reports, categories = likelihood.rows.shape
-        made = _empty(reports, categories + 1)
-        bit_rows.append_column(
-            likelihood.rows, likelihood.log_scale, column, made.rows, made.log_scale
-        )
-        return made
+        """Append a category given by its log-likelihood, and rescale the rows."""
+        return append_column(np, likelihood, column)
 
     def lay_out(
         self,

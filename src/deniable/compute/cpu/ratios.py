@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from deniable.compute.array_types import Floats, Integers, Rows
+from deniable.compute.array_types import Floats, Rows
 from deniable.compute.ratios import LikelihoodRatios, by_stratum
 
 ROWS_PER_PRODUCT = 2048
@@ -42,24 +42,6 @@ class CpuRatios(LikelihoodRatios):
 
     def on_host(self) -> CpuRatios:
         return self
-
-
-def ratios_of(
-    rows: Sequence[Rows],
-    margins: Sequence[Rows],
-    weights: Floats | None,
-    strata: Integers | None,
-) -> CpuRatios:
-    """Ratios at two margins, float32[m] and float32[n]."""
-    count = len(rows[0])
-    strata = np.zeros(count, np.intp) if strata is None else strata
-    weights = np.ones(count) if weights is None else weights
-    order, labels, edges = by_stratum(strata)
-    x, y = (
-        each[order] / np.maximum(each[order] @ margin, np.float32(1e-30))[:, None] - np.float32(1)
-        for each, margin in zip(rows, margins, strict=True)
-    )
-    return CpuRatios(x, y, weights[order], labels, edges)
 
 
 def concatenated(parts: Sequence[LikelihoodRatios]) -> CpuRatios:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deniable.compute.array_types import DeviceArray, Floats, Indices, Integers, Rows, Table
-from deniable.compute.cpu.ratios import CpuRatios, ratios_of
+from deniable.compute.cpu.ratios import CpuRatios
 from deniable.compute.rows import SMALLEST, LikelihoodRows, multiply_out, scaling_error
 from deniable.kernels.likelihood.mixture_pass import BLOCK, expect, to_blocks
 
@@ -57,9 +57,6 @@ class RowBlocks(LikelihoodRows):
             total += left[:, :size] @ right[:, :size].T
         return total
 
-    def ratios(self, margins: Sequence[Rows]) -> CpuRatios:
-        return ratios_of(self.rows, margins, self.weights, self.strata)
-
     def _score(self, table: Floats, chosen: Indices) -> Floats:
         a, b = self._two_sides(chosen)
         d = np.maximum(np.einsum("kj,kj->k", a @ table.astype(np.float32), b), SMALLEST)
@@ -71,6 +68,10 @@ class RowBlocks(LikelihoodRows):
         self, rows: Sequence[DeviceArray], weights: Floats | None, strata: Integers | None
     ) -> RowBlocks:
         return lay_out(rows, weights, strata)
+
+    @property
+    def _ratios(self) -> type[CpuRatios]:
+        return CpuRatios
 
     def _placed(self, array: DeviceArray) -> DeviceArray:
         return array

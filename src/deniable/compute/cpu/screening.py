@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.compute.screening import Floats, Moved, Numbers, Rows, Singles
+from deniable.compute.array_types import DeviceArray, Floats
+from deniable.compute.screening import Moved, Number, Numbers, Singles, Stretch, Symbols
 from deniable.kernels.chunks import over_threads, spans, thread_count
 from deniable.kernels.hashing.positions import hash_fixed_pairs
 from deniable.kernels.likelihood.hash_rows import line_support
@@ -21,7 +21,9 @@ STRINGS_PER_CHUNK = 1 << 16
 class CpuScreening:
     """Compiled loops on this machine's processors."""
 
-    def line_support(self, sent: NDArray[Any], lines: Numbers, cells: Numbers) -> NDArray[Any]:
+    def line_support(
+        self, sent: NDArray[Number], lines: Numbers, cells: Numbers
+    ) -> NDArray[Number]:
         """Table by table."""
         tables = np.ascontiguousarray(sent).reshape(-1, *sent.shape[-2:])
         out = np.empty((len(tables), len(cells)), sent.dtype)
@@ -33,18 +35,9 @@ class CpuScreening:
         over_threads(work, spans(len(tables), len(tables)), thread_count(None))
         return out.reshape(*sent.shape[:-2], -1)
 
-    def evidence(self, header: bytes, rows: Rows, length: int, tables: Singles) -> Singles:
+    def evidence(self, header: bytes, rows: Symbols, length: int, tables: Singles) -> Singles:
         """Hashed and looked up, never stored."""
-        out = np.empty(len(rows), np.float32)
-
-        def work(start: int, stop: int) -> None:
-            some = slice(start, stop)
-            lengths = np.full(stop - start, length, np.int64)
-            x, y = hash_fixed_pairs(header, rows[some], lengths, threads=1)
-            cell_sums(x, y, tables, out[some])
-
-        _in_threads(work, len(rows))
-        return out
+        return hashed_sums(header, rows, length, tables)
 
     def log_mixtures(
         self, weight: Singles, parent: Numbers, sums: Singles, masses: Singles, precision: float
@@ -65,7 +58,7 @@ class CpuScreening:
             return np.arange(len(odds))
         return np.asarray(np.argpartition(-odds, count)[:count])
 
-    def transforms(self, lattice: Numbers, size: int) -> Any:
+    def transforms(self, lattice: Numbers, size: int) -> DeviceArray:
         """complex[P, size/2 + 1]."""
         out = np.empty((len(lattice), size // 2 + 1), np.complex128)
 
@@ -77,7 +70,7 @@ class CpuScreening:
         over_threads(work, spans(len(lattice), len(lattice)), thread_count(None))
         return out
 
-    def convolved(self, transforms: Any, size: int, moved: Moved | None = None) -> Floats:
+    def convolved(self, transforms: DeviceArray, size: int, moved: Moved | None = None) -> Floats:
         """Some frequencies at a time."""
         product = np.ones(transforms.shape[1], np.complex128)
         turn = np.exp(-2j * np.pi * np.arange(size) / size) if moved else np.zeros(0)
@@ -94,19 +87,31 @@ class CpuScreening:
         _in_threads(work, len(product), 1 << 13)
         return np.fft.irfft(product, size)
 
-    def scan(
-        self, header: bytes, row: Rows, first: int, stop: int, symbols: int, tables: Singles,
-        least: float,
-    ) -> Numbers:  # fmt: skip
+    def scan(self, header: bytes, stretch: Stretch, tables: Singles, least: float) -> Numbers:
         """Hashed and looked up, sixteen side by side."""
+        row, first, stop, symbols = stretch
         lead = np.frombuffer(header, ">u4").astype(np.uint32)
-        kept = np.empty(symbols ** (stop - first), np.int64)
+        kept = np.empty(stretch.strings, np.int64)
         block = _ended(row, len(header))
-        found = domain.scan(lead, block, first, stop, symbols, tables, np.float32(least), kept)
-        return kept[:found].copy()
+        count = domain.scan(lead, block, first, stop, symbols, tables, np.float32(least), kept)
+        return kept[:count].copy()
 
 
 CPU = CpuScreening()
+
+
+def hashed_sums(header: bytes, rows: Symbols, length: int, tables: Singles) -> Singles:
+    """float32[n]: as `ScreeningKernels.evidence`."""
+    out = np.empty(len(rows), np.float32)
+
+    def work(start: int, stop: int) -> None:
+        some = slice(start, stop)
+        lengths = np.full(stop - start, length, np.int64)
+        x, y = hash_fixed_pairs(header, rows[some], lengths, threads=1)
+        cell_sums(x, y, tables, out[some])
+
+    _in_threads(work, len(rows))
+    return out
 
 
 def _in_threads(
@@ -115,7 +120,7 @@ def _in_threads(
     over_threads(work, spans(count, -(-count // chunk)), thread_count(None))
 
 
-def _ended(row: Rows, before: int) -> Rows:
+def _ended(row: Symbols, before: int) -> Symbols:
     """u8[32]: the row as SHA-256 ends a message, with so many bytes before it."""
     block = np.zeros(domain.TAIL, np.uint8)
     block[: len(row)] = row

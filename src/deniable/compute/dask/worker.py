@@ -7,8 +7,6 @@ import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import partial
-from typing import Any
 
 import cloudpickle
 
@@ -18,138 +16,137 @@ from deniable.errors import ClusterError
 from deniable.version import __version__
 
 
-class Then(Enum):
-    """What is done with the results of a call."""
+class Outcome(Enum):
+    """What becomes of the results of a step."""
 
-    GIVE = "give them back"
-    ADD = "give back the sums of fours"
+    RETURN = "return them"
+    SUM = "return the sum of each group of neighbours"
     KEEP = "keep them"
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A function of what was kept before, whose result is kept under a number.
+    """A function of a shard, or of what was made of it, whose result may be kept under a key.
 
-    each : further arguments, an entry for each place. Without a function, what was kept itself.
+    each : further arguments, one entry for each place
     """
 
-    number: int
-    function: Callable[..., Any] | None
-    each: tuple[Sequence[Any], ...]
+    key: int
+    function: Callable[..., object]
+    each: tuple[Sequence[object], ...] = ()
 
     def at(self, places: Sequence[int]) -> Step:
         """The same step, with the arguments of these places only."""
         return replace(self, each=tuple([entries[i] for i in places] for entries in self.each))
 
-    def take(self, kept: Any, turn: int) -> Any:
-        """The result for one thing that was kept."""
-        if self.function is None:
-            return None
-        return self.function(kept, *(entries[turn] for entries in self.each))
+    def apply(self, value: object, turn: int) -> object:
+        """The result for one value; turn : which of the step's places it is."""
+        return self.function(value, *(entries[turn] for entries in self.each))
 
 
 @dataclass(frozen=True, eq=False)
-class Recipe:
-    """All steps from shards to what is kept of them, for some places."""
+class Request:
+    """What a worker is to do at some places: take a step from what it keeps there.
 
-    steps: tuple[Step, ...]
-    shards: list[Any]
+    history : the steps from the shards to what is kept, under the key of the last one; with none of
+    them the step is taken from the shards themselves.
+    shards : those of the places, where something may have to be made from them.
+    released : keys that nobody needs any more
+    """
+
+    places: Sequence[int]
+    history: tuple[Step, ...]
+    step: Step
+    outcome: Outcome
+    shards: Sequence[object] | None
+    released: Sequence[int]
 
 
 @dataclass(frozen=True, eq=False)
 class WorkerReply:
-    """What became of a call: values in the order of the places, or of their fours; an error; or
-    something that is missing."""
+    """What became of a request: values in the order of the places, or of their groups; an error; or
+    something that is missing and must be made from the shards."""
 
-    values: list[Any]
+    values: Sequence[object]
     error: Exception | None = None
     missing: bool = False
 
 
 class WorkerActor:
-    """Run by each worker, as an actor: one call at a time, on all of the worker's threads.
+    """Run by each worker, as an actor: one request at a time, on all of the worker's threads.
 
-    Kept by number and place; what a dead worker kept comes back with its recipe.
+    Results are kept by key and place.
     """
 
     def __init__(self) -> None:
         from distributed import get_worker
 
         self._threads = Threads(get_worker().state.nthreads or os.cpu_count())
-        self._kept: dict[int, dict[int, Any]] = {}
+        self._kept: dict[int, dict[int, object]] = {}
 
     def version(self) -> str:
-        """Of deniable, here."""
+        """Return the version of deniable that is installed here."""
         return __version__
 
-    def call(self, sent: bytes) -> bytes:
-        """Run what was sent, and answer in kind.
+    def call(self, request: bytes) -> bytes:
+        """Answer a pickled request by a pickled reply.
 
         Both are pickled by us: a call that Dask cannot pickle is never answered.
         """
-        answer = self.run(*pickle.loads(sent))  # noqa: S301  whoever reaches a worker can run code
-        if answer.error is not None:
-            answer.error.with_traceback(None).__cause__ = answer.error.__context__ = None
+        reply = self.run(pickle.loads(request))  # noqa: S301  whoever reaches a worker can run code
+        if reply.error is not None:
+            reply.error.with_traceback(None).__cause__ = reply.error.__context__ = None
         try:
-            return bytes(cloudpickle.dumps(answer))
+            return bytes(cloudpickle.dumps(reply))
         except Exception as error:
-            said = answer.error or error
-            problem = ClusterError(f"{type(said).__name__}: {said}")
+            cause = reply.error or error
+            problem = ClusterError(f"{type(cause).__name__}: {cause}")
             return bytes(cloudpickle.dumps(WorkerReply([], problem)))
 
-    def run(
-        self,
-        number: int,
-        places: Sequence[int],
-        step: Step,
-        then: Then,
-        recipe: Recipe | None,
-        released: Sequence[int],
-    ) -> WorkerReply:
-        """Take a step from what is kept under the number, and `then` do this with the results.
+    def run(self, request: Request) -> WorkerReply:
+        """Take the step.
 
-        Errors are given back too: raised, they would look like those of a broken connection.
+        Errors are returned too: raised, they would look like those of a broken connection.
         """
-        for gone in released:
-            self._kept.pop(gone, None)
+        for key in request.released:
+            self._kept.pop(key, None)
+        step, places = request.step, request.places
         try:
-            kept = self._kept.setdefault(number, {})
-            if recipe is not None:
-                self._make(places, recipe)
-            if not kept.keys() >= set(places):
+            source = self._source(request)
+            if not source.keys() >= set(places):
                 return WorkerReply([], missing=True)
-            work = [(kept[place], turn) for turn, place in enumerate(places)]
-            values = list(self._threads.map(partial(_taken, step), work))
-            values = group_sums(values) if then is Then.ADD else values
+            work = ((source[place], turn) for turn, place in enumerate(places))
+            values = list(self._threads.starmap(step.apply, work))
+            if request.outcome is Outcome.SUM:
+                values = group_sums(values)
         except Exception as error:
             return WorkerReply([], error)
-        if then is Then.KEEP:
-            self._kept.setdefault(step.number, {}).update(zip(places, values, strict=True))
+        if request.outcome is Outcome.KEEP:
+            self._kept.setdefault(step.key, {}).update(zip(places, values, strict=True))
             values = [None] * len(values)
         return WorkerReply(values)
 
-    def _make(self, places: Sequence[int], recipe: Recipe) -> None:
-        """Make what is not there, from the nearest thing that is."""
-        kept = self._kept[recipe.steps[-1].number]
-        work = [
-            (turn, place, recipe.shards[turn])
-            for turn, place in enumerate(places)
-            if place not in kept
-        ]
-        made = self._threads.map(partial(self._follow, recipe.steps), work)
-        for (_, place, _), value in zip(work, made, strict=True):
-            kept[place] = value
+    def _source(self, request: Request) -> dict[int, object]:
+        """What the step is taken from, by place; made from the shards where they were sent."""
+        history, shards = request.history, request.shards
+        source = self._kept.setdefault(history[-1].key, {}) if history else {}
+        if shards is not None:
+            work = [
+                (history, place, turn, shards[turn])
+                for turn, place in enumerate(request.places)
+                if place not in source
+            ]
+            made = self._threads.starmap(self._follow, work)
+            for (_, place, _, _), value in zip(work, made, strict=True):
+                source[place] = value
+        return source
 
-    def _follow(self, steps: Sequence[Step], item: tuple[int, int, Any]) -> Any:
-        turn, place, value = item
+    def _follow(self, history: Sequence[Step], place: int, turn: int, value: object) -> object:
+        """Take all steps from a shard, or from the last that was kept of it."""
         first = 0
-        for i, step in enumerate(steps):
-            if place in self._kept.get(step.number, {}):
-                value, first = self._kept[step.number][place], i + 1
-        for step in steps[first:]:
-            value = step.take(value, turn)
+        for i, step in enumerate(history):
+            if place in self._kept.get(step.key, {}):
+                value, first = self._kept[step.key][place], i + 1
+        for step in history[first:]:
+            value = step.apply(value, turn)
         return value
-
-
-def _taken(step: Step, item: tuple[Any, int]) -> Any:
-    return step.take(*item)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deniable.compute.array_types import Bytes, Floats, Integers, Table
-from deniable.compute.arrays import Likelihood
+from deniable.compute.arrays import Likelihood, append_column
 from deniable.compute.gpu import likelihood_rows as making
 from deniable.compute.gpu import tensor_rows
 from deniable.compute.gpu.screening import TensorScreening
 from deniable.compute.gpu.systems import TensorSystem
-from deniable.compute.gpu.tensors import Tensor, device, placed
+from deniable.compute.gpu.tensors import Tensor, device, placed, torch
 from deniable.kernels.likelihood.bit_rows import BloomTables, ChannelTables
 from deniable.kernels.likelihood.hash_rows import HashTables, SentNumbers
 
@@ -49,7 +49,7 @@ class TensorKernels:
 
     def append_column(self, likelihood: Likelihood, column: Tensor) -> Likelihood:
         """Append a category given by its log-likelihood, and rescale the rows."""
-        return making.append_column(likelihood, column)
+        return append_column(torch(), likelihood, column)
 
     def lay_out(
         self,

@@ -1,20 +1,23 @@
 """Strings hashed and looked up in one go, never stored: a Triton kernel.
 
-As `cells.evidence_of`, result for result. There the sixty-four rounds of SHA-256 are thousands of
-passes over arrays; here every lane keeps its own string in registers.
+As `compute.cpu.screening.hashed_sums`, result for result. Whole-array operations would make
+thousands of passes of the sixty-four rounds of SHA-256; here every lane keeps its own string in
+registers.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import triton
 import triton.language as tl
 
-from deniable.compute.gpu.hashing import messages
 from deniable.compute.gpu.tensors import Tensor, placed, torch
 from deniable.kernels.hashing.sha256 import ROUND, START
 
+BLOCK = 64
+"""Bytes that are compressed together."""
 LANES = 128
 WARPS = 4
 
@@ -89,10 +92,10 @@ _turned, _swapped = triton.jit(_turned), triton.jit(_swapped)
 _kernel: Any = triton.jit(_summed)
 
 
-def evidence_of(header: bytes, rows: Tensor, length: int, tables: Tensor) -> Tensor:
-    """As `cells.evidence_of`."""
+def hashed_sums(header: bytes, rows: Tensor, length: int, tables: Tensor) -> Tensor:
+    """float32[n]: as `ScreeningKernels.evidence`, of rows u8[n, M] and tables float32[C, K]."""
     t, where = torch(), rows.device
-    words = messages(header, rows, length)
+    words = _messages(header, rows, length)
     out = t.empty(len(rows), dtype=t.float32, device=where)
     families, cells = tables.shape
     constants = [placed(each.view("int32"), where).view(t.uint32) for each in (ROUND, START)]
@@ -101,3 +104,19 @@ def evidence_of(header: bytes, rows: Tensor, length: int, tables: Tensor) -> Ten
         LANES=LANES, num_warps=WARPS,
     )  # fmt: skip
     return out
+
+
+def _messages(header: bytes, rows: Tensor, length: int) -> Tensor:
+    """The messages with the ending that SHA-256 gives them, word by word: uint32[words, n]."""
+    t, size = torch(), len(header) + length
+    whole = -(-(size + 9) // BLOCK) * BLOCK
+    ending = np.zeros(whole - size, np.uint8)
+    ending[0] = 0x80
+    ending[-8:] = np.frombuffer((8 * size).to_bytes(8, "big"), np.uint8)
+    before, after = (
+        placed(part, rows.device).expand(len(rows), -1)
+        for part in (np.frombuffer(header, np.uint8), ending)
+    )
+    text = t.cat([before, rows[:, :length], after], dim=1).view(len(rows), whole // 4, 4)
+    # Little-endian machines read the first byte as the lowest.
+    return text.flip(2).contiguous().view(t.uint32)[:, :, 0].T.contiguous()

@@ -114,16 +114,6 @@ def channel_rows(tables: ChannelTables, bits: Tensor, stratum: Tensor) -> Likeli
     return Likelihood(rows, scale)
 
 
-def append_column(likelihood: Likelihood, column: Tensor) -> Likelihood:
-    """Append a column of log-likelihoods float64[N] to scaled rows float32[N, m]; scale again."""
-    t, rows, log_scale = torch(), likelihood.rows, likelihood.log_scale
-    relative = column - log_scale if rows.shape[1] else t.zeros_like(column)
-    factor = (-relative.clamp_min(0)).exp().to(t.float32)
-    last = relative.clamp_max(0).exp().to(t.float32)
-    scale = t.maximum(column, log_scale) if rows.shape[1] else column
-    return Likelihood(t.cat([rows * factor[:, None], last[:, None]], dim=1), scale)
-
-
 def _scaled(
     parts: Iterable[tuple[slice, Tensor]], categories: int, log_scale: Tensor
 ) -> Likelihood:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from deniable.compute.array_types import DeviceArray, Floats, Integers, Rows
+from deniable.compute.array_types import DeviceArray, Floats, Rows
 from deniable.compute.cpu.ratios import CpuRatios
 from deniable.compute.gpu.tensors import Tensor, on_host, placed, torch
-from deniable.compute.ratios import LikelihoodRatios, by_stratum
+from deniable.compute.ratios import LikelihoodRatios
 
 ROWS_PER_PRODUCT = 1 << 20
 """Rows whose copies in double precision exist together."""
@@ -49,26 +47,3 @@ class TensorRatios(LikelihoodRatios):
     def on_host(self) -> CpuRatios:
         x, y, weights = on_host(self.x), on_host(self.y), on_host(self.weights)
         return CpuRatios(x, y, weights, self.labels, self.edges)
-
-
-def ratios_of(
-    rows: Sequence[Tensor],
-    margins: Sequence[Rows],
-    weights: Tensor | None,
-    strata: Integers | None,
-) -> TensorRatios:
-    """Ratios at two margins, float32[m] and float32[n]."""
-    t, where, count = torch(), rows[0].device, len(rows[0])
-    labels: Integers = np.zeros(1, np.intp)
-    edges: Integers = np.array([0, count])
-    if weights is None:
-        weights = t.ones(count, dtype=t.float64, device=where)
-    if strata is not None:
-        order, labels, edges = by_stratum(strata)
-        at = placed(order, where)
-        rows, weights = [each[at] for each in rows], weights[at]
-    x, y = (
-        each / (each @ placed(margin, where)).clamp_min_(1e-30)[:, None] - 1
-        for each, margin in zip(rows, margins, strict=True)
-    )
-    return TensorRatios(x, y, weights, labels, edges)

@@ -11,9 +11,9 @@ from functools import cached_property
 
 import numpy as np
 
-from deniable.compute.array_types import Floats, Indices, Integers, Rows, Table
+from deniable.compute.array_types import Floats, Indices, Integers, Table
 from deniable.compute.gpu import expectation
-from deniable.compute.gpu.ratios import TensorRatios, ratios_of
+from deniable.compute.gpu.ratios import TensorRatios
 from deniable.compute.gpu.tensors import Tensor, on_host, placed, torch
 from deniable.compute.rows import LikelihoodRows, scaling_error
 
@@ -32,9 +32,6 @@ class TensorRows(LikelihoodRows):
         sums = expectation.pair_sums(self.rows, self._placed_weights, self._placed(table))
         return on_host(sums)
 
-    def ratios(self, margins: Sequence[Rows]) -> TensorRatios:
-        return ratios_of(self.rows, margins, self._placed_weights, self.strata)
-
     def _score(self, table: Floats, chosen: Indices) -> Floats:
         weights = None if self.weights is None else self.weights[chosen]
         return self._chosen(chosen, weights).evaluate(table)[:-1]
@@ -43,6 +40,10 @@ class TensorRows(LikelihoodRows):
         self, rows: Sequence[Tensor], weights: Floats | None, strata: Integers | None
     ) -> TensorRows:
         return TensorRows(tuple(rows), weights, strata)
+
+    @property
+    def _ratios(self) -> type[TensorRatios]:
+        return TensorRatios
 
     def _placed(self, array: object) -> Tensor:
         return placed(array, self.rows[0].device)

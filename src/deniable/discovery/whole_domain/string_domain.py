@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deniable.compute.progress import report_progress
-from deniable.compute.screening import ENDING
+from deniable.compute.screening import ENDING, Stretch
 from deniable.discovery.shared.evidence import StringEvidence
 from deniable.discovery.shared.strings import Rows
 from deniable.errors import InputError
@@ -52,7 +52,7 @@ class StringDomain:
         def work(length: int, stretch: int) -> Rows:
             first = length - self.free(length)
             row = self.row(length, stretch * self.symbols ** (length - first))
-            number = kernels.scan(header, row, first, length, self.symbols, entry, least)
+            number = kernels.scan(header, Stretch(row, first, length, self.symbols), entry, least)
             rows = np.repeat(row[np.newaxis], len(number), axis=0)
             for at in range(length - 1, first - 1, -1):
                 number, rows[:, at] = np.divmod(number, self.symbols)

@@ -35,7 +35,7 @@ from deniable.compute.ratios import LikelihoodRatios, Scatters, StratumTotals
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
 from deniable.inference.joint.evidence import Evidence
-from deniable.inference.joint.solver import maximise_evidence
+from deniable.inference.joint.solver import maximise
 from deniable.results.association import AssociationTest
 
 REPORTS_PER_FREEDOM = 200
@@ -64,8 +64,7 @@ def score_test(
         evidence = evidence.stratified(strata)
     with one_blas_thread():
         margins = [
-            maximise_evidence(evidence.only(variable)).table.astype(np.float32)
-            for variable in (0, 1)
+            maximise(evidence.only(variable)).table.astype(np.float32) for variable in (0, 1)
         ]
         ratios = evidence.rows.hold(MethodCall(LikelihoodRows.ratios, margins))
         means = ratios.sum(MethodCall(LikelihoodRatios.totals)).means()
@@ -74,8 +73,8 @@ def score_test(
         root = _whitening(means, scatters)
         freedom = int(root.shape[1])
         statistic = float(np.sum((scatters.score.ravel() @ root) ** 2))
-        few = evidence.weight < REPORTS_PER_FREEDOM * freedom
-        if freedom > 0 and means.whole and (few or _heavy(means, scatters, centred, freedom)):
+        sparse = evidence.weight < REPORTS_PER_FREEDOM * freedom
+        if freedom > 0 and means.whole and (sparse or _heavy(means, scatters, centred, freedom)):
             rng = rng or np.random.default_rng(0)
             lengths = _shuffled_lengths(centred, evidence.count, root, shuffles, rng)
             as_long = int(np.sum(lengths >= statistic * (1 - 1e-6)))
@@ -153,9 +152,9 @@ def _shuffled_lengths(
         return np.asarray(np.sum((scores @ single) ** 2, axis=1), np.float64)
     lengths = []
     for start in range(0, shuffles, SHUFFLES_PER_PASS):
-        some = min(SHUFFLES_PER_PASS, shuffles - start)
+        number = min(SHUFFLES_PER_PASS, shuffles - start)
         seeds = rng.integers(1 << 63, size=len(centred)).tolist()
-        scores = centred.sum(MethodCall(LikelihoodRatios.shuffled, some), seeds)
+        scores = centred.sum(MethodCall(LikelihoodRatios.shuffled, number), seeds)
         lengths.append(np.asarray(np.sum((scores @ single) ** 2, axis=1), np.float64))
     return np.concatenate(lengths)
 

@@ -26,7 +26,7 @@ from deniable.inference.association.score import chi2_tail, score_test
 from deniable.inference.joint.curvature import information
 from deniable.inference.joint.evidence import Evidence
 from deniable.inference.joint.fit import JointFit
-from deniable.inference.joint.solver import maximise_evidence
+from deniable.inference.joint.solver import maximise
 from deniable.results.association import AssociationTest
 
 
@@ -51,7 +51,7 @@ def association_test(
     if method == "score":
         return score_test(evidence, strata=strata, rng=rng)
     if method == "paper":
-        return _paper_test(evidence, fit or maximise_evidence(evidence))
+        return _paper_test(evidence, fit or maximise(evidence))
     if method == "lrt":
         return mutual_independence(evidence, fit=fit)
     raise InputError(f"method must be 'score', 'paper' or 'lrt', got {method!r}")
@@ -59,10 +59,8 @@ def association_test(
 
 def mutual_independence(evidence: Evidence, *, fit: JointFit | None = None) -> AssociationTest:
     """Test by likelihood ratio whether all variables are independent of each other."""
-    fit = fit or maximise_evidence(evidence)
-    margins = sum(
-        maximise_evidence(evidence.only(v)).log_likelihood for v in range(len(evidence.shape))
-    )
+    fit = fit or maximise(evidence)
+    margins = sum(maximise(evidence.only(v)).log_likelihood for v in range(len(evidence.shape)))
     freedom = prod(evidence.shape) - 1 - sum(size - 1 for size in evidence.shape)
     return _ratio_test(fit.log_likelihood - margins, freedom)
 
@@ -74,7 +72,7 @@ def conditional_independence(
     first, second = pair
     if len(evidence.shape) < 3 or first == second:
         raise InputError(f"three variables and a pair of two of them needed, got {evidence.shape}")
-    fit = fit or maximise_evidence(evidence)
+    fit = fit or maximise(evidence)
     null = _conditional_log_likelihood(evidence, fit.table, first, second)
     rest = prod(evidence.shape) // (evidence.shape[first] * evidence.shape[second])
     freedom = (evidence.shape[first] - 1) * (evidence.shape[second] - 1) * rest

@@ -42,16 +42,6 @@ class Collapse:
         """Return each fitted category's place among the shown: intp[fitted (+ 1 with Other)]."""
         return np.minimum(np.arange(self.fitted.size + int(other)), self.shown)
 
-    def matrix(self, *, other: bool = True) -> NDArray[np.float64]:
-        """Return the 0/1 matrix L that adds fitted categories up into shown ones.
-
-        A joint table J collapses to L_x @ J @ L_y.T, its covariance over vec(J) with their
-        Kronecker product.
-        """
-        groups = self.groups(other=other)
-        places = int(groups.max()) + 1 if groups.size else 0
-        return np.asarray(np.arange(places)[:, None] == groups, dtype=np.float64)
-
 
 def choose_categories(marginal: Marginal, top: int, *, cap: int = 30) -> Collapse:
     """Fit every detected candidate up to `cap`, and show the `top` most frequent."""
@@ -61,7 +51,7 @@ def choose_categories(marginal: Marginal, top: int, *, cap: int = 30) -> Collaps
     return Collapse(fitted, min(top, fitted.size))
 
 
-MOST_CELLS = 600
+MAX_EXTRA_CELLS = 600
 """Cells that are fitted without being asked for: a pass over them still costs little."""
 
 
@@ -73,7 +63,7 @@ def how_many_to_fit(top: int, strings: int, other_cells: int) -> int:
     >>> [how_many_to_fit(*case) for case in ((5, 2, 1), (20, 2, 1), (5, 3, 1), (5, 1, 2))]
     [12, 23, 7, 12]
     """
-    affordable = int((MOST_CELLS / other_cells) ** (1 / max(strings, 1)) + 1e-9) - 1
+    affordable = int((MAX_EXTRA_CELLS / other_cells) ** (1 / max(strings, 1)) + 1e-9) - 1
     return max(top, min(2 * top + 2, affordable))
 
 

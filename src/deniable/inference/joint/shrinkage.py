@@ -8,19 +8,18 @@ plenty of data is left alone. Tests and intervals belong to the maximum-likeliho
 table has none.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 
 import numpy as np
 
-from deniable.compute.array_types import Floats, Shard
-from deniable.compute.backend import Backend
+from deniable.compute.array_types import Floats
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
-from deniable.inference.joint.evidence import Evidence, evidence_of, gather
+from deniable.inference.joint.evidence import Evidence, evidence_of
 from deniable.inference.joint.fit import JointFit
-from deniable.inference.joint.solver import maximise_evidence
+from deniable.inference.joint.solver import maximise
 
 STRENGTHS = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001, 0.0)
 _FOLDS = 5
@@ -42,31 +41,17 @@ class ShrunkFit:
 
 
 def shrunk(
-    shards: Iterable[Shard],
-    shape: Sequence[int],
-    *,
-    rng: np.random.Generator,
-    strengths: Sequence[float] = STRENGTHS,
-    nats: float = 0.01,
-    executor: Backend | None = None,
-) -> ShrunkFit:
-    """Fit a table shrunk towards independence as much as held-out reports like.
-
-    rng : splits the reports into five folds, of which two are held out in turn.
-    strengths : the λ to try; 0 must be among them.
-    """
-    evidence = gather(shards, shape, executor=executor)
-    return shrunk_evidence(evidence, rng=rng, strengths=strengths, nats=nats)
-
-
-def shrunk_evidence(
     evidence: Evidence,
     *,
     rng: np.random.Generator,
     strengths: Sequence[float] = STRENGTHS,
     nats: float = 0.01,
 ) -> ShrunkFit:
-    """Fit as `shrunk` does, from evidence already gathered."""
+    """Fit a table shrunk towards independence as much as held-out reports like.
+
+    rng : splits the reports into five folds, of which two are held out in turn.
+    strengths : the λ to try; 0 must be among them.
+    """
     if 0.0 not in strengths or min(strengths) < 0:
         raise InputError(f"strengths must be at least 0 and include 0, got {tuple(strengths)}")
     ordered = sorted(strengths, reverse=True)
@@ -83,23 +68,18 @@ def shrunk_evidence(
     best = max(ordered, key=lambda strength: totals[strength])
     fit = _path(evidence, [best], nats)[0]
     honest = evidence.evaluate(fit.table.reshape(evidence.folded)).log_likelihood
-    method = "maximum likelihood" if best == 0 else "shrunk towards independence"
-    fit = replace(fit, log_likelihood=honest, method=method)
+    fit = replace(fit, log_likelihood=honest)
     return ShrunkFit(fit, best, {strength: totals[strength] / weight for strength in ordered})
 
 
 def _path(evidence: Evidence, strengths: Sequence[float], nats: float) -> list[JointFit]:
     """Penalised fits from the strongest down, each started from the one before."""
-    margins = [
-        maximise_evidence(evidence.only(v), nats=nats).table for v in range(len(evidence.shape))
-    ]
+    margins = [maximise(evidence.only(v), nats=nats).table for v in range(len(evidence.shape))]
     independent: Floats = reduce(np.multiply.outer, margins)
     start, fits = independent, []
     for strength in strengths:
         pseudo = (strength * evidence.weight * independent).reshape(evidence.folded)
-        fit = maximise_evidence(
-            evidence, nats=nats, start=start, pseudo=pseudo if strength > 0 else None
-        )
+        fit = maximise(evidence, nats=nats, start=start, pseudo=pseudo if strength > 0 else None)
         fits.append(fit)
         start = fit.table
     return fits

@@ -9,23 +9,28 @@ Early passes run in float32. Once the gap per report is near what float32 resolv
 float64, so a gap is only ever certified in float64.
 """
 
-from collections.abc import Iterable, Sequence
+import warnings
 from dataclasses import dataclass, field
 from math import log, prod
 
 import numpy as np
 
-from deniable.compute.array_types import Floats, Shard
-from deniable.compute.backend import Backend
+from deniable.compute.array_types import Floats
 from deniable.compute.cpu.threads import one_blas_thread
 from deniable.compute.progress import report_progress
 from deniable.errors import InputError
 from deniable.inference.joint.curvature import information
-from deniable.inference.joint.evidence import Evaluation, Evidence, gather
-from deniable.inference.joint.fit import JointFit, certified_gap, conclude, em_step, starting_table
+from deniable.inference.joint.evidence import Evaluation, Evidence
+from deniable.inference.joint.fit import (
+    JointFit,
+    NotConvergedWarning,
+    certified_gap,
+    em_step,
+    starting_table,
+)
 from deniable.inference.joint.quadratic import minimise_quadratic
 
-MOST_CELLS = 4096
+MAX_CELLS = 4096
 """The curvature of a larger table would not fit a small machine's memory."""
 _PRECISE_BELOW = 2e-5
 """Gap per report, in nats, below which passes run in float64 (float32 resolves about 1e-8)."""
@@ -37,32 +42,6 @@ _WARM_UP = 30
 
 
 def maximise(
-    shards: Iterable[Shard],
-    shape: Sequence[int],
-    *,
-    nats: float = 0.01,
-    executor: Backend | None = None,
-    start: Floats | None = None,
-    max_passes: int = 200,
-) -> JointFit:
-    """Fit the joint distribution of one, two or more variables, certified to within `nats`.
-
-    shards : tuples of one float32[N, categories] per variable, each row's largest entry 1, and
-    optionally weights [N] (how many reports a row stands for).
-    shape : number of categories of each variable.
-    start : a table to start from; the answer does not depend on it.
-
-    >>> a = np.array([[1, 0.1], [0.1, 1], [1, 0.1]], np.float32)
-    >>> maximise([(a, a)], (2, 2)).table.round(2)
-    array([[0.67, 0.  ],
-           [0.  , 0.33]])
-    """
-    return maximise_evidence(
-        gather(shards, shape, executor=executor), nats=nats, start=start, max_passes=max_passes
-    )
-
-
-def maximise_evidence(
     evidence: Evidence,
     *,
     nats: float = 0.01,
@@ -70,32 +49,40 @@ def maximise_evidence(
     max_passes: int = 200,
     pseudo: Floats | None = None,
 ) -> JointFit:
-    """Fit as `maximise` does, from evidence already gathered.
+    """Fit the joint distribution of one, two or more variables, certified to within `nats`.
 
+    start : a table to start from; the answer does not depend on it.
     pseudo : float64[m, n], imaginary reports per cell, seen without noise, added to the real ones;
     the result's log-likelihood and gap then include them.
+
+    >>> from deniable.inference.joint.evidence import gather
+    >>> a = np.array([[1, 0.1], [0.1, 1], [1, 0.1]], np.float32)
+    >>> maximise(gather([(a, a)], (2, 2))).table.round(2)
+    array([[0.67, 0.  ],
+           [0.  , 0.33]])
     """
     cells = prod(evidence.shape)
-    if cells > MOST_CELLS:
+    if cells > MAX_CELLS:
         raise InputError(
-            f"tables of at most {MOST_CELLS} cells, got {cells} ({evidence.shape}): collapse "
-            "categories, or use plain_em"
+            f"tables of at most {MAX_CELLS} cells, got {cells} ({evidence.shape}): collapse "
+            "categories"
         )
     with one_blas_thread():
         table, curvature = starting_table(start, evidence), None
         if start is None:
             table, curvature = _from_subsamples(evidence, table)
-        climb = SqpSolver(evidence, pseudo, curvature, "fitting the table")
-        table, evaluation = climb.run(table, nats, max_passes)
-    return conclude(
-        evidence,
-        table,
-        evaluation,
-        nats=nats,
-        passes=climb.passes,
-        method="sequential quadratic",
-        weight=climb.weight,
-    )
+        solver = SqpSolver(evidence, pseudo, curvature, "fitting the table")
+        table, evaluation = solver.run(table, nats, max_passes)
+    gap = certified_gap(evaluation, solver.weight)
+    if gap > nats:
+        warnings.warn(
+            f"the fit stopped after {solver.passes} passes with a gap of {gap:.3g} nats, "
+            f"{nats:.3g} asked; raise max_passes",
+            NotConvergedWarning,
+            stacklevel=2,
+        )
+    shaped = table.reshape(evidence.shape)
+    return JointFit(shaped, evaluation.log_likelihood, gap, solver.passes, gap <= nats)
 
 
 def _from_subsamples(evidence: Evidence, table: Floats) -> tuple[Floats, Floats | None]:
@@ -107,13 +94,13 @@ def _from_subsamples(evidence: Evidence, table: Floats) -> tuple[Floats, Floats 
     size = _least_sample(table.size)
     curvature: Floats | None = None
     while 4 * size <= evidence.count:
-        few = evidence.sample(size, np.random.default_rng(size))
+        sample = evidence.sample(size, np.random.default_rng(size))
         if curvature is None:
             for _ in range(_WARM_UP):
-                table = em_step(table, few.evaluate(table, precise=False))
-        climb = SqpSolver(few, None, curvature)
-        table, _ = climb.run(table, 0.05 * table.size, 30)
-        curvature = climb.curvature
+                table = em_step(table, sample.evaluate(table, precise=False))
+        solver = SqpSolver(sample, None, curvature)
+        table, _ = solver.run(table, 0.05 * table.size, 30)
+        curvature = solver.curvature
         table = _opened(table)
         size *= _GROWTH
     return table, curvature
@@ -227,12 +214,13 @@ class SqpSolver:
         a cell that one report holds up is curved a thousand times as much where it is still near 0,
         and an average with that would keep it there.
         """
-        few = self.evidence.sample(self._sample_size(), self._rng)
-        curvature = information(few, table) * (self.evidence.weight / few.weight / self.weight)
+        sample = self.evidence.sample(self._sample_size(), self._rng)
+        share = self.evidence.weight / sample.weight
+        curvature = information(sample, table) * (share / self.weight)
         if self.pseudo is not None:
             diagonal = np.diag_indices_from(curvature)
             curvature[diagonal] += (self.pseudo / table**2).ravel() / self.weight
-        if few is not self.evidence:
+        if sample is not self.evidence:
             self._builds += 1
             if certified_gap(now, self.weight) > table.size:
                 self._builds = 0

@@ -45,9 +45,9 @@ def covariance(evidence: Evidence, table: Floats) -> Covariance:
 
 
 def stratum_influence(evidence: Evidence, whole: Covariance) -> Floats:
-    """By how much each group of strata pulls the table from where all have it, [S, *shape].
+    """By how much each group of strata moves the table from where all have it, [S, *shape].
 
-    whole : the fitted table and its covariance; nothing pulls where strata are not known
+    whole : the fitted table and its covariance; nothing moves it where strata are not known
     """
     cells = whole.table.size
     sums = evidence.rows.sum(
@@ -58,15 +58,15 @@ def stratum_influence(evidence: Evidence, whole: Covariance) -> Floats:
     return np.asarray(score @ whole.matrix).reshape(-1, *whole.table.shape)
 
 
-def widened(shown: Covariance, pulls: Floats, rest: Sequence[bool]) -> Covariance:
+def widened(shown: Covariance, influence: Floats, rest: Sequence[bool]) -> Covariance:
     """Errors as large as strata differ by, apart for cells without, with one and with more Others.
 
-    pulls : float64[S, *shape]; rest : whether each question's last category is Other
+    influence : float64[S, *shape]; rest : whether each question's last category is Other
     """
-    strata = int((pulls != 0).any(axis=tuple(range(1, pulls.ndim))).sum())
+    strata = int((influence != 0).any(axis=tuple(range(1, influence.ndim))).sum())
     if strata < LEAST_STRATA:
         return shown
-    seen = (pulls**2).sum(axis=0) * strata / (strata - 1)
+    seen = (influence**2).sum(axis=0) * strata / (strata - 1)
     excess = seen / np.maximum(shown.standard_errors**2, np.finfo(float).tiny)
     factor, kind = np.ones(shown.table.shape), np.zeros(shown.table.shape, np.intp)
     for question, other in enumerate(rest):
@@ -78,11 +78,11 @@ def widened(shown: Covariance, pulls: Floats, rest: Sequence[bool]) -> Covarianc
     return Covariance(shown.table, shown.matrix * np.outer(root, root))
 
 
-def collapsed_influence(pulls: Floats, groups: Sequence[Indices]) -> Floats:
+def collapsed_influence(influence: Floats, groups: Sequence[Indices]) -> Floats:
     """Of categories added up: groups[v][i] is the new category of category i of question v."""
     for group in groups:  # each moves its axis to the end, so that the order comes round
-        pulls = np.tensordot(pulls, np.eye(int(group.max()) + 1)[group], axes=(1, 0))
-    return pulls
+        influence = np.tensordot(influence, np.eye(int(group.max()) + 1)[group], axes=(1, 0))
+    return influence
 
 
 def invert_on_simplex(observed: Floats) -> Floats:

@@ -36,7 +36,7 @@ from deniable.results.covariance import Covariance
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
-TOGETHER = 64
+STRATA_PER_PRODUCT = 64
 """Strata whose covariances are multiplied at once."""
 
 
@@ -65,12 +65,12 @@ class LinearFit:
     """An estimated table.
 
     covariance : of the table p ≥ 0, Σp = 1; free : the estimate without p ≥ 0, unbiased;
-    pulls : float64[S, m, n], by how much each stratum pulls `free` from where all others have it.
+    influence : float64[S, m, n], by how much each stratum moves `free`.
     """
 
     covariance: Covariance
     free: Floats
-    pulls: Floats
+    influence: Floats
 
     def collapsed(self, groups: Sequence[Indices], rest: Sequence[bool]) -> LinearFit:
         """Categories added up, and errors widened by what strata differ by (see `covariance`).
@@ -79,9 +79,9 @@ class LinearFit:
         question's last new category is Other.
         """
         left, right = (np.eye(int(group.max()) + 1)[group].T for group in groups)
-        pulls = collapsed_influence(self.pulls, groups)
-        shown = widened(self.covariance.collapsed(groups), pulls, rest)
-        return LinearFit(shown, left @ self.free @ right.T, pulls)
+        influence = collapsed_influence(self.influence, groups)
+        shown = widened(self.covariance.collapsed(groups), influence, rest)
+        return LinearFit(shown, left @ self.free @ right.T, influence)
 
 
 def linear_joint(counts: PairCounts, first: Strata, second: Strata) -> LinearFit:
@@ -101,8 +101,8 @@ def linear_joint(counts: PairCounts, first: Strata, second: Strata) -> LinearFit
     spread = _spread(total, first, second, table.reshape(m, n)) / total.sum() ** 2
     covariance = Covariance(table.reshape(m, n), bread @ spread @ bread)
     expected = _means(first, second, free.reshape(m, n)) * total[:, None, None]
-    pulls = (moments - expected).reshape(len(total), -1) @ bread / total.sum()
-    return LinearFit(covariance, free.reshape(m, n), pulls.reshape(moments.shape))
+    influence = (moments - expected).reshape(len(total), -1) @ bread / total.sum()
+    return LinearFit(covariance, free.reshape(m, n), influence.reshape(moments.shape))
 
 
 def linear_test(counts: PairCounts, first: Strata, second: Strata) -> AssociationTest:
@@ -122,20 +122,20 @@ def linear_test(counts: PairCounts, first: Strata, second: Strata) -> Associatio
 
 def _moments(counts: PairCounts, first: Strata, second: Strata, *, centred: bool = False) -> Floats:
     """float64[S, m, n], Σ_k a_k b_kᵀ of each stratum, about its own means if centred."""
-    found = np.zeros((len(counts.total), first.ratios.categories, second.ratios.categories))
+    moments = np.zeros((len(counts.total), first.ratios.categories, second.ratios.categories))
     for s in np.flatnonzero(counts.total):
         n = float(counts.total[s])
         i, j = first.place[s], second.place[s]
         x, y = counts.first[s].astype(np.float64), counts.second[s].astype(np.float64)
         slope_x, slope_y = first.ratios.slope[i], second.ratios.slope[j]
         if centred:
-            found[s] = slope_x.T @ (counts.both[s] - np.outer(x, y) / n) @ slope_y
+            moments[s] = slope_x.T @ (counts.both[s] - np.outer(x, y) / n) @ slope_y
             continue
         centre_x, centre_y = first.ratios.centre[i], second.ratios.centre[j]
         about = counts.both[s] - np.outer(x, centre_y) - np.outer(centre_x, y - n * centre_y)
         off_x, off_y = (x - n * centre_x) @ slope_x, (y - n * centre_y) @ slope_y
-        found[s] = n + off_x[:, None] + off_y[None, :] + slope_x.T @ about @ slope_y
-    return found
+        moments[s] = n + off_x[:, None] + off_y[None, :] + slope_x.T @ about @ slope_y
+    return moments
 
 
 def _spread(total: Floats, first: Strata, second: Strata, table: Floats) -> Floats:
@@ -144,14 +144,14 @@ def _spread(total: Floats, first: Strata, second: Strata, table: Floats) -> Floa
     In a stratum E(aaᵀ ⊗ bbᵀ) = Σ_uv p_uv E(aaᵀ | u) ⊗ E(bbᵀ | v), less the mean's square.
     """
     m, n = table.shape
-    found = np.zeros((m * m, n * n))
-    for start in range(0, len(total), TOGETHER):
-        some = slice(start, start + TOGETHER)
+    square = np.zeros((m * m, n * n))
+    for start in range(0, len(total), STRATA_PER_PRODUCT):
+        some = slice(start, start + STRATA_PER_PRODUCT)
         i, j, weight = first.place[some], second.place[some], total[some]
         second_moment = table @ second.ratios.square[j] * weight[:, None, None]
-        found += first.ratios.square[i].reshape(-1, m * m).T @ second_moment.reshape(-1, n * n)
+        square += first.ratios.square[i].reshape(-1, m * m).T @ second_moment.reshape(-1, n * n)
     means = _means(first, second, table).reshape(len(total), -1)
-    return _cells(found, m, n) - (means * total[:, None]).T @ means
+    return _cells(square, m, n) - (means * total[:, None]).T @ means
 
 
 def _means(first: Strata, second: Strata, table: Floats) -> Floats:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,11 +94,8 @@ class PairCounts:
                 f"{other.survey[:12]}: only counts of the same questions of one survey add"
             )
         origins = dict.fromkeys(o for o in (self.origin, other.origin) if o)
-        return replace(
-            self, both=self.both + other.both, first=self.first + other.first,
-            second=self.second + other.second, total=self.total + other.total,
-            origin="; ".join(origins),
-        )  # fmt: skip
+        sums = {name: getattr(self, name) + getattr(other, name) for name in ARRAYS}
+        return replace(self, origin="; ".join(origins), **sums)
 
     def save(self, path: str | Path) -> None:
         """Write a compressed .npz file."""
@@ -123,6 +119,6 @@ class PairCounts:
         return cls(survey, (x, y), both, first, second, total, origin)
 
 
-def _narrow(array: Counts) -> NDArray[Any]:
+def _narrow(array: Counts) -> NDArray[np.unsignedinteger]:
     """The same in the smallest unsigned type that holds it."""
     return array.astype(np.min_scalar_type(int(array.max(initial=0))))

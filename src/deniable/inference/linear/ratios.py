@@ -24,13 +24,13 @@ from deniable.inference.models.components import Components
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
-MOST_SOLVED = 64
+MAX_SOLVED_BITS = 64
 """Bits up to which V is inverted. Of more, few are set by two categories, and its diagonal serves:
 with k = 128 standard errors grow by .2% at p = .25, q = .75, by 3% at p = .05, q = .9."""
 TINY = 1e-9
 """Added to variances: without noise bits are certain given the value, and V may be singular."""
 ROUNDS = 2
-TOGETHER = 8
+STRATA_PER_CHUNK = 8
 """Strata worked on at once: of 1,024 bits and 24 categories they take 40 MB."""
 
 
@@ -65,13 +65,16 @@ class LinearRatios:
 
 def linear_ratios(components: Components, strata: Indices, margin: Floats) -> LinearRatios:
     """Ratios at these margins float64[m], of these strata in this order."""
-    parts = [_with_squares(_lines(components, some, margin)) for some in _in_turn(strata)]
+    parts = [_with_squares(_lines(components, some, margin)) for some in _chunks(strata)]
     centre, slope, gain, square = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return LinearRatios(centre, slope, margin, gain, square)
 
 
-def _in_turn(strata: Indices) -> list[Indices]:
-    return [strata[start : start + TOGETHER] for start in range(0, len(strata), TOGETHER)]
+def _chunks(strata: Indices) -> list[Indices]:
+    return [
+        strata[start : start + STRATA_PER_CHUNK]
+        for start in range(0, len(strata), STRATA_PER_CHUNK)
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +99,7 @@ def _lines(components: Components, strata: Indices, margin: Floats) -> _Lines:
     sides = (mixing @ theta - centre[:, None, :]).transpose(0, 2, 1)
     if components.exclusive:  # V⁻¹ is diag(1/μ) on differences of distributions
         return _Lines(components, theta, centre, sides / centre[:, :, None])
-    if len(centre[0]) > MOST_SOLVED:
+    if len(centre[0]) > MAX_SOLVED_BITS:
         weight = centre * (1.0 - centre) + TINY
         return _Lines(components, theta, centre, sides / weight[:, :, None])
     spread = (theta.transpose(0, 2, 1) * share) @ theta - centre[:, :, None] * centre[:, None, :]
@@ -133,7 +136,7 @@ def fit_margin(counts: BitCounts, components: Components) -> Floats:
     total = float(counts.reports)
     for _ in range(ROUNDS):
         seen, normal = np.ones(len(margin)), np.zeros((len(margin), len(margin)))
-        for some in _in_turn(strata):
+        for some in _chunks(strata):
             lines, n = _lines(components, some, margin), counts.total[some].astype(np.float64)
             off = counts.ones[some] - n[:, None] * lines.centre
             seen += np.einsum("sk,skm->m", off, lines.slope) / total
@@ -147,5 +150,7 @@ def on_simplex(normal: Floats, seen: Floats) -> Floats:
     # Σp = 1 as a moment that is known almost exactly.
     weight = 1e4 * max(float(np.diagonal(normal).max()), 1.0)
     every = np.ones(len(seen), bool)
-    found = minimise_quadratic(normal + weight, -(seen + weight), every, ridge=1e-14)
-    return np.asarray(np.maximum(found, 0.0) / np.maximum(found, 0.0).sum())
+    shares = np.maximum(
+        minimise_quadratic(normal + weight, -(seen + weight), every, ridge=1e-14), 0.0
+    )
+    return np.asarray(shares / shares.sum())

@@ -130,30 +130,6 @@ def mixture_column(
 
 
 @compiled
-def append_column(
-    rows: Singles, log_scale: Floats, column: Floats, out: Singles, out_scale: Floats
-) -> None:
-    """Append a column of log-likelihoods to scaled rows, and scale again.
-
-    rows : float32[N, m]; log_scale, column, out_scale : float64[N]; out : float32[N, m + 1].
-    """
-    width = rows.shape[1]
-    for r in range(rows.shape[0]):
-        relative = column[r] - log_scale[r]
-        if relative > 0.0 or width == 0:
-            factor = np.float32(np.exp(-relative)) if width else np.float32(0.0)
-            for i in range(width):
-                out[r, i] = rows[r, i] * factor
-            out[r, width] = 1.0
-            out_scale[r] = column[r]
-        else:
-            for i in range(width):
-                out[r, i] = rows[r, i]
-            out[r, width] = np.exp(relative)
-            out_scale[r] = log_scale[r]
-
-
-@compiled
 def nibble_table(logit: Floats, base: Floats, table: Floats) -> None:
     """Fill in the sum of logits over the set bits of every nibble value; entry [0] includes base.
 
