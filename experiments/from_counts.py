@@ -31,9 +31,9 @@ import numpy as np
 from scipy.stats import kstest
 
 import deniable
-from deniable.reproduction.records import Record, arguments
+from deniable.reproduction.records import Record
 from deniable.reproduction.trials import (
-    Beside,
+    TrialTable,
     bloom,
     boolean,
     choice,
@@ -51,6 +51,7 @@ from deniable.simulation import (
     zipf,
 )
 from deniable.survey import Survey
+from experiments.options import arguments
 
 OPTIONS = tuple(f"o{i:02d}" for i in range(20))
 ONE_HASH = bloom(p=1 / 82, q=0.5, hashes=1)
@@ -133,11 +134,11 @@ def trial(setting: Setting, crowd: JointPopulation, rng: Any, ways: tuple[bool, 
 def errors(name: str, seed: int, quick: bool) -> dict[str, Any]:
     """One setting by both ways."""
     setting = SETTINGS[name]
-    found: list[tuple[Beside, Beside]] = []
+    found: list[tuple[TrialTable, TrialTable]] = []
     for rng in generators(seed, 2 if quick else setting.trials):
         crowd = population(setting, 0.3, rng)
         both = trial(setting, crowd, rng, (False, True))
-        found.append((Beside.of(crowd, both[0]), Beside.of(crowd, both[1])))
+        found.append((TrialTable.of(crowd, both[0]), TrialTable.of(crowd, both[1])))
     off = [[np.abs(one.estimate - one.truth) for one in way] for way in zip(*found, strict=True)]
     summed = [float(np.mean([o.sum() for o in way])) for way in off]
     squared = [float(np.sqrt(np.mean([(o**2).sum() for o in way]))) for way in off]
@@ -161,7 +162,7 @@ def tests(name: str, seed: int, quick: bool) -> dict[str, Any]:
         crowd = population(setting, 0.0, rng)
         (joint,) = trial(setting, crowd, rng, (True,))
         p_values.append(joint.test().p_value)
-        beside.append(Beside.of(crowd, joint))
+        beside.append(TrialTable.of(crowd, joint))
     p = np.array(p_values)
     return {
         "setting": name, "trials": len(p), "below .05": float((p < 0.05).mean()),

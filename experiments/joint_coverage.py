@@ -27,10 +27,10 @@ import numpy as np
 
 import deniable
 from deniable.errors import InputError
-from deniable.reproduction.records import Record, arguments
+from deniable.reproduction.records import Record
 from deniable.reproduction.trials import (
-    Beside,
-    Tally,
+    TrialTable,
+    TrialTables,
     bloom,
     coverage,
     generators,
@@ -38,6 +38,7 @@ from deniable.reproduction.trials import (
     survey_of,
 )
 from deniable.simulation import power, simulate, step, zipf
+from experiments.options import arguments
 
 POPULATIONS = {"zipf": (zipf(), 5), "i^20": (power(), 5), "step": (step(), 8)}
 REPLICATIONS = {10_000: 100, 100_000: 40, 1_000_000: 6}
@@ -45,7 +46,7 @@ REPLICATIONS = {10_000: 100, 100_000: 40, 1_000_000: 6}
 
 def tables(
     name: str, strength: float, f: float, reports: int, replications: int, seed: int, **more: Any
-) -> list[Beside]:
+) -> list[TrialTable]:
     """The trials of one setting in which something was detected."""
     weights, top = POPULATIONS[name]
     survey = survey_of(x=bloom(f=f), y=bloom(f=f))
@@ -59,16 +60,16 @@ def tables(
             )
         except InputError:
             continue
-        found.append(Beside.of(crowd, joint))
+        found.append(TrialTable.of(crowd, joint))
     return found
 
 
-def measured(trials: list[Beside]) -> dict[str, Any]:
+def measured(trials: list[TrialTable]) -> dict[str, Any]:
     """One line's numbers."""
     known = [trial[:-1, :-1] for trial in trials]
     # Other's row and Other's column, the corner once.
     rest = [part for t in trials for part in (t[-1:, :], t[:-1, -1:])]
-    tally = Tally.by_shape(trials)[0]
+    tally = TrialTables.by_shape(trials)[0]
     large = tally.truth.mean(axis=0) >= 3 * tally.error.mean(axis=0)
     bias, error = np.abs(tally.bias()), tally.bias_error()
     off = large & (bias > 0.02 * tally.truth.mean(axis=0)) & (bias > 3 * error)

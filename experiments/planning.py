@@ -24,9 +24,10 @@ from scipy.optimize import brentq
 
 from deniable import Survey, discover, simulate
 from deniable.planning import discoverable, expected_found, noise_sd
-from deniable.reproduction.records import Record, arguments
+from deniable.reproduction.records import Record
 from deniable.simulation import Population, exponential, random_strings, top_domains
 from deniable.simulation.populations import Weights
+from experiments.options import arguments
 
 HEAD = """
 name = "planned"

@@ -25,9 +25,10 @@ from deniable import discover, simulate
 from deniable.compute.backend import Backend
 from deniable.compute.named import executor_of
 from deniable.reproduction.dictionaries import prefix_survey
-from deniable.reproduction.records import Record, arguments
+from deniable.reproduction.records import Record
 from deniable.simulation import Population, exponential, top_domains, zipf
 from deniable.simulation.populations import Weights
+from experiments.options import arguments
 
 REPORTS = 1_000_000
 SURVEY = prefix_survey(epsilon=4.394449, length=20, alphabet="a-z0-9._-")

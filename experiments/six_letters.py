@@ -18,9 +18,10 @@ import numpy as np
 
 from deniable import discover, simulate
 from deniable.reproduction.dictionaries import prefix_survey
-from deniable.reproduction.records import Record, arguments
+from deniable.reproduction.records import Record
 from deniable.simulation import Population, power, random_strings, zipf
 from deniable.simulation.populations import Weights
+from experiments.options import arguments
 
 SURVEY = prefix_survey(epsilon=4.394449, length=6, alphabet="a-z")
 

@@ -15,8 +15,9 @@ from deniable import Survey
 from deniable.planning import best_split, split_threshold
 from deniable.protocols import Alphabet, NGrams
 from deniable.reproduction.dictionaries import run
-from deniable.reproduction.records import Record, arguments
+from deniable.reproduction.records import Record
 from deniable.simulation import Population, exponential, top_domains
+from experiments.options import arguments
 
 EPSILON, REPORTS = 4.394449, 1_000_000
 SURVEY = """

@@ -13,8 +13,8 @@ import deniable
 from deniable.errors import InputError
 from deniable.reproduction.records import Record, text_table
 from deniable.reproduction.trials import (
-    Beside,
-    Tally,
+    TrialTable,
+    TrialTables,
     bloom,
     boolean,
     choice,
@@ -69,7 +69,7 @@ def test_truth_refuses_two_labels_for_the_rest() -> None:
 def test_beside_puts_categories_into_the_populations_order() -> None:
     labels = (("c", "a", "(other)"), ("yes", "no"))
     found = found_of(labels, truth_of(CROWD, labels) + 0.01, 0.02)
-    beside = Beside.of(CROWD, found)
+    beside = TrialTable.of(CROWD, found)
     np.testing.assert_allclose(beside.truth * 10, [[4, 1], [1, 1], [3, 0]])
     np.testing.assert_allclose(beside.estimate - beside.truth, 0.01)
     assert beside[:-1].truth.shape == (2, 2)
@@ -79,9 +79,10 @@ def test_tally_counts_bias_errors_and_coverage() -> None:
     labels = (("a", "(other)"), ("no", "yes"))
     truth = truth_of(CROWD, labels)
     trials = [
-        Beside.of(CROWD, found_of(labels, truth + shift, 0.1)) for shift in (-0.1, 0.1, 0.3, 0.1)
+        TrialTable.of(CROWD, found_of(labels, truth + shift, 0.1))
+        for shift in (-0.1, 0.1, 0.3, 0.1)
     ]
-    tally = Tally.of(trials)
+    tally = TrialTables.stacked(trials)
     np.testing.assert_allclose(tally.bias(), 0.1)
     np.testing.assert_allclose(tally.bias_error(), np.std([-0.1, 0.1, 0.3, 0.1], ddof=1) / 2)
     np.testing.assert_allclose(tally.absolute(), [0.4, 0.4, 1.2, 0.4])
@@ -93,13 +94,15 @@ def test_tally_counts_bias_errors_and_coverage() -> None:
 
 def test_tables_of_different_shapes_are_tallied_apart() -> None:
     wide, small = (("a", "(other)"), ("no", "yes")), (("(other)",), ("no", "yes"))
-    trials = [Beside.of(CROWD, found_of(x, truth_of(CROWD, x), 0.1)) for x in (small, wide, wide)]
+    trials = [
+        TrialTable.of(CROWD, found_of(x, truth_of(CROWD, x), 0.1)) for x in (small, wide, wide)
+    ]
     with pytest.raises(InputError, match="one shape"):
-        Tally.of(trials)
-    assert [t.truth.shape for t in Tally.by_shape(trials)] == [(2, 4), (1, 2)]
+        TrialTables.stacked(trials)
+    assert [t.truth.shape for t in TrialTables.by_shape(trials)] == [(2, 4), (1, 2)]
     assert coverage(trials) == (1.0, 5)
     assert coverage([])[1] == 0
-    assert np.isnan(Tally.of(trials[:1]).bias_error()).all()
+    assert np.isnan(TrialTables.stacked(trials[:1]).bias_error()).all()
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from scipy.stats import kstest
 
 import deniable
 from deniable.reproduction.trials import (
-    Beside,
-    Tally,
+    TrialTable,
+    TrialTables,
     bloom,
     boolean,
     choice,
@@ -57,8 +57,8 @@ def trials(
     return tuple(found)
 
 
-def beside(found: tuple[tuple[JointPopulation, Joint], ...]) -> list[Beside]:
-    return [Beside.of(crowd, joint) for crowd, joint in found]
+def beside(found: tuple[tuple[JointPopulation, Joint], ...]) -> list[TrialTable]:
+    return [TrialTable.of(crowd, joint) for crowd, joint in found]
 
 
 # --- errors of the table -------------------------------------------------------------------------
@@ -66,7 +66,9 @@ def beside(found: tuple[tuple[JointPopulation, Joint], ...]) -> list[Beside]:
 
 def summed_error(other: Any) -> float:
     """Mean sum of absolute errors, in points, of the paper's Table II over eight crowds."""
-    return float(100 * Tally.of(beside(trials("i^20", 0.0, 100_000, 8, other))).absolute().mean())
+    return float(
+        100 * TrialTables.stacked(beside(trials("i^20", 0.0, 100_000, 8, other))).absolute().mean()
+    )
 
 
 def test_tables_are_as_exact_as_their_standard_errors_say() -> None:
@@ -174,7 +176,7 @@ def test_play_store_intervals_cover_and_strong_differences_show() -> None:
     for rng in generators(63, 6):
         batch = simulate(survey, crowd.draw(200_000, rng), rng=rng)
         joint = deniable.associate(survey, batch, ["category", "paid"])
-        found.append(Beside.of(crowd, joint))
+        found.append(TrialTable.of(crowd, joint))
         rejected += joint.test().p_value <= 0.05
     # Some 200 cells: below .90 in 1 of 1,000 fresh seeds. Of 100 crowds 95 reject.
     assert coverage(found)[0] >= 0.90

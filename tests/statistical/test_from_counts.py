@@ -20,7 +20,7 @@ from deniable.inference.joint import uncertainty as covariance
 from deniable.inference.linear import estimate as linear_joint
 from deniable.inference.linear.joint_counts import PairCounts
 from deniable.reproduction.trials import (
-    Beside,
+    TrialTable,
     bloom,
     boolean,
     choice,
@@ -50,7 +50,7 @@ def strings(strength: float, trials: int) -> tuple[tuple[JointPopulation, PairCo
     return tuple(found)
 
 
-def tables(strength: float, trials: int, **settings: Any) -> list[tuple[Beside, Beside]]:
+def tables(strength: float, trials: int, **settings: Any) -> list[tuple[TrialTable, TrialTable]]:
     """By counts, and by likelihood."""
     found = []
     for crowd, counts, known in strings(strength, trials):
@@ -58,7 +58,7 @@ def tables(strength: float, trials: int, **settings: Any) -> list[tuple[Beside, 
             STRINGS, counts, ["x", "y"], candidates=crowd.values, top=4, from_counts=True,
             **settings,
         )  # fmt: skip
-        found.append((Beside.of(crowd, joint), Beside.of(crowd, known)))
+        found.append((TrialTable.of(crowd, joint), TrialTable.of(crowd, known)))
     return found
 
 
@@ -117,7 +117,7 @@ def covered_without_the_heaviest(trials: int = 10) -> float:
         joint = deniable.associate(
             STRINGS, batch, ["x", "y"], candidates=listed, top=4, from_counts=True
         )
-        found.append(Beside.of(crowd, joint))
+        found.append(TrialTable.of(crowd, joint))
     inside, _ = coverage(found)
     return inside
 

@@ -14,7 +14,7 @@ import pytest
 
 from deniable import Survey, associate, decode, discover, simulate
 from deniable.analysis import reading
-from deniable.reproduction.trials import Beside, generators
+from deniable.reproduction.trials import TrialTable, generators
 from deniable.simulation import JointPopulation, Population, contingency, correlated, zipf
 
 QUESTION = """
@@ -101,7 +101,7 @@ def told_of_whole_strings() -> float:
         crowd = contingency(table, x=(*listed, *hidden), y=words(2, rng))
         reports = simulate(s, crowd.draw(20_000, rng), rng=rng)
         candidates = {"x": listed, "y": crowd.values["y"]}
-        beside = Beside.of(crowd, associate(s, reports, ["x", "y"], candidates=candidates))
+        beside = TrialTable.of(crowd, associate(s, reports, ["x", "y"], candidates=candidates))
         inside.append((beside.low <= beside.truth) & (beside.truth <= beside.high))
     return float(np.concatenate([i.ravel() for i in inside]).mean())
 

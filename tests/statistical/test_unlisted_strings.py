@@ -8,7 +8,7 @@ import pytest
 from experiments.from_counts import SETTINGS, population, trial
 
 from deniable.analysis import associating
-from deniable.reproduction.trials import Beside, coverage, generators
+from deniable.reproduction.trials import TrialTable, coverage, generators
 
 SETTING = replace(SETTINGS["h = 2, unlisted"], reports=10**6)
 TRIALS = 6
@@ -20,7 +20,7 @@ def covered() -> float:
     for rng in generators(3, TRIALS):
         crowd = population(SETTING, 0.3, rng)
         (joint,) = trial(SETTING, crowd, rng, (False,))
-        found.append(Beside.of(crowd, joint))
+        found.append(TrialTable.of(crowd, joint))
     return coverage(found)[0]
 
 

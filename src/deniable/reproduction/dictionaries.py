@@ -5,54 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from deniable.discovery import discover
 from deniable.reproduction.processes import in_processes
-from deniable.reproduction.trials import hellinger
+from deniable.reproduction.records import Row
+from deniable.reproduction.trials import bloom, hellinger, survey_of
 from deniable.results import Discovery
 from deniable.simulation import Population, random_strings, simulate
 from deniable.simulation.populations import Weights
 from deniable.survey import Survey
-from deniable.survey.author import read_toml
-
-HEAD = """
-name = "trial"
-version = 1
-owner = "experiments"
-description = "an unknown dictionary"
-expires = 2999-12-31
-collect = "once"
-
-[questions.value]
-kind = "string"
-"""
-NGRAMS = """
-p = {p}
-q = {q}
-bits = 128
-hashes = 2
-cohorts = 64
-
-[questions.value.dictionary]
-protocol = "ngrams"
-max_length = {length}
-alphabet = "{alphabet}"
-gram = {gram}
-grams = {grams}
-overlap = {overlap}
-"""
-PREFIXES = """
-mechanism = "localhash"
-epsilon = {epsilon}
-
-[questions.value.dictionary]
-protocol = "prefixes"
-max_length = {length}
-alphabet = "{alphabet}"
-"""
 
 AS_RUN = 0.04
 """The pair threshold that the authors' published program sets, whatever δ it has computed."""
@@ -63,32 +26,30 @@ READINGS: dict[str, tuple[str, dict[str, float]]] = {
 }
 
 
-def ngram_survey(
-    *,
-    q: float,
-    length: int,
-    gram: int,
-    alphabet: str,
-    p: float = 0.25,
-    grams: int = 2,
-    overlap: bool = False,
-) -> Survey:
-    """The paper's parameters: 128 bits, two hashes, f = 0, two n-grams a report."""
-    settings = NGRAMS.format(
-        p=p, q=q, length=length, gram=gram, alphabet=_quoted(alphabet), grams=grams,
-        overlap=str(overlap).lower(),
-    )  # fmt: skip
-    return read_toml(HEAD + settings)
+def ngram_survey(*, q: float, alphabet: str, length: int, gram: int, **changes: object) -> Survey:
+    """Make a survey with the paper's parameters: 128 bits, two hashes, two n-grams per report."""
+    dictionary = {
+        "protocol": "ngrams",
+        "max_length": length,
+        "alphabet": alphabet,
+        "gram": gram,
+        "grams": 2,
+        **changes,
+    }
+    return survey_of(value=bloom(q=q, dictionary=dictionary))
 
 
 def prefix_survey(*, epsilon: float, length: int, alphabet: str) -> Survey:
-    """One report of a prefix by local hashing, with all of epsilon."""
-    settings = PREFIXES.format(epsilon=epsilon, length=length, alphabet=_quoted(alphabet))
-    return read_toml(HEAD + settings)
-
-
-def _quoted(alphabet: str) -> str:
-    return alphabet.replace("\\", "\\\\")
+    """Make a survey with one report of a prefix by local hashing, with all of epsilon."""
+    dictionary = {"protocol": "prefixes", "max_length": length, "alphabet": alphabet}
+    return survey_of(
+        value={
+            "kind": "string",
+            "mechanism": "localhash",
+            "epsilon": epsilon,
+            "dictionary": dictionary,
+        }
+    )
 
 
 @dataclass(frozen=True)
@@ -105,6 +66,11 @@ class Run:
     covered: float
     seconds: float
     result: Discovery
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The estimated share of every string that was found."""
+        return dict(zip(self.result.strings, self.result.estimate.tolist(), strict=True))
 
 
 def run(
@@ -137,22 +103,35 @@ def distance(population: Population, found: Discovery) -> float:
     return hellinger(truth, dict(zip(found.strings, found.estimate.tolist(), strict=True)))
 
 
+def most_common(population: Population, shares: Mapping[str, Mapping[str, float]]) -> list[Row]:
+    """List the 30 most common strings: the truth, and each analysis's estimate if it has one."""
+    return [
+        {"value": value, "truth": float(population.weights[i])}
+        | {name: found.get(value) for name, found in shares.items()}
+        for i, value in enumerate(population.values[:30])
+    ]
+
+
 def grams_by_position(found: Discovery) -> list[int]:
     """Significant n-grams at every position, as the stage's note has them."""
     (note,) = (s.note for s in found.stages if s.name == "grams significant")
     return [int(number) for number in note.removeprefix("by position: ").split(",")]
 
 
-def summary(name: str, runs: Sequence[Run]) -> dict[str, Any]:
+def summary(name: str, runs: Sequence[Run]) -> Row:
     """One line: mean, spread, false strings and what it took."""
     found = [r.found for r in runs]
     return {
-        "case": name, "runs": len(runs), "found": float(np.mean(found)), "least": min(found),
-        "most": max(found), "runs with a false string": sum(r.false > 0 for r in runs),
+        "case": name,
+        "runs": len(runs),
+        "found": float(np.mean(found)),
+        "least": min(found),
+        "most": max(found),
+        "runs with a false string": sum(r.false > 0 for r in runs),
         "candidates": float(np.median([r.candidates for r in runs])),
         "covered": float(np.mean([r.covered for r in runs if r.found] or [np.nan])),
         "seconds": float(np.median([r.seconds for r in runs])),
-    }  # fmt: skip
+    }
 
 
 @dataclass(frozen=True)

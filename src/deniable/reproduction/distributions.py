@@ -26,14 +26,16 @@ from __future__ import annotations
 import numpy as np
 
 from deniable.reproduction.dictionaries import READINGS, short_strings, summary
-from deniable.reproduction.records import Record, command
+from deniable.reproduction.records import Record, rows_of
 from deniable.simulation import geometric, power, step, uniform
 
 SEED = 0
 WEIGHTS = {
-    "geometric": geometric(100, 0.3), "step": step(), "uniform": uniform(),
+    "geometric": geometric(100, 0.3),
+    "step": step(),
+    "uniform": uniform(),
     "power": power(100, floor=0.001),
-}  # fmt: skip
+}
 AS_RUN, FORMULA, OURS = READINGS
 
 
@@ -42,31 +44,32 @@ def run_all(quick: bool, seed: int) -> Record:
     trials = 1 if quick else 20
     record = Record("distributions", seed, {"quick": quick, "trials": trials})
     found = short_strings(WEIGHTS, seed, trials, "distributions")
-    record.keep("readings", [
-        {"weights": shape, "Hellinger": float(np.mean([r.distance for r in runs])),
-         **summary(reading, runs)}
-        for (shape, reading), runs in found.items()
-    ])  # fmt: skip
-    record.keep("ranks", [
-        {"weights": shape, "truth": sorted(WEIGHTS[shape].tolist(), reverse=True)[:30],
-         "reading": reading, "estimate": runs[0].result.estimate.tolist()}
-        for (shape, reading), runs in found.items()
-    ])  # fmt: skip
     away = {key: [r.distance for r in runs] for key, runs in found.items()}
+    record.keep(
+        "readings",
+        [
+            {"weights": key[0], "Hellinger": float(np.mean(away[key])), **summary(key[1], runs)}
+            for key, runs in found.items()
+        ],
+    )
+    ranks: dict[str, list[object]] = {
+        "weights": [shape for shape, _ in found],
+        "truth": [np.sort(WEIGHTS[shape])[::-1][:30] for shape, _ in found],
+        "reading": [reading for _, reading in found],
+        "estimate": [runs[0].result.estimate for runs in found.values()],
+    }
+    record.keep("ranks", rows_of(**ranks))
     zipfian = float(np.mean(away["power", AS_RUN]))
     shaped = float(np.mean(away["geometric", AS_RUN]))
     stepped = float(np.mean(away["step", AS_RUN]))
-    record.compare("Hellinger distance, geometric, δ = .04", f"like Zipfian ({zipfian:.2f} here)",
-                   away["geometric", AS_RUN], agrees=shaped <= zipfian + 0.05)  # fmt: skip
-    record.compare("Hellinger distance, step, δ = .04", "worse than geometric",
-                   away["step", AS_RUN], agrees=stepped > shaped)  # fmt: skip
+    quantity, said = "Hellinger distance, geometric, δ = .04", f"like Zipfian ({zipfian:.2f} here)"
+    like = shaped <= zipfian + 0.05
+    record.compare(quantity, said, away["geometric", AS_RUN], agrees=like)
+    quantity, said = "Hellinger distance, step, δ = .04", "worse than geometric"
+    record.compare(quantity, said, away["step", AS_RUN], agrees=stepped > shaped)
     record.compare("found, uniform, δ = .04", 0, [r.found for r in found["uniform", AS_RUN]])
     for shape in ("geometric", "step", "uniform"):
         for reading in (FORMULA, OURS):
             runs = found[shape, reading]
             record.compare(f"found, {shape}, {reading}", "", [r.found for r in runs])
     return record
-
-
-if __name__ == "__main__":
-    command(run_all, __doc__, SEED)

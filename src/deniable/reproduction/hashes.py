@@ -17,9 +17,16 @@ from __future__ import annotations
 import numpy as np
 
 from deniable.analysis import decode
-from deniable.reproduction.dictionaries import Run, prefix_survey, run, short_strings, summary
+from deniable.reproduction.dictionaries import (
+    Run,
+    most_common,
+    prefix_survey,
+    run,
+    short_strings,
+    summary,
+)
 from deniable.reproduction.processes import in_processes
-from deniable.reproduction.records import Record, command
+from deniable.reproduction.records import Record
 from deniable.reproduction.trials import bloom, survey_of
 from deniable.simulation import Population, power, random_strings, simulate
 
@@ -60,13 +67,8 @@ def run_all(quick: bool, seed: int) -> Record:
     record.keep("readings", rows)
     first = {reading: runs[0] for (_, reading), runs in found.items()}
     first["our protocol"] = ours[0]
-    values = population_of(seed).values
-    record.keep("strings", [
-        {"value": v, "truth": float(WEIGHTS[i]),
-         **{reading: dict(zip(r.result.strings, r.result.estimate, strict=True)).get(v)
-            for reading, r in first.items()}}
-        for i, v in enumerate(values[:30])
-    ])  # fmt: skip
+    shares = {name: one.shares for name, one in first.items()}
+    record.keep("strings", most_common(population_of(seed), shares))
     printed = {"paper, δ = .04 as its program": 7}
     for (_, reading), runs in found.items():
         record.compare(f"found, {reading}", printed.get(reading, ""), [r.found for r in runs])
@@ -75,7 +77,3 @@ def run_all(quick: bool, seed: int) -> Record:
     every = [r.false for runs in found.values() for r in runs]
     record.compare("false strings a run", 0, every)
     return record
-
-
-if __name__ == "__main__":
-    command(run_all, __doc__, SEED)

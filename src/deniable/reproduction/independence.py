@@ -26,7 +26,7 @@ from scipy.stats import kstest
 
 import deniable
 from deniable.reproduction.processes import in_processes
-from deniable.reproduction.records import Record, command
+from deniable.reproduction.records import Record, rows_of
 from deniable.reproduction.trials import bloom, choice, generators, pair, survey_of
 from deniable.simulation import simulate, step, zipf
 
@@ -35,7 +35,7 @@ METHODS = ("score", "paper", "lrt")
 
 
 @dataclass(frozen=True)
-class Setting:
+class IndependenceTrial:
     """One population and how many trials it is worth."""
 
     name: str
@@ -47,16 +47,16 @@ class Setting:
 
 
 SETTINGS = (
-    Setting("Appendix A: Basic 5x5", "basic", zipf(5), 10_000, 1000),
-    Setting("Basic 6x6, rare categories", "basic", zipf(6, 3.0), 10_000, 400),
-    Setting("Basic 3x3, few reports", "basic", zipf(3), 500, 400),
-    Setting("Bloom with Other, zipf", "bloom", zipf(), 10_000, 300),
-    Setting("Bloom with Other, zipf", "bloom", zipf(), 100_000, 200),
-    Setting("Bloom with Other, step", "bloom", step(), 100_000, 100),
-    Setting("Basic 3x3, dependent", "basic", zipf(3, 0.3), 20_000, 400, 0.03),
-    Setting("Basic 5x5, dependent", "basic", zipf(5), 10_000, 400, 0.07),
-    Setting("Basic 6x6, rare, dependent", "basic", zipf(6, 3.0), 10_000, 200, 0.2),
-    Setting("Bloom with Other, dependent", "bloom", zipf(), 100_000, 100, 0.03),
+    IndependenceTrial("Appendix A: Basic 5x5", "basic", zipf(5), 10_000, 1000),
+    IndependenceTrial("Basic 6x6, rare categories", "basic", zipf(6, 3.0), 10_000, 400),
+    IndependenceTrial("Basic 3x3, few reports", "basic", zipf(3), 500, 400),
+    IndependenceTrial("Bloom with Other, zipf", "bloom", zipf(), 10_000, 300),
+    IndependenceTrial("Bloom with Other, zipf", "bloom", zipf(), 100_000, 200),
+    IndependenceTrial("Bloom with Other, step", "bloom", step(), 100_000, 100),
+    IndependenceTrial("Basic 3x3, dependent", "basic", zipf(3, 0.3), 20_000, 400, 0.03),
+    IndependenceTrial("Basic 5x5, dependent", "basic", zipf(5), 10_000, 400, 0.07),
+    IndependenceTrial("Basic 6x6, rare, dependent", "basic", zipf(6, 3.0), 10_000, 200, 0.2),
+    IndependenceTrial("Bloom with Other, dependent", "bloom", zipf(), 100_000, 100, 0.03),
 )
 
 
@@ -89,16 +89,15 @@ def run_all(quick: bool, seed: int) -> Record:
         tasks, in_processes(p_values, tasks, "independence"), strict=True
     ):
         setting = SETTINGS[i]
-        record.keep(f"{setting.name}, N={setting.reports}, strength={setting.strength}",
-                    [{"method": m, "p_values": sorted(p)} for m, p in found.items()])  # fmt: skip
+        part = f"{setting.name}, N={setting.reports}, strength={setting.strength}"
+        record.keep(part, rows_of(method=found, p_values=map(sorted, found.values())))
         for count in (100, trials) if trials == 1000 else (trials,):
             for method, values in found.items():
                 p = np.array(values[:count])
-                rows.append({
-                    "setting": setting.name, "N": setting.reports, "strength": setting.strength,
-                    "trials": count, "test": method, "rejected": float(np.mean(p <= 0.05)),
-                    "KS p": float(kstest(p, "uniform").pvalue) if not setting.strength else np.nan,
-                })  # fmt: skip
+                uniform = np.nan if setting.strength else float(kstest(p, "uniform").pvalue)
+                row = {"setting": setting.name, "N": setting.reports, "strength": setting.strength}
+                row |= {"trials": count, "test": method, "rejected": float(np.mean(p <= 0.05))}
+                rows.append({**row, "KS p": uniform})
     record.keep("tests", rows)
     for row in rows:
         compare(record, row)
@@ -117,11 +116,7 @@ def compare(record: Record, row: dict[str, Any]) -> None:
         record.compare(f"{what}: power at .05", "", [row["rejected"]])
         return
     wide = 3 * np.sqrt(0.05 * 0.95 / row["trials"])
-    record.compare(f"{what}: rejected at .05", ".05", [row["rejected"]],
-                   agrees=bool(abs(row["rejected"] - 0.05) <= wide))  # fmt: skip
-    record.compare(f"{what}: uniform, Kolmogorov–Smirnov p", "uniform", [row["KS p"]],
-                   agrees=row["KS p"] > 0.01)  # fmt: skip
-
-
-if __name__ == "__main__":
-    command(run_all, __doc__, SEED)
+    near = bool(abs(row["rejected"] - 0.05) <= wide)
+    record.compare(f"{what}: rejected at .05", ".05", [row["rejected"]], agrees=near)
+    quantity, uniform = f"{what}: uniform, Kolmogorov–Smirnov p", row["KS p"]
+    record.compare(quantity, "uniform", [uniform], agrees=uniform > 0.01)

@@ -20,7 +20,7 @@ import numpy as np
 
 from deniable.reproduction.dictionaries import Short, short_trial
 from deniable.reproduction.processes import in_processes
-from deniable.reproduction.records import Record, Row, command
+from deniable.reproduction.records import Record, Row
 from deniable.simulation import power
 
 SEED = 1
@@ -33,11 +33,8 @@ WEIGHTS = power(100, floor=0.001)
 
 def run_all(quick: bool, seed: int) -> Record:
     """All lengths with both readings."""
-    record = Record(
-        "length",
-        seed,
-        {"quick": quick, "reports": 100_000, "trials": 1 if quick else TRIALS["paper"]},
-    )
+    parameters = {"quick": quick, "reports": 100_000, "trials": 1 if quick else TRIALS["paper"]}
+    record = Record("length", seed, parameters)
     rows: list[Row] = []
     tasks = [
         (Short(WEIGHTS, length, gram), seed + i, reading)
@@ -49,13 +46,19 @@ def run_all(quick: bool, seed: int) -> Record:
     runs = in_processes(short_trial, tasks, "length")
     for gram, length, reading in dict.fromkeys(keys):
         some = [r for key, r in zip(keys, runs, strict=True) if key == (gram, length, reading)]
+        distances = [r.distance for r in some]
         rows.append(
-            {"n": gram, "length": length, "reading": reading, "trials": len(some),
-             "Hellinger": float(np.mean([r.distance for r in some])),
-             "each": [r.distance for r in some],
-             "not found": float(np.mean([1 - r.found / 100 for r in some])),
-             "trials with a false string": sum(r.false > 0 for r in some)}
-        )  # fmt: skip
+            {
+                "n": gram,
+                "length": length,
+                "reading": reading,
+                "trials": len(some),
+                "Hellinger": float(np.mean(distances)),
+                "each": distances,
+                "not found": float(np.mean([1 - r.found / 100 for r in some])),
+                "trials with a false string": sum(r.false > 0 for r in some),
+            }
+        )
     record.keep("length", rows)
     compare(record, rows)
     return record
@@ -71,11 +74,7 @@ def compare(record: Record, rows: list[Row]) -> None:
         for small, large, length in ((2, 3, 6), (2, 4, 8), (2, 3, 12)):
             if (small, length) in of and (large, length) in of:
                 gain = of[small, length]["Hellinger"] - of[large, length]["Hellinger"]
-                record.compare(f"gain of n = {large} over {small} at length {length}, {reading}",
-                               "above 0", [gain], agrees=gain > 0)  # fmt: skip
+                quantity = f"gain of n = {large} over {small} at length {length}, {reading}"
+                record.compare(quantity, "above 0", [gain], agrees=gain > 0)
     false = [float(r["trials with a false string"]) / r["trials"] for r in rows]
     record.compare("share of trials with a false string", 0, false, rounding=0.005)
-
-
-if __name__ == "__main__":
-    command(run_all, __doc__, SEED)

@@ -35,11 +35,11 @@ import numpy as np
 
 import deniable
 from deniable.reproduction.processes import in_processes
-from deniable.reproduction.records import Record, Row, command
+from deniable.reproduction.records import Record, Row
 from deniable.reproduction.trials import (
-    Beside,
     Floats,
-    Tally,
+    TrialTable,
+    TrialTables,
     bloom,
     coverage,
     generators,
@@ -57,20 +57,22 @@ from deniable.simulation import (
 )
 
 SEED = 3
-POPULATIONS = {
-    "zipf": zipf(), "power": power(), "geometric": geometric(), "step": step(),
-    "exponential": exponential(),
-}  # fmt: skip
+SHAPES = (zipf, power, geometric, step, exponential)
+POPULATIONS = {shape.__name__: shape() for shape in SHAPES}
 WAYS: dict[str, dict[str, Any]] = {
-    "mixture": {}, "fitted=5": {"fitted": 5}, "fitted=30": {"fitted": 30},
+    "mixture": {},
+    "fitted=5": {"fitted": 5},
+    "fitted=30": {"fitted": 30},
     "product": {"other": "product"},
     "none": {"other": False},
-}  # fmt: skip
+}
 NAMES = {
-    "mixture": "Other a mixture (ours)", "fitted=5": "the same, fitting only what is shown",
-    "fitted=30": "the same, fitting up to 30", "product": "Other as independent bits (paper)",
+    "mixture": "Other a mixture (ours)",
+    "fitted=5": "the same, fitting only what is shown",
+    "fitted=30": "the same, fitting up to 30",
+    "product": "Other as independent bits (paper)",
     "none": "without Other",
-}  # fmt: skip
+}
 TOP = 5
 REPORTS = 50_000
 
@@ -78,33 +80,32 @@ REPORTS = 50_000
 def run_all(quick: bool, seed: int) -> Record:
     """The panels; then every population, f and strength, and means over them."""
     trials = 2 if quick else 20
-    record = Record(
-        "other", seed, {"quick": quick, "top": TOP, "trials": trials, "reports": REPORTS}
-    )
+    parameters = {"quick": quick, "top": TOP, "trials": trials, "reports": REPORTS}
+    record = Record("other", seed, parameters)
     panels(record, 2 if quick else 10)
     populations = ("power",) if quick else tuple(POPULATIONS)
     settings = [(n, f, s) for n in populations for f in (0.0, 0.5) for s in (0.0, 0.3)]
     found = in_processes(compared, [(*setting, trials, seed) for setting in settings], "other")
     rows = [row for some in found for row in some]
     record.keep("settings", rows)
-    means: list[dict[str, Any]] = [
-        {"f": f, "other": way, "|known|": float(np.mean([abs(r["known"]) for r in some])),
-         "bias": float(np.mean([r["bias"] for r in some])),
-         "summed": float(np.mean([r["summed"] for r in some])),
-         "covered": float(np.mean([r["covered"] for r in some]))}
-        for f in (0.0, 0.5) for way in WAYS
-        for some in [[r for r in rows if r["other"] == way and r["f"] == f]]
-    ]  # fmt: skip
+    means = [means_of(rows, f, way) for f in (0.0, 0.5) for way in WAYS]
     record.keep("means", means)
     for row in means:
         # The paper says that its model, independent bits, leaves no bias.
         said = {"product": "unbiased", "none": "biased"}.get(row["other"], "")
-        none_left = row["bias"] < 1.0
-        record.compare(
-            f"bias, points, f = {row['f']:g}, {NAMES[row['other']]}", said, [row["bias"]],
-            agrees={"product": none_left, "none": not none_left}.get(row["other"]),
-        )  # fmt: skip
+        small = row["bias"] < 1.0
+        agrees = {"product": small, "none": not small}.get(row["other"])
+        quantity = f"bias, points, f = {row['f']:g}, {NAMES[row['other']]}"
+        record.compare(quantity, said, [row["bias"]], agrees=agrees)
     return record
+
+
+def means_of(rows: list[Row], f: float, way: str) -> Row:
+    """Average one way of treating Other over all settings with this f."""
+    chosen = [row for row in rows if row["other"] == way and row["f"] == f]
+    columns = {name: [row[name] for row in chosen] for name in ("bias", "summed", "covered")}
+    columns = {"|known|": [abs(row["known"]) for row in chosen], **columns}
+    return {"f": f, "other": way} | {n: float(np.mean(values)) for n, values in columns.items()}
 
 
 # --- the paper's four panels ---------------------------------------------------------------------
@@ -122,26 +123,28 @@ def panels(record: Record, replications: int) -> None:
             )
             for panel in ("joint", "conditional"):
                 truth, estimate = top_cells(joint, crowd, conditional=panel == "conditional")
-                points.append({"other": way, "panel": panel, "truth": truth.tolist(),
-                               "estimate": estimate.tolist()})  # fmt: skip
+                points.append({"other": way, "panel": panel, "truth": truth, "estimate": estimate})
     record.keep("points", points)
-    for way, name in (("none", "without Other"), ("mixture", "with Other"),
-                      ("product", "with Other as independent bits")):  # fmt: skip
+    names = {
+        "none": "without Other",
+        "mixture": "with Other",
+        "product": "with Other as independent bits",
+    }
+    for way, name in names.items():
         for panel in ("joint", "conditional"):
             some = [p for p in points if p["other"] == way and p["panel"] == panel]
             slopes = [float(np.polyfit(p["truth"], p["estimate"], 1)[0]) for p in some]
             error = float(np.std(slopes, ddof=1) / np.sqrt(len(slopes)))
             off = abs(float(np.mean(slopes)) - 1) > 3 * error
-            record.compare(f"slope of {panel} frequencies on truth, {name}",
-                           "not 1" if way == "none" else "1", slopes,
-                           agrees=off == (way == "none"))  # fmt: skip
+            quantity, said = f"slope of {panel} frequencies on truth, {name}", way != "none"
+            record.compare(quantity, "1" if said else "not 1", slopes, agrees=off != said)
 
 
 def top_cells(
     joint: deniable.results.Joint, crowd: JointPopulation, *, conditional: bool
 ) -> tuple[Floats, Floats]:
     """(truth, estimate) of the 25 known cells, of all clients or among them."""
-    known = Beside.of(crowd, joint)[:TOP, :TOP]
+    known = TrialTable.of(crowd, joint).known(TOP)
     truth, estimate = known.truth, known.estimate
     if conditional:
         truth, estimate = truth / truth.sum(), estimate / estimate.sum()
@@ -154,7 +157,7 @@ def top_cells(
 def compared(name: str, f: float, strength: float, trials: int, seed: int) -> list[Row]:
     """One population: a line for every way; trials with a smaller table are left out."""
     survey, weights = survey_of(x=bloom(f=f), y=bloom(f=f)), POPULATIONS[name]
-    found: dict[str, list[Beside]] = {way: [] for way in WAYS}
+    found: dict[str, list[TrialTable]] = {way: [] for way in WAYS}
     for rng in generators(seed, trials):
         crowd = pair(weights, weights, strength=strength, rng=rng)
         batch = simulate(survey, crowd.draw(REPORTS, rng), rng=rng)
@@ -166,17 +169,18 @@ def compared(name: str, f: float, strength: float, trials: int, seed: int) -> li
         }
         if tables["mixture"].table.shape == (TOP + 1, TOP + 1):
             for way, joint in tables.items():
-                found[way].append(Beside.of(crowd, joint))
+                found[way].append(TrialTable.of(crowd, joint))
     setting = {"population": name, "f": f, "strength": strength}
     return [
         {**setting, "other": way, "trials": len(some), **measured(some)}
-        for way, some in found.items() if len(some) > 1
-    ]  # fmt: skip
+        for way, some in found.items()
+        if len(some) > 1
+    ]
 
 
-def measured(trials: list[Beside]) -> dict[str, Any]:
+def measured(trials: list[TrialTable]) -> dict[str, Any]:
     """The numbers of one line, in points."""
-    tally = Tally.of(trials)
+    tally = TrialTables.stacked(trials)
     known = [(t.estimate - t.truth)[:TOP, :TOP].sum() for t in trials]
     noise = np.sqrt(2 / np.pi) * tally.bias_error().sum()
     return {
@@ -186,7 +190,3 @@ def measured(trials: list[Beside]) -> dict[str, Any]:
         "summed": 100 * float(tally.absolute().mean()),
         "covered": coverage(trials)[0],
     }
-
-
-if __name__ == "__main__":
-    command(run_all, __doc__, SEED)

@@ -19,10 +19,11 @@ from scipy.stats import chi2
 
 import deniable
 from deniable.compute.progress import report_progress
-from deniable.reproduction.records import Record, command
+from deniable.reproduction.records import Record, Row, rows_of
 from deniable.reproduction.trials import (
-    Beside,
-    Tally,
+    Floats,
+    TrialTable,
+    TrialTables,
     boolean,
     choice,
     coverage,
@@ -41,15 +42,14 @@ def run_all(quick: bool, seed: int) -> Record:
     replications = 4 if quick else 100
     crowd = play_store()
     survey = survey_of(category=choice(crowd.values["category"]), paid=boolean())
-    record = Record(
-        "playstore", seed, {"quick": quick, "reports": REPORTS, "replications": replications}
-    )
+    parameters = {"quick": quick, "reports": REPORTS, "replications": replications}
+    record = Record("playstore", seed, parameters)
     tables, rates, tests, first, freedom = [], [], [], None, 0
     for rng in generators(seed, replications):
         reports = simulate(survey, crowd.draw(REPORTS, rng), rng=rng)
         joint = deniable.associate(survey, reports, ["category", "paid"])
         truth = truth_of(crowd, joint.labels)
-        tables.append(Beside.of(crowd, joint))
+        tables.append(TrialTable.of(crowd, joint))
         first = first or joint
         rate = joint.conditional("category")
         true_rate = truth / truth.sum(axis=1, keepdims=True)
@@ -58,51 +58,49 @@ def run_all(quick: bool, seed: int) -> Record:
         tests.append((paper.statistic, paper.p_value, score.statistic, score.p_value))
         freedom = paper.degrees_of_freedom
         report_progress("playstore", len(tests) / replications)
-    tally = Tally.of(tables)
+    tally = TrialTables.stacked(tables)
     covered, cells = coverage(tables)
     every = (tally.low <= tally.truth) & (tally.truth <= tally.high)
-    record.keep("coverage", [
-        {"cells": "of 3 standard errors or more", "number": cells, "covered": covered},
-        {"cells": "all 60", "number": every.size, "covered": float(every.mean())},
-        {"cells": "rates of paid apps", "number": 30 * len(rates),
-         "covered": float(np.mean(rates))},
-    ])  # fmt: skip
-    statistics = np.array(tests)
-    record.keep("tests", [
-        {"test": name, "least": float(t.min()), "median": float(np.median(t)),
-         "most": float(t.max()), "median p": float(np.median(p)),
-         "rejected at .05": float(np.mean(p <= 0.05))}
-        for name, t, p in (("paper's T", statistics[:, 0], statistics[:, 1]),
-                           ("score", statistics[:, 2], statistics[:, 3]))
-    ])  # fmt: skip
+    shares = [covered, float(every.mean()), float(np.mean(rates))]
+    kinds = ["of 3 standard errors or more", "all 60", "rates of paid apps"]
+    numbers = [cells, every.size, 30 * len(rates)]
+    record.keep("coverage", rows_of(cells=kinds, number=numbers, covered=shares))
+    paper_t, paper_p, score_t, score_p = np.array(tests).T
+    record.keep(
+        "tests", [summary("paper's T", paper_t, paper_p), summary("score", score_t, score_p)]
+    )
     near = abs(covered - 0.95) < 3 * np.sqrt(0.95 * 0.05 / cells) + 0.02
-    record.compare("coverage of 95% intervals, cells of 3 standard errors", ".95", [covered],
-                   agrees=bool(near))  # fmt: skip
-    record.compare("coverage, all 60 cells", ".95", [float(every.mean())],
-                   agrees=float(every.mean()) > 0.93)  # fmt: skip
-    record.compare("coverage, rates of paid apps", ".95", [float(np.mean(rates))],
-                   agrees=float(np.mean(rates)) > 0.93)  # fmt: skip
+    quantities = (
+        "coverage of 95% intervals, cells of 3 standard errors",
+        "coverage, all 60 cells",
+        "coverage, rates of paid apps",
+    )
+    agree = (bool(near), shares[1] > 0.93, shares[2] > 0.93)
+    for quantity, share, agrees in zip(quantities, shares, agree, strict=True):
+        record.compare(quantity, ".95", [share], agrees=agrees)
     record.compare("degrees of freedom", 29, [freedom])
-    record.compare("paper's T (on its own, unpublished sample 107.093)", 107.093,
-                   statistics[:, 0].tolist())  # fmt: skip
-    record.compare("p-value of T", "6.95e-11", statistics[:, 1].tolist(),
-                   agrees=bool(np.median(statistics[:, 1]) < 0.05))  # fmt: skip
-    record.compare("P(χ² ≥ 107.093), 29 degrees of freedom, ×10⁻¹¹", 6.9523,
-                   [1e11 * float(chi2.sf(107.093, 29))], rounding=0.005)  # fmt: skip
-    record.compare("our score test, p-value", "", statistics[:, 3].tolist())
+    quantity = "paper's T (on its own, unpublished sample 107.093)"
+    record.compare(quantity, 107.093, paper_t.tolist())
+    rejects = bool(np.median(paper_p) < 0.05)
+    record.compare("p-value of T", "6.95e-11", paper_p.tolist(), agrees=rejects)
+    tail = [1e11 * float(chi2.sf(107.093, 29))]
+    record.compare("P(χ² ≥ 107.093), 29 degrees of freedom, ×10⁻¹¹", 6.9523, tail, rounding=0.005)
+    record.compare("our score test, p-value", "", score_p.tolist())
     assert first is not None
-    joint, truth = first, truth_of(crowd, first.labels)
-    record.keep("cells", [
-        {"category": name, "truth": t.tolist(), "table": e.tolist(), "low": lo.tolist(),
-         "high": hi.tolist(), "rate": r.tolist(), "rate_low": rl.tolist(),
-         "rate_high": rh.tolist()}
-        for name, t, e, lo, hi, r, rl, rh in zip(
-            joint.labels[0], truth, joint.table, joint.low, joint.high,
-            *(getattr(joint.conditional("category"), f) for f in ("estimate", "low", "high")),
-            strict=True)
-    ])  # fmt: skip
+    rate = first.conditional("category")
+    table = {"category": first.labels[0], "truth": truth_of(crowd, first.labels)}
+    table |= {"table": first.table, "low": first.low, "high": first.high, "rate": rate.estimate}
+    record.keep("cells", rows_of(**table, rate_low=rate.low, rate_high=rate.high))
     return record
 
 
-if __name__ == "__main__":
-    command(run_all, __doc__, SEED)
+def summary(name: str, statistic: Floats, p_value: Floats) -> Row:
+    """Summarise one test over all crowds."""
+    return {
+        "test": name,
+        "least": float(statistic.min()),
+        "median": float(np.median(statistic)),
+        "most": float(statistic.max()),
+        "median p": float(np.median(p_value)),
+        "rejected at .05": float(np.mean(p_value <= 0.05)),
+    }

@@ -5,10 +5,9 @@ A run writes data, a plot reads data, never both in one step.
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,16 @@ from deniable.errors import InputError
 from deniable.version import __version__
 
 Row = Mapping[str, Any]
+COLUMNS = ("quantity", "paper", "ours", "over seeds", "agrees")
+
+
+def rows_of(**columns: Iterable[object]) -> list[Row]:
+    """Turn columns of equal length into rows.
+
+    >>> rows_of(f=[0.5, 0.25], found=[12, 7])
+    [{'f': 0.5, 'found': 12}, {'f': 0.25, 'found': 7}]
+    """
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 @dataclass(frozen=True)
@@ -38,9 +47,13 @@ class Comparison:
 
     @staticmethod
     def of(
-        quantity: str, paper: float | str, seen: Sequence[float], *, agrees: bool | None = None,
+        quantity: str,
+        paper: float | str,
+        seen: Sequence[float],
+        *,
+        agrees: bool | None = None,
         rounding: float = 0.0,
-    ) -> Comparison:  # fmt: skip
+    ) -> Comparison:
         """Beside what was seen over trials: a printed number agrees if it lies among them, or
         within two of their standard deviations.
 
@@ -62,31 +75,8 @@ class Comparison:
         """As a line of a table."""
         spread = "" if self.low is None else f"{self.low:.4g} to {self.high:.4g}"
         agrees = {True: "yes", False: "no", None: ""}[self.agrees]
-        return {
-            "quantity": self.quantity, "paper": self.paper, "ours": f"{self.ours:.4g}",
-            "over seeds": spread, "agrees": agrees,
-        }  # fmt: skip
-
-
-def arguments(text: str | None, *, seed: int, **more: dict[str, Any]) -> argparse.Namespace:
-    """An experiment's command line: --quick, --seed, -o, and its own options (name=settings)."""
-    parser = argparse.ArgumentParser(
-        description=text, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="few replications, to see it run")
-    parser.add_argument("--seed", type=int, default=seed)
-    parser.add_argument("-o", "--output", type=Path, help="folder for the data, as JSON")
-    for name, settings in more.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", **settings)
-    return parser.parse_args()
-
-
-def command(run: Callable[[bool, int], Record], text: str | None, seed: int) -> None:
-    """An experiment as a program: run, print, write where -o says."""
-    options = arguments(text, seed=seed)
-    record = run(options.quick, options.seed)
-    record.print()
-    record.write(options.output)
+        values = (self.quantity, self.paper, f"{self.ours:.4g}", spread, agrees)
+        return dict(zip(COLUMNS, values, strict=True))
 
 
 def text_table(rows: Sequence[Row]) -> str:
@@ -163,11 +153,14 @@ class Record:
     def data(self) -> dict[str, Any]:
         """All of it, as JSON has it."""
         return {
-            "experiment": self.experiment, "version": __version__, "seed": self.seed,
-            "parameters": _finite(self.parameters), "seconds": round(self.seconds, 1),
+            "experiment": self.experiment,
+            "version": __version__,
+            "seed": self.seed,
+            "parameters": _finite(self.parameters),
+            "seconds": round(self.seconds, 1),
             "comparisons": [_finite(asdict(c)) for c in self.comparisons],
             **_finite(self.parts),
-        }  # fmt: skip
+        }
 
     def table(self) -> str:
         """Every quantity beside the paper's, as text."""

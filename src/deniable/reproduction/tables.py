@@ -23,17 +23,27 @@ import numpy as np
 
 import deniable
 from deniable.compute.progress import report_progress
-from deniable.reproduction.records import Record, Row, command
-from deniable.reproduction.trials import Beside, Tally, bloom, generators, pair, survey_of, truth_of
+from deniable.reproduction.records import Record, Row, rows_of
+from deniable.reproduction.trials import (
+    TrialTable,
+    TrialTables,
+    bloom,
+    generators,
+    pair,
+    survey_of,
+    truth_of,
+)
 from deniable.results import Joint
 from deniable.simulation import Coded, JointPopulation, power, simulate
 
 SEED = 1
 REPORTS, TOP = 100_000, 5
 WAYS: dict[str, dict[str, Any]] = {
-    "mixture": {}, "mixture, fitted=5": {"fitted": 5}, "product": {"other": "product"},
+    "mixture": {},
+    "mixture, fitted=5": {"fitted": 5},
+    "product": {"other": "product"},
     "none": {"other": False},
-}  # fmt: skip
+}
 Trials = list[tuple[Joint, JointPopulation]]
 
 
@@ -48,11 +58,8 @@ def run_all(quick: bool, seed: int) -> Record:
     """Ten crowds, each decoded in every way of treating Other."""
     replications = 2 if quick else 10
     crowd, survey = pair(power(), power()), survey_of(x=bloom(), y=bloom())
-    record = Record(
-        "tables",
-        seed,
-        {"quick": quick, "reports": REPORTS, "top": TOP, "replications": replications},
-    )
+    parameters = {"quick": quick, "reports": REPORTS, "top": TOP, "replications": replications}
+    record = Record("tables", seed, parameters)
     found: dict[str, Trials] = {way: [] for way in WAYS}
     detected: list[int] = []
     for rng in generators(seed, replications):
@@ -70,11 +77,9 @@ def run_all(quick: bool, seed: int) -> Record:
         report_progress("tables", len(detected) / 2 / replications)
     joint, actual = found["mixture"][0]
     truth = truth_of(actual, joint.labels)
-    record.keep("table", [
-        {"value": name, "other values": list(joint.labels[1]), "estimate": e.tolist(),
-         "truth": t.tolist()}
-        for name, e, t in zip(joint.labels[0], joint.table, truth, strict=True)
-    ])  # fmt: skip
+    others = [list(joint.labels[1])] * len(truth)
+    cells = {"value": joint.labels[0], "other values": others, "estimate": joint.table}
+    record.keep("table", rows_of(**cells, truth=truth))
     rows = [row for way in WAYS for row in errors(way, found[way], crowd)]
     record.keep("errors", rows)
     margins = 100 * np.array([j.margin("x").estimate[:TOP] for j, _ in found["mixture"]])
@@ -92,12 +97,12 @@ def compare(
     crowd = {row["other"]: row for row in rows if row["against"] == "crowd drawn"}
     record.compare("categories found by a marginal", 15, detected)
     record.compare("largest error, points", 0.44, crowd["mixture"]["each largest"], rounding=0.005)
-    record.compare("sum of absolute errors, points", 3.26, crowd["mixture"]["each summed"],
-                   rounding=0.005)  # fmt: skip
-    record.compare("the same, Other as the paper's independent bits", 3.26,
-                   crowd["product"]["each summed"], rounding=0.005)  # fmt: skip
-    record.compare("the same, without Other", "biased", crowd["none"]["each summed"],
-                   agrees=min(crowd["none"]["each summed"]) > 10)  # fmt: skip
+    summed = {way: row["each summed"] for way, row in crowd.items()}
+    record.compare("sum of absolute errors, points", 3.26, summed["mixture"], rounding=0.005)
+    product = "the same, Other as the paper's independent bits"
+    record.compare(product, 3.26, summed["product"], rounding=0.005)
+    biased = min(summed["none"]) > 10
+    record.compare("the same, without Other", "biased", summed["none"], agrees=biased)
     for i, (printed, ours) in enumerate(zip(PRINTED_MARGIN, margins, strict=True)):
         record.compare(f"margin of value {i + 1}, per cent", printed, ours, rounding=0.05)
 
@@ -105,17 +110,21 @@ def compare(
 def errors(way: str, trials: Trials, crowd: JointPopulation) -> Iterator[Row]:
     """Largest and summed errors of one way, against crowd and population."""
     for against in ("crowd drawn", "population"):
-        tally = Tally.of(
-            [Beside.of(actual if against == "crowd drawn" else crowd, j) for j, actual in trials]
+        tally = TrialTables.stacked(
+            [
+                TrialTable.of(actual if against == "crowd drawn" else crowd, j)
+                for j, actual in trials
+            ]
         )
         largest, summed = 100 * tally.largest(), 100 * tally.absolute()
         yield {
-            "other": way, "against": against, "largest": float(largest.mean()),
-            "worst of all": float(largest.max()), "summed": float(summed.mean()),
-            "summed, sd": round(float(summed.std(ddof=1)), 6), "cells": tally.truth.shape[1],
-            "each largest": largest.tolist(), "each summed": summed.tolist(),
-        }  # fmt: skip
-
-
-if __name__ == "__main__":
-    command(run_all, __doc__, SEED)
+            "other": way,
+            "against": against,
+            "largest": float(largest.mean()),
+            "worst of all": float(largest.max()),
+            "summed": float(summed.mean()),
+            "summed, sd": round(float(summed.std(ddof=1)), 6),
+            "cells": tally.truth.shape[1],
+            "each largest": largest.tolist(),
+            "each summed": summed.tolist(),
+        }

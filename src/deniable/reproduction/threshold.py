@@ -21,7 +21,7 @@ from deniable.discovery.ngrams.gram_pairs import pair_threshold
 from deniable.protocols import NGrams
 from deniable.reproduction.dictionaries import Run, Short, short_trial
 from deniable.reproduction.processes import in_processes
-from deniable.reproduction.records import Record, Row, command
+from deniable.reproduction.records import Record, Row
 from deniable.simulation import power
 
 SEED, REPORTS = 1, 100_000
@@ -47,28 +47,28 @@ def run_all(quick: bool, seed: int) -> Record:
     rows: list[Row] = []
     for i, factor in enumerate(factors):
         some = runs[i * trials : (i + 1) * trials]
-        distances = [r.distance for r in some]
+        distances, edges = [r.distance for r in some], [edges_of(r) for r in some]
         rows.append(
-            {"threshold / delta": factor, "Hellinger": float(np.mean(distances)),
-             "each": distances, "each edges": [edges_of(r) for r in some],
-             "found": float(np.mean([r.found for r in some])),
-             "edges": float(np.mean([edges_of(r) for r in some])),
-             "candidates": float(np.mean([r.candidates for r in some]))}
-        )  # fmt: skip
+            {
+                "threshold / delta": factor,
+                "Hellinger": float(np.mean(distances)),
+                "each": distances,
+                "each edges": edges,
+                "found": float(np.mean([r.found for r in some])),
+                "edges": float(np.mean(edges)),
+                "candidates": float(np.mean([r.candidates for r in some])),
+            }
+        )
         record.compare(f"Hellinger distance at {factor:g} δ", "", distances)
     record.keep("threshold", rows)
-    best = min(float(r["Hellinger"]) for r in rows)
-    at = next(float(r["Hellinger"]) for r in rows if r["threshold / delta"] == 1.0)
-    record.compare("distance at δ, over the least of all thresholds", "close to the optimum",
-                   [at - best], agrees=at - best < 0.01)  # fmt: skip
+    at_delta = next(r["Hellinger"] for r in rows if r["threshold / delta"] == 1.0)
+    loss = at_delta - min(r["Hellinger"] for r in rows)
+    quantity = "distance at δ, over the least of all thresholds"
+    record.compare(quantity, "close to the optimum", [loss], agrees=loss < 0.01)
     falls = all(a["edges"] >= b["edges"] for a, b in pairwise(rows))
-    record.compare("edges at the highest threshold", "fewer as it rises", [rows[-1]["edges"]],
-                   agrees=falls)  # fmt: skip
-    worse = float(rows[0]["Hellinger"]) > at + 0.01
-    record.compare("distance at the lowest threshold, over that at δ", "worse at very low ones",
-                   [float(rows[0]["Hellinger"]) - at], agrees=worse)  # fmt: skip
+    last = [rows[-1]["edges"]]
+    record.compare("edges at the highest threshold", "fewer as it rises", last, agrees=falls)
+    excess = rows[0]["Hellinger"] - at_delta
+    quantity = "distance at the lowest threshold, over that at δ"
+    record.compare(quantity, "worse at very low ones", [excess], agrees=excess > 0.01)
     return record
-
-
-if __name__ == "__main__":
-    command(run_all, __doc__, SEED)

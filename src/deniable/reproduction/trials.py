@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import InputError
+from deniable.results import Joint
 from deniable.simulation.populations import (
     JointPopulation,
     Weights,
@@ -32,6 +33,7 @@ from deniable.simulation.populations import (
 from deniable.survey import Survey
 
 Floats = NDArray[np.float64]
+Settings = dict[str, Any]
 
 
 def generators(seed: int, count: int) -> Iterator[np.random.Generator]:
@@ -45,43 +47,45 @@ def generators(seed: int, count: int) -> Iterator[np.random.Generator]:
         yield np.random.default_rng(child)
 
 
-def bloom(
-    *, p: float = 0.25, q: float = 0.75, f: float = 0.0, bits: int = 128, hashes: int = 2,
-    cohorts: int = 64,
-) -> dict[str, Any]:  # fmt: skip
-    """A string question's settings; the paper's, unless others are given."""
-    return {
-        "kind": "string", "bits": bits, "hashes": hashes, "cohorts": cohorts,
-        "p": p, "q": q, "f": f,
-    }  # fmt: skip
+NOISE = {"p": 0.25, "q": 0.75, "f": 0.0}
+"""The paper's noise."""
 
 
-def choice(
-    options: Sequence[str], *, p: float = 0.25, q: float = 0.75, f: float = 0.0
-) -> dict[str, Any]:
-    """A choice question's settings: Basic RAPPOR, one bit an option."""
-    return {"kind": "choice", "options": list(options), "p": p, "q": q, "f": f}
+def bloom(**changes: Any) -> Settings:
+    """Return a string question's settings: the paper's, unless others are given."""
+    return {"kind": "string", "bits": 128, "hashes": 2, "cohorts": 64, **NOISE, **changes}
 
 
-def boolean(*, p: float = 0.25, q: float = 0.75, f: float = 0.0) -> dict[str, Any]:
-    """A yes-or-no question's settings: one bit."""
-    return {"kind": "boolean", "p": p, "q": q, "f": f}
+def choice(options: Sequence[str], **changes: Any) -> Settings:
+    """Return a choice question's settings: Basic RAPPOR, one bit per option."""
+    return {"kind": "choice", "options": list(options), **NOISE, **changes}
 
 
-def survey_of(**questions: Mapping[str, Any]) -> Survey:
-    """A survey of these questions, for trials: settings as in a survey's TOML.
+def boolean(**changes: Any) -> Settings:
+    """Return a yes-or-no question's settings: one bit."""
+    return {"kind": "boolean", **NOISE, **changes}
+
+
+def survey_of(**questions: Settings) -> Survey:
+    """Make a survey of these questions; settings are those of a survey file.
 
     >>> survey_of(x=bloom(), y=boolean()).loss.once > 4.39
     True
     """
     head = {"name": "trial", "version": 1, "owner": "a trial", "description": "simulated clients"}
-    lines = [f"{key} = {json.dumps(value)}" for key, value in head.items()]
-    lines += ["expires = 2999-12-31", 'collect = "once"']
+    lines = [*_lines(head), "expires = 2999-12-31", 'collect = "once"']
     for name, settings in questions.items():
-        lines += [f"[questions.{name}]"]
-        # JSON's texts, numbers, lists and booleans are TOML's too.
-        lines += [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+        own = {key: value for key, value in settings.items() if not isinstance(value, Mapping)}
+        lines += [f"[questions.{name}]", *_lines(own)]
+        for key, value in settings.items():
+            if isinstance(value, Mapping):
+                lines += [f"[questions.{name}.{key}]", *_lines(value)]
     return Survey.from_toml("\n".join(lines))
+
+
+def _lines(settings: Settings) -> list[str]:
+    """Write settings as TOML: JSON's texts, numbers, lists and booleans are TOML's too."""
+    return [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
 
 
 def pair(
@@ -115,9 +119,9 @@ def truth_of(population: JointPopulation, labels: Sequence[Sequence[str]]) -> Fl
     return table
 
 
-def _sorting(values: Sequence[Any], names: Sequence[str]) -> Floats:
+def _sorting(values: Sequence[object], names: Sequence[str]) -> Floats:
     """0/1 matrix [names, values]: which values a label stands for."""
-    spoken = [_spoken(value) for value in values]
+    spoken = [_label(value) for value in values]
     rest = [i for i, name in enumerate(names) if name not in spoken]
     if len(rest) > 1:
         raise InputError(f"expected one label for everything else, got {[names[i] for i in rest]}")
@@ -130,7 +134,7 @@ def _sorting(values: Sequence[Any], names: Sequence[str]) -> Floats:
     return matrix
 
 
-def _spoken(value: Any) -> str:
+def _label(value: object) -> str:
     """A value as results label it."""
     return str(value) if not isinstance(value, bool) else "yes" if value else "no"
 
@@ -155,10 +159,10 @@ def hellinger(truth: Mapping[str, float], found: Mapping[str, float]) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Beside:
-    """One trial's table beside the truth, its categories in the population's order.
+class TrialTable:
+    """One trial's estimated table and the truth, its categories in the population's order.
 
-    estimate, truth, low, high, error : float64, one axis a question
+    All arrays are float64 with one axis per question; `TrialTables` adds an axis for the trials.
     """
 
     estimate: Floats
@@ -168,60 +172,53 @@ class Beside:
     error: Floats
 
     @staticmethod
-    def of(population: JointPopulation, found: Any) -> Beside:
-        """From a result with labels, table, low, high and standard_error.
+    def of(population: JointPopulation, joint: Joint) -> TrialTable:
+        """Compare a result with the population.
 
         Results list categories by estimated rank; in the population's order a cell stays the same
         values over trials, and averages are not those of whatever came out largest.
         """
         orders = [
             np.argsort(_places(values, names), kind="stable")
-            for values, names in zip(population.values.values(), found.labels, strict=True)
+            for values, names in zip(population.values.values(), joint.labels, strict=True)
         ]
-        truth = truth_of(population, found.labels)
-        arrays = (found.table, truth, found.low, found.high, found.standard_error)
-        return Beside(*(array[np.ix_(*orders)] for array in arrays))
+        truth = truth_of(population, joint.labels)
+        arrays = (joint.table, truth, joint.low, joint.high, joint.standard_error)
+        return TrialTable(*(array[np.ix_(*orders)] for array in arrays))
 
-    def __getitem__(self, cells: Any) -> Beside:
-        """Part of the table."""
-        return Beside(*(getattr(self, name)[cells] for name in self.__dataclass_fields__))
+    def known(self, top: int) -> TrialTable:
+        """Return the first `top` categories of every question, without Other."""
+        part = (slice(top),) * self.truth.ndim
+        return TrialTable(*(getattr(self, field.name)[part] for field in fields(self)))
 
 
-def _places(values: Sequence[Any], names: Sequence[str]) -> list[int]:
-    """Where each label's value stands in the population; the rest last."""
-    spoken = {_spoken(value): place for place, value in enumerate(values)}
-    return [spoken.get(name, len(spoken)) for name in names]
+def _places(values: Sequence[object], names: Sequence[str]) -> list[int]:
+    """Return where each label's value stands in the population; the rest last."""
+    places = {_label(value): place for place, value in enumerate(values)}
+    return [places.get(name, len(places)) for name in names]
 
 
 @dataclass(frozen=True, eq=False)
-class Tally:
-    """Many trials' tables of one shape: error, bias, coverage.
-
-    estimate, truth, low, high, error : float64[trials, cells]
-    """
-
-    estimate: Floats
-    truth: Floats
-    low: Floats
-    high: Floats
-    error: Floats
+class TrialTables(TrialTable):
+    """Many trials' tables of one shape, float64[trials, cells]: error, bias, coverage."""
 
     @staticmethod
-    def of(trials: Sequence[Beside]) -> Tally:
-        """From trials whose tables have one shape; see `by_shape`."""
+    def stacked(trials: Sequence[TrialTable]) -> TrialTables:
+        """Stack trials whose tables have one shape; see `by_shape`."""
         shapes = {trial.truth.shape for trial in trials}
         if len(shapes) != 1:
             raise InputError(f"expected tables of one shape, got {shapes or 'no trial'}")
-        names = Tally.__dataclass_fields__
-        return Tally(*(np.array([np.ravel(getattr(t, name)) for t in trials]) for name in names))
+        names = [field.name for field in fields(TrialTable)]
+        return TrialTables(*(np.array([getattr(t, n).ravel() for t in trials]) for n in names))
 
     @staticmethod
-    def by_shape(trials: Sequence[Beside]) -> list[Tally]:
-        """One tally for every shape of table, the most common first: detection varies."""
-        groups: dict[tuple[int, ...], list[Beside]] = {}
+    def by_shape(trials: Sequence[TrialTable]) -> list[TrialTables]:
+        """Stack the tables of every shape, the most common first: detection varies."""
+        groups: dict[tuple[int, ...], list[TrialTable]] = {}
         for trial in trials:
             groups.setdefault(trial.truth.shape, []).append(trial)
-        return [Tally.of(group) for group in sorted(groups.values(), key=len, reverse=True)]
+        ordered = sorted(groups.values(), key=len, reverse=True)
+        return [TrialTables.stacked(group) for group in ordered]
 
     def hits(self, least: float = 3.0) -> tuple[int, int]:
         """How many true cells of `least` standard errors or more lie in their intervals, and how
@@ -261,9 +258,9 @@ class Tally:
         return np.asarray(errors.std(axis=0, ddof=1))
 
 
-def coverage(trials: Sequence[Beside], least: float = 3.0) -> tuple[float, int]:
+def coverage(trials: Sequence[TrialTable], least: float = 3.0) -> tuple[float, int]:
     """Share of intervals that hold the truth, over true cells of `least` standard errors or more,
     and the number of such cells."""
-    hits = [tally.hits(least) for tally in Tally.by_shape(trials)]
+    hits = [tally.hits(least) for tally in TrialTables.by_shape(trials)]
     inside, count = (sum(column) for column in zip(*hits, strict=True)) if hits else (0, 0)
     return (inside / count if count else float("nan"), count)

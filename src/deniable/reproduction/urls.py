@@ -32,13 +32,14 @@ from deniable.protocols import NGrams
 from deniable.reproduction.dictionaries import (
     Run,
     grams_by_position,
+    most_common,
     ngram_survey,
     prefix_survey,
     run,
     summary,
 )
 from deniable.reproduction.processes import in_processes
-from deniable.reproduction.records import Record, command
+from deniable.reproduction.records import Record
 from deniable.reproduction.trials import bloom, survey_of
 from deniable.simulation import Population, exponential, simulate, top_domains, zipf
 
@@ -51,7 +52,7 @@ PRINTED_GRAMS = (4, 2, 2, 3, 4, 5, 2, 1, 1, 1)
 
 
 @dataclass(frozen=True)
-class Case:
+class UrlTrial:
     """One way to ask for strings that nobody knows, and how to read the reports.
 
     ngrams : settings of `ngram_survey`, or None for prefixes by local hashing at all of ε
@@ -64,20 +65,20 @@ class Case:
 
 
 CASES = {
-    "bigrams, printed q, paper": Case({"q": PRINTED, "length": 20, "gram": 2}, "paper"),
-    "bigrams, printed q, ours": Case({"q": PRINTED, "length": 20, "gram": 2}, "fused"),
-    "trigrams, printed q, paper": Case({"q": PRINTED, "length": 21, "gram": 3}, "paper"),
-    "trigrams, printed q, ours": Case({"q": PRINTED, "length": 21, "gram": 3}, "fused"),
-    "bigrams, ε/3, paper": Case({"q": THIRD, "length": 20, "gram": 2}, "paper"),
-    "bigrams, ε/3, ours": Case({"q": THIRD, "length": 20, "gram": 2}, "fused"),
-    "our protocol": Case(None, None),
-    "our protocol, Zipf weights": Case(None, None, weights="zipf"),
-    "trigrams, ε/3, ours": Case({"q": THIRD, "length": 21, "gram": 3}, "fused", 5),
-    "4-grams, ε/3, ours": Case({"q": THIRD, "length": 20, "gram": 4}, "fused", 5),
-    "three bigrams, ε/4, ours": Case(
+    "bigrams, printed q, paper": UrlTrial({"q": PRINTED, "length": 20, "gram": 2}, "paper"),
+    "bigrams, printed q, ours": UrlTrial({"q": PRINTED, "length": 20, "gram": 2}, "fused"),
+    "trigrams, printed q, paper": UrlTrial({"q": PRINTED, "length": 21, "gram": 3}, "paper"),
+    "trigrams, printed q, ours": UrlTrial({"q": PRINTED, "length": 21, "gram": 3}, "fused"),
+    "bigrams, ε/3, paper": UrlTrial({"q": THIRD, "length": 20, "gram": 2}, "paper"),
+    "bigrams, ε/3, ours": UrlTrial({"q": THIRD, "length": 20, "gram": 2}, "fused"),
+    "our protocol": UrlTrial(None, None),
+    "our protocol, Zipf weights": UrlTrial(None, None, weights="zipf"),
+    "trigrams, ε/3, ours": UrlTrial({"q": THIRD, "length": 21, "gram": 3}, "fused", 5),
+    "4-grams, ε/3, ours": UrlTrial({"q": THIRD, "length": 20, "gram": 4}, "fused", 5),
+    "three bigrams, ε/4, ours": UrlTrial(
         {"q": QUARTER, "length": 20, "gram": 2, "grams": 3}, "fused", 5
     ),
-    "overlapping bigrams, ε/3, ours": Case(
+    "overlapping bigrams, ε/3, ours": UrlTrial(
         {"q": THIRD, "length": 20, "gram": 2, "overlap": True}, "fused", 5
     ),
 }
@@ -144,16 +145,8 @@ def keep_bars(
 ) -> None:
     """The top 30: truth and every scenario's estimates, of the first crowd."""
     bars = {name: some[0] for name, some in estimates.items()}
-    bars |= {
-        name: dict(zip(some[0].result.strings, some[0].result.estimate.tolist(), strict=True))
-        for name, some in runs.items()
-        if not name.endswith("Zipf weights")
-    }
-    record.keep("bars", [
-        {"value": value, "truth": float(POPULATION.weights[i]),
-         **{name: shares.get(value) for name, shares in bars.items()}}
-        for i, value in enumerate(POPULATION.values[:30])
-    ])  # fmt: skip
+    bars |= {n: some[0].shares for n, some in runs.items() if not n.endswith("Zipf weights")}
+    record.keep("bars", most_common(POPULATION, bars))
 
 
 def compare(
@@ -181,11 +174,7 @@ def compare(
     for i, number in enumerate(PRINTED_GRAMS):
         seen = by_position[:, i].tolist()
         record.compare(f"significant bigrams at position {i + 1}", number, seen)
-    record.compare("false strings, bigrams, printed q, paper", 1,
-                   [r.false for r in runs["bigrams, printed q, paper"]])  # fmt: skip
+    printed_false = [r.false for r in runs["bigrams, printed q, paper"]]
+    record.compare("false strings, bigrams, printed q, paper", 1, printed_false)
     false = [float(r.false > 0) for some in runs.values() for r in some]
     record.compare("share of runs with a false string, all cases", "", [float(np.mean(false))])
-
-
-if __name__ == "__main__":
-    command(run_all, __doc__, SEED)
