@@ -43,7 +43,6 @@ from deniable import Survey, discover, simulate
 from deniable.compute.backend import Backend
 from deniable.compute.named import executor_of
 from deniable.reproduction.dictionaries import ngram_survey, prefix_survey
-from deniable.reproduction.records import text_table
 from deniable.simulation import (
     Coded,
     Population,
@@ -55,6 +54,7 @@ from deniable.simulation import (
     zipf,
 )
 from experiments.options import arguments
+from experiments.text_tables import text_table
 
 CLIENTS = 100_000
 POPULATIONS = ("urls", "flat", "tail", "alike", "many", "silence", "hashes", "square")

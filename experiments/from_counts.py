@@ -52,6 +52,7 @@ from deniable.simulation import (
 )
 from deniable.survey import Survey
 from experiments.options import arguments
+from experiments.text_tables import show
 
 OPTIONS = tuple(f"o{i:02d}" for i in range(20))
 ONE_HASH = bloom(p=1 / 82, q=0.5, hashes=1)
@@ -178,7 +179,7 @@ def run(part: str, only: str | None, seed: int, quick: bool) -> Record:
     for name, (measure, settings) in parts.items():
         if part in (name, "all"):
             chosen = [s for s in settings if only in (None, s)]
-            record.show(name, [measure(setting, seed, quick) for setting in chosen], name)
+            show(record, name, [measure(setting, seed, quick) for setting in chosen], name)
     return record
 
 
@@ -187,4 +188,6 @@ if __name__ == "__main__":
         __doc__, seed=11, only={"default": None},
         part={"choices": ["errors", "tests", "all"], "default": "all"},
     )  # fmt: skip
-    run(options.part, options.only, options.seed, options.quick).write(options.output)
+    record = run(options.part, options.only, options.seed, options.quick)
+    if options.output:
+        record.write(options.output)

@@ -39,6 +39,7 @@ from deniable.reproduction.trials import (
 )
 from deniable.simulation import power, simulate, step, zipf
 from experiments.options import arguments
+from experiments.text_tables import show
 
 POPULATIONS = {"zipf": (zipf(), 5), "i^20": (power(), 5), "step": (step(), 8)}
 REPLICATIONS = {10_000: 100, 100_000: 40, 1_000_000: 6}
@@ -96,7 +97,7 @@ def run(sizes: dict[int, int], seed: int, **more: Any) -> Record:
                         rows.append({"N": reports, "population": name, "f": f,
                                      "strength": strength, **measured(found)})  # fmt: skip
                     print(".", end="", flush=True)
-    record.show("coverage", rows, "Coverage of 95% intervals")
+    show(record, "coverage", rows, "Coverage of 95% intervals")
     return record
 
 
@@ -110,4 +111,6 @@ if __name__ == "__main__":
     if options.quick or options.replications:
         sizes = dict.fromkeys(sizes, options.replications or 5)
     settings = {} if options.fitted is None else {"fitted": options.fitted}
-    run(sizes, options.seed, **settings).write(options.output)
+    record = run(sizes, options.seed, **settings)
+    if options.output:
+        record.write(options.output)

@@ -28,6 +28,7 @@ from deniable.reproduction.records import Record
 from deniable.simulation import Population, exponential, random_strings, top_domains
 from deniable.simulation.populations import Weights
 from experiments.options import arguments
+from experiments.text_tables import show
 
 HEAD = """
 name = "planned"
@@ -158,8 +159,9 @@ def main() -> None:
         if options.case in (None, name):
             rows.append({"case": name, **compare(case, options.seed, trials)})
             print(rows[-1], flush=True)
-    record.show("planning", rows, "Predictions beside simulated crowds")
-    record.write(options.output)
+    show(record, "planning", rows, "Predictions beside simulated crowds")
+    if options.output:
+        record.write(options.output)
 
 
 if __name__ == "__main__":

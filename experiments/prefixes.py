@@ -29,6 +29,7 @@ from deniable.reproduction.records import Record
 from deniable.simulation import Population, exponential, top_domains, zipf
 from deniable.simulation.populations import Weights
 from experiments.options import arguments
+from experiments.text_tables import show
 
 REPORTS = 1_000_000
 SURVEY = prefix_survey(epsilon=4.394449, length=20, alphabet="a-z0-9._-")
@@ -90,8 +91,9 @@ def main() -> None:
              "runs with a false string": sum(row["false"] > 0 for row in rows),
              "covered": float(np.mean([row["covered"] for row in rows]))}
         )  # fmt: skip
-    record.show("prefixes", summary, "Found of 100, no dictionary (the paper: 5)")
-    record.write(options.output)
+    show(record, "prefixes", summary, "Found of 100, no dictionary (the paper: 5)")
+    if options.output:
+        record.write(options.output)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from deniable.reproduction.records import Record
 from deniable.simulation import Population, power, random_strings, zipf
 from deniable.simulation.populations import Weights
 from experiments.options import arguments
+from experiments.text_tables import show
 
 SURVEY = prefix_survey(epsilon=4.394449, length=6, alphabet="a-z")
 
@@ -75,8 +76,9 @@ def main() -> None:
              "runs with a false string": sum(row["false"] > 0 for row in rows),
              "covered": float(np.mean([row["covered"] for row in rows]))}
         )  # fmt: skip
-    record.show("six_letters", summary, "Found without a dictionary, of 100")
-    record.write(options.output)
+    show(record, "six_letters", summary, "Found without a dictionary, of 100")
+    if options.output:
+        record.write(options.output)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from deniable.reproduction.dictionaries import run
 from deniable.reproduction.records import Record
 from deniable.simulation import Population, exponential, top_domains
 from experiments.options import arguments
+from experiments.text_tables import show
 
 EPSILON, REPORTS = 4.394449, 1_000_000
 SURVEY = """
@@ -64,8 +65,9 @@ def main() -> None:
              "runs with a false string": sum(r.false > 0 for r in runs)}
         )  # fmt: skip
         print(rows[-1], flush=True)
-    record.show("split", rows, "Strings found of 100, by the full string's share of ε")
-    record.write(options.output)
+    show(record, "split", rows, "Strings found of 100, by the full string's share of ε")
+    if options.output:
+        record.write(options.output)
 
 
 def survey_of(shares: tuple[float, ...]) -> Survey:

@@ -36,6 +36,7 @@ from deniable.reproduction.trials import generators, truth_of
 from deniable.results import Discovery, Joint
 from deniable.simulation import contingency, correlated, zipf
 from experiments.options import arguments
+from experiments.text_tables import show
 
 REPORTS, STRINGS, STRENGTH, SURE, LARGE = 50_000, 16, 0.4, 0.95, 3.0
 HEAD = """
@@ -204,11 +205,12 @@ def main() -> None:
     record = Record("two_unknowns", options.seed, {"reports": REPORTS, "trials": trials})
     for protocol in [options.protocol] if options.protocol else SETTINGS:
         lines, ranks = run(protocol, trials, options.seed)
-        record.show(f"{protocol} cells", lines, f"{protocol}: 95% intervals of joint cells")
-        record.show(
-            f"{protocol} margins", ranks, f"{protocol}: 95% intervals of discovered strings"
+        show(record, f"{protocol} cells", lines, f"{protocol}: 95% intervals of joint cells")
+        show(
+            record, f"{protocol} margins", ranks, f"{protocol}: 95% intervals of discovered strings"
         )
-    record.write(options.output)
+    if options.output:
+        record.write(options.output)
 
 
 if __name__ == "__main__":

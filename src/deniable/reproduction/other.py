@@ -144,7 +144,7 @@ def top_cells(
     joint: deniable.results.Joint, crowd: JointPopulation, *, conditional: bool
 ) -> tuple[Floats, Floats]:
     """(truth, estimate) of the 25 known cells, of all clients or among them."""
-    known = TrialTable.of(crowd, joint).known(TOP)
+    known = TrialTable.of(crowd, joint)[:TOP, :TOP]
     truth, estimate = known.truth, known.estimate
     if conditional:
         truth, estimate = truth / truth.sum(), estimate / estimate.sum()

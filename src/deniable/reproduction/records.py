@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from deniable.errors import InputError
+from deniable.results.format import aligned
 from deniable.version import __version__
 
 Row = Mapping[str, Any]
@@ -79,48 +80,6 @@ class Comparison:
         return dict(zip(COLUMNS, values, strict=True))
 
 
-def text_table(rows: Sequence[Row]) -> str:
-    """Rows of one set of names as aligned text.
-
-    >>> print(text_table([{"f": 0.5, "found": 12}, {"f": 0.25, "found": 7}]))
-       f  found
-    0.50     12
-    0.25      7
-    """
-    if not rows:
-        return "(nothing)"
-    names = list(rows[0])
-    columns = [[name, *_formatted([row[name] for row in rows])] for name in names]
-    widths = [max(map(len, column)) for column in columns]
-    lefts = [isinstance(rows[0][name], str) for name in names]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if left else cell.rjust(width)
-            for cell, width, left in zip(cells, widths, lefts, strict=True)
-        ).rstrip()
-        for cells in zip(*columns, strict=True)
-    ]
-    return "\n".join(lines)
-
-
-def _formatted(values: Sequence[Any]) -> list[str]:
-    """Numbers of one column with equally many digits, about four of them."""
-    numbers = [abs(v) for v in values if isinstance(v, float) and np.isfinite(v) and v]
-    digits = 0
-    if numbers:
-        digits = int(np.clip(3 - np.floor(np.log10(max(numbers))), 0, 9))
-        while digits and all(round(v, digits - 1) == round(v, 9) for v in numbers):
-            digits -= 1
-        digits = max(digits, 2) if max(numbers) < 100 else digits
-    return [
-        f"{v:.{digits}f}" if isinstance(v, float) and (not v or abs(v) >= 0.5 * 10.0**-digits)
-        else f"{v:.1e}" if isinstance(v, float)
-        else f"{v:,}" if isinstance(v, int) and not isinstance(v, bool)
-        else str(v)
-        for v in values
-    ]  # fmt: skip
-
-
 @dataclass
 class Record:
     """One experiment's run: parts by name, each rows of plain values."""
@@ -132,13 +91,8 @@ class Record:
     comparisons: list[Comparison] = field(default_factory=list)
     _start: float = field(default_factory=time.perf_counter)
 
-    def show(self, part: str, rows: Sequence[Row], note: str = "") -> None:
-        """Keep rows under a name, and print them."""
-        self.keep(part, rows)
-        print(f"\n{note or part}\n{text_table(rows)}", flush=True)
-
     def keep(self, part: str, rows: Sequence[Row]) -> None:
-        """Keep rows under a name without printing: what a figure needs."""
+        """Keep rows under a name."""
         self.parts[part] = list(rows)
 
     def compare(self, quantity: str, paper: float | str, seen: Sequence[float], **how: Any) -> None:
@@ -164,17 +118,11 @@ class Record:
 
     def table(self) -> str:
         """Every quantity beside the paper's, as text."""
-        return text_table([c.row() for c in self.comparisons])
+        rows = [COLUMNS, *(c.row().values() for c in self.comparisons)]
+        return "\n".join(aligned([list(row) for row in rows], [False] * len(COLUMNS)))
 
-    def print(self) -> None:
-        """Print the rows beside the paper's."""
-        print(f"\n{self.experiment}: seed {self.seed}, {self.seconds:.0f} s", flush=True)
-        print(self.table())
-
-    def write(self, folder: Path | None) -> Path | None:
-        """Write everything to FOLDER/experiment.json, if there is a folder."""
-        if folder is None:
-            return None
+    def write(self, folder: Path) -> Path:
+        """Write everything to FOLDER/experiment.json."""
         data = self.data()
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.experiment}.json"
@@ -182,7 +130,7 @@ class Record:
         return path
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> Any:
     """The same as JSON has it: numpy's numbers as Python's, what is not a number as null."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()

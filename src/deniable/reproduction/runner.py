@@ -26,7 +26,6 @@ def write(record: Record, folder: Path) -> tuple[Path, Path]:
     from deniable.reproduction.figures import FIGURES
 
     data = record.write(folder)
-    assert data is not None
     picture = folder / f"{record.experiment}.png"
     figure = FIGURES[record.experiment](record.data())
     figure.savefig(picture, dpi=100)

@@ -83,7 +83,7 @@ def survey_of(**questions: Settings) -> Survey:
     return Survey.from_toml("\n".join(lines))
 
 
-def _lines(settings: Settings) -> list[str]:
+def _lines(settings: Mapping[str, object]) -> list[str]:
     """Write settings as TOML: JSON's texts, numbers, lists and booleans are TOML's too."""
     return [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
 
@@ -186,9 +186,8 @@ class TrialTable:
         arrays = (joint.table, truth, joint.low, joint.high, joint.standard_error)
         return TrialTable(*(array[np.ix_(*orders)] for array in arrays))
 
-    def known(self, top: int) -> TrialTable:
-        """Return the first `top` categories of every question, without Other."""
-        part = (slice(top),) * self.truth.ndim
+    def __getitem__(self, part: tuple[slice, ...]) -> TrialTable:
+        """Return some categories of each question: `table[:-1, :-1]` leaves out Other."""
         return TrialTable(*(getattr(self, field.name)[part] for field in fields(self)))
 
 
