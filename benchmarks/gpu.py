@@ -36,7 +36,7 @@ from deniable.inference.joint.curvature import information
 from deniable.inference.joint.evidence import evidence_of, gather
 from deniable.inference.joint.solver import maximise
 from deniable.inference.joint.uncertainty import covariance
-from deniable.inference.models.likelihood import likelihood_rows
+from deniable.inference.models import model_of
 from deniable.simulation import Population, exponential, top_domains
 from deniable.simulation.populations import JointPopulation
 
@@ -225,16 +225,14 @@ def crowd(bench: Bench, reports: int) -> tuple[Survey, Any, dict[str, list[str]]
 def joint(bench: Bench) -> None:
     """From reports in memory to a certified 40 × 40 table with standard errors."""
     from deniable.analysis.candidates import candidates_of
-    from deniable.analysis.reading import reading_of
     from deniable.analysis.source import Source
 
     survey, batch, names = crowd(bench, bench.reports)
-    readings = [reading_of(survey.question(q), candidates_of(survey.question(q), v))
-                for q, v in names.items()]  # fmt: skip
+    models = {q: model_of(candidates_of(survey.question(q), v)) for q, v in names.items()}
     small = batch.select(slice(0, 20_000))
     for some, name in ((small, "warm-up"), (batch, "all reports")):
         whole = time.perf_counter()
-        source, task = Source(some, survey), partial(_piece, bench.executor, readings)
+        source, task = Source(some, survey), partial(_piece, bench.executor, models)
         made, rows_s = bench.timed(partial(source.hold, bench.executor, task))
         evidence = evidence_of(made, (CATEGORIES, CATEGORIES), bench.executor.arrays)
         fit, fit_s = bench.timed(partial(maximise, evidence))
@@ -249,9 +247,12 @@ def joint(bench: Bench) -> None:
         bench.note("joint", f"a pass, {'double' if precise else 'single'}", ms=1e3 * took)
 
 
-def _piece(executor: Gpu, readings: list[Any], batch: Any) -> Any:
-    sent = [(*reading.read(batch), reading.source) for reading in readings]
-    rows = [likelihood_rows(bits, s, source, executor.arrays).rows for bits, s, source in sent]
+def _piece(executor: Gpu, models: dict[str, Any], batch: Any) -> Any:
+    sent = {name: batch.column(name) for name in models}
+    rows = [
+        model.likelihood(sent[name].bits, sent[name].stratum, executor.arrays).rows
+        for name, model in models.items()
+    ]
     return executor.arrays.lay_out(rows)
 
 

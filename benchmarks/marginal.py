@@ -17,15 +17,14 @@ import numpy as np
 from experiments.direct_counts import bit_counts, random_positions, values_by_stratum
 
 from deniable.inference.marginal.bit_counts import BitCounts
-from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.estimate import estimate_marginal
-from deniable.inference.models.bit_channel import BitChannel
-from deniable.inference.models.likelihood import likelihood_rows
-from deniable.inference.models.other import likelihood_with_other, mixture_other, product_other
+from deniable.inference.models.bit_likelihood import channel_rows
+from deniable.inference.models.bloom import BloomModel
+from deniable.inference.models.other import mixture_other
 from deniable.simulation.populations import zipf
 
 
-def population(candidates: int, reports: int = 10**6) -> tuple[BitCounts, BloomDesign]:
+def population(candidates: int, reports: int = 10**6) -> tuple[BitCounts, BloomModel]:
     """100 listed strings with half of the mass, 10,000 unlisted ones, the rest false."""
     rng = np.random.default_rng(3)
     shares = np.r_[0.5 * zipf(100), np.full(10_000, 0.5 / 10_000)]
@@ -34,7 +33,7 @@ def population(candidates: int, reports: int = 10**6) -> tuple[BitCounts, BloomD
     counts = bit_counts(values, positions, 128, 0.25, 0.75, rng)
     listed = random_positions(candidates, rng)
     listed[:, :100] = positions[:, :100]
-    return counts, BloomDesign(listed, 128, 0.25, 0.75)
+    return counts, BloomModel(listed, 128, 0.25, 0.75)
 
 
 def clock(name: str, work: Callable[[], object], repeat: int = 5) -> None:
@@ -63,17 +62,15 @@ def main() -> None:
     marginal = estimate_marginal(counts, design)
     known = marginal.top(20)
     some = design.take(known)
-    channel = BitChannel.of(some)
-    product = product_other(counts, some, marginal.estimate[known])
+    channel = some.theta(np.arange(64))[:, :-1]
+    product = some.remaining_bits(counts, marginal.estimate[known])
     mixture = mixture_other(marginal, design, known)
-    clock("rows, 10^6 reports, 20 candidates, sparse", lambda: likelihood_rows(bits, stratum, some))
-    clock(
-        "rows, 10^6 reports, 20 categories, dense", lambda: likelihood_rows(bits, stratum, channel)
-    )
+    clock("rows, 10^6 reports, 20 candidates, sparse", lambda: some.likelihood(bits, stratum))
+    clock("rows, 10^6 reports, 20 categories, dense", lambda: channel_rows(channel, bits, stratum))
     for name, other in (("product", product), ("mixture", mixture)):
         clock(
             f"rows, 10^6 reports, 20 candidates + {name} Other",
-            partial(likelihood_with_other, bits, stratum, some, other),
+            partial(some.with_other(other).likelihood, bits, stratum),
         )
     if large:
         counts, design = population(10**6)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deniable.inference.marginal.bit_counts import BitCounts
-from deniable.inference.marginal.design import BloomDesign
+from deniable.inference.models.bloom import BloomModel
 
 Floats = NDArray[np.float64]
 
@@ -72,11 +72,11 @@ def draw(
     q: float = 0.75,
     f: float = 0.0,
     weights: Floats | None = None,
-) -> tuple[BitCounts, BloomDesign]:
+) -> tuple[BitCounts, BloomModel]:
     """Counts of a population, and the design of its first `listed` strings (all, if not given)."""
     p_star, q_star = (1 - f / 2) * p + f / 2 * q, (1 - f / 2) * q + f / 2 * p
     positions = random_positions(len(shares), rng, strata=strata, k=k, h=h)
     values = values_by_stratum(shares, reports, strata, rng, weights)
     counts = bit_counts(values, positions, k, p_star, q_star, rng)
     known = np.ascontiguousarray(positions[:, :listed])
-    return counts, BloomDesign(known, k, p_star, q_star)
+    return counts, BloomModel(known, k, p_star, q_star)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 import deniable
 from deniable import PairCounts, Survey, pair_counts
-from deniable.analysis.axes import axes_of
+from deniable.analysis.axes import TableSettings, axes_of
 from deniable.analysis.counting import Layout
 from deniable.analysis.decoding import count_all
 from deniable.analysis.source import Source
@@ -145,12 +146,9 @@ def test_a_local_hash_counts_as_its_reports_do() -> None:
     layout = Layout((SURVEY.question("word"), SURVEY.question("ads")))
     counts = pair_counts(SURVEY, BATCH, ["word", "ads"])
     assert (counts.first.sum(axis=1) == counts.total).all()  # one number a report
-    settings: Any = {"top": 3, "other": True, "fitted": None, "alpha": 0.05}
-    source = Source(BATCH, SURVEY)
-    reports = axes_of(
-        layout.questions, LISTED, lambda r: count_all(source, r, default_backend()), **settings
-    )
-    assert reports[0].labels == associated_labels(counts)
+    count = partial(count_all, Source(BATCH, SURVEY), default_backend())
+    reports = axes_of(layout.questions, LISTED, count, TableSettings(top=3))
+    assert reports[0][1].labels == associated_labels(counts)
 
 
 def associated_labels(counts: PairCounts) -> tuple[str, ...]:

@@ -21,10 +21,9 @@ from deniable.inference.joint.evidence import gather
 from deniable.inference.joint.quadratic import minimise_quadratic
 from deniable.inference.joint.solver import maximise
 from deniable.inference.joint.uncertainty import covariance
-from deniable.inference.marginal.design import BloomDesign
-from deniable.inference.models.bit_channel import BitChannel
-from deniable.inference.models.hash_design import HashDesign
-from deniable.inference.models.likelihood import likelihood_rows, mixture_log
+from deniable.inference.models.bit_likelihood import channel_rows
+from deniable.inference.models.bloom import BloomModel
+from deniable.inference.models.local_hash import HashModel
 from tests.devices import DEVICES, needs_torch
 
 PRECISE = 1e-11
@@ -163,38 +162,33 @@ def test_quadratic_programs_on_a_device(name):
     assert found.sum() == pytest.approx(1.0, abs=1e-6)
 
 
-def sources(rng: np.random.Generator):
-    """A Bloom design that does not tell all candidates everywhere, a channel, and local hashes."""
+def models(rng: np.random.Generator):
+    """Strings in Bloom filters, some without information, and local hashes; their reports."""
     positions = rng.integers(0, 30, (3, 7, 2)).astype(np.int32)
     positions[1, 2] = -1
-    yield (
-        BloomDesign(positions, 30, np.array([0.2, 0.3, 0.25]), np.array([0.7, 0.8, 0.75])),
-        3,
-        None,
-    )
-    yield BitChannel(rng.uniform(0.1, 0.9, (3, 5, 30))), 3, None
+    p, q = np.array([0.2, 0.3, 0.25]), np.array([0.7, 0.8, 0.75])
+    bits = rng.integers(0, 256, (500, 4)).astype(np.uint8)
+    yield BloomModel(positions, 30, p, q), bits, rng.integers(0, 3, 500)
     cells = rng.integers(-1, 49, (2, 6)).astype(np.int32)
-    yield HashDesign(cells, 7, 2, 0.6, np.zeros(2, np.int64), tuple("abcdef")), 14, 7
+    hashed = HashModel(cells, 7, 2, 0.6, np.zeros(2, np.int64), tuple("abcdef"))
+    yield hashed, rng.integers(0, 7, (500, 1)).astype(np.uint8), rng.integers(0, 14, 500)
 
 
 @pytest.mark.parametrize("name", DEVICES)
 def test_likelihood_rows_are_those_of_processors(name):
     rng = np.random.default_rng(8)
     kernels = (CPU_KERNELS, gpu(name).arrays)
-    for source, strata, numbers in sources(rng):
-        stratum = rng.integers(0, strata, 500)
-        if numbers is None:
-            bits = rng.integers(0, 256, (500, 4)).astype(np.uint8)
-            stratum = stratum.astype(np.uint16)
-        else:
-            bits = rng.integers(0, numbers, (500, 1)).astype(np.uint8)
-        mine, its = (likelihood_rows(bits, stratum, source, k) for k in kernels)
+    theta, bits = rng.uniform(0.1, 0.9, (3, 5, 30)), rng.integers(0, 256, (500, 4))
+    stratum = rng.integers(0, 3, 500)
+    mine, its = (channel_rows(theta, bits.astype(np.uint8), stratum, k) for k in kernels)
+    np.testing.assert_allclose(its.rows.cpu(), mine.rows, rtol=LIKELIHOOD)
+    np.testing.assert_allclose(its.log_scale.cpu(), mine.log_scale, rtol=1e-12)
+    for model, bits, stratum in models(rng):
+        mine, its = (model.likelihood(bits, stratum, k) for k in kernels)
         np.testing.assert_allclose(its.rows.cpu(), mine.rows, rtol=LIKELIHOOD)
         np.testing.assert_allclose(its.log_scale.cpu(), mine.log_scale, rtol=1e-12)
-        if isinstance(source, BitChannel):
-            continue
-        share = rng.dirichlet(np.ones(source.candidates + 1))
-        columns = [mixture_log(bits, stratum, source, share, k) for k in kernels]
+        share = rng.dirichlet(np.ones(model.candidates + 1))
+        columns = [model.mixture_log(bits, stratum, share, k) for k in kernels]
         np.testing.assert_allclose(columns[1].cpu(), columns[0], rtol=1e-12)
         mine, its = (
             k.append_column(rows, column + 0.5)

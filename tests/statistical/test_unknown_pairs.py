@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from deniable import Survey, associate, decode, discover, simulate
-from deniable.analysis import reading
 from deniable.reproduction.trials import TrialTable, generators
+from deniable.inference.models import Candidates, local_hash
+from deniable.reproduction.trials import Beside, generators
 from deniable.simulation import JointPopulation, Population, contingency, correlated, zipf
 
 QUESTION = """
@@ -113,8 +114,9 @@ def test_prefixes_of_unlisted_strings_do_no_harm() -> None:
 
 def test_prefixes_taken_for_the_strings_themselves_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broken twin: every level speaks of every candidate that begins like it."""
-    everything = property(lambda self: np.ones((self.slots, len(self.candidates.names)), bool))
-    monkeypatch.setattr(reading.HashReading, "told", everything)
+    honest = Candidates.informative.func
+    everything = property(lambda self: np.ones_like(honest(self)))
+    monkeypatch.setattr(Candidates, "informative", everything)
     assert not told_of_whole_strings() >= 0.89
 
 
@@ -141,11 +143,11 @@ def test_false_detections_are_as_rare_as_they_say() -> None:
 
 def test_one_scatter_for_all_levels_makes_them_common(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broken twin: short prefixes, which many strings share, widen and clip all levels."""
-    honest = reading.support_counts
+    honest = local_hash.support_counts
 
     def pooled(*args: Any) -> Any:
         counts, design = honest(*args)
         return counts, replace(design, slot=None)
 
-    monkeypatch.setattr(reading, "support_counts", pooled)
+    monkeypatch.setattr(local_hash, "support_counts", pooled)
     assert not share_of_small_p_values() <= 0.066

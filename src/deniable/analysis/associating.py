@@ -8,21 +8,22 @@ certified to be within a hundredth of a nat of the best.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.analysis.axes import Axis, OtherModel, axes_of
+from deniable.analysis.axes import TableSettings, axes_of
 from deniable.analysis.candidates import Strings
 from deniable.analysis.counting import pair_counts
 from deniable.analysis.decoding import count_all, provenance
 from deniable.analysis.from_counts import associate_counts
-from deniable.analysis.reading import OTHER
+from deniable.analysis.joint_result import ends_with_other, joint_of
 from deniable.analysis.source import Reports, Source
 from deniable.columns import ReportBatch
+from deniable.compute.array_types import DeviceArray
 from deniable.compute.arrays import ArrayKernels
 from deniable.compute.backend import Backend
 from deniable.compute.named import default_backend
@@ -47,8 +48,9 @@ from deniable.inference.joint.uncertainty import (
     widened,
 )
 from deniable.inference.linear.joint_counts import PairCounts
+from deniable.inference.models.base import AnyModel, Axis, OtherModel
 from deniable.results import Covariance, Joint
-from deniable.results.association import AssociationTest
+from deniable.results.association import AssociationTest, EffectSize
 from deniable.results.joint import Tests
 from deniable.survey import Survey
 
@@ -96,26 +98,27 @@ def associate(
     if extra := given.keys() - set(questions):
         raise InputError(f"candidates for {sorted(extra)}, which are not among {list(questions)}")
     executor = executor or default_backend()
-    settings: dict[str, Any] = {"top": top, "other": other, "fitted": fitted, "alpha": alpha}
+    settings = TableSettings(top, other, fitted, alpha)
     if from_counts or isinstance(reports, PairCounts):
         if shrink is not None:
             raise InputError("shrinking needs folds of reports, which counts do not have")
         counts = pair_counts(survey, reports, questions, executor=executor)
-        return associate_counts(survey, counts, given, **settings)
+        return associate_counts(survey, counts, given, settings)
     source = Source(reports, survey)
-    axes = axes_of(asked, given, lambda r: count_all(source, r, executor), **settings)
-    rows = source.hold(executor, partial(_rows, axes, executor.arrays))
+    fitted_axes = axes_of(asked, given, partial(count_all, source, executor), settings)
+    axes = [axis for _, axis in fitted_axes]
+    models = {q.name: model for q, (model, _) in zip(asked, fitted_axes, strict=True)}
+    rows = source.hold(executor, partial(_rows, models, executor.arrays))
     scale = sum(rows.map(_log_scale))
-    shape = [len(axis.labels) for axis in axes]
-    layout = partial(_laid_out, executor.arrays, survey.cohorts > 1)
-    evidence = evidence_of(rows.hold(layout), shape, executor.arrays)
+    laid_out = rows.hold(partial(_laid_out, executor.arrays, survey.cohorts > 1))
+    evidence = evidence_of(laid_out, [len(axis.labels) for axis in axes], executor.arrays)
     fit = maximise(evidence, nats=nats, max_passes=max_passes)
-    joint = _joint(
-        evidence, fit, questions=tuple(questions), labels=[axis.shown for axis in axes],
-        groups=[axis.groups for axis in axes], other=tuple(axis.meaning for axis in axes),
-        log_scale=scale, shrink=shrink,
-    )  # fmt: skip
-    return _with(joint, provenance=provenance(source, asked, int(evidence.weight)))
+    joint = _joint(questions, axes, evidence, fit, shrink)
+    return replace(
+        joint,
+        log_likelihood=joint.log_likelihood + scale,
+        provenance=provenance(source, asked, joint.reports),
+    )
 
 
 def associate_likelihoods(
@@ -139,16 +142,13 @@ def associate_likelihoods(
         if not (largest > 0).all():
             raise InputError("expected every report to be possible under some category")
         scaled.append(np.asarray(array / largest, np.float32))
-    names = tuple(questions or (f"q{i + 1}" for i in range(len(rows))))
-    shape = [len(x) for x in labels]
+    names = questions or [f"q{i + 1}" for i in range(len(rows))]
+    axes = [Axis.whole(each) for each in labels]
+    shape = [len(axis.labels) for axis in axes]
     evidence = gather([tuple(scaled)], shape, executor=executor or default_backend())
     if strata is not None:
         evidence = evidence.stratified(strata)
-    fit = maximise(evidence, nats=nats)
-    return _joint(
-        evidence, fit, questions=names, labels=[tuple(x) for x in labels],
-        groups=[np.arange(n) for n in shape], other=("",) * len(shape), log_scale=0.0, shrink=None,
-    )  # fmt: skip
+    return _joint(names, axes, evidence, maximise(evidence, nats=nats), None)
 
 
 # --- reports to rows to a table ------------------------------------------------------------------
@@ -156,18 +156,22 @@ def associate_likelihoods(
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Likelihood rows of some reports, one float32[N, m] a question, and their cohorts [N]."""
+    """Likelihood rows of some reports, one float32[N, m] per question, and their cohorts [N]."""
 
-    rows: tuple[Any, ...]
+    rows: tuple[DeviceArray, ...]
     log_scale: float
     cohorts: NDArray[np.uint16]
 
 
-def _rows(axes: Sequence[Axis], arrays: ArrayKernels, batch: ReportBatch) -> _Rows:
+def _rows(models: Mapping[str, AnyModel], arrays: ArrayKernels, batch: ReportBatch) -> _Rows:
     """Likelihood rows; flat in a question that a report says nothing of."""
-    found = [axis.likelihood(*axis.reading.read(batch), arrays) for axis in axes]
-    scale = float(sum(f.log_scale.sum() for f in found))
-    return _Rows(tuple(f.rows for f in found), scale, batch.cohort)
+    columns = {name: batch.column(name) for name in models}
+    made = [
+        model.likelihood(columns[name].bits, columns[name].stratum, arrays)
+        for name, model in models.items()
+    ]
+    scale = float(sum(each.log_scale.sum() for each in made))
+    return _Rows(tuple(each.rows for each in made), scale, batch.cohort)
 
 
 def _log_scale(rows: _Rows) -> float:
@@ -179,47 +183,40 @@ def _laid_out(arrays: ArrayKernels, by_cohort: bool, rows: _Rows) -> LikelihoodR
 
 
 def _joint(
+    questions: Sequence[str],
+    axes: Sequence[Axis],
     evidence: Evidence,
     fit: JointFit,
-    *,
-    questions: tuple[str, ...],
-    labels: Sequence[tuple[str, ...]],
-    groups: Sequence[NDArray[np.intp]],
-    other: tuple[str, ...],
-    log_scale: float,
     shrink: np.random.Generator | None,
 ) -> Joint:
+    """The result of a fit, its categories added up into those that are shown."""
     whole = covariance(evidence, fit.table)
+    groups = [axis.groups for axis in axes]
     shown = whole.collapsed(groups)
-    rest = [names[-1] == OTHER for names in labels]
-    if any(rest):
-        shown = widened(
-            shown, collapsed_influence(stratum_influence(evidence, whole), groups), rest
-        )
-    intervals = shown.intervals()
+    if any(rest := ends_with_other(axes)):
+        influence = collapsed_influence(stratum_influence(evidence, whole), groups)
+        shown = widened(shown, influence, rest)
     point, strength = None, None
     if shrink is not None:
-        found = shrunk(evidence, rng=shrink)
-        point = Covariance(found.fit.table, np.zeros_like(whole.matrix)).collapsed(groups).table
-        strength = found.strength
-    tests = Tests(*_tests(evidence, fit, whole, groups))
-    return Joint(
-        questions=questions, labels=tuple(labels), table=shown.table,
-        standard_error=shown.standard_errors, low=intervals.low, high=intervals.high,
-        p_value=shown.p_values(), covariance=shown.matrix,
-        log_likelihood=fit.log_likelihood + log_scale, gap_nats=fit.gap_nats, passes=fit.passes,
-        converged=fit.converged, reports=int(evidence.weight), other=other, shrunk=point,
-        shrinkage=strength, tests=tests,
-    )  # fmt: skip
+        towards = shrunk(evidence, rng=shrink)
+        point = Covariance(towards.fit.table, np.zeros_like(whole.matrix)).collapsed(groups).table
+        strength = towards.strength
+    tests = _tests(evidence, fit, whole, groups)
+    return replace(
+        joint_of(questions, axes, shown, int(evidence.weight), tests),
+        log_likelihood=fit.log_likelihood,
+        gap_nats=fit.gap_nats,
+        passes=fit.passes,
+        converged=fit.converged,
+        shrunk=point,
+        shrinkage=strength,
+    )
 
 
 def _tests(
-    evidence: Evidence,
-    fit: JointFit,
-    whole: Covariance,
-    groups: Sequence[NDArray[np.intp]],
-) -> tuple[Any, ...]:
-    """What `Tests` holds: all about the categories that are shown, made when first asked for."""
+    evidence: Evidence, fit: JointFit, whole: Covariance, groups: Sequence[NDArray[np.intp]]
+) -> Tests:
+    """Tests about the categories that are shown, made when first asked for."""
 
     @cache
     def shown() -> tuple[Evidence, JointFit | None]:
@@ -238,10 +235,7 @@ def _tests(
         about, its_fit = shown()
         return conditional_independence(about, pair=pair, fit=its_fit)
 
-    return association, lambda: cramers_v(evidence, whole, groups=groups), mutual, conditional
+    def effect() -> EffectSize:
+        return cramers_v(evidence, whole, groups=groups)
 
-
-def _with(joint: Joint, **changes: Any) -> Joint:
-    from dataclasses import replace
-
-    return replace(joint, **changes)
+    return Tests(association, effect, mutual, conditional)

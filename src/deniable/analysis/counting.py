@@ -28,7 +28,6 @@ from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError
 from deniable.inference.linear.joint_counts import PairCounts
 from deniable.kernels.counting.pair_tables import PairTables
-from deniable.mechanisms import LocalHash
 from deniable.survey import Question, Survey
 
 MOST_COUNTERS = 1 << 26
@@ -58,7 +57,7 @@ class Layout:
     @property
     def widths(self) -> tuple[int, int]:
         """Bits of each question that are counted."""
-        first, second = (_width(q) for q in self.questions)
+        first, second = (q.protocol.mechanisms[0].outcomes for q in self.questions)
         return first, second
 
     @staticmethod
@@ -82,8 +81,9 @@ class Layout:
         first, second = self.questions
         shape = (self.slots(first), self.slots(second), self.cohorts)
         places = np.unravel_index(np.arange(self.strata), shape)
-        cohorts = self.questions[side].protocol.mechanisms[0].cohorts
-        return np.asarray(places[side] * cohorts + places[2] % cohorts, np.intp)
+        mechanism = self.questions[side].protocol.mechanisms[0]
+        own = places[side] * mechanism.cohorts + mechanism.own_cohort(places[2])
+        return np.asarray(own, np.intp)
 
     def stratum(self, batch: ReportBatch) -> NDArray[np.integer[Any]]:
         """integers[N], of each report."""
@@ -94,11 +94,6 @@ class Layout:
             return cohort
         x, y = (batch.column(q.name).slot.astype(np.int64) for q in self.questions)
         return np.asarray((x * self.slots(self.questions[1]) + y) * self.cohorts + cohort)
-
-
-def _width(question: Question) -> int:
-    mechanism = question.protocol.mechanisms[0]
-    return mechanism.values if isinstance(mechanism, LocalHash) else mechanism.width
 
 
 @reports_progress
@@ -163,18 +158,17 @@ def _count(layout: Layout, parts: list[Partition]) -> PairTables:
     first, second = layout.questions
     tables = PairTables.empty(layout.strata, layout.widths)
     for batch in (part.load() for part in parts):
-        tables.add(_bits(first, batch), _bits(second, batch), layout.stratum(batch))
+        tables.add(_outcomes(first, batch), _outcomes(second, batch), layout.stratum(batch))
     return tables
 
 
-def _bits(question: Question, batch: ReportBatch) -> NDArray[np.uint8]:
-    """Packed bits, u8[N, B]; of a number the one that it is."""
-    bits = batch.column(question.name).bits
-    mechanism = question.protocol.mechanisms[0]
-    if not isinstance(mechanism, LocalHash):
-        return bits
-    sent = numbers(bits)
-    one = np.zeros((len(sent), (mechanism.values + 7) // 8), np.uint8)
+def _outcomes(question: Question, batch: ReportBatch) -> NDArray[np.uint8]:
+    """Packed bits, u8[N, B]; a number is the one bit that it counts."""
+    column = batch.column(question.name)
+    if column.mechanism.bound is None:
+        return column.bits
+    sent = numbers(column.bits)
+    one = np.zeros((len(sent), (column.mechanism.bound + 7) // 8), np.uint8)
     one[np.arange(len(sent)), sent >> 3] = np.uint8(1) << (sent & 7).astype(np.uint8)
     return one
 

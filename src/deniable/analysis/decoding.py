@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any
 
 from deniable.analysis.candidates import Strings, candidates_of
-from deniable.analysis.reading import Reading, reading_of
 from deniable.analysis.source import Reports, Source
+from deniable.columns import Column, ReportBatch
 from deniable.compute.backend import Backend
 from deniable.compute.named import default_backend
 from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError
 from deniable.inference.marginal.multiplicity import Correction
+from deniable.inference.models import model_of
+from deniable.inference.models.base import AnyModel, Counts
 from deniable.mechanisms import Mechanism
 from deniable.mechanisms.noise import ONE
 from deniable.results import Marginal, Provenance
@@ -49,12 +51,12 @@ def decode(
     progress : told a stage's name and how much of it is done, from 0 to 1
     """
     asked = survey.question(question)
-    reading = reading_of(asked, candidates_of(asked, candidates))
+    model = model_of(candidates_of(asked, candidates))
     source = Source(reports, survey)
-    counts = count_all(source, reading, executor or default_backend())
-    effect = repetition_effect(reading.mechanism, reports_per_client)
+    counts = count_all(source, executor or default_backend(), asked, model)
+    effect = repetition_effect(asked.protocol.mechanisms[0], reports_per_client)
     effective = counts if effect == 1 else counts.as_if_from(counts.reports / effect)
-    found = reading.marginal(effective, alpha=alpha, correction=correction)
+    found = model.marginal(effective, alpha=alpha, correction=correction)
     return replace(
         found,
         question=question,
@@ -78,12 +80,17 @@ def repetition_effect(mechanism: Mechanism, reports_per_client: float) -> float:
     return 1 + (reports_per_client - 1) * correlation
 
 
-def count_all(source: Source, reading: Reading, executor: Backend) -> Any:
-    """What the marginal needs, of all the reports that are read."""
-    counts = reduce(add, source.map(executor, reading.count))
+def count_all(source: Source, executor: Backend, question: Question, model: AnyModel) -> Counts:
+    """What the marginal of a model needs, of all reports."""
+    parts = source.map(executor, partial(_count, question.name, model.counter()))
+    counts: Counts = reduce(add, parts)
     if not counts.reports:
         raise InputError("expected reports, got none")
     return counts
+
+
+def _count(question: str, counter: Callable[[Column], Counts], batch: ReportBatch) -> Counts:
+    return counter(batch.column(question))
 
 
 def provenance(source: Source, questions: Sequence[Question], reports: int) -> Provenance:

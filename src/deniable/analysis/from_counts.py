@@ -6,19 +6,18 @@ need. See `inference.linear.estimate` for the estimate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.analysis.axes import Axis, OtherModel, axes_of
+from deniable.analysis.axes import TableSettings, axes_of
 from deniable.analysis.candidates import Strings
 from deniable.analysis.counting import Layout
 from deniable.analysis.decoding import provenance_of
-from deniable.analysis.reading import OTHER, HashReading, Reading
+from deniable.analysis.joint_result import ends_with_other, joint_of
 from deniable.compute.cpu.threads import one_blas_thread
 from deniable.errors import InputError
 from deniable.inference.association.effect_size import cramers_v_of
@@ -26,12 +25,12 @@ from deniable.inference.linear.estimate import LinearFit, Strata, linear_joint, 
 from deniable.inference.linear.joint_counts import PairCounts
 from deniable.inference.linear.ratios import fit_margin, linear_ratios
 from deniable.inference.marginal.bit_counts import BitCounts
-from deniable.inference.models.components import Components, components_of
-from deniable.inference.models.hash_design import HashReportCounts
+from deniable.inference.models.base import AnyModel, Counts
+from deniable.inference.models.components import Components
 from deniable.results import Joint
 from deniable.results.association import AssociationTest, EffectSize
 from deniable.results.joint import Tests
-from deniable.survey import Survey
+from deniable.survey import Question, Survey
 
 Floats = NDArray[np.float64]
 
@@ -39,30 +38,32 @@ Floats = NDArray[np.float64]
 def associate_counts(
     survey: Survey,
     counts: PairCounts,
-    candidates: dict[str, Strings],
-    *,
-    top: int,
-    other: bool | OtherModel,
-    fitted: int | None,
-    alpha: float,
+    candidates: Mapping[str, Strings],
+    settings: TableSettings,
 ) -> Joint:
     """The joint distribution of two questions from their counts; see `associate`."""
     asked = [survey.question(name) for name in counts.questions]
     layout = Layout((asked[0], asked[1]))
     own = [_own(counts, layout, side) for side in (0, 1)]
 
-    def count(reading: Reading) -> Any:
-        return _for_marginal(reading, own[asked.index(reading.question)])
+    def count(question: Question, model: AnyModel) -> Counts:
+        made: Counts = model.counts_from_bits(own[asked.index(question)])
+        return made
 
-    axes = axes_of(asked, candidates, count, top=top, other=other, fitted=fitted, alpha=alpha)
+    fitted = axes_of(asked, candidates, count, settings)
+    axes = [axis for _, axis in fitted]
+    groups = [axis.groups for axis in axes]
     with one_blas_thread():
         sides = [
-            _Side.of(axis, bits, layout.own(side))
-            for side, (axis, bits) in enumerate(zip(axes, own, strict=True))
+            _Side.of(model, bits, layout.own(side))
+            for side, ((model, _), bits) in enumerate(zip(fitted, own, strict=True))
         ]
         fit = linear_joint(counts, *(side.strata for side in sides))
+        shown = fit.collapsed(groups, ends_with_other(axes))
+    tests = _tests(counts, sides, groups, shown)
+    joint = joint_of(counts.questions, axes, shown.covariance, counts.reports, tests)
     made = provenance_of(survey, asked, counts.reports, counts.origin)
-    return replace(_joint(counts, axes, sides, fit), provenance=made)
+    return replace(joint, made_from="counts", provenance=made)
 
 
 def _own(counts: PairCounts, layout: Layout, side: int) -> BitCounts:
@@ -76,16 +77,6 @@ def _own(counts: PairCounts, layout: Layout, side: int) -> BitCounts:
     return BitCounts(ones, total)
 
 
-def _for_marginal(reading: Reading, counts: BitCounts) -> BitCounts | HashReportCounts:
-    """What the question's marginal is estimated from: reports that speak of some candidate."""
-    some = reading.told.any(axis=1) | (reading.told.shape[1] == 0)
-    spoken = np.repeat(some, len(counts.total) // len(some))
-    if isinstance(reading, HashReading):
-        numbers = counts.ones * spoken[:, None]
-        return HashReportCounts(numbers.reshape(reading.source.strata, -1))
-    return BitCounts(counts.ones * spoken[:, None], counts.total * spoken)
-
-
 @dataclass(frozen=True, eq=False)
 class _Side:
     """One question: what its categories are made of, and their ratios in each joint stratum."""
@@ -95,8 +86,8 @@ class _Side:
     strata: Strata
 
     @classmethod
-    def of(cls, axis: Axis, counts: BitCounts, own: NDArray[np.intp]) -> _Side:
-        components = components_of(axis.known, axis.model)
+    def of(cls, model: AnyModel, counts: BitCounts, own: NDArray[np.intp]) -> _Side:
+        components = model.components()
         margin = fit_margin(counts, components)
         return cls(components, margin, Strata.of(components, margin, counts, own))
 
@@ -107,15 +98,13 @@ class _Side:
         return replace(self.strata, ratios=linear_ratios(components, self.strata.known, margin))
 
 
-def _joint(
-    counts: PairCounts, axes: Sequence[Axis], sides: Sequence[_Side], fit: LinearFit
-) -> Joint:
-    groups = [axis.groups for axis in axes]
-    rest = [axis.shown[-1] == OTHER for axis in axes]
-    with one_blas_thread():
-        collapsed = fit.collapsed(groups, rest)
-    shown = collapsed.covariance
-    intervals = shown.intervals()
+def _tests(
+    counts: PairCounts,
+    sides: Sequence[_Side],
+    groups: Sequence[NDArray[np.intp]],
+    shown: LinearFit,
+) -> Tests:
+    """Tests about the categories that are shown, made when first asked for."""
 
     @cache
     def association(method: str) -> AssociationTest:
@@ -126,16 +115,9 @@ def _joint(
             return linear_test(counts, *about)
 
     def effect() -> EffectSize:
-        return cramers_v_of(collapsed.free, shown, counts.reports)
+        return cramers_v_of(shown.free, shown.covariance, counts.reports)
 
-    def refused(*_: Any) -> AssociationTest:
+    def refused(*_: object) -> AssociationTest:
         raise InputError("likelihood ratios need the reports; from counts, use test()")
 
-    return Joint(
-        questions=counts.questions, labels=tuple(axis.shown for axis in axes), table=shown.table,
-        standard_error=shown.standard_errors, low=intervals.low, high=intervals.high,
-        p_value=shown.p_values(), covariance=shown.matrix, log_likelihood=float("nan"),
-        gap_nats=float("nan"), passes=1, converged=True, reports=counts.reports,
-        other=tuple(axis.meaning for axis in axes), made_from="counts",
-        tests=Tests(association, effect, refused, refused),
-    )  # fmt: skip
+    return Tests(association, effect, refused, refused)

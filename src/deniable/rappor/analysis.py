@@ -11,15 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.analysis.associating import associate_likelihoods
-from deniable.analysis.reading import OTHER
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts
-from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.inference.marginal.multiplicity import Correction
-from deniable.inference.models.bit_channel import BitChannel
-from deniable.inference.models.likelihood import likelihood_rows
-from deniable.inference.models.other import likelihood_with_other, mixture_other
+from deniable.inference.models.base import OTHER
+from deniable.inference.models.bloom import BloomModel
+from deniable.inference.models.options import OptionModel
+from deniable.inference.models.other import mixture_other
 from deniable.kernels.counting.bit_sums import count_ones
 from deniable.rappor import files as rappor
 from deniable.rappor.files import Params, Variable
@@ -55,15 +54,15 @@ def decode_dist(
     return found, rows, metrics
 
 
-def _design(params: Params, candidates: rappor.Map) -> BloomDesign:
+def _design(params: Params, candidates: rappor.Map) -> BloomModel:
     noise = params.noise
-    return BloomDesign(
+    return BloomModel(
         candidates.positions, params.k, float(noise.p_star), float(noise.q_star),
         candidates.strings,
     )  # fmt: skip
 
 
-def _variances(counts: BitCounts, design: BloomDesign, found: Marginal) -> tuple[float, float]:
+def _variances(counts: BitCounts, design: BloomModel, found: Marginal) -> tuple[float, float]:
     """Shares of the bit frequencies' variance that the detected strings explain, and do not."""
     total = np.maximum(counts.total, 1)[:, None]
     observed = (counts.ones / total - design.p[:, None]) / (design.q - design.p)[:, None]
@@ -129,10 +128,10 @@ def _variable(
         )
     noise = params.noise
     if variable.kind == "boolean":
-        theta = np.array([[[float(noise.q_star)], [float(noise.p_star)]]])
+        model = OptionModel(("TRUE",), float(noise.p_star), float(noise.q_star), silent="FALSE")
         stratum = np.zeros(len(reports), np.uint16)
-        found = likelihood_rows(bits[:, :1] & np.uint8(1), stratum, BitChannel(theta))
-        return _Read(found.rows, ("TRUE", "FALSE"))
+        found = model.likelihood(bits[:, :1] & np.uint8(1), stratum)
+        return _Read(found.rows, model.labels)
     if variable.kind != "string":
         raise InputError(f"{variable.name}: expected type string or boolean, got {variable.kind}")
     if map_file is None:
@@ -148,8 +147,7 @@ def _variable(
     chosen = marginal.top(top)
     if chosen.size == 0:
         raise InputError(f"{variable.name}: none of the map's strings was detected")
-    known = design.take(chosen)
-    other = mixture_other(marginal, design, chosen)
-    rows = likelihood_with_other(bits, reports.cohort, known, other).rows
+    known = design.take(chosen).with_other(mixture_other(marginal, design, chosen))
+    rows = known.likelihood(bits, reports.cohort).rows
     labels = known.labels or ()
     return _Read(rows, labels if rows.shape[1] == len(labels) else (*labels, OTHER))

@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 from deniable.compute.arrays import Likelihood
 from deniable.compute.cpu.array_kernels import CPU_KERNELS, count_ones
 from deniable.errors import InputError
-from deniable.inference.marginal.design import BloomDesign
-from deniable.inference.models.bit_channel import BitChannel
-from deniable.inference.models.likelihood import likelihood_rows, mixture_log
+from deniable.inference.models.bit_likelihood import channel_rows
+from deniable.inference.models.bloom import BloomModel
 
 
 def unpack(bits, k):
@@ -20,6 +19,15 @@ def direct_log(bits, stratum, theta):
     x = unpack(bits, theta.shape[2])[:, None, :]
     t = theta[stratum]
     return np.where(x, np.log(t), np.log1p(-t)).sum(axis=2)
+
+
+def bit_probabilities(model):
+    """P(bit = 1 | string), float64[S, m, k], from the 0/1 matrix."""
+    shape = (model.strata, model.bits, model.candidates)
+    member = model.indicator().toarray().reshape(shape).transpose(0, 2, 1)
+    member[~model.informative] = 1.0 - (1.0 - 1.0 / model.bits) ** model.hashes
+    p, q = model.p[:, None, None], model.q[:, None, None]
+    return p + (q - p) * member
 
 
 def random_reports(rng, n, k, strata):
@@ -38,10 +46,10 @@ def absolute_log(likelihood):
 def test_sparse_rows_are_the_product_of_bits(seed, k, h, m):
     rng = np.random.default_rng(seed)
     p, q = rng.uniform(0.05, 0.95, (2, 3))
-    design = BloomDesign(rng.integers(0, k, (3, m, h), dtype=np.int32), k, p, q)
+    design = BloomModel(rng.integers(0, k, (3, m, h), dtype=np.int32), k, p, q)
     bits, stratum = random_reports(rng, 20, k, 3)
-    expected = direct_log(bits, stratum, BitChannel.of(design).theta)
-    result = likelihood_rows(bits, stratum, design)
+    expected = direct_log(bits, stratum, bit_probabilities(design))
+    result = design.likelihood(bits, stratum)
     assert np.allclose(absolute_log(result), expected, atol=1e-5)
     assert np.all(result.rows.max(axis=1) == 1) and result.rows.dtype == np.float32
 
@@ -53,7 +61,7 @@ def test_dense_rows_are_the_product_of_bits(seed, k, m):
     theta = rng.uniform(0.001, 0.999, (3, m, k))
     bits, stratum = random_reports(rng, 20, k, 3)
     expected = direct_log(bits, stratum, theta)
-    result = likelihood_rows(bits, stratum, BitChannel(theta))
+    result = channel_rows(theta, bits, stratum)
     assert np.allclose(result.log_scale, expected.max(axis=1), atol=1e-9)
     rows = np.exp(expected - expected.max(axis=1, keepdims=True))
     assert np.allclose(result.rows, rows, rtol=1e-5, atol=1e-30)
@@ -65,19 +73,19 @@ def test_an_untold_candidate_is_a_string_with_bits_anywhere():
     k = 11
     everywhere = np.arange(k, dtype=np.int32).reshape(1, k, 1).repeat(2, axis=0)
     bits, stratum = random_reports(rng, 30, k, 2)
-    design = BloomDesign(everywhere, k, 0.2, 0.7)
-    each = np.exp(absolute_log(likelihood_rows(bits, stratum, design)))
-    untold = BloomDesign(
+    design = BloomModel(everywhere, k, 0.2, 0.7)
+    each = np.exp(absolute_log(design.likelihood(bits, stratum)))
+    untold = BloomModel(
         np.where(np.arange(2)[:, None, None] == 1, -1, everywhere[:, :2]), k, 0.2, 0.7
     )
-    found = np.exp(absolute_log(likelihood_rows(bits, stratum, untold)))
+    found = np.exp(absolute_log(untold.likelihood(bits, stratum)))
     mean = np.repeat(each.mean(axis=1, keepdims=True), 2, axis=1)
     expected = np.where(stratum[:, None] == 1, mean, each[:, :2])
     assert np.allclose(found, expected, rtol=1e-5)
     share = np.array([0.5, 0.2, 0.3])
     mixed = expected @ share[:2] + 0.3 * each.mean(axis=1)
-    assert np.allclose(np.exp(mixture_log(bits, stratum, untold, share)), mixed, rtol=1e-5)
-    assert np.allclose(BitChannel.of(untold).theta[1], 0.2 + 0.5 / k)
+    assert np.allclose(np.exp(untold.mixture_log(bits, stratum, share)), mixed, rtol=1e-5)
+    assert np.allclose(bit_probabilities(untold)[1], 0.2 + 0.5 / k)
 
 
 def test_extreme_channels_stay_finite():
@@ -86,7 +94,7 @@ def test_extreme_channels_stay_finite():
     theta[0, 1] = 1e-9
     theta[0, 2] = 1 - 1e-9
     bits, stratum = random_reports(rng, 50, 2048, 1)
-    result = likelihood_rows(bits, stratum, BitChannel(theta))
+    result = channel_rows(theta, bits, stratum)
     assert np.isfinite(result.rows).all() and np.isfinite(result.log_scale).all()
     assert np.all(result.rows.max(axis=1) == 1)
 
@@ -94,9 +102,9 @@ def test_extreme_channels_stay_finite():
 def test_rows_sum_to_one_over_all_reports():
     # 2^6 possible reports: each category's likelihoods must sum to 1.
     rng = np.random.default_rng(1)
-    design = BloomDesign(rng.integers(0, 6, (1, 4, 2), dtype=np.int32), 6, 0.2, 0.7)
+    design = BloomModel(rng.integers(0, 6, (1, 4, 2), dtype=np.int32), 6, 0.2, 0.7)
     bits = np.arange(64, dtype=np.uint8)[:, None]
-    result = likelihood_rows(bits, np.zeros(64, np.uint16), design)
+    result = design.likelihood(bits, np.zeros(64, np.uint16))
     assert np.exp(absolute_log(result)).sum(axis=0) == pytest.approx(np.ones(4), abs=1e-6)
 
 
@@ -104,8 +112,8 @@ def test_appending_a_column_keeps_every_likelihood():
     rng = np.random.default_rng(2)
     theta = rng.uniform(0.05, 0.95, (2, 4, 30))
     bits, stratum = random_reports(rng, 40, 30, 2)
-    some = likelihood_rows(bits, stratum, BitChannel(theta[:, :3]))
-    last = likelihood_rows(bits, stratum, BitChannel(theta[:, 3:]))
+    some = channel_rows(theta[:, :3], bits, stratum)
+    last = channel_rows(theta[:, 3:], bits, stratum)
     joined = CPU_KERNELS.append_column(some, last.log_scale)
     assert np.allclose(absolute_log(joined), direct_log(bits, stratum, theta), atol=1e-4)
     assert joined.rows.max(axis=1) == pytest.approx(np.ones(40), abs=1e-6)
@@ -113,12 +121,12 @@ def test_appending_a_column_keeps_every_likelihood():
 
 
 def test_empty_inputs():
-    design = BloomDesign(np.zeros((2, 0, 1), np.int32), 8, 0.2, 0.7)
+    design = BloomModel(np.zeros((2, 0, 1), np.int32), 8, 0.2, 0.7)
     bits, stratum = np.zeros((3, 1), np.uint8), np.zeros(3, np.uint16)
-    assert likelihood_rows(bits, stratum, design).rows.shape == (3, 0)
-    assert likelihood_rows(bits, stratum, BitChannel(np.zeros((2, 0, 8)))).rows.shape == (3, 0)
-    one = BitChannel(np.full((2, 1, 8), 0.5))
-    assert likelihood_rows(bits[:0], stratum[:0], one).rows.shape == (0, 1)
+    assert design.likelihood(bits, stratum).rows.shape == (3, 0)
+    assert channel_rows(np.zeros((2, 0, 8)), bits, stratum).rows.shape == (3, 0)
+    one = np.full((2, 1, 8), 0.5)
+    assert channel_rows(one, bits[:0], stratum[:0]).rows.shape == (0, 1)
 
 
 @pytest.mark.parametrize("k", [1, 7, 8, 9, 16, 31])
@@ -128,19 +136,19 @@ def test_ones_ignore_padding(k):
 
 
 def test_refusals():
-    design = BloomDesign(np.zeros((2, 1, 1), np.int32), 12, 0.2, 0.7)
+    design = BloomModel(np.zeros((2, 1, 1), np.int32), 12, 0.2, 0.7)
     bits, stratum = np.zeros((3, 2), np.uint8), np.zeros(3, np.uint16)
     with pytest.raises(InputError, match=r"uint8\[N, 2\]"):
-        likelihood_rows(bits[:, :1], stratum, design)
-    with pytest.raises(InputError, match=r"uint16\[3\]"):
-        likelihood_rows(bits, stratum[:2], design)
+        design.likelihood(bits[:, :1], stratum)
+    with pytest.raises(InputError, match=r"integers\[3\]"):
+        design.likelihood(bits, stratum[:2])
     with pytest.raises(InputError, match="below 2, got 5"):
-        likelihood_rows(bits, stratum + np.uint16(5), design)
+        design.likelihood(bits, stratum + np.uint16(5))
     with pytest.raises(InputError, match="strictly between"):
-        likelihood_rows(bits, stratum, BloomDesign(design.positions, 12, 0.0, 0.7))
+        BloomModel(design.positions, 12, 0.0, 0.7).likelihood(bits, stratum)
     with pytest.raises(InputError, match="clamp"):
-        likelihood_rows(bits, stratum, BitChannel(np.zeros((2, 1, 12))))
+        channel_rows(np.zeros((2, 1, 12)), bits, stratum)
     with pytest.raises(InputError, match="theta must lie"):
-        BitChannel(np.full((1, 1, 1), 1.5))
+        channel_rows(np.full((2, 1, 12), 1.5), bits, stratum)
     with pytest.raises(InputError, match=r"rows\[N, m\]"):
         Likelihood(np.zeros((2, 2), np.float32), np.zeros(3))

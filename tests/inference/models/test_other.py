@@ -5,16 +5,9 @@ from experiments.direct_counts import bit_counts, draw, random_positions, values
 from deniable.errors import InputError
 from deniable.inference.joint.collapse import choose_categories
 from deniable.inference.marginal.bit_counts import BitCounts
-from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.estimate import estimate_marginal
-from deniable.inference.models.likelihood import likelihood_rows
-from deniable.inference.models.other import (
-    MixtureOther,
-    NoOther,
-    likelihood_with_other,
-    mixture_other,
-    product_other,
-)
+from deniable.inference.models.bloom import BloomModel
+from deniable.inference.models.other import MixtureOther, mixture_other, nothing_left
 from deniable.results.covariance import Covariance
 from deniable.simulation.populations import zipf
 
@@ -25,14 +18,14 @@ def test_product_other_has_the_remaining_strings_bit_probabilities():
     rng = np.random.default_rng(1)
     positions = random_positions(30, rng, strata=4, k=16)
     shares = zipf(30)
-    design = BloomDesign(positions, 16, 0.25, 0.75)
+    design = BloomModel(positions, 16, 0.25, 0.75)
     member = design.indicator().toarray().reshape(4, 16, 30)
     ones = np.rint(10**8 * (0.25 + 0.5 * member @ shares)).astype(np.int64)
     counts = BitCounts(ones, np.full(4, 10**8))
     known = design.take(np.arange(5))
-    other = product_other(counts, known, shares[:5])
+    other = known.remaining_bits(counts, shares[:5])
     truth = 0.25 + 0.5 * member[:, :, 5:] @ (shares[5:] / shares[5:].sum())
-    assert np.allclose(other.theta, truth, atol=1e-6)
+    assert np.allclose(other.bits, truth, atol=1e-6)
     assert other.mass == pytest.approx(shares[5:].sum())
 
 
@@ -44,27 +37,27 @@ def test_product_other_is_clamped_and_defined_without_reports():
         np.where(np.arange(4) == 2, 0, counts.total),
     )
     for p, q in ((0.25, 0.75), (0.75, 0.25)):
-        known = BloomDesign(design.positions[:, :5], 128, p, q)
-        other = product_other(counts, known, zipf(20)[:5])
-        assert other.theta.min() >= 0.25 and other.theta.max() <= 0.75
-        assert np.allclose(other.theta[2], p + (q - p) * (1 - (127 / 128) ** 2))
+        known = BloomModel(design.positions[:, :5], 128, p, q)
+        other = known.remaining_bits(counts, zipf(20)[:5])
+        assert other.bits.min() >= 0.25 and other.bits.max() <= 0.75
+        assert np.allclose(other.bits[2], p + (q - p) * (1 - (127 / 128) ** 2))
 
 
 def test_no_other_says_so():
     counts, design = draw(zipf(5), 10_000, np.random.default_rng(3))
     over = np.array([0.5, 0.3, 0.1, 0.1, 0.1])
-    other = product_other(counts, design, over)
-    assert isinstance(other, NoOther) and "sum to 1.1000" in other.reason
+    other = design.remaining_bits(counts, over)
+    assert other is None and "sum to 1.1000" in nothing_left(over)
     bits, stratum = np.zeros((4, 16), np.uint8), np.zeros(4, np.uint16)
-    assert likelihood_with_other(bits, stratum, design, other).rows.shape == (4, 5)
+    assert design.with_other(other).likelihood(bits, stratum).rows.shape == (4, 5)
     marginal = estimate_marginal(counts, design)
     marginal.estimate[:] = over
-    assert isinstance(mixture_other(marginal, design, np.arange(5)), NoOther)
+    assert mixture_other(marginal, design, np.arange(5)) is None
 
 
 def test_mixture_is_the_weighted_sum_of_its_parts():
     rng = np.random.default_rng(4)
-    design = BloomDesign(
+    design = BloomModel(
         random_positions(6, rng, strata=3, k=12), 12, [0.2, 0.3, 0.6], [0.7, 0.8, 0.1]
     )
     known, tail = design.take(np.arange(2)), design.take(np.arange(2, 6))
@@ -73,9 +66,9 @@ def test_mixture_is_the_weighted_sum_of_its_parts():
     bits = rng.integers(0, 256, (50, 2), dtype=np.uint8)
     bits[:, 1] &= 15
     stratum = rng.integers(0, 3, 50).astype(np.uint16)
-    rows = likelihood_with_other(bits, stratum, known, other)
+    rows = known.with_other(other).likelihood(bits, stratum)
     total = rows.rows.astype(float) * np.exp(rows.log_scale)[:, None]
-    parts = likelihood_rows(bits, stratum, design)
+    parts = design.likelihood(bits, stratum)
     known_p = parts.rows.astype(float) * np.exp(parts.log_scale)[:, None]
     x = np.unpackbits(bits, axis=1, bitorder="little")[:, :12].astype(bool)
     p, q = design.p[stratum][:, None], design.q[stratum][:, None]
@@ -118,16 +111,16 @@ def test_remainder_floor():
 def test_a_category_must_be_identified():
     counts, design = draw(zipf(4), 1000, np.random.default_rng(7))
     with pytest.raises(InputError, match="cannot be a category"):
-        product_other(counts, design, np.array([0.1, 0.2, np.nan, 0.1]))
+        design.remaining_bits(counts, np.array([0.1, 0.2, np.nan, 0.1]))
     with pytest.raises(InputError, match="expected 4 finite"):
-        product_other(counts, design, np.array([0.1, 0.2]))
+        design.remaining_bits(counts, np.array([0.1, 0.2]))
 
 
 def test_collapse_adds_up():
     rng = np.random.default_rng(8)
     values = values_by_stratum(zipf(100), 10**6, 64, rng)
     positions = random_positions(100, rng)
-    design = BloomDesign(positions, 128, 0.25, 0.75)
+    design = BloomModel(positions, 128, 0.25, 0.75)
     marginal = estimate_marginal(bit_counts(values, positions, 128, 0.25, 0.75, rng), design)
     plan = choose_categories(marginal, 5, cap=30)
     assert plan.fitted.size == 30 and plan.shown == 5

@@ -22,7 +22,6 @@ from deniable.columns import Column, ReportBatch
 from deniable.discovery.ngrams.positions import Position
 from deniable.discovery.ngrams.state import GramReports, Pair, gram_columns, paired_reports
 from deniable.discovery.shared.strings import Floats
-from deniable.inference.models.likelihood import distinct_first
 from deniable.kernels.search.gram_coupling import excess_rows
 
 Single = NDArray[np.float32]
@@ -54,7 +53,7 @@ class Scorer:
         frequency = position.counts.ones / np.maximum(position.counts.total, 1)[:, None]
         mu = np.clip(np.clip(frequency, low - margin, high - margin), 1e-6, 1 - 1e-6)
         variance = mu * (1 - mu)
-        ordered, distinct = distinct_first(design.positions)
+        ordered, distinct = design.distinct_first()
         rank = np.arange(design.hashes)
         positions = np.where(rank < distinct[:, :, None], ordered, design.bits).astype(np.int32)
         on = _padded(1 + (q - mu) ** 2 / variance)

@@ -24,13 +24,8 @@ from deniable.discovery.ngrams.state import GramReports, Pair, gram_columns, pai
 from deniable.discovery.shared.strings import Floats, Rows
 from deniable.inference.joint.evidence import Evidence, evidence_of
 from deniable.inference.joint.fit import em_step, starting_table
-from deniable.inference.marginal.design import BloomDesign
-from deniable.inference.models.other import (
-    MixtureOther,
-    NoOther,
-    likelihood_with_other,
-    mixture_other,
-)
+from deniable.inference.models.bloom import BloomModel
+from deniable.inference.models.other import mixture_other
 from deniable.protocols import NGrams
 
 MOST_KNOWN = 63
@@ -46,8 +41,7 @@ class GramAxis:
     """One position's categories: its significant grams, and Other."""
 
     grams: Rows
-    known: BloomDesign
-    other: MixtureOther | NoOther
+    model: BloomModel
     position: Position
 
     @classmethod
@@ -55,18 +49,19 @@ class GramAxis:
         """The most frequent significant grams, up to `MOST_KNOWN`."""
         chosen = position.significant[:MOST_KNOWN]
         other = mixture_other(position.marginal, position.design, chosen)
-        return cls(position.grams[chosen], position.design.take(chosen), other, position)
+        model = position.design.take(chosen).with_other(other)
+        return cls(position.grams[chosen], model, position)
 
     @property
     def categories(self) -> int:
-        return len(self.grams) + (not isinstance(self.other, NoOther))
+        return len(self.grams) + (self.model.other is not None)
 
     def rows(
         self, part: int, bits: NDArray[np.uint8], cohort: NDArray[np.uint16]
     ) -> NDArray[np.float32]:
         """Likelihood rows of reports of one gram part at this position."""
         stratum = self.position.stratum(part, cohort)
-        return np.asarray(likelihood_with_other(bits, stratum, self.known, self.other).rows)
+        return np.asarray(self.model.likelihood(bits, stratum).rows)
 
 
 def pair_threshold(protocol: NGrams, reports: int) -> float:

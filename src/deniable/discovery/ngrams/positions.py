@@ -25,9 +25,9 @@ from deniable.discovery.ngrams.grams import (
 from deniable.discovery.shared.strings import Rows
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.clipping import CLIP, scores
-from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.inference.marginal.regression import BitTable, fit_columns
+from deniable.inference.models.bloom import BloomModel
 from deniable.protocols import NGrams
 from deniable.results import Marginal
 
@@ -47,7 +47,7 @@ class Position:
 
     grams: Rows
     marginal: Marginal
-    design: BloomDesign
+    design: BloomModel
     counts: BitCounts
     kind: tuple[int, ...]
     looked_at: int
@@ -89,9 +89,9 @@ def decode_position(
     )
     p, q = np.repeat(kinds, slot.cohorts, axis=0).T
 
-    def design_of(grams: Rows) -> BloomDesign:
+    def design_of(grams: Rows) -> BloomModel:
         bits = row_bits(slot, grams)
-        return BloomDesign(np.tile(bits, (len(kinds), 1, 1)), slot.width, p, q)
+        return BloomModel(np.tile(bits, (len(kinds), 1, 1)), slot.width, p, q)
 
     total = gram_count(protocol)
     if total <= DECODED:
@@ -105,7 +105,7 @@ def decode_position(
     return Position(grams[order], ordered, design.take(order), counts, kind, total)
 
 
-def _screen(protocol: NGrams, counts: BitCounts, design_of: Callable[[Rows], BloomDesign]) -> Rows:
+def _screen(protocol: NGrams, counts: BitCounts, design_of: Callable[[Rows], BloomModel]) -> Rows:
     """Return the grams of best score against a background alone."""
     grams, best = np.empty((0, protocol.gram), np.uint8), np.empty(0)
     background = design_of(grams)

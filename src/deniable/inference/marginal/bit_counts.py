@@ -76,7 +76,10 @@ class BitCounts:
         return BitCounts(self.ones + other.ones, self.total + other.total)
 
 
-def count_bits(column: Column) -> BitCounts:
-    """Return the counts of one part of one question; strata are slots times cohorts, slot first."""
-    ones, total = count_ones(column.bits, column.mechanism.width, column.stratum, column.strata)
-    return BitCounts(ones, total)
+def count_bits(column: Column, *, threads: int | None = None) -> BitCounts:
+    """Return the counts of one part of one question; strata are slots times cohorts, slot first.
+
+    threads : 1 where batches are spread over threads already; None takes all processors
+    """
+    width, strata = column.mechanism.width, column.strata
+    return BitCounts(*count_ones(column.bits, width, column.stratum, strata, threads=threads))

@@ -33,7 +33,7 @@ def clip_level(table: BitTable, design: BloomDesign, z_needed: float) -> float:
     """
     strata = int(table.live.sum())
     if design.partial:
-        each = design.told[table.live].sum(axis=0)
+        each = design.informative[table.live].sum(axis=0)
         strata = int(each[each > 0].min(initial=strata))
     rows = max(strata * design.hashes, 1)
     return max(CLIP, 2.0 * z_needed / float(np.sqrt(rows)))

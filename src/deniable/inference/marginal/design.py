@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -119,14 +120,25 @@ class BloomDesign:
         return bool(self.positions.size) and bool(self.positions.min() < 0)
 
     @property
-    def told(self) -> NDArray[np.bool_]:
+    def informative(self) -> NDArray[np.bool_]:
         """bool[S, m], whether a stratum's reports say anything of a candidate."""
         return np.asarray(self.positions[:, :, 0] >= 0)
 
-    def take(self, candidates: NDArray[np.intp]) -> BloomDesign:
+    def take(self, candidates: NDArray[np.intp]) -> Self:
         """Return the design of some candidates, in the order given."""
         labels = None if self.labels is None else tuple(self.labels[i] for i in candidates)
         return replace(self, positions=self.positions[:, candidates], labels=labels)
+
+    def distinct_first(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return the positions with repeated ones moved to the end, int32[S, m, h], and how many
+        are distinct, int32[S, m]: 0 where they are -1."""
+        ordered = np.sort(self.positions, axis=2)
+        repeated = np.zeros(ordered.shape, dtype=bool)
+        repeated[:, :, 1:] = ordered[:, :, 1:] == ordered[:, :, :-1]
+        repeated |= ordered < 0
+        rank = np.argsort(repeated, axis=2, kind="stable")
+        count = (~repeated).sum(axis=2).astype(np.int32)
+        return np.ascontiguousarray(np.take_along_axis(ordered, rank, axis=2)), count
 
     def indicator(self, candidates: NDArray[np.intp] | None = None) -> sparse.csc_matrix:
         """Return the 0/1 matrix of some candidates: float64[S * k, len(candidates)], row s*k+b."""

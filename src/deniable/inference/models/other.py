@@ -16,144 +16,130 @@ Leaving Other out biases a joint estimate badly (paper, "Handling the Other cate
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-from deniable.compute.arrays import ArrayKernels, Likelihood
-from deniable.compute.cpu.array_kernels import CPU_KERNELS
+from deniable.compute.array_types import Bytes, DeviceArray, Floats, Indices, Integers
+from deniable.compute.arrays import ArrayKernels
 from deniable.errors import InputError
-from deniable.inference.marginal.bit_counts import BitCounts
-from deniable.inference.marginal.design import BloomDesign
-from deniable.inference.models.bit_channel import BitChannel
-from deniable.inference.models.hash_design import HashDesign
-from deniable.inference.models.likelihood import (
-    likelihood_rows,
-    mixture_log,
-    require_open,
-)
+from deniable.inference.models.bit_likelihood import channel_rows
+from deniable.inference.models.components import Components
 from deniable.results.marginal import Marginal
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
+if TYPE_CHECKING:
+    from deniable.inference.models.strings import StringModel
+
+    Strings = StringModel[Any]
+
 TAIL_P_VALUE = float(stats.norm.sf(2.0))
 
 
-@dataclass(frozen=True)
-class NoOther:
-    """There is no Other: the known categories account for everything."""
-
-    known_mass: float
+class Other(Protocol):
+    """A model of every value that is not listed."""
 
     @property
-    def reason(self) -> str:
-        """Why there is no Other, in words."""
-        return f"the known categories sum to {self.known_mass:.4f}, nothing is left for Other"
+    def mass(self) -> float:
+        """Its share of all reports."""
+        ...
+
+    def log_likelihood(self, bits: Bytes, stratum: Integers, arrays: ArrayKernels) -> DeviceArray:
+        """float64[N], of every report."""
+        ...
+
+    def components(self, known: Strings) -> Components:
+        """Known strings, and Other as the last category."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
 class ProductOther:
-    """Other as independent bits. theta : float64[S, k]; mass : its share of all reports."""
+    """Other as independent bits. bits : float64[S, k], P(bit = 1)."""
 
-    theta: Floats
+    bits: Floats
     mass: float
+
+    def log_likelihood(self, bits: Bytes, stratum: Integers, arrays: ArrayKernels) -> DeviceArray:
+        return channel_rows(self.bits[:, None, :], bits, stratum, arrays).log_scale
+
+    def components(self, known: Strings) -> Components:
+        def theta(strata: Indices) -> Floats:
+            out = known.theta(strata)
+            out[:, -1] = self.bits[strata]
+            return out
+
+        return Components(theta, np.eye(known.candidates + 1))
 
 
 @dataclass(frozen=True, eq=False)
 class MixtureOther:
     """Other as seen strings and random strings.
 
-    tail : the seen strings; share : float64[tail], remainder : float, which sum to 1;
-    mass : Other's share of all reports.
+    tail : the seen strings; share : float64[tail], remainder : float, which sum to 1
     """
 
-    tail: BloomDesign | HashDesign
+    tail: Strings
     share: Floats
     remainder: float
     mass: float
 
+    @property
+    def shares(self) -> Floats:
+        """float64[tail + 1], that of random strings last."""
+        return np.append(self.share, self.remainder)
 
-Other = NoOther | ProductOther | MixtureOther
+    def log_likelihood(self, bits: Bytes, stratum: Integers, arrays: ArrayKernels) -> DeviceArray:
+        return self.tail.mixture_log(bits, stratum, self.shares, arrays)
 
-
-def product_other(
-    counts: BitCounts, known: BloomDesign, estimate: Floats
-) -> ProductOther | NoOther:
-    """Return the paper's model from the counts and the known categories' frequencies[m].
-
-    Each probability is clamped between p* and q*, so no report gets likelihood 0. A stratum
-    without reports, or that says nothing of some category, gets that of a random string.
-    """
-    require_open(known)
-    _check_known(known, estimate)
-    mass = 1.0 - float(estimate.sum())
-    if mass <= 0:
-        return NoOther(1.0 - mass)
-    p, q = known.p[:, None], known.q[:, None]
-    covered = np.asarray(known.indicator() @ estimate).reshape(known.strata, known.bits)
-    expected = p * estimate.sum() + (q - p) * covered
-    observed = counts.ones / np.maximum(counts.total, 1)[:, None]
-    theta = (observed - expected) / mass
-    chance = 1.0 - (1.0 - 1.0 / known.bits) ** known.hashes
-    # What the counts hold of candidates that a stratum says nothing of cannot be taken off them.
-    usable = (counts.total > 0) & known.told.all(axis=1)
-    theta = np.where(usable[:, None], theta, p + (q - p) * chance)
-    return ProductOther(np.clip(theta, np.minimum(p, q), np.maximum(p, q)), mass)
+    def components(self, known: Strings) -> Components:
+        size, both = known.candidates, known.joined(self.tail)
+        mixing = np.zeros((size + 1, both.candidates + 1))
+        mixing[:size, :size] = np.eye(size)
+        mixing[size, size:] = self.shares
+        return Components(both.theta, mixing, known.exclusive)
 
 
 def mixture_other(
-    marginal: Marginal, design: BloomDesign | HashDesign, known: Indices, *, most: int = 200
-) -> MixtureOther | NoOther:
+    marginal: Marginal, model: Strings, known: Indices, *, most: int = 200
+) -> MixtureOther | None:
     """Return the mixture model: strings of the marginal decode outside `known`, and the remainder.
 
     known : candidates that have their own category. The tail is what else was detected or lies
     more than two standard errors above 0, the `most` largest of it. The remainder's share of all
     reports is what is left, but at least 1% of Other's mass plus .001: the tail's estimates are
-    noisy, and a report from elsewhere must not become impossible.
+    noisy, and a report from elsewhere must not become impossible. None if nothing is left.
     """
-    _check_known(design.take(known), marginal.estimate[known])
-    if marginal.estimate.size != design.candidates:
+    estimate = marginal.estimate
+    if estimate.size != model.candidates:
         raise InputError(
-            f"the marginal has {marginal.estimate.size} candidates, the design {design.candidates}"
+            f"the marginal has {estimate.size} candidates, the model {model.candidates}"
         )
-    total = float(marginal.estimate[known].sum())
+    check_known(model.take(known), estimate[known])
+    total = float(estimate[known].sum())
     if total >= 1:
-        return NoOther(total)
-    seen = (marginal.detected | (marginal.p_value < TAIL_P_VALUE)) & (marginal.estimate > 0)
+        return None
+    seen = (marginal.detected | (marginal.p_value < TAIL_P_VALUE)) & (estimate > 0)
     seen[known] = False
     tail = np.flatnonzero(seen)
-    tail = tail[np.argsort(-marginal.estimate[tail], kind="stable")][:most]
-    weight = marginal.estimate[tail]
+    tail = tail[np.argsort(-estimate[tail], kind="stable")][:most]
+    weight = estimate[tail]
     mass = 1.0 - total
     remainder = max(mass - float(weight.sum()), 0.01 * mass + 0.001)
     whole = float(weight.sum()) + remainder
-    return MixtureOther(design.take(tail), weight / whole, remainder / whole, mass)
+    return MixtureOther(model.take(tail), weight / whole, remainder / whole, mass)
 
 
-def likelihood_with_other(
-    bits: NDArray[np.uint8],
-    stratum: NDArray[np.integer[Any]],
-    known: BloomDesign | HashDesign,
-    other: Other,
-    arrays: ArrayKernels = CPU_KERNELS,
-) -> Likelihood:
-    """Return likelihood rows of the known categories, with Other, if any, last."""
-    rows = likelihood_rows(bits, stratum, known, arrays)
-    if isinstance(other, NoOther):
-        return rows
-    if isinstance(other, ProductOther):
-        alone = likelihood_rows(bits, stratum, BitChannel(other.theta[:, None, :]), arrays)
-        return arrays.append_column(rows, alone.log_scale)
-    share = np.append(other.share, other.remainder)
-    return arrays.append_column(rows, mixture_log(bits, stratum, other.tail, share, arrays))
+def nothing_left(known: Floats) -> str:
+    """Why there is no Other, in words; known : float64[m], the categories' frequencies."""
+    return f"the known categories sum to {known.sum():.4f}, nothing is left for Other"
 
 
-def _check_known(known: BloomDesign | HashDesign, estimate: Floats) -> None:
-    if estimate.shape != (known.candidates,) or not np.isfinite(estimate).all():
+def check_known(model: Strings, estimate: Floats) -> None:
+    """Refuse a category whose frequency is not known."""
+    if estimate.shape != (model.candidates,) or not np.isfinite(estimate).all():
         raise InputError(
-            f"expected {known.candidates} finite frequencies of the known categories, got "
+            f"expected {model.candidates} finite frequencies of the known categories, got "
             f"shape {estimate.shape} with {int((~np.isfinite(estimate)).sum())} not finite; "
             "a candidate that is not identified cannot be a category"
         )

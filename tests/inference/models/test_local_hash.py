@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from deniable import associate, decode, discover, simulate
-from deniable.analysis.candidates import Candidates, candidates_of
-from deniable.analysis.reading import HashReading, reading_of
+from deniable.analysis.candidates import candidates_of
 from deniable.columns import ReportBatch
 from deniable.errors import InputError
-from deniable.inference.models.hash_design import HashDesign, HashReports, support_counts
-from deniable.inference.models.likelihood import likelihood_rows, mixture_log
+from deniable.inference.models import Candidates, model_of
+from deniable.inference.models.local_hash import HashModel, HashReports, support_counts
 from deniable.mechanisms import LocalHash
 from deniable.protocols import Prefixes
 from deniable.results import Discovery, Result
@@ -69,10 +68,14 @@ QUESTION = SURVEY.question("word")
 MECHANISM = QUESTION.protocol.mechanisms[0]
 
 
-def reading(names: tuple[str, ...] = WORDS) -> HashReading:
-    found = reading_of(QUESTION, candidates_of(QUESTION, names))
-    assert isinstance(found, HashReading)
+def model(names: tuple[str, ...] = WORDS) -> HashModel:
+    found = model_of(candidates_of(QUESTION, names))
+    assert isinstance(found, HashModel)
     return found
+
+
+def count(batch: ReportBatch) -> HashReports:
+    return model().counter()(batch.column("word"))
 
 
 @pytest.fixture(scope="module")
@@ -106,27 +109,28 @@ def client_rows(batch: ReportBatch, count: int) -> np.ndarray:
 
 
 def test_rows_are_the_clients_probabilities(batch: ReportBatch) -> None:
-    bits, stratum = reading().read(batch.select(slice(0, 500)))
-    found = likelihood_rows(bits, stratum, reading().source)
+    column = batch.select(slice(0, 500)).column("word")
+    found = model().likelihood(column.bits, column.stratum)
     expected = client_rows(batch, 500)
     np.testing.assert_allclose(found.rows.max(axis=1), 1)
     np.testing.assert_allclose(found.rows * np.exp(found.log_scale)[:, None], expected, rtol=1e-5)
     share = np.array([0.3, 0.1, 0.1, 0.1, 0.05, 0.05, 0.1, 0.2])
     mixed = expected @ share[:-1] + share[-1] / MECHANISM.bound
-    np.testing.assert_allclose(np.exp(mixture_log(bits, stratum, reading().source, share)), mixed)
+    mixture = model().mixture_log(column.bits, column.stratum, share)
+    np.testing.assert_allclose(np.exp(mixture), mixed)
 
 
 def test_support_is_counted_report_by_report(batch: ReportBatch) -> None:
     some = batch.select(slice(0, 2000))
-    counts, design = support_counts(reading().count(some), reading().source)
+    counts, design = support_counts(count(some), model())
     expected = client_rows(some, 2000) == float(MECHANISM.noise.q_star)
-    told = reading().told
+    informative = candidates_of(QUESTION, WORDS).informative
     seen = np.array([[r.answers[0].clear[0], r.cohort] for r in single_reports(some)])
     for i in range(len(WORDS)):
         at = design.positions[:, i, 0]
         rows = np.flatnonzero(at >= 0)
-        assert set(design.slot[rows]) == set(np.flatnonzero(told[:, i]))
-        supported = expected[told[seen[:, 0], i], i].sum()
+        assert set(design.slot[rows]) == set(np.flatnonzero(informative[:, i]))
+        supported = expected[informative[seen[:, 0], i], i].sum()
         assert counts.ones[rows, at[rows]].sum() == supported
     # A report supports one cell in g of all that are counted.
     share = counts.ones.sum() / (counts.total.sum() * design.bits)
@@ -135,11 +139,11 @@ def test_support_is_counted_report_by_report(batch: ReportBatch) -> None:
 
 def test_counts_of_shards_add(batch: ReportBatch) -> None:
     parts = [batch.select(slice(0, 100)), batch.select(slice(100, 300))]
-    both = reading().count(parts[0]) + reading().count(parts[1])
-    whole = reading().count(batch.select(slice(0, 300)))
+    both = count(parts[0]) + count(parts[1])
+    whole = count(batch.select(slice(0, 300)))
     assert both.reports == whole.reports
-    assert support_counts(both, reading().source)[0].ones.tolist() == (
-        support_counts(whole, reading().source)[0].ones.tolist()
+    assert support_counts(both, model())[0].ones.tolist() == (
+        support_counts(whole, model())[0].ones.tolist()
     )
 
 
@@ -220,24 +224,24 @@ def test_what_was_discovered_is_a_list_of_candidates(batch: ReportBatch) -> None
     ],
 )
 def test_wrong_cells_are_refused(changes: dict[str, Any], message: str) -> None:
-    good = HashDesign(np.zeros((3, 1), np.int32), 5, 2, 0.5, np.zeros(3, np.int64), ("a",))
+    good = HashModel(np.zeros((3, 1), np.int32), 5, 2, 0.5, np.zeros(3, np.int64), ("a",))
     with pytest.raises(InputError, match=message):
         replace(good, **changes)
 
 
 def test_wrong_reports_are_refused() -> None:
-    hashed = HashDesign(np.zeros((3, 1), np.int32), 5, 2, 0.5, np.zeros(3, np.int64), ("a",))
+    hashed = HashModel(np.zeros((3, 1), np.int32), 5, 2, 0.5, np.zeros(3, np.int64), ("a",))
     number = np.zeros((2, 1), np.uint8)
     with pytest.raises(InputError, match="stratum as integers"):
-        likelihood_rows(number, np.zeros(1, np.int32), hashed)
+        hashed.likelihood(number, np.zeros(1, np.int32))
     with pytest.raises(InputError, match="strata below 15"):
-        likelihood_rows(number, np.full(2, 15), hashed)
+        hashed.likelihood(number, np.full(2, 15))
     with pytest.raises(InputError, match="numbers below 5"):
-        likelihood_rows(number + np.uint8(5), np.zeros(2, np.int32), hashed)
+        hashed.likelihood(number + np.uint8(5), np.zeros(2, np.int32))
 
 
 def test_no_candidates_and_no_reports() -> None:
-    none = reading_of(QUESTION, Candidates((), np.empty((0, 5), np.uint8)))
-    assert isinstance(none, HashReading)
-    counts, design = support_counts(HashReports(()), none.source)
+    none = model_of(Candidates(QUESTION, (), np.empty((0, 5), np.uint8)))
+    assert isinstance(none, HashModel)
+    counts, design = support_counts(HashReports(()), none)
     assert counts.reports == 0 and design.candidates == 0

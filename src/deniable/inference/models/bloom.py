@@ -1,0 +1,163 @@
+"""Strings reported as Bloom filters.
+
+Only a string's h bits differ from the empty filter's, so a likelihood row costs m·h bit tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Self
+
+import numpy as np
+
+from deniable.columns import Column
+from deniable.compute.array_types import Bytes, DeviceArray, Floats, Indices, Integers, Mask
+from deniable.compute.arrays import ArrayKernels, Likelihood
+from deniable.compute.cpu.array_kernels import CPU_KERNELS
+from deniable.errors import InputError
+from deniable.inference.marginal.bit_counts import BitCounts, count_bits
+from deniable.inference.marginal.design import BloomDesign
+from deniable.inference.marginal.estimate import estimate_marginal
+from deniable.inference.marginal.multiplicity import Correction
+from deniable.inference.models.base import Candidates, CategoryChoice, informative_rows, register
+from deniable.inference.models.bit_likelihood import checked_strata
+from deniable.inference.models.other import Other, ProductOther, check_known
+from deniable.inference.models.strings import StringModel, hashed_positions
+from deniable.kernels.likelihood.bit_rows import BloomTables
+from deniable.results.marginal import Marginal
+
+MAX_STRATA = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class BloomModel(BloomDesign, StringModel[BitCounts]):
+    """Strings as the bits that they set in each stratum; see `BloomDesign`."""
+
+    other: Other | None = None
+
+    @classmethod
+    def of(cls, candidates: Candidates) -> BloomModel:
+        mechanism, slots = candidates.question.protocol.mechanisms[0], len(candidates.informative)
+        if (strata := slots * mechanism.cohorts) > MAX_STRATA:
+            raise InputError(f"expected at most {MAX_STRATA} strata, got {strata}")
+        return cls(
+            hashed_positions(candidates),
+            mechanism.width,
+            float(mechanism.noise.p_star),
+            float(mechanism.noise.q_star),
+            candidates.names,
+            np.repeat(np.arange(slots), mechanism.cohorts),
+        )
+
+    # --- marginals ------------------------------------------------------------------------------
+
+    @property
+    def informative_strata(self) -> Mask:
+        """bool[S], whether a stratum's reports say anything of some string."""
+        return np.asarray(self.informative.any(axis=1) | (self.candidates == 0))
+
+    def counter(self) -> Callable[[Column], BitCounts]:
+        return partial(_count, self.informative_strata)
+
+    def counts_from_bits(self, counts: BitCounts) -> BitCounts:
+        kept = self.informative_strata
+        return BitCounts(counts.ones * kept[:, None], counts.total * kept)
+
+    def marginal(self, counts: BitCounts, *, alpha: float, correction: Correction) -> Marginal:
+        return estimate_marginal(counts, self, alpha=alpha, correction=correction)
+
+    # --- likelihoods ----------------------------------------------------------------------------
+
+    def string_rows(self, bits: Bytes, stratum: Integers, arrays: ArrayKernels) -> Likelihood:
+        stratum = checked_strata(bits, stratum, self.strata, self.bits)
+        return arrays.bloom_rows(self.tables, bits, stratum)
+
+    def mixture_log(
+        self, bits: Bytes, stratum: Integers, share: Floats, arrays: ArrayKernels = CPU_KERNELS
+    ) -> DeviceArray:
+        stratum = checked_strata(bits, stratum, self.strata, self.bits)
+        return arrays.bloom_mixture(self.tables, share, bits, stratum)
+
+    @cached_property
+    def tables(self) -> BloomTables:
+        """What the kernels look up."""
+        self._require_open()
+        one, zero = self.q / self.p, (1 - self.q) / (1 - self.p)
+        # Likelihood ratio by [stratum, distinct bits, ones among them].
+        number = np.arange(self.hashes + 1)
+        zeros = np.maximum(number[:, None] - number[None, :], 0)
+        ratio = one[:, None, None] ** number[None, None, :] * zero[:, None, None] ** zeros
+        # An unlisted string's h bits are anywhere: (mean over bits of the bit's ratio)^h.
+        ones = np.arange(self.bits + 1)
+        mean = (ones * one[:, None] + (self.bits - ones) * zero[:, None]) / self.bits
+        # Log-likelihood if the value set no bit at all, by number of ones.
+        log_one, log_zero = np.log(self.p)[:, None], np.log1p(-self.p)[:, None]
+        empty = np.asarray(ones * log_one + (self.bits - ones) * log_zero)
+        return BloomTables(self.bits, *self.distinct_first(), ratio, mean**self.hashes, empty)
+
+    def _require_open(self) -> None:
+        """Refuse probabilities of 0 or 1, under which a report can be impossible."""
+        both = np.concatenate([self.p, self.q])
+        if both.size and not (both.min() > 0 and both.max() < 1):
+            raise InputError(
+                "likelihoods need p* and q* strictly between 0 and 1, got "
+                f"[{both.min()}, {both.max()}]; without noise count the values instead"
+            )
+
+    # --- categories -----------------------------------------------------------------------------
+
+    def joined(self, more: Self) -> Self:
+        positions = np.concatenate([self.positions, more.positions], axis=1)
+        return replace(self, positions=positions, labels=None, other=None)
+
+    def with_other(self, other: Other | None) -> Self:
+        return replace(self, other=other)
+
+    @property
+    def chance(self) -> float:
+        """The probability that an unlisted string sets a given bit."""
+        return float(1.0 - (1.0 - 1.0 / self.bits) ** self.hashes)
+
+    def theta(self, strata: Indices) -> Floats:
+        positions = self.positions[strata]
+        member = np.zeros((len(strata), self.candidates + 1, self.bits))
+        np.put_along_axis(member[:, :-1], np.maximum(positions, 0), 1.0, axis=2)
+        member[:, :-1][positions[:, :, 0] < 0] = self.chance
+        member[:, -1] = self.chance
+        p, q = self.p[strata, None, None], self.q[strata, None, None]
+        return np.asarray(p + (q - p) * member)
+
+    def product_other(
+        self, counts: BitCounts, marginal: Marginal, choice: CategoryChoice, known: Indices
+    ) -> ProductOther | None:
+        return self.take(known).remaining_bits(counts, marginal.estimate[known])
+
+    def remaining_bits(self, counts: BitCounts, estimate: Floats) -> ProductOther | None:
+        """The paper's model of what these strings leave, of frequencies float64[m].
+
+        Each probability is clamped between p* and q*, so no report gets likelihood 0. A stratum
+        without reports, or that says nothing of some string, gets that of a random string.
+        """
+        self._require_open()
+        check_known(self, estimate)
+        mass = 1.0 - float(estimate.sum())
+        if mass <= 0:
+            return None
+        p, q = self.p[:, None], self.q[:, None]
+        covered = np.asarray(self.indicator() @ estimate).reshape(self.strata, self.bits)
+        expected = p * estimate.sum() + (q - p) * covered
+        observed = counts.ones / np.maximum(counts.total, 1)[:, None]
+        theta = (observed - expected) / mass
+        # What the counts hold of strings that a stratum says nothing of cannot be taken off them.
+        usable = (counts.total > 0) & self.informative.all(axis=1)
+        theta = np.where(usable[:, None], theta, p + (q - p) * self.chance)
+        return ProductOther(np.clip(theta, np.minimum(p, q), np.maximum(p, q)), mass)
+
+
+def _count(strata: Mask, column: Column) -> BitCounts:
+    return count_bits(informative_rows(column, strata), threads=1)
+
+
+register("bloom", BloomModel)

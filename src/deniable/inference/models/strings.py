@@ -1,0 +1,166 @@
+"""Strings: what the models of Bloom filters and of local hashing share.
+
+Marginals choose which strings get a category in a joint table; what was detected beyond those that
+are shown is fitted too, and added up into Other afterwards (see `inference.joint.collapse`).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.compute.array_types import Bytes, DeviceArray, Floats, Indices, Integers
+from deniable.compute.arrays import ArrayKernels, Likelihood
+from deniable.compute.cpu.array_kernels import CPU_KERNELS
+from deniable.errors import InputError
+from deniable.inference.joint.collapse import choose_categories
+from deniable.inference.models.base import (
+    OTHER,
+    Axis,
+    C,
+    Candidates,
+    CategoryChoice,
+    CategoryModel,
+)
+from deniable.inference.models.components import Components
+from deniable.inference.models.other import Other, mixture_other, nothing_left
+from deniable.kernels.hashing.positions import bloom_positions, hash_pairs
+from deniable.mechanisms.base import StringMechanism
+from deniable.mechanisms.schemes import DENIABLE_1
+from deniable.results.marginal import Marginal
+
+
+class StringModel(CategoryModel[C]):
+    """Listed strings, and after them Other, if the model has one."""
+
+    labels: tuple[str, ...] | None
+    other: Other | None
+    exclusive: bool = False
+    """Whether a report is exactly one of its outcomes, not any number of bits."""
+
+    # --- what a subclass supplies -----------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def candidates(self) -> int:
+        """How many strings, m."""
+
+    @abstractmethod
+    def take(self, candidates: Indices) -> Self:
+        """The model of some strings, in the order given."""
+
+    @abstractmethod
+    def joined(self, more: Self) -> Self:
+        """The model of these strings and more."""
+
+    @abstractmethod
+    def with_other(self, other: Other | None) -> Self:
+        """The same strings with Other as the last category."""
+
+    @abstractmethod
+    def string_rows(self, bits: Bytes, stratum: Integers, arrays: ArrayKernels) -> Likelihood:
+        """P(report | string)."""
+
+    @abstractmethod
+    def mixture_log(
+        self, bits: Bytes, stratum: Integers, share: Floats, arrays: ArrayKernels = CPU_KERNELS
+    ) -> DeviceArray:
+        """Log-likelihood of every report, float64[N], if its value is one of the strings, each with
+        its share, or else, with the last share, a string that nobody listed.
+
+        share : float64[m + 1], which sum to 1
+        """
+
+    @abstractmethod
+    def theta(self, strata: Indices) -> Floats:
+        """float64[S, m + 1, k], P(outcome | string) in some strata; an unlisted string is last."""
+
+    @abstractmethod
+    def product_other(
+        self, counts: C, marginal: Marginal, choice: CategoryChoice, known: Indices
+    ) -> Other | None:
+        """The paper's model of Other, bits that are independent; None if nothing is left for it."""
+
+    # --- what follows ---------------------------------------------------------------------------
+
+    def fitted(self, count: Callable[[], C], choice: CategoryChoice) -> tuple[Self, Axis]:
+        counts = count()
+        marginal = self.marginal(counts, alpha=choice.alpha, correction="bonferroni")
+        chosen = choose_categories(marginal, choice.top, cap=max(choice.fitted, choice.top))
+        if chosen.fitted.size == 0:
+            raise InputError(
+                f"question {choice.question!r}: none of {self.candidates} candidates was detected "
+                f"in {counts.reports:,} reports; {marginal.detection_threshold:.4f} would be "
+                "detectable"
+            )
+        other: Other | None = None
+        meaning = ""
+        if choice.other == "product":
+            other = self.product_other(counts, marginal, choice, chosen.fitted)
+        elif choice.other:
+            other = mixture_other(marginal, self, chosen.fitted)
+        if other is not None:
+            meaning = (
+                f"everything but the {chosen.shown} named values, about {other.mass:.1%} of reports"
+            )
+        elif choice.other:
+            meaning = nothing_left(marginal.estimate[chosen.fitted])
+        known = self.take(chosen.fitted).with_other(other)
+        strings = known.labels or ()
+        groups = chosen.groups(other=other is not None)
+        shown = strings[: chosen.shown]
+        if int(groups.max()) == chosen.shown:
+            shown += (OTHER,)
+        labels = strings if other is None else (*strings, OTHER)
+        return known, Axis(labels, shown, groups, meaning)
+
+    def likelihood(
+        self, bits: Bytes, stratum: Integers, arrays: ArrayKernels = CPU_KERNELS
+    ) -> Likelihood:
+        rows = self.string_rows(bits, stratum, arrays)
+        if self.other is None:
+            return rows
+        return arrays.append_column(rows, self.other.log_likelihood(bits, stratum, arrays))
+
+    def components(self) -> Components:
+        if self.other is not None:
+            return self.other.components(self)
+        return Components(self.theta, np.eye(self.candidates, self.candidates + 1), self.exclusive)
+
+
+def hashed_positions(candidates: Candidates) -> NDArray[np.int32]:
+    """int32[slots·families, m, hashes]: the cells (or bits) that each string is hashed to.
+
+    They are −1 where a slot's reports say nothing of the string.
+    """
+    slots = [
+        cast(StringMechanism, slot.mechanism)
+        for slot in candidates.question.protocol.parts[0].slots
+    ]
+    families, hashes, cells = slots[0].hash_layout
+    shape = (len(candidates.names), hashes)
+    positions = np.full((len(slots), families, *shape), -1, np.int32)
+    for slot, (mechanism, informative) in enumerate(
+        zip(slots, candidates.informative, strict=True)
+    ):
+        tokens = candidates.tokens(slot)
+        if mechanism.scheme is DENIABLE_1:
+            offsets = np.zeros(len(tokens) + 1, np.int64)
+            np.cumsum([len(t) for t in tokens], out=offsets[1:])
+            data = np.frombuffer(b"".join(tokens), np.uint8)
+            x, y = hash_pairs(mechanism.header, data, offsets)
+            cell = bloom_positions(x, y, families, hashes, cells)
+        else:
+            scheme, header = mechanism.scheme, mechanism.header
+            rows = [
+                [scheme.positions(token, family, cells, hashes, header) for token in tokens]
+                for family in range(families)
+            ]
+            cell = np.array(rows, np.int32).reshape(families, *shape)
+        informative = candidates.informative[slot]
+        positions[slot][:, informative] = cell[:, informative]
+    return positions.reshape(len(slots) * families, *shape)
