@@ -7,10 +7,9 @@ certified to be within a hundredth of a nat of the best.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +20,9 @@ from deniable.analysis.counting import pair_counts
 from deniable.analysis.decoding import count_all, provenance
 from deniable.analysis.from_counts import associate_counts
 from deniable.analysis.joint_result import ends_with_other, joint_of
-from deniable.analysis.source import Reports, Source
+from deniable.analysis.source import Part, Reports, Source
 from deniable.columns import ReportBatch
-from deniable.compute.array_types import DeviceArray
+from deniable.compute.array_types import DeviceArray, Integers, Table
 from deniable.compute.arrays import ArrayKernels
 from deniable.compute.backend import Backend
 from deniable.compute.named import default_backend
@@ -58,7 +57,7 @@ from deniable.survey import Survey
 @reports_progress
 def associate(
     survey: Survey,
-    reports: Reports | Any,
+    reports: Reports | PairCounts | Iterable[Part | PairCounts],
     questions: Sequence[str],
     *,
     candidates: Mapping[str, Strings] | None = None,
@@ -122,11 +121,11 @@ def associate(
 
 
 def associate_likelihoods(
-    rows: Sequence[NDArray[np.floating[Any]]],
+    rows: Sequence[Table],
     labels: Sequence[Sequence[str]],
     *,
     questions: Sequence[str] | None = None,
-    strata: NDArray[np.integer[Any]] | None = None,
+    strata: Integers | None = None,
     nats: float = 0.01,
     executor: Backend | None = None,
 ) -> Joint:

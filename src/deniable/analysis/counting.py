@@ -13,15 +13,15 @@ from itertools import chain, islice
 from math import lcm
 from operator import add
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.analysis.source import Reports, Source
+from deniable.analysis.source import Part, Reports, Source, listed
 from deniable.columns import ReportBatch
 from deniable.columns.batch import numbers
 from deniable.columns.partition import Partition
+from deniable.compute.array_types import Integers
 from deniable.compute.backend import Backend
 from deniable.compute.named import default_backend
 from deniable.compute.progress import Progress, reports_progress
@@ -85,7 +85,7 @@ class Layout:
         own = places[side] * mechanism.cohorts + mechanism.own_cohort(places[2])
         return np.asarray(own, np.intp)
 
-    def stratum(self, batch: ReportBatch) -> NDArray[np.integer[Any]]:
+    def stratum(self, batch: ReportBatch) -> Integers:
         """integers[N], of each report."""
         cohort = batch.cohort
         if self.cohorts < batch.survey.cohorts:
@@ -99,7 +99,7 @@ class Layout:
 @reports_progress
 def pair_counts(
     survey: Survey,
-    reports: Reports | PairCounts | Any,
+    reports: Reports | PairCounts | Iterable[Part | PairCounts],
     questions: Sequence[str],
     *,
     executor: Backend | None = None,
@@ -118,26 +118,25 @@ def pair_counts(
     made, rest = _sorted_out(reports)
     for counts in made:
         _check(counts, survey, layout)
-    if rest:
+    if rest or not made:
         source = Source(rest, survey)
         found = _counted(layout, survey, source, executor or default_backend())
         made.append(replace(found, origin=source.origin))
     return reduce(add, made)
 
 
-def _sorted_out(reports: Any) -> tuple[list[PairCounts], list[Any]]:
+def _sorted_out(reports: object) -> tuple[list[PairCounts], list[Part]]:
     """Counts, loaded, and everything else."""
-    several = isinstance(reports, Iterable) and not isinstance(reports, str | ReportBatch)
-    several = several and not any(hasattr(reports, a) for a in ("schema", "iloc", "snapshot"))
-    made, rest = [], []
-    for part in list(reports) if several else [reports]:
+    made: list[PairCounts] = []
+    rest: list[Part] = []
+    for part in listed(reports):
         if isinstance(part, PairCounts):
             made.append(part)
         elif isinstance(part, str | Path) and Path(part).suffix == ".npz":
             made.append(PairCounts.load(part))
         else:
             rest.append(part)
-    return made, rest if rest or made else [reports]
+    return made, rest
 
 
 def _check(counts: PairCounts, survey: Survey, layout: Layout) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from operator import add
-from typing import Any
 
 from deniable.analysis.candidates import Strings, candidates_of
 from deniable.analysis.source import Reports, Source
@@ -28,7 +27,7 @@ from deniable.version import __version__
 @reports_progress
 def decode(
     survey: Survey,
-    reports: Reports | Any,
+    reports: Reports,
     question: str,
     candidates: Strings | None = None,
     *,

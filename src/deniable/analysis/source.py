@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import deniable.store
 from deniable.columns import ReportBatch
 from deniable.columns.files import SUFFIXES, partitions
+from deniable.columns.frames import ArrowStream, PandasFrame
 from deniable.columns.partition import BatchPartition, Partition
 from deniable.compute.backend import Backend, Held
 from deniable.compute.progress import report_progress
@@ -52,7 +53,7 @@ class Stored:
 
 
 Result = TypeVar("Result")
-Part = ReportBatch | Stored | Store | str | Path
+Part = ReportBatch | Stored | Store | str | Path | ArrowStream | PandasFrame
 Reports = Part | Iterable[Part]
 
 
@@ -60,29 +61,26 @@ class Source:
     """A survey's reports: a batch, a file, a folder of files, an Arrow table, a pandas or polars
     frame, a store, or any number of these."""
 
-    def __init__(self, reports: Reports | Any, survey: Survey) -> None:
+    def __init__(self, reports: Reports | Iterable[object], survey: Survey) -> None:
         self.survey = survey
-        one = isinstance(reports, ReportBatch | Stored | str | Path)
-        one = one or _is_frame(reports) or hasattr(reports, "snapshot")
-        given: Any = reports
-        self._parts = [each for part in ([given] if one else given) for each in _parts(part)]
+        self._parts = [each for part in listed(reports) for each in _parts(part)]
         if not self._parts:
             raise InputError("expected reports, got none")
         self.origin = ""
 
     def map(self, executor: Backend, function: Callable[[ReportBatch], Result]) -> Iterator[Result]:
         """What the function makes of all reports, some at a time, in order."""
-        return executor.map(partial(_of_loaded, function), self._told())
+        return executor.map(partial(_of_loaded, function), self._taken())
 
     def hold(self, executor: Backend, function: Callable[[ReportBatch], Result]) -> Held[Result]:
         """The same, kept where it was made."""
-        return executor.hold(partial(_of_loaded, function), self._told())
+        return executor.hold(partial(_of_loaded, function), self._taken())
 
     def groups(self, rows: int) -> Iterator[list[Partition]]:
         """The partitions, so many together that they have `rows` reports, or a quarter of all."""
         enough = min(rows, sum(part.count for part in self.partitions) // 4)
         group: list[Partition] = []
-        for part in self._told():
+        for part in self._taken():
             group.append(part)
             if sum(each.count for each in group) >= enough:
                 yield group
@@ -92,7 +90,7 @@ class Source:
 
     def batches(self) -> Iterator[ReportBatch]:
         """Every report, some at a time."""
-        for part in self._told():
+        for part in self._taken():
             yield part.load()
 
     @cached_property
@@ -102,14 +100,14 @@ class Source:
         origins: dict[str, None] = {}
         wholes: list[Partition] = []
         for part in self._parts:
-            found, origin = self._found(part)
-            for each in found:
+            located, origin = self._located(part)
+            for each in located:
                 if each.survey != self.survey:
                     raise InputError(
                         f"expected reports of {self.survey!r}, got some of {each.survey!r}"
                     )
-            wholes += found
-            origins |= dict.fromkeys([origin, *(each.origin for each in found)])
+            wholes += located
+            origins |= dict.fromkeys([origin, *(each.origin for each in located)])
         self.origin = "; ".join(o for o in origins if o)
         # Fewer at a time where there are few, so that all processors have some.
         rows = min(ROWS, max(FEWEST, sum(part.count for part in wholes) // 8))
@@ -118,8 +116,8 @@ class Source:
         # Sources that are there but empty are no mistake: nobody has answered yet.
         return [part for whole in wholes for part in whole.cut(rows)] or wholes[:1]
 
-    def _told(self) -> Iterator[Partition]:
-        """The partitions; whoever listens is told how many reports were taken."""
+    def _taken(self) -> Iterator[Partition]:
+        """The partitions; each one taken is progress."""
         parts = self.partitions
         total, seen = sum(part.count for part in parts), 0
         for part in parts:
@@ -127,49 +125,56 @@ class Source:
             seen += part.count
             report_progress("reading reports", seen / max(total, 1))
 
-    def _found(self, part: Any) -> tuple[list[Partition], str]:
+    def _located(self, part: Part) -> tuple[list[Partition], str]:
         """Where the reports of one part are, and its origin beside theirs."""
-        if isinstance(part, Stored):
-            return self._stored(part)
-        if isinstance(part, str | Path):
-            return partitions(part, survey=self.survey), ""
-        if _is_frame(part):
-            from deniable.columns.arrow import from_frame
+        match part:
+            case Stored():
+                return self._stored(part)
+            case str() | Path():
+                return partitions(part, survey=self.survey), ""
+            case ReportBatch():
+                return [BatchPartition.of(part)], ""
+            case ArrowStream() | PandasFrame():
+                from deniable.columns.arrow import from_frame
 
-            part = from_frame(part, self.survey)
-        if not isinstance(part, ReportBatch):
-            raise InputError(
-                f"expected a ReportBatch, a file, an Arrow table, a pandas or polars frame or a "
-                f"store, got {type(part).__name__}"
-            )
-        return [BatchPartition.of(part)], ""
+                return [BatchPartition.of(from_frame(part, self.survey))], ""
+        raise InputError(
+            f"expected a ReportBatch, a file, an Arrow table, a pandas or polars frame or a store, "
+            f"got {type(part).__name__}"
+        )
 
     def _stored(self, part: Stored) -> tuple[list[Partition], str]:
         with part.opened() as store:
-            found = store.snapshot(self.survey, since=part.since, until=part.until)
+            snapshot = store.snapshot(self.survey, since=part.since, until=part.until)
             url = store.url
-        if not len(found):
+        if not len(snapshot):
             raise InputError(
                 f"{url} has no reports of {self.survey!r} from {part.since or 'the first day'} "
                 f"to {part.until or 'the last'}"
             )
-        return found.partitions(), f"{url}, {min(found.days)} to {max(found.days)}"
+        days = snapshot.days
+        return snapshot.partitions(), f"{url}, {min(days)} to {max(days)}"
 
 
-def _is_frame(part: Any) -> bool:
-    """Arrow, pandas or polars: whatever has columns of a schema or by place."""
-    return hasattr(part, "schema") or hasattr(part, "iloc")
+def listed(reports: object) -> list[Any]:
+    """What was given: one thing, or each of several."""
+    if isinstance(reports, Part) or not isinstance(reports, Iterable):
+        return [reports]
+    return list(reports)
 
 
 def _of_loaded(function: Callable[[ReportBatch], Result], part: Partition) -> Result:
     return function(part.load())
 
 
-def _parts(part: Any) -> list[Any]:
+def _parts(part: Part) -> list[Part]:
     """A store, or what names one, as all that it has; a folder that is none as its files."""
-    if isinstance(part, str | Path) and Path(part).is_dir():
+    if isinstance(part, Store):
+        return [Stored(part)]
+    if not isinstance(part, str | Path):
+        return [part]
+    if Path(part).is_dir():
         files = sorted(p for p in Path(part).iterdir() if p.suffix in SUFFIXES)
         if files:  # a store has its reports in folders of its own
             return list(files)
-    named = isinstance(part, str | Path) and deniable.store.is_url(part)
-    return [Stored(part) if named or hasattr(part, "snapshot") else part]
+    return [Stored(part) if deniable.store.is_url(part) else part]
