@@ -63,7 +63,7 @@ def main() -> None:
     known = marginal.top(20)
     some = design.take(known)
     channel = some.theta(np.arange(64))[:, :-1]
-    product = some.remaining_bits(counts, marginal.estimate[known])
+    product = some.product_other("q", counts, marginal.estimate[known])
     mixture = mixture_other(marginal, design, known)
     clock("rows, 10^6 reports, 20 candidates, sparse", lambda: some.likelihood(bits, stratum))
     clock("rows, 10^6 reports, 20 categories, dense", lambda: channel_rows(channel, bits, stratum))

@@ -28,7 +28,7 @@ from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.closed_form import estimate_basic
 from deniable.inference.marginal.multiplicity import Correction
 from deniable.inference.models import Candidates, CategoryModel, register
-from deniable.inference.models.base import MODELS, Axis, CategoryChoice
+from deniable.inference.models.base import MODELS, Axis, TableSettings
 from deniable.inference.models.components import Components
 from deniable.mechanisms import registry
 from deniable.mechanisms.base import Settings
@@ -95,7 +95,7 @@ class KaryModel(CategoryModel[BitCounts]):
         )
 
     def fitted(
-        self, count: Callable[[], BitCounts], choice: CategoryChoice
+        self, question: str, count: Callable[[], BitCounts], settings: TableSettings
     ) -> tuple[KaryModel, Axis]:
         return self, Axis.whole(self.options)
 

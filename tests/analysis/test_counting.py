@@ -12,7 +12,7 @@ import pytest
 
 import deniable
 from deniable import PairCounts, Survey, pair_counts
-from deniable.analysis.axes import TableSettings, axes_of
+from deniable.analysis.axes import axes_of
 from deniable.analysis.counting import Layout
 from deniable.analysis.decoding import count_all
 from deniable.analysis.source import Source
@@ -20,6 +20,7 @@ from deniable.columns import ReportBatch, write
 from deniable.compute.cpu.threads import Threads
 from deniable.compute.named import default_backend
 from deniable.errors import InputError
+from deniable.inference.models.base import TableSettings
 from deniable.reproduction.trials import bloom, boolean, choice, survey_of
 from deniable.results import Joint
 from deniable.simulation import Population, contingency, simulate, zipf
@@ -147,8 +148,8 @@ def test_a_local_hash_counts_as_its_reports_do() -> None:
     counts = pair_counts(SURVEY, BATCH, ["word", "ads"])
     assert (counts.first.sum(axis=1) == counts.total).all()  # one number a report
     count = partial(count_all, Source(BATCH, SURVEY), default_backend())
-    reports = axes_of(layout.questions, LISTED, count, TableSettings(top=3))
-    assert reports[0][1].labels == associated_labels(counts)
+    _, axes = axes_of(layout.questions, LISTED, count, TableSettings(top=3))
+    assert axes[0].labels == associated_labels(counts)
 
 
 def associated_labels(counts: PairCounts) -> tuple[str, ...]:

@@ -170,7 +170,7 @@ def models(rng: np.random.Generator):
     bits = rng.integers(0, 256, (500, 4)).astype(np.uint8)
     yield BloomModel(positions, 30, p, q), bits, rng.integers(0, 3, 500)
     cells = rng.integers(-1, 49, (2, 6)).astype(np.int32)
-    hashed = HashModel(cells, 7, 2, 0.6, np.zeros(2, np.int64), tuple("abcdef"))
+    hashed = HashModel(cells[:, :, None], 7, 2, 0.6)
     yield hashed, rng.integers(0, 7, (500, 1)).astype(np.uint8), rng.integers(0, 14, 500)
 
 

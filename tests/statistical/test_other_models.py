@@ -45,7 +45,7 @@ def test_known_shares_with_each_model_of_other():
         known = np.arange(5)
         some = design.take(known)
         models = {
-            "product": some.remaining_bits(counts, marginal.estimate[known]),
+            "product": some.product_other("q", counts, marginal.estimate[known]),
             "mixture": mixture_other(marginal, design, known),
         }
         for name, model in models.items():

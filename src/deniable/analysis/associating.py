@@ -14,12 +14,11 @@ from functools import cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.analysis.axes import TableSettings, axes_of
+from deniable.analysis.axes import axes_of, joint_of
 from deniable.analysis.candidates import Strings
 from deniable.analysis.counting import pair_counts
 from deniable.analysis.decoding import count_all, provenance
 from deniable.analysis.from_counts import associate_counts
-from deniable.analysis.joint_result import ends_with_other, joint_of
 from deniable.analysis.source import Part, Reports, Source
 from deniable.columns import ReportBatch
 from deniable.compute.array_types import DeviceArray, Integers, Table
@@ -47,7 +46,7 @@ from deniable.inference.joint.uncertainty import (
     widened,
 )
 from deniable.inference.linear.joint_counts import PairCounts
-from deniable.inference.models.base import AnyModel, Axis, OtherModel
+from deniable.inference.models.base import AnyModel, Axis, OtherModel, TableSettings
 from deniable.results import Covariance, Joint
 from deniable.results.association import AssociationTest, EffectSize
 from deniable.results.joint import Tests
@@ -104,10 +103,9 @@ def associate(
         counts = pair_counts(survey, reports, questions, executor=executor)
         return associate_counts(survey, counts, given, settings)
     source = Source(reports, survey)
-    fitted_axes = axes_of(asked, given, partial(count_all, source, executor), settings)
-    axes = [axis for _, axis in fitted_axes]
-    models = {q.name: model for q, (model, _) in zip(asked, fitted_axes, strict=True)}
-    rows = source.hold(executor, partial(_rows, models, executor.arrays))
+    models, axes = axes_of(asked, given, partial(count_all, source, executor), settings)
+    by_name = dict(zip(questions, models, strict=True))
+    rows = source.hold(executor, partial(_rows, by_name, executor.arrays))
     scale = sum(rows.map(_log_scale))
     laid_out = rows.hold(partial(_laid_out, executor.arrays, survey.cohorts > 1))
     evidence = evidence_of(laid_out, [len(axis.labels) for axis in axes], executor.arrays)
@@ -192,7 +190,7 @@ def _joint(
     whole = covariance(evidence, fit.table)
     groups = [axis.groups for axis in axes]
     shown = whole.collapsed(groups)
-    if any(rest := ends_with_other(axes)):
+    if any(rest := [axis.ends_with_other for axis in axes]):
         influence = collapsed_influence(stratum_influence(evidence, whole), groups)
         shown = widened(shown, influence, rest)
     point, strength = None, None

@@ -13,11 +13,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.analysis.axes import TableSettings, axes_of
+from deniable.analysis.axes import axes_of, joint_of
 from deniable.analysis.candidates import Strings
 from deniable.analysis.counting import Layout
 from deniable.analysis.decoding import provenance_of
-from deniable.analysis.joint_result import ends_with_other, joint_of
 from deniable.compute.cpu.threads import one_blas_thread
 from deniable.errors import InputError
 from deniable.inference.association.effect_size import cramers_v_of
@@ -25,7 +24,7 @@ from deniable.inference.linear.estimate import LinearFit, Strata, linear_joint, 
 from deniable.inference.linear.joint_counts import PairCounts
 from deniable.inference.linear.ratios import fit_margin, linear_ratios
 from deniable.inference.marginal.bit_counts import BitCounts
-from deniable.inference.models.base import AnyModel, Counts
+from deniable.inference.models.base import AnyModel, Counts, TableSettings
 from deniable.inference.models.components import Components
 from deniable.results import Joint
 from deniable.results.association import AssociationTest, EffectSize
@@ -50,16 +49,15 @@ def associate_counts(
         made: Counts = model.counts_from_bits(own[asked.index(question)])
         return made
 
-    fitted = axes_of(asked, candidates, count, settings)
-    axes = [axis for _, axis in fitted]
+    models, axes = axes_of(asked, candidates, count, settings)
     groups = [axis.groups for axis in axes]
     with one_blas_thread():
         sides = [
             _Side.of(model, bits, layout.own(side))
-            for side, ((model, _), bits) in enumerate(zip(fitted, own, strict=True))
+            for side, (model, bits) in enumerate(zip(models, own, strict=True))
         ]
         fit = linear_joint(counts, *(side.strata for side in sides))
-        shown = fit.collapsed(groups, ends_with_other(axes))
+        shown = fit.collapsed(groups, [axis.ends_with_other for axis in axes])
     tests = _tests(counts, sides, groups, shown)
     joint = joint_of(counts.questions, axes, shown.covariance, counts.reports, tests)
     made = provenance_of(survey, asked, counts.reports, counts.origin)

@@ -55,11 +55,8 @@ def decode_dist(
 
 
 def _design(params: Params, candidates: rappor.Map) -> BloomModel:
-    noise = params.noise
-    return BloomModel(
-        candidates.positions, params.k, float(noise.p_star), float(noise.q_star),
-        candidates.strings,
-    )  # fmt: skip
+    chances = (float(params.noise.p_star), float(params.noise.q_star))
+    return BloomModel(candidates.positions, params.k, *chances, labels=candidates.strings)
 
 
 def _variances(counts: BitCounts, design: BloomModel, found: Marginal) -> tuple[float, float]:

@@ -217,20 +217,20 @@ def test_what_was_discovered_is_a_list_of_candidates(batch: ReportBatch) -> None
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"cells": np.zeros((3, 2), np.int32)}, r"expected cells\[strata, 1\]"),
+        ({"positions": np.zeros((3, 2, 1), np.int32)}, "2 candidates but 1 labels"),
         ({"slot": np.zeros(2, np.int64)}, "a slot for each"),
         ({"keep": 0.1}, "expected q above 1/5"),
-        ({"cells": np.full((3, 1), 25, np.int32)}, "cells in -1..24"),
+        ({"positions": np.full((3, 1, 1), 25, np.int32)}, "must lie in 0..24"),
     ],
 )
 def test_wrong_cells_are_refused(changes: dict[str, Any], message: str) -> None:
-    good = HashModel(np.zeros((3, 1), np.int32), 5, 2, 0.5, np.zeros(3, np.int64), ("a",))
+    good = HashModel(np.zeros((3, 1, 1), np.int32), 5, 2, 0.5, labels=("a",))
     with pytest.raises(InputError, match=message):
         replace(good, **changes)
 
 
 def test_wrong_reports_are_refused() -> None:
-    hashed = HashModel(np.zeros((3, 1), np.int32), 5, 2, 0.5, np.zeros(3, np.int64), ("a",))
+    hashed = HashModel(np.zeros((3, 1, 1), np.int32), 5, 2, 0.5, labels=("a",))
     number = np.zeros((2, 1), np.uint8)
     with pytest.raises(InputError, match="stratum as integers"):
         hashed.likelihood(number, np.zeros(1, np.int32))

@@ -23,7 +23,7 @@ def test_product_other_has_the_remaining_strings_bit_probabilities():
     ones = np.rint(10**8 * (0.25 + 0.5 * member @ shares)).astype(np.int64)
     counts = BitCounts(ones, np.full(4, 10**8))
     known = design.take(np.arange(5))
-    other = known.remaining_bits(counts, shares[:5])
+    other = known.product_other("q", counts, shares[:5])
     truth = 0.25 + 0.5 * member[:, :, 5:] @ (shares[5:] / shares[5:].sum())
     assert np.allclose(other.bits, truth, atol=1e-6)
     assert other.mass == pytest.approx(shares[5:].sum())
@@ -38,7 +38,7 @@ def test_product_other_is_clamped_and_defined_without_reports():
     )
     for p, q in ((0.25, 0.75), (0.75, 0.25)):
         known = BloomModel(design.positions[:, :5], 128, p, q)
-        other = known.remaining_bits(counts, zipf(20)[:5])
+        other = known.product_other("q", counts, zipf(20)[:5])
         assert other.bits.min() >= 0.25 and other.bits.max() <= 0.75
         assert np.allclose(other.bits[2], p + (q - p) * (1 - (127 / 128) ** 2))
 
@@ -46,7 +46,7 @@ def test_product_other_is_clamped_and_defined_without_reports():
 def test_no_other_says_so():
     counts, design = draw(zipf(5), 10_000, np.random.default_rng(3))
     over = np.array([0.5, 0.3, 0.1, 0.1, 0.1])
-    other = design.remaining_bits(counts, over)
+    other = design.product_other("q", counts, over)
     assert other is None and "sum to 1.1000" in nothing_left(over)
     bits, stratum = np.zeros((4, 16), np.uint8), np.zeros(4, np.uint16)
     assert design.with_other(other).likelihood(bits, stratum).rows.shape == (4, 5)
@@ -111,9 +111,9 @@ def test_remainder_floor():
 def test_a_category_must_be_identified():
     counts, design = draw(zipf(4), 1000, np.random.default_rng(7))
     with pytest.raises(InputError, match="cannot be a category"):
-        design.remaining_bits(counts, np.array([0.1, 0.2, np.nan, 0.1]))
+        design.product_other("q", counts, np.array([0.1, 0.2, np.nan, 0.1]))
     with pytest.raises(InputError, match="expected 4 finite"):
-        design.remaining_bits(counts, np.array([0.1, 0.2]))
+        design.product_other("q", counts, np.array([0.1, 0.2]))
 
 
 def test_collapse_adds_up():

@@ -6,7 +6,8 @@ per stratum say all there is to say about a candidate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
@@ -18,29 +19,23 @@ from deniable.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
-class BloomDesign:
-    """Candidates as bit positions.
+class HashedStrings:
+    """Candidate strings by what they are hashed to.
 
-    positions : int32[S, m, h], in 0..bits-1. A position that repeats among a candidate's h counts
-        once: a Bloom filter is a set of bits. All h are −1 where the reports of a stratum say
-        nothing of the candidate: there it is as good as a string that nobody listed.
-    bits : k, width of a report.
-    p_star, q_star : float64[S] (or one number for all), P(bit = 1) off and on the candidate's
-        bits. p* > q* is legal, p* = q* carries no information and is refused.
-    labels : the m candidates, all different, or None.
+    positions : int32[S, m, h], the bits or cells of each string in each stratum. All h are −1 where
+        the reports of a stratum say nothing of the string: there it is as good as a string that
+        nobody listed.
+    labels : the m strings, all different, or None.
     slot : int64[S], or None for one slot: strata of different slots report different parts of
         strings, which may scatter more or less.
     """
 
     positions: NDArray[np.int32]
-    bits: int
-    p_star: ArrayLike
-    q_star: ArrayLike
-    labels: tuple[str, ...] | None = None
-    slot: NDArray[np.int64] | None = None
+    labels: tuple[str, ...] | None = field(default=None, kw_only=True)
+    slot: NDArray[np.int64] | None = field(default=None, kw_only=True)
 
-    def __post_init__(self) -> None:
-        """Validate, and broadcast p* and q* over the strata."""
+    def check_positions(self, cells: int) -> None:
+        """Validate shapes and ranges; `cells` is how many bits or cells there are."""
         positions = np.ascontiguousarray(self.positions)
         if positions.ndim != 3 or positions.dtype.kind not in "iu":
             raise InputError(
@@ -49,55 +44,24 @@ class BloomDesign:
             )
         if positions.shape[2] < 1:
             raise InputError("a candidate needs at least one hash, got positions with h = 0")
-        if positions.size and (positions.min() < -1 or positions.max() >= self.bits):
+        if positions.size and (positions.min() < -1 or positions.max() >= cells):
             raise InputError(
-                f"positions must lie in 0..{self.bits - 1}, or be -1, got "
+                f"positions must lie in 0..{cells - 1}, or be -1, got "
                 f"{positions.min()}..{positions.max()}; is 'bits' the report's width?"
             )
         object.__setattr__(self, "positions", positions.astype(np.int32, copy=False))
-        for name in ("p_star", "q_star"):
-            value = np.asarray(getattr(self, name), dtype=np.float64)
-            if value.ndim > 1 or (value.ndim == 1 and value.shape != positions.shape[:1]):
-                raise InputError(
-                    f"{name} must be one number or one per stratum ({positions.shape[0]}), "
-                    f"got shape {value.shape}"
-                )
-            object.__setattr__(self, name, np.broadcast_to(value, positions.shape[:1]).copy())
         if self.partial and bool(((positions < 0) != (positions[:, :, :1] < 0)).any()):
             raise InputError("a candidate has all its positions in a stratum, or none: all -1")
         if self.slot is not None and self.slot.shape != positions.shape[:1]:
             raise InputError(
                 f"expected a slot for each of {positions.shape[0]} strata, got {self.slot.shape}"
             )
-        self._check_probabilities()
-        self._check_labels()
-
-    def _check_probabilities(self) -> None:
-        p, q = self.p, self.q
-        if not (np.all((p >= 0) & (p <= 1)) and np.all((q >= 0) & (q <= 1))):
-            raise InputError(f"p* and q* must lie in [0, 1], got p* = {p} and q* = {q}")
-        if np.any(p == q):
-            raise InputError("p* = q* in some stratum: its reports say nothing; leave it out")
-
-    def _check_labels(self) -> None:
         if self.labels is None:
             return
         if len(self.labels) != self.candidates:
             raise InputError(f"{self.candidates} candidates but {len(self.labels)} labels")
-        if len(set(self.labels)) != len(self.labels):
-            seen: set[str] = set()
-            twice = next(x for x in self.labels if x in seen or seen.add(x))  # type: ignore[func-returns-value]
-            raise InputError(f"candidate {twice!r} is listed twice; list every candidate once")
-
-    @property
-    def p(self) -> NDArray[np.float64]:
-        """p* per stratum, float64[S]."""
-        return np.asarray(self.p_star, dtype=np.float64)
-
-    @property
-    def q(self) -> NDArray[np.float64]:
-        """q* per stratum, float64[S]."""
-        return np.asarray(self.q_star, dtype=np.float64)
+        if twice := [label for label, count in Counter(self.labels).items() if count > 1]:
+            raise InputError(f"candidate {twice[0]!r} is listed twice; list every candidate once")
 
     @property
     def strata(self) -> int:
@@ -124,10 +88,62 @@ class BloomDesign:
         """bool[S, m], whether a stratum's reports say anything of a candidate."""
         return np.asarray(self.positions[:, :, 0] >= 0)
 
+    @property
+    def informative_strata(self) -> NDArray[np.bool_]:
+        """bool[S], whether a stratum's reports say anything of some candidate."""
+        return np.asarray(self.informative.any(axis=1) | (self.candidates == 0))
+
     def take(self, candidates: NDArray[np.intp]) -> Self:
-        """Return the design of some candidates, in the order given."""
+        """Return the same of some candidates, in the order given."""
         labels = None if self.labels is None else tuple(self.labels[i] for i in candidates)
         return replace(self, positions=self.positions[:, candidates], labels=labels)
+
+    def joined(self, more: Self) -> Self:
+        """Return the same of these candidates and more, without labels."""
+        positions = np.concatenate([self.positions, more.positions], axis=1)
+        return replace(self, positions=positions, labels=None)
+
+
+@dataclass(frozen=True, eq=False)
+class BloomDesign(HashedStrings):
+    """Candidates as bit positions. A position that repeats among a candidate's h counts once: a
+    Bloom filter is a set of bits.
+
+    bits : k, width of a report.
+    p_star, q_star : float64[S] (or one number for all), P(bit = 1) off and on the candidate's
+        bits. p* > q* is legal, p* = q* carries no information and is refused.
+    """
+
+    bits: int
+    p_star: ArrayLike
+    q_star: ArrayLike
+
+    def __post_init__(self) -> None:
+        """Validate, and broadcast p* and q* over the strata."""
+        self.check_positions(self.bits)
+        for name in ("p_star", "q_star"):
+            value = np.asarray(getattr(self, name), dtype=np.float64)
+            if value.ndim > 1 or (value.ndim == 1 and len(value) != self.strata):
+                raise InputError(
+                    f"{name} must be one number or one per stratum ({self.strata}), "
+                    f"got shape {value.shape}"
+                )
+            object.__setattr__(self, name, np.broadcast_to(value, self.strata).copy())
+        p, q = self.p, self.q
+        if not (np.all((p >= 0) & (p <= 1)) and np.all((q >= 0) & (q <= 1))):
+            raise InputError(f"p* and q* must lie in [0, 1], got p* = {p} and q* = {q}")
+        if np.any(p == q):
+            raise InputError("p* = q* in some stratum: its reports say nothing; leave it out")
+
+    @property
+    def p(self) -> NDArray[np.float64]:
+        """p* per stratum, float64[S]."""
+        return np.asarray(self.p_star, dtype=np.float64)
+
+    @property
+    def q(self) -> NDArray[np.float64]:
+        """q* per stratum, float64[S]."""
+        return np.asarray(self.q_star, dtype=np.float64)
 
     def distinct_first(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return the positions with repeated ones moved to the end, int32[S, m, h], and how many

@@ -92,19 +92,18 @@ C = TypeVar("C", bound=Counts)
 
 
 @dataclass(frozen=True)
-class CategoryChoice:
-    """Which categories of a question a joint table gets.
+class TableSettings:
+    """Which categories a joint table gets; see `associate`.
 
-    top : how many strings are shown at most; fitted : how many are fitted, the others being added
-    up into Other afterwards; other : how everything else is modelled, False to leave it out;
-    alpha : significance level at which a string must have been detected
+    top : how many strings of a question are shown at most; other : how everything else is modelled,
+    False to leave it out; fitted : how many strings are fitted, those beyond `top` being added up
+    into Other afterwards; alpha : significance level at which a string must have been detected
     """
 
-    question: str
-    top: int
-    fitted: int
-    other: bool | OtherModel
-    alpha: float
+    top: int = 10
+    other: bool | OtherModel = True
+    fitted: int | None = None
+    alpha: float = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +123,11 @@ class Axis:
     def whole(cls, labels: Sequence[str], meaning: str = "") -> Axis:
         """All categories are shown as they are fitted."""
         return cls(tuple(labels), tuple(labels), np.arange(len(labels)), meaning)
+
+    @property
+    def ends_with_other(self) -> bool:
+        """Whether the last category that is shown is Other."""
+        return self.shown[-1] == OTHER
 
 
 class CategoryModel(ABC, Generic[C]):
@@ -157,11 +161,11 @@ class CategoryModel(ABC, Generic[C]):
 
     @abstractmethod
     def fitted(
-        self, count: Callable[[], C], choice: CategoryChoice
+        self, question: str, count: Callable[[], C], settings: TableSettings
     ) -> tuple[CategoryModel[C], Axis]:
         """The model of the categories that a joint table gets, and how they are shown.
 
-        count : counts the reports, where the marginal has to choose
+        question : its name, for errors; count : counts the reports, where the marginal chooses
         """
 
     @abstractmethod

@@ -6,9 +6,8 @@ Only a string's h bits differ from the empty filter's, so a likelihood row costs
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Self
 
 import numpy as np
 
@@ -21,9 +20,9 @@ from deniable.inference.marginal.bit_counts import BitCounts, count_bits
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.inference.marginal.multiplicity import Correction
-from deniable.inference.models.base import Candidates, CategoryChoice, informative_rows, register
+from deniable.inference.models.base import Candidates, informative_rows, register
 from deniable.inference.models.bit_likelihood import checked_strata
-from deniable.inference.models.other import Other, ProductOther, check_known
+from deniable.inference.models.other import ProductOther, check_known
 from deniable.inference.models.strings import StringModel, hashed_positions
 from deniable.kernels.likelihood.bit_rows import BloomTables
 from deniable.results.marginal import Marginal
@@ -35,8 +34,6 @@ MAX_STRATA = 1 << 16
 class BloomModel(BloomDesign, StringModel[BitCounts]):
     """Strings as the bits that they set in each stratum; see `BloomDesign`."""
 
-    other: Other | None = None
-
     @classmethod
     def of(cls, candidates: Candidates) -> BloomModel:
         mechanism, slots = candidates.question.protocol.mechanisms[0], len(candidates.informative)
@@ -47,16 +44,11 @@ class BloomModel(BloomDesign, StringModel[BitCounts]):
             mechanism.width,
             float(mechanism.noise.p_star),
             float(mechanism.noise.q_star),
-            candidates.names,
-            np.repeat(np.arange(slots), mechanism.cohorts),
+            labels=candidates.names,
+            slot=np.repeat(np.arange(slots), mechanism.cohorts),
         )
 
     # --- marginals ------------------------------------------------------------------------------
-
-    @property
-    def informative_strata(self) -> Mask:
-        """bool[S], whether a stratum's reports say anything of some string."""
-        return np.asarray(self.informative.any(axis=1) | (self.candidates == 0))
 
     def counter(self) -> Callable[[Column], BitCounts]:
         return partial(_count, self.informative_strata)
@@ -108,13 +100,6 @@ class BloomModel(BloomDesign, StringModel[BitCounts]):
 
     # --- categories -----------------------------------------------------------------------------
 
-    def joined(self, more: Self) -> Self:
-        positions = np.concatenate([self.positions, more.positions], axis=1)
-        return replace(self, positions=positions, labels=None, other=None)
-
-    def with_other(self, other: Other | None) -> Self:
-        return replace(self, other=other)
-
     @property
     def chance(self) -> float:
         """The probability that an unlisted string sets a given bit."""
@@ -130,12 +115,9 @@ class BloomModel(BloomDesign, StringModel[BitCounts]):
         return np.asarray(p + (q - p) * member)
 
     def product_other(
-        self, counts: BitCounts, marginal: Marginal, choice: CategoryChoice, known: Indices
+        self, question: str, counts: BitCounts, estimate: Floats
     ) -> ProductOther | None:
-        return self.take(known).remaining_bits(counts, marginal.estimate[known])
-
-    def remaining_bits(self, counts: BitCounts, estimate: Floats) -> ProductOther | None:
-        """The paper's model of what these strings leave, of frequencies float64[m].
+        """Take the strings' share off the counts.
 
         Each probability is clamped between p* and q*, so no report gets likelihood 0. A stratum
         without reports, or that says nothing of some string, gets that of a random string.

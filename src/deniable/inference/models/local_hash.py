@@ -15,9 +15,9 @@ nobody listed scatter.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import NoReturn, Self, cast
+from typing import NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,15 +32,13 @@ from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.inference.marginal.multiplicity import Correction
-from deniable.inference.models.base import Candidates, CategoryChoice, informative_rows, register
-from deniable.inference.models.other import Other
+from deniable.inference.models.base import Candidates, informative_rows, register
 from deniable.inference.models.strings import StringModel, hashed_positions
 from deniable.kernels.hashing.lines import digits_of, line_numbers
 from deniable.kernels.likelihood.hash_rows import HashTables, SentNumbers, line_support
 from deniable.mechanisms import LocalHash
 from deniable.results.marginal import Marginal
 
-Cells = NDArray[np.int32]
 BACKGROUND = 1024
 """Cells beside the candidates' that are counted in every stratum."""
 
@@ -84,20 +82,14 @@ class HashReports:
 
 @dataclass(frozen=True, eq=False)
 class HashModel(StringModel[HashReports]):
-    """Strings as cells.
+    """Strings as cells, 0..g^d-1, one hash each.
 
-    cells : int32[S, m], in 0..g^d-1, −1 where a stratum's reports say nothing of the candidate;
-    values : g; digits : d; keep : q, the probability of the client's own number;
-    slot : int64[S], of each stratum; labels : the m candidates, all different.
+    values : g; digits : d; keep : q, the probability of the client's own number
     """
 
-    cells: Cells
     values: int
     digits: int
     keep: float
-    slot: NDArray[np.int64]
-    labels: tuple[str, ...]
-    other: Other | None = None
 
     exclusive = True
 
@@ -105,41 +97,24 @@ class HashModel(StringModel[HashReports]):
     def of(cls, candidates: Candidates) -> HashModel:
         mechanism = cast(LocalHash, candidates.question.protocol.mechanisms[0])
         return cls(
-            hashed_positions(candidates)[:, :, 0],
+            hashed_positions(candidates),
             mechanism.values,
             mechanism.digits,
             float(mechanism.noise.q_star),
-            np.repeat(np.arange(len(candidates.informative)), mechanism.families),
-            candidates.names,
+            labels=candidates.names,
+            slot=np.repeat(np.arange(len(candidates.informative)), mechanism.families),
         )
 
     def __post_init__(self) -> None:
         """Validate shapes and ranges."""
-        if self.cells.ndim != 2 or self.cells.shape[1] != len(self.labels):
-            raise InputError(
-                f"expected cells[strata, {len(self.labels)}], got shape {self.cells.shape}"
-            )
-        if self.slot.shape != self.cells.shape[:1]:
-            raise InputError(
-                f"expected a slot for each of {len(self.cells)} strata, got {self.slot.shape}"
-            )
         if not 1 / self.values < self.keep < 1:
             raise InputError(f"expected q above 1/{self.values} and below 1, got {self.keep}")
-        if self.cells.size and not -1 <= self.cells.min() <= self.cells.max() < self.all_cells:
-            raise InputError(
-                f"expected cells in -1..{self.all_cells - 1}, got "
-                f"{self.cells.min()}..{self.cells.max()}"
-            )
+        self.check_positions(self.all_cells)
 
     @property
-    def strata(self) -> int:
-        """How many strata, S."""
-        return int(self.cells.shape[0])
-
-    @property
-    def candidates(self) -> int:
-        """How many candidates, m."""
-        return int(self.cells.shape[1])
+    def cells(self) -> NDArray[np.int32]:
+        """int32[S, m], −1 where a stratum's reports say nothing of the string."""
+        return self.positions[:, :, 0]
 
     @property
     def all_cells(self) -> int:
@@ -167,24 +142,7 @@ class HashModel(StringModel[HashReports]):
         other = (1 - self.keep) / (self.values - 1)
         return np.array([self.keep, other, 1 / self.values])
 
-    def take(self, candidates: Indices) -> Self:
-        labels = tuple(self.labels[i] for i in candidates)
-        return replace(self, cells=np.ascontiguousarray(self.cells[:, candidates]), labels=labels)
-
-    def joined(self, more: Self) -> Self:
-        cells = np.concatenate([self.cells, more.cells], axis=1)
-        names = tuple(map(str, range(cells.shape[1])))
-        return replace(self, cells=cells, labels=names, other=None)
-
-    def with_other(self, other: Other | None) -> Self:
-        return replace(self, other=other)
-
     # --- marginals ------------------------------------------------------------------------------
-
-    @property
-    def informative_strata(self) -> Mask:
-        """bool[S], whether a stratum's reports say anything of some string."""
-        return np.asarray((self.cells >= 0).any(axis=1) | (self.candidates == 0))
 
     def counter(self) -> Callable[[Column], HashReports]:
         return partial(_count, self.informative_strata, self.lines, self.values)
@@ -240,12 +198,10 @@ class HashModel(StringModel[HashReports]):
         out[:, -1] = unknown
         return out
 
-    def product_other(
-        self, counts: HashReports, marginal: Marginal, choice: CategoryChoice, known: Indices
-    ) -> NoReturn:
+    def product_other(self, question: str, counts: HashReports, estimate: Floats) -> NoReturn:
         raise InputError(
-            f'question {choice.question!r} is reported by local hashing: other="product", the '
-            'paper\'s model of bits, does not apply; leave it at "mixture"'
+            f'question {question!r} is reported by local hashing: other="product", the paper\'s '
+            'model of bits, does not apply; leave it at "mixture"'
         )
 
 
@@ -278,9 +234,9 @@ def support_counts(sent: HashReports, hashed: HashModel) -> tuple[BitCounts, Blo
         total[i] = counted.sum()
         known = hashed.cells[s] >= 0
         positions[i, known, 0] = np.searchsorted(cells, hashed.cells[s][known])
-    design = BloomDesign(
-        positions, width, 1 / hashed.values, hashed.keep, hashed.labels, hashed.slot[strata]
-    )
+    slot = None if hashed.slot is None else hashed.slot[strata]
+    chances = (1 / hashed.values, hashed.keep)
+    design = BloomDesign(positions, width, *chances, labels=hashed.labels, slot=slot)
     return BitCounts(ones, total), design
 
 

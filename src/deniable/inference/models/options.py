@@ -19,8 +19,8 @@ from deniable.inference.models.base import (
     NO_ANSWER,
     Axis,
     Candidates,
-    CategoryChoice,
     CategoryModel,
+    TableSettings,
     register,
 )
 from deniable.inference.models.bit_likelihood import channel_rows
@@ -72,12 +72,12 @@ class OptionModel(CategoryModel[BitCounts]):
         )
 
     def fitted(
-        self, count: Callable[[], BitCounts], choice: CategoryChoice
+        self, question: str, count: Callable[[], BitCounts], settings: TableSettings
     ) -> tuple[OptionModel, Axis]:
         """All options; and no answer, if significantly many clients gave none of them."""
         model = self
-        if self.silent is None and choice.other:
-            found = self.marginal(count(), alpha=choice.alpha, correction="bonferroni")
+        if self.silent is None and settings.other:
+            found = self.marginal(count(), alpha=settings.alpha, correction="bonferroni")
             error = float(np.sqrt((found.standard_error**2).sum()))
             if 1 - float(found.estimate.sum()) > 3 * error:
                 model = replace(self, silent=NO_ANSWER)

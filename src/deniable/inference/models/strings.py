@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Self, cast
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,48 +19,32 @@ from deniable.compute.arrays import ArrayKernels, Likelihood
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
 from deniable.inference.joint.collapse import choose_categories
+from deniable.inference.marginal.design import HashedStrings
 from deniable.inference.models.base import (
     OTHER,
     Axis,
     C,
     Candidates,
-    CategoryChoice,
     CategoryModel,
+    TableSettings,
 )
 from deniable.inference.models.components import Components
 from deniable.inference.models.other import Other, mixture_other, nothing_left
 from deniable.kernels.hashing.positions import bloom_positions, hash_pairs
 from deniable.mechanisms.base import StringMechanism
 from deniable.mechanisms.schemes import DENIABLE_1
-from deniable.results.marginal import Marginal
 
 
-class StringModel(CategoryModel[C]):
+@dataclass(frozen=True, eq=False)
+class StringModel(HashedStrings, CategoryModel[C]):
     """Listed strings, and after them Other, if the model has one."""
 
-    labels: tuple[str, ...] | None
-    other: Other | None
-    exclusive: bool = False
+    other: Other | None = field(default=None, kw_only=True)
+
+    exclusive: ClassVar[bool] = False
     """Whether a report is exactly one of its outcomes, not any number of bits."""
 
     # --- what a subclass supplies -----------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def candidates(self) -> int:
-        """How many strings, m."""
-
-    @abstractmethod
-    def take(self, candidates: Indices) -> Self:
-        """The model of some strings, in the order given."""
-
-    @abstractmethod
-    def joined(self, more: Self) -> Self:
-        """The model of these strings and more."""
-
-    @abstractmethod
-    def with_other(self, other: Other | None) -> Self:
-        """The same strings with Other as the last category."""
 
     @abstractmethod
     def string_rows(self, bits: Bytes, stratum: Integers, arrays: ArrayKernels) -> Likelihood:
@@ -80,43 +65,46 @@ class StringModel(CategoryModel[C]):
         """float64[S, m + 1, k], P(outcome | string) in some strata; an unlisted string is last."""
 
     @abstractmethod
-    def product_other(
-        self, counts: C, marginal: Marginal, choice: CategoryChoice, known: Indices
-    ) -> Other | None:
-        """The paper's model of Other, bits that are independent; None if nothing is left for it."""
+    def product_other(self, question: str, counts: C, estimate: Floats) -> Other | None:
+        """The paper's model of what these strings of frequencies float64[m] leave: independent
+        bits. None if nothing is left."""
 
     # --- what follows ---------------------------------------------------------------------------
 
-    def fitted(self, count: Callable[[], C], choice: CategoryChoice) -> tuple[Self, Axis]:
+    def fitted(
+        self, question: str, count: Callable[[], C], settings: TableSettings
+    ) -> tuple[Self, Axis]:
         counts = count()
-        marginal = self.marginal(counts, alpha=choice.alpha, correction="bonferroni")
-        chosen = choose_categories(marginal, choice.top, cap=max(choice.fitted, choice.top))
+        marginal = self.marginal(counts, alpha=settings.alpha, correction="bonferroni")
+        most = max(settings.fitted or 0, settings.top)
+        chosen = choose_categories(marginal, settings.top, cap=most)
         if chosen.fitted.size == 0:
             raise InputError(
-                f"question {choice.question!r}: none of {self.candidates} candidates was detected "
-                f"in {counts.reports:,} reports; {marginal.detection_threshold:.4f} would be "
+                f"question {question!r}: none of {self.candidates} candidates was detected in "
+                f"{counts.reports:,} reports; {marginal.detection_threshold:.4f} would be "
                 "detectable"
             )
+        known, estimate = self.take(chosen.fitted), marginal.estimate[chosen.fitted]
         other: Other | None = None
-        meaning = ""
-        if choice.other == "product":
-            other = self.product_other(counts, marginal, choice, chosen.fitted)
-        elif choice.other:
+        meaning = nothing_left(estimate) if settings.other else ""
+        if settings.other == "product":
+            other = known.product_other(question, counts, estimate)
+        elif settings.other:
             other = mixture_other(marginal, self, chosen.fitted)
-        if other is not None:
-            meaning = (
-                f"everything but the {chosen.shown} named values, about {other.mass:.1%} of reports"
-            )
-        elif choice.other:
-            meaning = nothing_left(marginal.estimate[chosen.fitted])
-        known = self.take(chosen.fitted).with_other(other)
-        strings = known.labels or ()
+        labels = known.labels or ()
         groups = chosen.groups(other=other is not None)
-        shown = strings[: chosen.shown]
+        shown = labels[: chosen.shown]
         if int(groups.max()) == chosen.shown:
             shown += (OTHER,)
-        labels = strings if other is None else (*strings, OTHER)
-        return known, Axis(labels, shown, groups, meaning)
+        if other is not None:
+            labels += (OTHER,)
+            named = f"everything but the {chosen.shown} named values"
+            meaning = f"{named}, about {other.mass:.1%} of reports"
+        return known.with_other(other), Axis(labels, shown, groups, meaning)
+
+    def with_other(self, other: Other | None) -> Self:
+        """The same strings with Other as the last category."""
+        return replace(self, other=other)
 
     def likelihood(
         self, bits: Bytes, stratum: Integers, arrays: ArrayKernels = CPU_KERNELS
