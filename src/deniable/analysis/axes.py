@@ -10,7 +10,7 @@ from math import prod
 from deniable.analysis.candidates import Strings, candidates_of
 from deniable.inference.joint.collapse import how_many_to_fit
 from deniable.inference.models import model_of
-from deniable.inference.models.base import AnyModel, Axis, Counts, TableSettings
+from deniable.inference.models.base import AnyModel, Axis, ReportCounts, TableSettings
 from deniable.results import Covariance, Joint
 from deniable.results.joint import Tests
 from deniable.survey import Question
@@ -19,7 +19,7 @@ from deniable.survey import Question
 def axes_of(
     questions: Sequence[Question],
     candidates: Mapping[str, Strings],
-    count: Callable[[Question, AnyModel], Counts],
+    count: Callable[[Question, AnyModel], ReportCounts],
     settings: TableSettings,
 ) -> tuple[list[AnyModel], list[Axis]]:
     """The model of each question's fitted categories, and how they are shown.

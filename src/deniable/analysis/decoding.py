@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from operator import add
 
 from deniable.analysis.candidates import Strings, candidates_of
 from deniable.analysis.source import Reports, Source
-from deniable.columns import Column, ReportBatch
+from deniable.columns import ReportBatch
 from deniable.compute.backend import Backend
 from deniable.compute.named import default_backend
 from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError
 from deniable.inference.marginal.multiplicity import Correction
 from deniable.inference.models import model_of
-from deniable.inference.models.base import AnyModel, Counts
+from deniable.inference.models.base import AnyModel, Counter, ReportCounts
 from deniable.mechanisms import Mechanism
 from deniable.mechanisms.noise import ONE
 from deniable.results import Marginal, Provenance
@@ -79,16 +79,18 @@ def repetition_effect(mechanism: Mechanism, reports_per_client: float) -> float:
     return 1 + (reports_per_client - 1) * correlation
 
 
-def count_all(source: Source, executor: Backend, question: Question, model: AnyModel) -> Counts:
+def count_all(
+    source: Source, executor: Backend, question: Question, model: AnyModel
+) -> ReportCounts:
     """What the marginal of a model needs, of all reports."""
     parts = source.map(executor, partial(_count, question.name, model.counter()))
-    counts: Counts = reduce(add, parts)
+    counts: ReportCounts = reduce(add, parts)
     if not counts.reports:
         raise InputError("expected reports, got none")
     return counts
 
 
-def _count(question: str, counter: Callable[[Column], Counts], batch: ReportBatch) -> Counts:
+def _count(question: str, counter: Counter, batch: ReportBatch) -> ReportCounts:
     return counter(batch.column(question))
 
 

@@ -24,7 +24,7 @@ from deniable.inference.linear.estimate import LinearFit, Strata, linear_joint, 
 from deniable.inference.linear.joint_counts import PairCounts
 from deniable.inference.linear.ratios import fit_margin, linear_ratios
 from deniable.inference.marginal.bit_counts import BitCounts
-from deniable.inference.models.base import AnyModel, Counts, TableSettings
+from deniable.inference.models.base import AnyModel, ReportCounts, TableSettings
 from deniable.inference.models.components import Components
 from deniable.results import Joint
 from deniable.results.association import AssociationTest, EffectSize
@@ -45,8 +45,8 @@ def associate_counts(
     layout = Layout((asked[0], asked[1]))
     own = [_own(counts, layout, side) for side in (0, 1)]
 
-    def count(question: Question, model: AnyModel) -> Counts:
-        made: Counts = model.counts_from_bits(own[asked.index(question)])
+    def count(question: Question, model: AnyModel) -> ReportCounts:
+        made: ReportCounts = model.counts_from_bits(own[asked.index(question)])
         return made
 
     models, axes = axes_of(asked, candidates, count, settings)

@@ -71,7 +71,7 @@ class Candidates:
         return [row.tobytes() for row in self.rows[:, : protocol.symbols_reported(slot)]]
 
 
-class Counts(Protocol):
+class ReportCounts(Protocol):
     """All that a marginal needs to know of some reports; counts of disjoint reports add."""
 
     @property
@@ -88,7 +88,9 @@ class Counts(Protocol):
         ...
 
 
-C = TypeVar("C", bound=Counts)
+C = TypeVar("C", bound=ReportCounts)
+Counter = Callable[[Column], ReportCounts]
+"""Counts one question's reports of a batch."""
 
 
 @dataclass(frozen=True)

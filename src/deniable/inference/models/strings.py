@@ -132,9 +132,7 @@ def hashed_positions(candidates: Candidates) -> NDArray[np.int32]:
     families, hashes, cells = slots[0].hash_layout
     shape = (len(candidates.names), hashes)
     positions = np.full((len(slots), families, *shape), -1, np.int32)
-    for slot, (mechanism, informative) in enumerate(
-        zip(slots, candidates.informative, strict=True)
-    ):
+    for slot, mechanism in enumerate(slots):
         tokens = candidates.tokens(slot)
         if mechanism.scheme is DENIABLE_1:
             offsets = np.zeros(len(tokens) + 1, np.int64)
