@@ -242,6 +242,6 @@ def test_p_values_of_independent_answers_are_uniform() -> None:
 
 
 def test_a_mechanism_without_a_model_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(MODELS._entries, "kary")
-    with pytest.raises(InputError, match="category model"):
+    monkeypatch.delitem(MODELS, "kary")
+    with pytest.raises(InputError, match="register one"):
         decode(survey(), reports(), "x")

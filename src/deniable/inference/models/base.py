@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 import numpy as np
@@ -22,10 +23,10 @@ from deniable.columns import Column
 from deniable.compute.array_types import Bytes, Indices, Integers, Mask
 from deniable.compute.arrays import ArrayKernels, Likelihood
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
+from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.multiplicity import Correction
 from deniable.inference.models.components import Components
-from deniable.lazy import Registry
 from deniable.protocols.alphabet import PAD
 from deniable.results.marginal import Marginal
 from deniable.survey import Question
@@ -184,25 +185,28 @@ class CategoryModel(ABC, Generic[C]):
 AnyModel = CategoryModel[Any]
 """The model of some question; its counts are its own business."""
 
-MODELS: Registry[type[AnyModel]] = Registry(
-    "mechanism with a category model",
-    {
-        "bloom": "deniable.inference.models.bloom",
-        "localhash": "deniable.inference.models.local_hash",
-        "choice": "deniable.inference.models.options",
-        "boolean": "deniable.inference.models.options",
-    },
-)
+MODELS: dict[str, type[AnyModel]] = {}
+"""The model of each kind of mechanism that was registered."""
+_MODULES = {"bloom": "bloom", "localhash": "local_hash", "choice": "options", "boolean": "options"}
+"""Modules of this package that register a kind when they are imported."""
 
 
 def register(kind: str, model: type[AnyModel]) -> None:
     """Decode questions that are reported by this kind of mechanism with this model."""
-    MODELS.add(kind, model)
+    MODELS[kind] = model
 
 
 def model_of(candidates: Candidates) -> AnyModel:
     """The model of a question's candidates."""
-    return MODELS[candidates.question.protocol.mechanisms[0].kind].of(candidates)
+    kind = candidates.question.protocol.mechanisms[0].kind
+    if kind not in MODELS and kind in _MODULES:
+        import_module(f"deniable.inference.models.{_MODULES[kind]}")
+    if kind not in MODELS:
+        raise InputError(
+            f"question {candidates.question.name!r} is reported by {kind!r}, which has no category "
+            "model: register one with deniable.inference.models.register"
+        )
+    return MODELS[kind].of(candidates)
 
 
 def informative_rows(column: Column, strata: Mask, strata_size: int = 1) -> Column:
