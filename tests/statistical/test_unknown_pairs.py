@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from deniable import Survey, associate, decode, discover, simulate
-from deniable.reproduction.trials import TrialTable, generators
 from deniable.inference.models import Candidates, local_hash
-from deniable.reproduction.trials import Beside, generators
+from deniable.reproduction.trials import TrialTable, generators
 from deniable.simulation import JointPopulation, Population, contingency, correlated, zipf
 
 QUESTION = """
