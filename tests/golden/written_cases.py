@@ -132,7 +132,7 @@ def read_results(folder: Path) -> Any:
         loaded = Result.from_json(path.read_text(encoding="utf-8"))
         assert json.loads(loaded.to_json()) == json.loads(path.read_text(encoding="utf-8"))
         found[path.stem] = {
-            "kind": type(loaded).__name__,
+            "kind": json.loads(loaded.to_json())["kind"],
             "result": freezing.result(loaded),
             "columns": {name: list(column)[:5] for name, column in _arrow(loaded).items()},
         }
