@@ -17,7 +17,7 @@ import pytest
 
 from deniable import Survey, simulate, store
 from deniable.collector import keys
-from deniable.collector.api.problems import BAD_ORDER, BUSY, NO_RESULT, UNKNOWN_JOB, Problem
+from deniable.collector.api.problems import BAD_JOB, BUSY, NO_RESULT, UNKNOWN_JOB, Problem
 from deniable.collector.app import Collector
 from deniable.collector.ingest.catalogue import Catalogue, today
 from deniable.collector.jobs import job_process as work
@@ -219,7 +219,7 @@ def test_orders_are_checked() -> None:
         good | {"candidates": {"q": "x"}}, good | {"candidates": {"q": [1]}},
     ]  # fmt: skip
     for order in bad:
-        refused(BAD_ORDER, JobRequest.read, json.dumps(order).encode())
-    refused(BAD_ORDER, JobRequest.read, b"{")
-    refused(BAD_ORDER, JobRequest.read, b"[" * 100_000)
-    refused(BAD_ORDER, JobRequest("decode", "faults", ("z",)).to_json_line, "", SURVEY, {})
+        refused(BAD_JOB, JobRequest.read, json.dumps(order).encode())
+    refused(BAD_JOB, JobRequest.read, b"{")
+    refused(BAD_JOB, JobRequest.read, b"[" * 100_000)
+    refused(BAD_JOB, JobRequest("decode", "faults", ("z",)).to_json_line, "", SURVEY, {})

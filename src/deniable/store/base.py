@@ -120,9 +120,9 @@ class Store(ABC):
     def backup(self, to: str | Path) -> None:
         """Make a copy that is a store of its own, while this one goes on working."""
 
-    @abstractmethod
     def room(self) -> int | None:
         """Return the bytes left where the store writes; None if it cannot know."""
+        return None
 
     @abstractmethod
     def close(self) -> None:

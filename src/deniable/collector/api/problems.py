@@ -33,7 +33,7 @@ class Kind:
 MALFORMED = Kind("malformed", 400, "The body is not a report or a batch of reports")
 BAD_KEY = Kind("idempotency-key", 400, "The idempotency key is missing or malformed")
 BAD_QUERY = Kind("query", 400, "The query cannot be understood")
-BAD_ORDER = Kind("order", 400, "The job cannot be understood")
+BAD_JOB = Kind("order", 400, "The job cannot be understood")
 UNAUTHORISED = Kind("unauthorised", 401, "A valid token is needed")
 FORBIDDEN = Kind("forbidden", 403, "The token is for something else")
 UNKNOWN_SURVEY = Kind("unknown-survey", 404, "No such survey is collected here")

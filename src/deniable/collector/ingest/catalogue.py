@@ -42,7 +42,8 @@ class Catalogue:
             if (one.name, one.version) == (two.name, two.version):
                 raise InputError(
                     f"expected one survey {one.name!r} of version {one.version}, got two: "
-                    f"{one.digest.hex()} and {two.digest.hex()}; a changed one needs a new version"
+                    f"{one.digest.hex()} and {two.digest.hex()}; "
+                    "a changed survey needs a new version"
                 )
 
     def all(self) -> list[Survey]:

@@ -31,9 +31,9 @@ Headers = dict[str, str]
 PATH = "/v1/reports"
 METHODS = "POST, OPTIONS"
 ROLE = "ingest"
-CONTENT_TYPE = "application/octet-stream"
+CONTENT_TYPE = b"application/octet-stream"
 KEY = re.compile(r"[0-9a-f]{32}")
-LENGTH = re.compile(r"[0-9]{1,19}")
+LENGTH = re.compile(rb"[0-9]{1,19}")
 MAX_FIELDS = 16
 INLINE = 1 << 17
 """Bodies above this are decompressed and checked in a thread, so that others need not wait."""
@@ -51,26 +51,29 @@ class Envelope:
     @classmethod
     def of(cls, scope: Scope) -> Envelope:
         """Read and check the headers, or raise Problem."""
-        headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
-        if headers.get("content-type", "").split(";")[0].strip().lower() != CONTENT_TYPE:
-            raise Problem(problems.WRONG_TYPE, f"expected Content-Type {CONTENT_TYPE}")
-        encoding = headers.get("content-encoding", "identity").strip().lower()
-        if encoding not in ("identity", "gzip"):
+        headers = dict(scope["headers"])
+        if headers.get(b"content-type", b"").split(b";")[0].strip().lower() != CONTENT_TYPE:
+            raise Problem(problems.WRONG_TYPE, f"expected Content-Type {CONTENT_TYPE.decode()}")
+        encoding = headers.get(b"content-encoding", b"identity").strip().lower()
+        if encoding not in (b"identity", b"gzip"):
             raise Problem(problems.WRONG_TYPE, "expected Content-Encoding gzip, or none")
         query = _query(scope["query_string"])
-        key = headers.get("idempotency-key") or query.get("key", [""])[0]
+        key = headers.get(b"idempotency-key", b"").decode("latin-1") or query.get("key", [""])[0]
         if not KEY.fullmatch(key):
             raise Problem(
                 problems.BAD_KEY,
                 "expected Idempotency-Key (or ?key=) of 32 lower-case hexadecimal digits, random, "
                 "new for each upload and the same when it is tried again",
             )
-        token = bearer(headers.get("authorization", "")) or query.get("token", [None])[0]
-        length = LENGTH.fullmatch(headers.get("content-length", ""))
-        return cls(bytes.fromhex(key), token, encoding == "gzip", int(length[0]) if length else 0)
+        authorization = headers.get(b"authorization", b"").decode("latin-1")
+        token = bearer(authorization) or query.get("token", [None])[0]
+        length = LENGTH.fullmatch(headers.get(b"content-length", b""))
+        return cls(bytes.fromhex(key), token, encoding == b"gzip", int(length[0]) if length else 0)
 
 
 def _query(text: bytes) -> dict[str, list[str]]:
+    if not text:
+        return {}
     try:
         return parse_qs(text.decode("latin-1"), max_num_fields=MAX_FIELDS)
     except ValueError:
@@ -94,10 +97,11 @@ class Ingest:
         if origin := collector.settings.cors:
             self._headers["access-control-allow-origin"] = origin
             self._headers["access-control-expose-headers"] = "retry-after"
+        self._accepted = raw(self._headers | {"content-type": "application/json"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] == "OPTIONS":
-            await answer(send, 204, preflight(self.collector.settings.cors, METHODS), b"")
+            await answer(send, 204, raw(preflight(self.collector.settings.cors, METHODS)), b"")
             return
         incoming = self.collector.incoming(receive)
         try:
@@ -108,18 +112,16 @@ class Ingest:
             await incoming.discard()
             await self._refuse(send, error)
             return
-        body = b'{"accepted": %d}' % accepted
-        await self._answer(send, 202, {"content-type": "application/json"}, body)
+        self.collector.metrics.answers[202] += 1
+        await answer(send, 202, self._accepted, b'{"accepted": %d}' % accepted)
 
     async def _refuse(self, send: Send, error: Exception) -> None:
         # The error must not become a local variable of a frame in its own traceback: such a cycle
         # would keep the unread body, and the server its connection, until garbage is collected.
         problem = problem_of(error)
-        await self._answer(send, problem.status, problem.headers, problem.body())
-
-    async def _answer(self, send: Send, status: int, headers: Headers, body: bytes) -> None:
-        self.collector.metrics.answers[status] += 1
-        await answer(send, status, self._headers | headers, body)
+        self.collector.metrics.answers[problem.status] += 1
+        headers = raw(self._headers | problem.headers)
+        await answer(send, problem.status, headers, problem.body())
 
     async def _accept(self, scope: Scope, incoming: Incoming) -> int:
         """Take the upload and wait until it is durable; returns its number of reports."""
@@ -192,10 +194,14 @@ def preflight(origin: str, methods: str) -> Headers:
     return headers
 
 
-async def answer(send: Send, status: int, headers: Headers, body: bytes) -> None:
+def raw(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Return headers as a server takes them."""
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+
+
+async def answer(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
     """Send one whole response."""
-    raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
     if body:
-        raw.append((b"content-length", b"%d" % len(body)))
-    await send({"type": "http.response.start", "status": status, "headers": raw})
+        headers = [*headers, (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

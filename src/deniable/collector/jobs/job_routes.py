@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from deniable.collector.api.guards import NO_STORE, collector_of, require
-from deniable.collector.api.problems import BAD_ORDER, NOT_FOUND, Problem
+from deniable.collector.api.problems import BAD_JOB, NOT_FOUND, Problem
 from deniable.collector.ingest.body import Disconnected
 from deniable.collector.jobs.requests import JobRequest
 from deniable.collector.jobs.runner import Job
@@ -60,7 +60,7 @@ async def _start(request: Request) -> Response:
         try:
             asked = JobRequest.read(await incoming.read())
         except Disconnected:
-            raise Problem(BAD_ORDER, "the body ended too early") from None
+            raise Problem(BAD_JOB, "the body ended too early") from None
     job = await asyncio.to_thread(_begin, collector, asked)
     headers = {**NO_STORE, "location": f"/v1/jobs/{job.id}"}
     return JSONResponse(job.shown(), status_code=202, headers=headers)

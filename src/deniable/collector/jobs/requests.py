@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from deniable.collector.api.problems import BAD_ORDER, Problem
+from deniable.collector.api.problems import BAD_JOB, Problem
 from deniable.errors import InputError
 from deniable.survey import Survey
 
@@ -38,13 +38,13 @@ class JobRequest:
     def __post_init__(self) -> None:
         verb, count = self.verb, len(self.questions)
         if verb not in VERBS:
-            raise Problem(BAD_ORDER, f"expected verb {', '.join(VERBS)}; got {verb!r:.40}")
+            raise Problem(BAD_JOB, f"expected verb {', '.join(VERBS)}; got {verb!r:.40}")
         fits = count > 1 if verb == "associate" else count == 1
         if len(set(self.questions)) != count or not fits:
             wanted = "two or more different questions" if verb == "associate" else "one question"
-            raise Problem(BAD_ORDER, f"expected {wanted} to {verb}, got {count}")
+            raise Problem(BAD_JOB, f"expected {wanted} to {verb}, got {count}")
         if not 0 < self.alpha < 1:
-            raise Problem(BAD_ORDER, f"expected alpha between 0 and 1, got {self.alpha!r:.40}")
+            raise Problem(BAD_JOB, f"expected alpha between 0 and 1, got {self.alpha!r:.40}")
 
     @classmethod
     def read(cls, data: bytes) -> JobRequest:
@@ -52,11 +52,11 @@ class JobRequest:
         try:
             given = json.loads(data)
         except (ValueError, RecursionError):
-            raise Problem(BAD_ORDER, "expected JSON") from None
+            raise Problem(BAD_JOB, "expected JSON") from None
         if not isinstance(given, dict):
-            raise Problem(BAD_ORDER, "expected a JSON object")
+            raise Problem(BAD_JOB, "expected a JSON object")
         if extra := sorted(given.keys() - READERS.keys()):
-            raise Problem(BAD_ORDER, f"expected {', '.join(READERS)}; got {extra[0]!r:.40}")
+            raise Problem(BAD_JOB, f"expected {', '.join(READERS)}; got {extra[0]!r:.40}")
         fields = {k: READERS[k](k, value) for k, value in given.items() if value is not None}
         return cls(**fields)
 
@@ -69,7 +69,7 @@ class JobRequest:
             for name in self.questions:
                 survey.question(name)
         except InputError as error:
-            raise Problem(BAD_ORDER, str(error)) from None
+            raise Problem(BAD_JOB, str(error)) from None
         candidates = {q: c for q, c in (self.candidates or {}).items() if q not in found}
         content = {
             **{name: vars(self)[name] for name in ("verb", "questions", "accept", "alpha")},
@@ -88,7 +88,7 @@ def _typed(kind: type) -> Callable[[str, object], object]:
         if kind is int and isinstance(value, float) and value.is_integer():
             value = int(value)  # to JSON 1.0 is a whole number
         if type(value) is not kind:
-            raise Problem(BAD_ORDER, f"expected {name} as {kind.__name__}, got {value!r:.40}")
+            raise Problem(BAD_JOB, f"expected {name} as {kind.__name__}, got {value!r:.40}")
         return value
 
     return read
@@ -96,13 +96,13 @@ def _typed(kind: type) -> Callable[[str, object], object]:
 
 def _texts(name: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise Problem(BAD_ORDER, f"expected {name} as a list of texts")
+        raise Problem(BAD_JOB, f"expected {name} as a list of texts")
     return tuple(value)
 
 
 def _candidates(name: str, given: object) -> dict[str, tuple[str, ...] | str]:
     if not isinstance(given, dict):
-        raise Problem(BAD_ORDER, f"expected {name} by question")
+        raise Problem(BAD_JOB, f"expected {name} by question")
     return {
         question: value["job"]
         if isinstance(value, dict) and value.keys() == {"job"} and isinstance(value["job"], str)
@@ -115,7 +115,7 @@ def _day(name: str, value: object) -> date:
     try:
         return date.fromisoformat(value if isinstance(value, str) else "")
     except ValueError:
-        raise Problem(BAD_ORDER, f"expected {name} as YYYY-MM-DD, got {value!r:.40}") from None
+        raise Problem(BAD_JOB, f"expected {name} as YYYY-MM-DD, got {value!r:.40}") from None
 
 
 READERS: dict[str, Callable[[str, object], Any]] = {

@@ -37,14 +37,13 @@ VERSIONS: tuple[tuple[str, ...], ...] = (
 class Dialect:
     """What differs between databases.
 
-    sorted : makes a table stand in the order of its key, so that it says nothing of arrival
+    words : types named in the statements; `sorted` makes a table stand in the order of its key, so
+        that it says nothing of arrival
     also : statements of this database alone, by version
     version, note : read the version of the tables, 0 where there are none, and write it
     """
 
-    blob: str
-    serial: str
-    sorted: str
+    words: Mapping[str, str]
     also: Mapping[int, tuple[str, ...]]
     version: Callable[[Session], int]
     note: Callable[[Session, int], None]
@@ -61,8 +60,7 @@ def migrate(db: Session, dialect: Dialect, url: str, *, create: bool = True) -> 
         raise StoreError(f"there is no store in {url}: collect or import into it")
     if version == newest:
         return
-    words = {"blob": dialect.blob, "serial": dialect.serial, "sorted": dialect.sorted}
     for number in range(version + 1, newest + 1):
         for statement in (*VERSIONS[number - 1], *dialect.also.get(number, ())):
-            db.run(statement.format(**words))
+            db.run(statement.format(**dialect.words))
     dialect.note(db, newest)

@@ -141,15 +141,8 @@ class PostgresStore(SqlStore):
         with self._connect() as connection:
             connection.execute("VACUUM staged, file")
 
-    def _check_database(self) -> list[str]:
-        return []
-
     def _default_location(self) -> Location:
         return DatabaseFiles(self)
-
-    def room(self) -> int | None:
-        """Unknown: the disk is the server's."""
-        return None
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -227,21 +220,16 @@ def _note_version(db: Session, version: int) -> None:
     db.run("INSERT INTO version (number) VALUES (?)", (version,))
 
 
-DIALECT = Dialect(
-    blob="BYTEA",
-    serial="BIGINT GENERATED ALWAYS AS IDENTITY",
-    sorted="",
-    also={
-        # Noise does not compress: the server shall not try.
-        1: ("ALTER TABLE staged ALTER bodies SET STORAGE EXTERNAL",),
-        2: (
-            "CREATE TABLE file (name TEXT PRIMARY KEY, data BYTEA NOT NULL)",
-            "ALTER TABLE file ALTER data SET STORAGE EXTERNAL",
-        ),
-    },
-    version=_version,
-    note=_note_version,
-)
+WORDS = {"blob": "BYTEA", "serial": "BIGINT GENERATED ALWAYS AS IDENTITY", "sorted": ""}
+ALSO = {
+    # Noise does not compress: the server shall not try.
+    1: ("ALTER TABLE staged ALTER bodies SET STORAGE EXTERNAL",),
+    2: (
+        "CREATE TABLE file (name TEXT PRIMARY KEY, data BYTEA NOT NULL)",
+        "ALTER TABLE file ALTER data SET STORAGE EXTERNAL",
+    ),
+}
+DIALECT = Dialect(WORDS, ALSO, _version, _note_version)
 
 
 @contextmanager

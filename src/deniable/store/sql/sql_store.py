@@ -17,7 +17,8 @@ from datetime import date
 from itertools import pairwise
 from pathlib import Path
 
-from deniable.errors import StoreError
+from deniable.errors import InputError, StoreError
+from deniable.store import open
 from deniable.store.base import AT_LEAST, Compacted, Store
 from deniable.store.locations import Location, folder
 from deniable.store.segments import problems
@@ -28,6 +29,13 @@ from deniable.store.uploads import Outcome, Upload, tell_apart
 from deniable.survey import Survey
 
 SLICES = 256
+COPIED = {
+    "survey": "digest, canonical",
+    "upload": "name, seal, day",
+    "staged": "survey, day, reports, bodies",
+    "segment": "name, survey, day, reports, size, sha256",
+}
+"""Tables and columns that a backup has."""
 IN_DAYS = "survey = ? AND day BETWEEN ? AND ?"
 EVERYTHING = f"""
     SELECT day, reports FROM staged WHERE {IN_DAYS} UNION ALL
@@ -55,9 +63,9 @@ class SqlStore(Store):
     def _purge(self) -> None:
         """Make deleted bytes disappear from the database's files, as far as it can."""
 
-    @abstractmethod
     def _check_database(self) -> list[str]:
         """Return what the database itself finds wrong."""
+        return []
 
     @abstractmethod
     def _default_location(self) -> Location:
@@ -175,10 +183,24 @@ class SqlStore(Store):
         return deleted
 
     def backup(self, to: str | Path) -> None:
-        """Copy everything, as it is at one moment, to a new store in a database."""
-        from deniable.store.sql.backup import backup
+        """Copy everything, as it is at one moment, to a new store in a database.
 
-        backup(self, to)
+        The segments are copied first, each noted in the target's `loose`; one transaction then
+        copies the rows. Killed before it is durable, the target is an empty store and its files go
+        at its next start.
+        """
+        with open(to, create=True) as target:
+            if not isinstance(target, SqlStore):
+                raise InputError(f"expected a backup to FILE.db or postgresql://…, got {to}")
+            if target.surveys():
+                raise StoreError(f"expected an empty store for the backup, got {target.url} in use")
+            with self._exclusive():
+                segments = self._rows("SELECT name, day FROM segment")
+                names = [(name,) for name, _ in segments]
+                target._write(lambda db: db.many("INSERT INTO loose (name) VALUES (?)", names))
+                for name, day in segments:
+                    target._location.put(name, self._location.get(name), date.fromisoformat(day))
+                self._read(lambda source: target._write(lambda copy: _copy(source, copy)))
 
     def check(self) -> list[str]:
         """Return everything that is wrong with the store: none, if all is well."""
@@ -215,6 +237,14 @@ class SqlStore(Store):
 
         self._write(note)
         return asked
+
+
+def _copy(source: Session, copy: Session) -> None:
+    for table, columns in COPIED.items():
+        marks = ", ".join("?" * len(columns.split(", ")))
+        statement = f"INSERT INTO {table} ({columns}) VALUES ({marks})"
+        copy.many(statement, source.stream(f"SELECT {columns} FROM {table}"))
+    copy.run("DELETE FROM loose")
 
 
 def _within(survey: Survey, since: date | None, until: date | None) -> tuple[bytes, str, str]:

@@ -131,7 +131,8 @@ def _note_version(db: Session, version: int) -> None:
     db.run(f"PRAGMA user_version = {version}")
 
 
-DIALECT = Dialect("BLOB", "INTEGER", " WITHOUT ROWID", {}, _version, _note_version)
+WORDS = {"blob": "BLOB", "serial": "INTEGER", "sorted": " WITHOUT ROWID"}
+DIALECT = Dialect(WORDS, {}, _version, _note_version)
 
 
 class _SqliteSession:
