@@ -14,6 +14,7 @@ from deniable.columns import ReportBatch
 from deniable.compute.backend import MethodCall
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.compute.named import executor_of
+from deniable.compute.ratios import LikelihoodRatios
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
 from deniable.inference.association.score import score_test
@@ -129,13 +130,11 @@ def test_the_score_test_on_a_device(name, stratified):
 
 @pytest.mark.parametrize("name", DEVICES)
 def test_shuffles_on_a_device_are_shuffles(name):
-    from deniable.compute.gpu.ratios import TensorRatios
-    from deniable.compute.gpu.tensors import device, placed
-
     rng = np.random.default_rng(13)
     x, y = (rng.normal(size=(400, size)).astype(np.float32) for size in (3, 2))
-    arrays = [placed(array, device(name)) for array in (x, y, np.full(400, 2.0))]
-    ratios = TensorRatios(*arrays, np.array([0, 1]), np.array([0, 150, 400]))
+    kernels = gpu(name).arrays
+    arrays = [kernels.placed(array) for array in (x, y, np.full(400, 2.0))]
+    ratios = LikelihoodRatios(*arrays, np.array([0, 1]), np.array([0, 150, 400]), kernels)
     scores = ratios.shuffled(400, 14)
     assert len(np.unique(scores[:, 0])) > 390
     # Means and variances over shuffles of 2n rows within strata; five standard errors of 400.

@@ -13,7 +13,17 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Protocol
 
-from deniable.compute.array_types import Bytes, DeviceArray, Floats, Integers, Mask, Table
+from deniable.compute.array_types import (
+    Bytes,
+    DeviceArray,
+    Floats,
+    Integers,
+    Mask,
+    RowArrays,
+    Rows,
+    Strata,
+    Weights,
+)
 from deniable.compute.rows import LikelihoodRows
 from deniable.compute.screening import ScreeningKernels
 from deniable.errors import InputError
@@ -102,13 +112,36 @@ class ArrayKernels(Protocol):
         ...
 
     def lay_out(
-        self,
-        rows: Sequence[DeviceArray],
-        weights: Table | None = None,
-        strata: Integers | None = None,
+        self, rows: RowArrays, weights: Weights = None, strata: Strata = None
     ) -> LikelihoodRows:
         """Keep likelihood rows, one float32[N, m] per variable, for many passes; check that each
         row's largest entry is 1."""
+        ...
+
+    def placed(self, array: DeviceArray) -> DeviceArray:
+        """An array in this memory; it may be there already."""
+        ...
+
+    def on_host(self, array: DeviceArray) -> DeviceArray:
+        """An array as a NumPy array."""
+        ...
+
+    def row_maxima(self, rows: DeviceArray) -> DeviceArray:
+        """The largest entry of every row, [N, 1]."""
+        ...
+
+    def product(self, x: DeviceArray, y: DeviceArray, weights: DeviceArray | None = None) -> Floats:
+        """Σ_k w_k x_k y_kᵀ, weights [N, 1].
+
+        In float64, so that rounding does not pass for a direction in which ratios vary.
+        """
+        ...
+
+    def shuffle(self, strata: Sequence[RowArrays], seed: int, scores: Rows) -> None:
+        """Fill float32[shuffles, mn] with Σ x yᵀ over random shuffles of y within strata.
+
+        strata : x, y and weights of each; a row counts as often as its weight says.
+        """
         ...
 
     def system(self, hessian: Floats, linear: Floats) -> System:

@@ -1,22 +1,21 @@
 """Likelihood ratios of reports, and the sums over them that the score test needs.
 
-`LikelihoodRatios` holds what every kind of memory does alike; `compute.cpu.ratios` and
-`compute.gpu.ratios` add products in double precision and shuffles.
+Products in double precision and shuffles are the array kernels' (`compute.arrays.ArrayKernels`).
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from deniable.compute.array_types import DeviceArray, Floats, Integers, Rows
 from deniable.errors import InputError
 
-Own = TypeVar("Own", bound="LikelihoodRatios")
+if TYPE_CHECKING:
+    from deniable.compute.arrays import ArrayKernels
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +69,11 @@ class Scatters:
 
 
 @dataclass(frozen=True, eq=False)
-class LikelihoodRatios(ABC):
+class LikelihoodRatios:
     """α − 1 and β − 1 of reports, float32[N, m] and float32[N, n], ordered by stratum.
 
     weights : float64[N]; labels : the strata among them, ascending; edges : where each begins,
-    and N.
+    and N; arrays : the kernels of the memory that x, y and the weights are in.
     """
 
     x: DeviceArray
@@ -82,34 +81,7 @@ class LikelihoodRatios(ABC):
     weights: DeviceArray
     labels: Integers
     edges: Integers
-
-    # --- what differs with the memory ------------------------------------------------------------
-
-    @abstractmethod
-    def _placed(self, array: DeviceArray) -> DeviceArray:
-        """An array in the ratios' memory."""
-
-    @abstractmethod
-    def _product(
-        self, x: DeviceArray, y: DeviceArray, weights: DeviceArray | None = None
-    ) -> Floats:
-        """Σ_k w_k x_k y_kᵀ, weights [N, 1].
-
-        In float64, so that rounding does not pass for a direction in which ratios vary.
-        """
-
-    @abstractmethod
-    def shuffled(self, shuffles: int, seed: int) -> Rows:
-        """Σ x yᵀ over random shuffles within strata, float32[shuffles, mn].
-
-        Each report counts as often as its weight says; weights are whole numbers.
-        """
-
-    @abstractmethod
-    def on_host(self) -> LikelihoodRatios:
-        """The same in this process's memory."""
-
-    # --- what all memory does alike --------------------------------------------------------------
+    arrays: ArrayKernels
 
     def totals(self) -> StratumTotals:
         """Sums of each stratum."""
@@ -117,13 +89,13 @@ class LikelihoodRatios(ABC):
         for _, rows in self._strata():
             w = self.weights[rows, None]
             weight.append(float(w.sum()))
-            x.append(self._product(w, self.x[rows])[0])
-            y.append(self._product(w, self.y[rows])[0])
+            x.append(self.arrays.product(w, self.x[rows])[0])
+            y.append(self.arrays.product(w, self.y[rows])[0])
         sums = (np.array(x).reshape(-1, self.x.shape[1]), np.array(y).reshape(-1, self.y.shape[1]))
         whole = bool((self.weights == self.weights.round()).all())
         return StratumTotals(self.labels, np.array(weight), *sums, whole)
 
-    def centred(self: Own, means: StratumTotals) -> Own:
+    def centred(self, means: StratumTotals) -> LikelihoodRatios:
         """Deviations from the means; labels become the strata's places among them.
 
         Reports of strata without means are left out.
@@ -131,10 +103,10 @@ class LikelihoodRatios(ABC):
         places = np.minimum(np.searchsorted(means.labels, self.labels), len(means.labels) - 1)
         kept = means.labels[places] == self.labels
         sizes = np.diff(self.edges)
-        chosen = self._placed(np.flatnonzero(np.repeat(kept, sizes)))
-        stratum = self._placed(np.repeat(places[kept], sizes[kept]))
+        chosen = self.arrays.placed(np.flatnonzero(np.repeat(kept, sizes)))
+        stratum = self.arrays.placed(np.repeat(places[kept], sizes[kept]))
         x, y = (
-            side[chosen] - self._placed(mean.astype(np.float32))[stratum]
+            side[chosen] - self.arrays.placed(mean.astype(np.float32))[stratum]
             for side, mean in ((self.x, means.x), (self.y, means.y))
         )
         edges = np.append(0, np.cumsum(sizes[kept]))
@@ -148,23 +120,52 @@ class LikelihoodRatios(ABC):
         xx, yy, xy = np.zeros((strata, m, m)), np.zeros((strata, n, n)), np.zeros((m, n))
         for place, rows in self._strata():
             x, y, w = self.x[rows], self.y[rows], self.weights[rows, None]
-            xx[place] += self._product(x, x, w)
-            yy[place] += self._product(y, y, w)
-            xy += self._product(x, y, w)
+            xx[place] += self.arrays.product(x, x, w)
+            yy[place] += self.arrays.product(y, y, w)
+            xy += self.arrays.product(x, y, w)
         return Scatters(xx, yy, xy)
 
     def fourth_powers(self, roots: Sequence[Rows]) -> Floats:
         """Σ w |x|⁴ and Σ w |y|⁴ of whitened rows, float64[2]."""
         sums = []
         for side, root in zip((self.x, self.y), roots, strict=True):
-            lengths = ((side @ self._placed(root)) ** 2).sum(1)
+            lengths = ((side @ self.arrays.placed(root)) ** 2).sum(1)
             sums.append(float((self.weights * lengths**2).sum()))
         return np.array(sums)
+
+    def shuffled(self, shuffles: int, seed: int) -> Rows:
+        """Σ x yᵀ over random shuffles within strata, float32[shuffles, mn].
+
+        Each report counts as often as its weight says; weights are whole numbers.
+        """
+        strata = [(self.x[rows], self.y[rows], self.weights[rows]) for _, rows in self._strata()]
+        shape = (shuffles, self.x.shape[1] * self.y.shape[1])
+        scores = np.zeros(shape, np.float32)
+        self.arrays.shuffle(strata, seed, scores)
+        return scores
+
+    def moved(self, arrays: ArrayKernels) -> LikelihoodRatios:
+        """The same in the memory of other kernels."""
+        x, y, weights = (
+            arrays.placed(self.arrays.on_host(each)) for each in (self.x, self.y, self.weights)
+        )
+        return replace(self, x=x, y=y, weights=weights, arrays=arrays)
 
     def _strata(self) -> Iterator[tuple[int, slice]]:
         """Each stratum's label and rows."""
         for label, first, last in zip(self.labels, self.edges, self.edges[1:], strict=False):
             yield int(label), slice(int(first), int(last))
+
+
+def concatenated(parts: Sequence[LikelihoodRatios]) -> LikelihoodRatios:
+    """All parts' rows as one; the parts are in this process's memory."""
+    labels = np.concatenate([np.repeat(part.labels, np.diff(part.edges)) for part in parts])
+    order, unique, edges = by_stratum(labels)
+    x, y, weights = (
+        np.concatenate(each)[order]
+        for each in zip(*((part.x, part.y, part.weights) for part in parts), strict=True)
+    )
+    return LikelihoodRatios(x, y, weights, unique, edges, parts[0].arrays)
 
 
 def by_stratum(strata: Integers) -> tuple[Integers, Integers, Integers]:

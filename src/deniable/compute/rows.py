@@ -10,15 +10,26 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deniable.compute.array_types import DeviceArray, Floats, Indices, Integers, Rows, Table
+from deniable.compute.array_types import (
+    DeviceArray,
+    Floats,
+    Indices,
+    Integers,
+    Rows,
+    Strata,
+    Table,
+    Weights,
+)
 from deniable.compute.ratios import LikelihoodRatios, by_stratum
 from deniable.errors import InputError
 
-Own = TypeVar("Own", bound="LikelihoodRows")
+if TYPE_CHECKING:
+    from deniable.compute.arrays import ArrayKernels
+
 SMALLEST = 1e-15
 """Squared reciprocals must stay inside float32; at an optimum d_k is never below w_k / N."""
 
@@ -30,12 +41,13 @@ class LikelihoodRows(ABC):
     rows : one float32[N, m] per variable, each row's largest entry 1;
     weights : float64[N], how many reports each row stands for, or None for one each;
     strata : integers[N], what is known in the clear of each row, or None where nothing is.
-    Weights and strata are in this process's memory, rows in whatever memory they are worked on.
+    Weights and strata are in this process's memory, rows in that of the kernels `arrays`.
     """
 
     rows: tuple[DeviceArray, ...]
-    weights: Floats | None
-    strata: Integers | None
+    weights: Weights
+    strata: Strata
+    arrays: ArrayKernels
 
     # --- what differs with the memory ------------------------------------------------------------
 
@@ -51,25 +63,6 @@ class LikelihoodRows(ABC):
     @abstractmethod
     def _score(self, table: Floats, chosen: Indices) -> Floats:
         """Σ w v / d over some rows, float64[mn]."""
-
-    @abstractmethod
-    def _made(
-        self: Own, rows: Sequence[DeviceArray], weights: Floats | None, strata: Integers | None
-    ) -> Own:
-        """Other reports in the same memory."""
-
-    @property
-    @abstractmethod
-    def _ratios(self) -> type[LikelihoodRatios]:
-        """Likelihood ratios in the same memory."""
-
-    @abstractmethod
-    def _placed(self, array: DeviceArray) -> DeviceArray:
-        """An array in the rows' memory."""
-
-    @abstractmethod
-    def _largest(self, rows: DeviceArray) -> DeviceArray:
-        """The largest entry of every row, [N, 1]."""
 
     # --- what all memory does alike --------------------------------------------------------------
 
@@ -104,11 +97,11 @@ class LikelihoodRows(ABC):
             scores[s, -1] = len(chosen) if self.weights is None else self.weights[chosen].sum()
         return scores
 
-    def only(self: Own, variables: Sequence[int]) -> Own:
+    def only(self, variables: Sequence[int]) -> LikelihoodRows:
         """The same reports' rows of some of the variables."""
-        return self._made([self.rows[v] for v in variables], self.weights, self.strata)
+        return self.arrays.lay_out([self.rows[v] for v in variables], self.weights, self.strata)
 
-    def drawn(self: Own, count: int, seed: int) -> Own:
+    def drawn(self, count: int, seed: int) -> LikelihoodRows:
         """Reports drawn with replacement, `count` of them; each is a row."""
         positions = np.sort(np.random.default_rng(seed).random(count)) * self.weight
         if self.weights is None:
@@ -117,12 +110,12 @@ class LikelihoodRows(ABC):
             chosen = np.searchsorted(np.cumsum(self.weights), positions, side="right")
         return self._chosen(np.minimum(chosen, self.count - 1), None)
 
-    def weighted(self: Own, weights: Floats) -> Own:
+    def weighted(self, weights: Floats) -> LikelihoodRows:
         """The same rows with other weights float64[N], without those of weight 0."""
         kept = np.flatnonzero(weights > 0)
         return self._chosen(kept, weights[kept])
 
-    def stratified(self: Own, strata: Integers) -> Own:
+    def stratified(self, strata: Integers) -> LikelihoodRows:
         """The same rows, of these strata, integers[N]."""
         return replace(self, strata=strata)
 
@@ -133,25 +126,26 @@ class LikelihoodRows(ABC):
         edges: Integers = np.array([0, self.count])
         if self.strata is not None:
             order, labels, edges = by_stratum(self.strata)
-            at, weights = self._placed(order), weights[order]
+            at, weights = self.arrays.placed(order), weights[order]
             rows = tuple(each[at] for each in rows)
         x, y = (
-            each / (each @ self._placed(margin)).clip(1e-30)[:, None] - 1
+            each / (each @ self.arrays.placed(margin)).clip(1e-30)[:, None] - 1
             for each, margin in zip(rows, margins, strict=True)
         )
-        return self._ratios(x, y, self._placed(weights), labels, edges)
+        return LikelihoodRatios(x, y, self.arrays.placed(weights), labels, edges, self.arrays)
 
-    def mixed(self: Own, mixing: Sequence[Rows]) -> Own:
+    def mixed(self, mixing: Sequence[Rows]) -> LikelihoodRows:
         """Rows over new categories: each variable's rows times its float32[m, m′], rescaled."""
-        new = [rows @ self._placed(each) for rows, each in zip(self.rows, mixing, strict=True)]
-        scaled = [rows / self._largest(rows) for rows in new]
-        return self._made(scaled, self.weights, self.strata)
+        placed = [self.arrays.placed(each) for each in mixing]
+        new = [rows @ each for rows, each in zip(self.rows, placed, strict=True)]
+        scaled = [rows / self.arrays.row_maxima(rows) for rows in new]
+        return self.arrays.lay_out(scaled, self.weights, self.strata)
 
-    def _chosen(self: Own, chosen: Indices, weights: Floats | None) -> Own:
+    def _chosen(self, chosen: Indices, weights: Weights) -> LikelihoodRows:
         """Some of the rows, with these weights."""
-        at = self._placed(chosen)
+        at = self.arrays.placed(chosen)
         strata = None if self.strata is None else self.strata[chosen]
-        return self._made([rows[at] for rows in self.rows], weights, strata)
+        return self.arrays.lay_out([rows[at] for rows in self.rows], weights, strata)
 
 
 def multiply_out(rows: Sequence[DeviceArray]) -> DeviceArray:

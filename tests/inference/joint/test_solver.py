@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from deniable.compute.array_types import Shard
+from deniable.compute.array_types import RowShard
 from deniable.compute.cpu.threads import Threads
 from deniable.compute.rows import multiply_out
 from deniable.errors import InputError
@@ -40,7 +40,7 @@ def simulated(
 
 
 def fitted(
-    shards: Sequence[Shard],
+    shards: Sequence[RowShard],
     shape: tuple[int, ...],
     executor: Threads | None = None,
     **settings: Any,
@@ -49,7 +49,7 @@ def fitted(
 
 
 def plain_em(
-    shards: Sequence[Shard], shape: tuple[int, ...], *, nats: float, max_passes: int
+    shards: Sequence[RowShard], shape: tuple[int, ...], *, nats: float, max_passes: int
 ) -> JointFit:
     """The paper's algorithm, until its gap is at most `nats`: the reference for the solver."""
     evidence = gather(shards, shape)

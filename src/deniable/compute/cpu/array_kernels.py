@@ -7,7 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.compute.array_types import Bytes, DeviceArray, Floats, Integers, Table
+from deniable.compute.array_types import (
+    Bytes,
+    DeviceArray,
+    Floats,
+    Integers,
+    RowArrays,
+    Rows,
+    Strata,
+    Weights,
+)
 from deniable.compute.arrays import Likelihood, append_column
 from deniable.compute.cpu import row_blocks
 from deniable.compute.cpu.screening import CPU
@@ -19,6 +28,9 @@ from deniable.kernels.likelihood.hash_rows import HashTables, SentNumbers
 
 REPORTS_PER_SORT = 1 << 16
 """Reports sorted by stratum at a time: few enough to stay in the cache, many enough for a table."""
+
+ROWS_PER_PRODUCT = 2048
+"""Rows whose copies in double precision exist together."""
 
 
 class CpuKernels:
@@ -74,13 +86,40 @@ class CpuKernels:
         return append_column(np, likelihood, column)
 
     def lay_out(
-        self,
-        rows: Sequence[DeviceArray],
-        weights: Table | None = None,
-        strata: Integers | None = None,
+        self, rows: RowArrays, weights: Weights = None, strata: Strata = None
     ) -> row_blocks.RowBlocks:
         """Transpose rows into blocks."""
-        return row_blocks.lay_out(rows, weights, strata)
+        return row_blocks.lay_out(self, rows, weights, strata)
+
+    def placed(self, array: DeviceArray) -> DeviceArray:
+        """The array itself."""
+        return array
+
+    on_host = placed
+
+    def row_maxima(self, rows: Rows) -> Rows:
+        """The largest entry of every row, [N, 1]."""
+        return np.asarray(rows.max(axis=1, keepdims=True))
+
+    def product(self, x: Rows, y: Rows, weights: Floats | None = None) -> Floats:
+        """Chunk by chunk."""
+        product = np.zeros((x.shape[1], y.shape[1]))
+        for start in range(0, len(x), ROWS_PER_PRODUCT):
+            chunk = slice(start, start + ROWS_PER_PRODUCT)
+            left = x[chunk] if weights is None else x[chunk] * weights[chunk]
+            product += left.T @ y[chunk].astype(np.float64)
+        return product
+
+    def shuffle(self, strata: Sequence[RowArrays], seed: int, scores: Rows) -> None:
+        """By NumPy's generator."""
+        rng = np.random.default_rng(seed)
+        whole = [
+            [np.repeat(side, weights.astype(np.int64), axis=0) for side in (x, y)]
+            for x, y, weights in strata
+        ]
+        for score in scores:
+            parts = (x.T @ y[rng.permutation(len(y))] for x, y in whole)
+            score[:] = sum(parts, np.zeros(())).ravel()
 
     def system(self, hessian: Floats, linear: Floats) -> CpuSystem:
         """Equations that LAPACK solves."""

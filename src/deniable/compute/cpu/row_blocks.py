@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.compute.array_types import DeviceArray, Floats, Indices, Integers, Rows, Table
-from deniable.compute.cpu.ratios import CpuRatios
+from deniable.compute.array_types import Floats, Indices, RowArrays, Rows, Strata, Table, Weights
+from deniable.compute.arrays import ArrayKernels
 from deniable.compute.rows import SMALLEST, LikelihoodRows, multiply_out, scaling_error
 from deniable.kernels.likelihood.mixture_pass import BLOCK, expect, to_blocks
 
@@ -64,21 +63,6 @@ class RowBlocks(LikelihoodRows):
         score: Rows = ((a * (weights / d).astype(np.float32)[:, None]).T @ b).ravel()
         return score.astype(np.float64)
 
-    def _made(
-        self, rows: Sequence[DeviceArray], weights: Floats | None, strata: Integers | None
-    ) -> RowBlocks:
-        return lay_out(rows, weights, strata)
-
-    @property
-    def _ratios(self) -> type[CpuRatios]:
-        return CpuRatios
-
-    def _placed(self, array: DeviceArray) -> DeviceArray:
-        return array
-
-    def _largest(self, rows: DeviceArray) -> DeviceArray:
-        return rows.max(axis=1, keepdims=True)
-
     def _two_sides(self, chosen: slice | Indices) -> tuple[Rows, Rows]:
         first = self.rows[0][chosen]
         if len(self.rows) == 1:
@@ -86,9 +70,7 @@ class RowBlocks(LikelihoodRows):
         return first, multiply_out([rows[chosen] for rows in self.rows[1:]])
 
 
-def lay_out(
-    rows: Sequence[DeviceArray], weights: Table | None, strata: Integers | None
-) -> RowBlocks:
+def lay_out(arrays: ArrayKernels, rows: RowArrays, weights: Weights, strata: Strata) -> RowBlocks:
     """Lay rows out as blocks, and check that each row's largest entry is 1."""
     given = tuple(np.ascontiguousarray(array, np.float32) for array in rows)
     count = len(given[0])
@@ -100,7 +82,7 @@ def lay_out(
     if kept is not None:
         block_weights.ravel()[:count] = kept
     stacked = others[0] if len(others) == 1 else np.concatenate(others, axis=1)
-    return RowBlocks(given, kept, strata, laid[0], stacked, block_weights)
+    return RowBlocks(given, kept, strata, arrays, laid[0], stacked, block_weights)
 
 
 def _blocks(rows: Rows, blocks: int) -> Rows:

@@ -32,7 +32,7 @@ from deniable.compute.arrays import ArrayKernels
 from deniable.compute.backend import SUM_GROUP, Held, Kept, Result, Shard, total
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.compute.cpu.threads import SHARDS_AHEAD, HeldInMemory, one_blas_thread
-from deniable.compute.dask.worker import Outcome, Request, Step, WorkerActor, WorkerReply
+from deniable.compute.dask.worker import ReplyKind, Request, Step, WorkerActor, WorkerReply
 from deniable.compute.named import default_backend
 from deniable.errors import ClusterError
 from deniable.version import __version__
@@ -138,12 +138,12 @@ class Dask:
         unanswered: list[int] = []
         for i, shard in enumerate(shards):
             placement.add(shard, seats[i // SUM_GROUP % len(seats)])
-            waiting.append(placement.send([i], (), step, Outcome.KEEP, set()))
+            waiting.append(placement.send([i], (), step, ReplyKind.NOTHING, set()))
             if len(waiting) > 2 * SUM_GROUP * len(seats):
                 unanswered += placement.unanswered(waiting.popleft())
         while waiting:
             unanswered += placement.unanswered(waiting.popleft())
-        placement.request((), step, Outcome.KEEP, unanswered)
+        placement.request((), step, ReplyKind.NOTHING, unanswered)
         return _HeldByWorkers(placement, (step,))
 
     def new_key(self) -> int:
@@ -239,14 +239,14 @@ class _Placement:
         self._addresses.append(address)
 
     def request(
-        self, history: tuple[Step, ...], step: Step, outcome: Outcome, places: Sequence[int]
+        self, history: tuple[Step, ...], step: Step, kind: ReplyKind, places: Sequence[int]
     ) -> list[object]:
         """Take a step at these places, and repeat it until every part of it was answered."""
         results: dict[int, object] = {}
         open_places, unmade = list(places), set[int]()
         for _ in range(MAX_ATTEMPTS):
             calls = [
-                self.send(mine, history, step, outcome, unmade)
+                self.send(mine, history, step, kind, unmade)
                 for mine in self._by_worker(open_places)
             ]
             for call in calls:
@@ -257,7 +257,7 @@ class _Placement:
                     unmade.update(call.places)
                 else:
                     # The sum of a group stands at its first place.
-                    firsts = call.places[:: SUM_GROUP if outcome is Outcome.SUM else 1]
+                    firsts = call.places[:: SUM_GROUP if kind is ReplyKind.SUMS else 1]
                     results |= zip(firsts, reply.values, strict=True)
                     open_places = sorted(set(open_places).difference(call.places))
             if not open_places:
@@ -272,7 +272,7 @@ class _Placement:
         places: Sequence[int],
         history: tuple[Step, ...],
         step: Step,
-        outcome: Outcome,
+        kind: ReplyKind,
         unmade: set[int],
     ) -> _Call:
         """Send a request to the one worker of these places, with the shards where it needs them."""
@@ -283,7 +283,7 @@ class _Placement:
             places,
             tuple(each.at(places) for each in history),
             step.at(places),
-            outcome,
+            kind,
             [self.shards[place] for place in places] if needed else None,
         )
         try:
@@ -340,15 +340,15 @@ class _HeldByWorkers(Held[Kept]):
         return len(self._placement.shards)
 
     def map(self, function: Callable[..., Result], /, *each: Sequence[object]) -> Iterator[Result]:
-        yield from self._take(Step(_NOT_KEPT, function, each), Outcome.RETURN)
+        yield from self._take(Step(_NOT_KEPT, function, each), ReplyKind.RESULTS)
 
     def sum(self, function: Callable[..., Result], /, *each: Sequence[object]) -> Result:
-        result: Result = total(self._take(Step(_NOT_KEPT, function, each), Outcome.SUM))
+        result: Result = total(self._take(Step(_NOT_KEPT, function, each), ReplyKind.SUMS))
         return result
 
     def hold(self, function: Callable[..., Result], /, *each: Sequence[object]) -> Held[Result]:
         step = Step(self._placement.cluster.new_key(), function, each)
-        self._take(step, Outcome.KEEP)
+        self._take(step, ReplyKind.NOTHING)
         return _HeldByWorkers(self._placement, (*self._history, step))
 
     def gather_small(
@@ -357,8 +357,8 @@ class _HeldByWorkers(Held[Kept]):
         """Bring it here: a pass over it then costs no exchange."""
         return HeldInMemory(default_backend(), self.map(function, *each))
 
-    def _take(self, step: Step, outcome: Outcome) -> list[Any]:
-        return self._placement.request(self._history, step, outcome, range(len(self)))
+    def _take(self, step: Step, kind: ReplyKind) -> list[Any]:
+        return self._placement.request(self._history, step, kind, range(len(self)))
 
 
 def name_of(function: Callable[..., object]) -> str:

@@ -16,12 +16,12 @@ from deniable.errors import ClusterError
 from deniable.version import __version__
 
 
-class Outcome(Enum):
-    """What becomes of the results of a step."""
+class ReplyKind(Enum):
+    """What a worker replies with, once it has taken a step."""
 
-    RETURN = "return them"
-    SUM = "return the sum of each group of neighbours"
-    KEEP = "keep them"
+    RESULTS = "the results"
+    SUMS = "the sum of each group of neighbouring results"
+    NOTHING = "nothing: it keeps the results"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Request:
     places: Sequence[int]
     history: tuple[Step, ...]
     step: Step
-    outcome: Outcome
+    kind: ReplyKind
     shards: Sequence[object] | None
     released: Sequence[int]
 
@@ -117,11 +117,11 @@ class WorkerActor:
                 return WorkerReply([], missing=True)
             work = ((source[place], turn) for turn, place in enumerate(places))
             values = list(self._threads.starmap(step.apply, work))
-            if request.outcome is Outcome.SUM:
+            if request.kind is ReplyKind.SUMS:
                 values = group_sums(values)
         except Exception as error:
             return WorkerReply([], error)
-        if request.outcome is Outcome.KEEP:
+        if request.kind is ReplyKind.NOTHING:
             self._kept.setdefault(step.key, {}).update(zip(places, values, strict=True))
             values = [None] * len(values)
         return WorkerReply(values)

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deniable.compute.array_types import Bytes, Floats, Integers, Table
+from deniable.compute.array_types import (
+    Bytes,
+    DeviceArray,
+    Floats,
+    Integers,
+    RowArrays,
+    Rows,
+    Strata,
+    Weights,
+)
 from deniable.compute.arrays import Likelihood, append_column
 from deniable.compute.gpu import likelihood_rows as making
 from deniable.compute.gpu import tensor_rows
 from deniable.compute.gpu.screening import TensorScreening
 from deniable.compute.gpu.systems import TensorSystem
-from deniable.compute.gpu.tensors import Tensor, device, placed, torch
+from deniable.compute.gpu.tensors import Tensor, device, on_host, placed, torch
 from deniable.kernels.likelihood.bit_rows import BloomTables, ChannelTables
 from deniable.kernels.likelihood.hash_rows import HashTables, SentNumbers
+
+ROWS_PER_PRODUCT = 1 << 20
+"""Rows whose copies in double precision exist together."""
 
 
 class TensorKernels:
@@ -52,17 +64,49 @@ class TensorKernels:
         return append_column(torch(), likelihood, column)
 
     def lay_out(
-        self,
-        rows: Sequence[Tensor],
-        weights: Table | None = None,
-        strata: Integers | None = None,
+        self, rows: RowArrays, weights: Weights = None, strata: Strata = None
     ) -> tensor_rows.TensorRows:
         """Put rows into the device's memory."""
-        return tensor_rows.lay_out(self._placed(*rows), weights, strata)
+        return tensor_rows.lay_out(self, rows, weights, strata)
+
+    def placed(self, array: DeviceArray) -> Tensor:
+        """A tensor in the device's memory."""
+        return placed(array, self.device)
+
+    def on_host(self, array: Tensor) -> DeviceArray:
+        """A NumPy array."""
+        return on_host(array)
+
+    def row_maxima(self, rows: Tensor) -> Tensor:
+        """The largest entry of every row, [N, 1]."""
+        return rows.amax(dim=1, keepdim=True)
+
+    def product(self, x: Tensor, y: Tensor, weights: Tensor | None = None) -> Floats:
+        """Chunk by chunk."""
+        t = torch()
+        product = t.zeros((x.shape[1], y.shape[1]), dtype=t.float64, device=x.device)
+        for start in range(0, len(x), ROWS_PER_PRODUCT):
+            chunk = slice(start, start + ROWS_PER_PRODUCT)
+            left = x[chunk].double() if weights is None else x[chunk].double() * weights[chunk]
+            product += left.mT @ y[chunk].double()
+        return on_host(product)
+
+    def shuffle(self, strata: Sequence[RowArrays], seed: int, scores: Rows) -> None:
+        """By the device's generator."""
+        t = torch()
+        generator = t.Generator(self.device).manual_seed(seed & (2**63 - 1))
+        whole = [
+            [side.repeat_interleave(weights.long(), 0) for side in (x, y)]
+            for x, y, weights in strata
+        ]
+        for score in scores:
+            orders = (t.randperm(len(y), generator=generator, device=y.device) for _, y in whole)
+            parts = [x.mT @ y[order] for (x, y), order in zip(whole, orders, strict=True)]
+            score[:] = on_host(sum(parts[1:], parts[0])).ravel()
 
     def system(self, hessian: Floats, linear: Floats) -> TensorSystem:
         """Equations that the device solves."""
         return TensorSystem(*self._placed(hessian, linear))
 
     def _placed(self, *arrays: object) -> list[Tensor]:
-        return [placed(array, self.device) for array in arrays]
+        return [self.placed(array) for array in arrays]

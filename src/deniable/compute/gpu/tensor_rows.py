@@ -11,10 +11,10 @@ from functools import cached_property
 
 import numpy as np
 
-from deniable.compute.array_types import Floats, Indices, Integers, Table
+from deniable.compute.array_types import Floats, Indices, RowArrays, Strata, Table, Weights
+from deniable.compute.arrays import ArrayKernels
 from deniable.compute.gpu import expectation
-from deniable.compute.gpu.ratios import TensorRatios
-from deniable.compute.gpu.tensors import Tensor, on_host, placed, torch
+from deniable.compute.gpu.tensors import Tensor, on_host, torch
 from deniable.compute.rows import LikelihoodRows, scaling_error
 
 
@@ -24,36 +24,21 @@ class TensorRows(LikelihoodRows):
 
     def evaluate(self, table: Table) -> Floats:
         """One pass; see `expectation.expect`, or `fused_expectation.expect` where that serves."""
-        total, gradient = self._pass(self._placed(table))
+        total, gradient = self._pass(self.arrays.placed(table))
         return np.append(on_host(gradient), float(total))
 
     def pair_sums(self, table: Floats) -> Floats:
         """All in float64; see `expectation.pair_sums`."""
-        sums = expectation.pair_sums(self.rows, self._placed_weights, self._placed(table))
+        sums = expectation.pair_sums(self.rows, self._placed_weights, self.arrays.placed(table))
         return on_host(sums)
 
     def _score(self, table: Floats, chosen: Indices) -> Floats:
         weights = None if self.weights is None else self.weights[chosen]
         return self._chosen(chosen, weights).evaluate(table)[:-1]
 
-    def _made(
-        self, rows: Sequence[Tensor], weights: Floats | None, strata: Integers | None
-    ) -> TensorRows:
-        return TensorRows(tuple(rows), weights, strata)
-
-    @property
-    def _ratios(self) -> type[TensorRatios]:
-        return TensorRatios
-
-    def _placed(self, array: object) -> Tensor:
-        return placed(array, self.rows[0].device)
-
-    def _largest(self, rows: Tensor) -> Tensor:
-        return rows.amax(dim=1, keepdim=True)
-
     @cached_property
     def _placed_weights(self) -> Tensor | None:
-        return None if self.weights is None else self._placed(self.weights)
+        return None if self.weights is None else self.arrays.placed(self.weights)
 
     def _pass(self, table: Tensor) -> tuple[Tensor, Tensor]:
         if len(self.rows) == 2 and self.count and self.rows[0].is_cuda:
@@ -65,16 +50,17 @@ class TensorRows(LikelihoodRows):
         return expectation.expect(self.rows, self._placed_weights, table)
 
 
-def lay_out(rows: Sequence[Tensor], weights: Table | None, strata: Integers | None) -> TensorRows:
+def lay_out(arrays: ArrayKernels, rows: RowArrays, weights: Weights, strata: Strata) -> TensorRows:
     """Keep rows in the memory where they are, and check that each row's largest entry is 1."""
-    held = tuple(array.to(torch().float32).contiguous() for array in rows)
+    held = tuple(arrays.placed(array).to(torch().float32).contiguous() for array in rows)
     for array in held:
         if len(array):
             low, high = (float(x) for x in array.aminmax())
             worst = float((array.amax(dim=1) - 1).abs().max())
             if not (low >= 0 and high < np.inf and worst <= 1e-5):
                 raise scaling_error(max(worst, -low))
-    return TensorRows(held, None if weights is None else np.asarray(weights, np.float64), strata)
+    kept = None if weights is None else np.asarray(weights, np.float64)
+    return TensorRows(held, kept, strata, arrays)
 
 
 def joined(parts: Sequence[TensorRows]) -> TensorRows:
@@ -89,4 +75,4 @@ def joined(parts: Sequence[TensorRows]) -> TensorRows:
         )
     if all(part.strata is not None for part in parts):
         strata = np.concatenate([part.strata for part in parts if part.strata is not None])
-    return TensorRows(rows, weights, strata)
+    return TensorRows(rows, weights, strata, parts[0].arrays)

@@ -29,9 +29,9 @@ from scipy.special import chdtrc
 
 from deniable.compute.array_types import Floats
 from deniable.compute.backend import Held, MethodCall
-from deniable.compute.cpu.ratios import concatenated
+from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.compute.cpu.threads import one_blas_thread
-from deniable.compute.ratios import LikelihoodRatios, Scatters, StratumTotals
+from deniable.compute.ratios import LikelihoodRatios, Scatters, StratumTotals, concatenated
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
 from deniable.inference.joint.evidence import Evidence
@@ -147,7 +147,7 @@ def _shuffled_lengths(
     single = root.astype(np.float32)
     if count <= MAX_GATHERED:
         seed = int(rng.integers(1 << 63))
-        parts = list(centred.map(MethodCall(LikelihoodRatios.on_host)))
+        parts = list(centred.map(MethodCall(LikelihoodRatios.moved, CPU_KERNELS)))
         scores = concatenated(parts).shuffled(shuffles, seed)
         return np.asarray(np.sum((scores @ single) ** 2, axis=1), np.float64)
     lengths = []

@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from deniable.compute.array_types import Floats, Rows, Shard
+from deniable.compute.array_types import Floats, Rows, RowShard
 from deniable.compute.arrays import ArrayKernels
 from deniable.compute.backend import Backend, Held, MethodCall
 from deniable.compute.named import default_backend
@@ -111,7 +111,7 @@ class Evidence:
 
 
 def gather(
-    shards: Iterable[Shard], shape: Sequence[int], *, executor: Backend | None = None
+    shards: Iterable[RowShard], shape: Sequence[int], *, executor: Backend | None = None
 ) -> Evidence:
     """Check shards of likelihood rows, cut them into even parts and lay these out.
 
@@ -137,12 +137,12 @@ def evidence_of(rows: Held[LikelihoodRows], shape: Sequence[int], arrays: ArrayK
     return Evidence(tuple(shape), rows, counts, weights, arrays)
 
 
-def _laid_out(arrays: ArrayKernels, variables: int, shard: Shard) -> LikelihoodRows:
+def _laid_out(arrays: ArrayKernels, variables: int, shard: RowShard) -> LikelihoodRows:
     weights = shard[variables] if len(shard) > variables else None
     return arrays.lay_out(shard[:variables], weights)
 
 
-def _checked(shard: Shard, sizes: tuple[int, ...]) -> Shard:
+def _checked(shard: RowShard, sizes: tuple[int, ...]) -> RowShard:
     if len(shard) not in (len(sizes), len(sizes) + 1):
         raise InputError(
             f"a shard for shape {sizes} is {len(sizes)} arrays of likelihood rows and optionally "
@@ -163,7 +163,7 @@ def _checked(shard: Shard, sizes: tuple[int, ...]) -> Shard:
     return shard
 
 
-def _cut(shard: Shard) -> list[Shard]:
+def _cut(shard: RowShard) -> list[RowShard]:
     count = len(shard[0])
     parts = max(-(-count // ROWS_PER_PART), min(4, count // WORTHWHILE_ROWS))
     edges = [count * part // parts for part in range(parts + 1)] if parts else [0]
