@@ -20,6 +20,7 @@ import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +30,7 @@ from deniable.kernels.hashing.positions import bloom_positions, hash_pairs
 from deniable.kernels.noise.noisy_rows import BitPositions, encode_rows
 from deniable.kernels.noise.permanent_bits import permanent_rows
 from deniable.kernels.noise.sampler import CERTAIN, Response
-from deniable.rappor.text_reader import parse_reports
-from deniable.rappor.text_writer import format_reports
+from deniable.rappor.reports import Reports, read_reports, write_reports
 
 K, COHORTS, VALUES, HASHES = 128, 64, 100, 2
 FIRST_CALL = """
@@ -192,34 +192,29 @@ def permanent(rows: int) -> None:
         line(f"permanent 128 bits, f={f}, 1 thread", rows, taken, small / seconds / 1e6)
 
 
-def files(rows: int) -> None:
-    """Read and write a reports file of three columns of 128 bits."""
+def files(rows: int, k: int) -> None:
+    """Read one column of three, and write all three, of a reports file; plain Python beside it."""
     rng = np.random.default_rng(7)
-    bits = rng.integers(0, 256, (rows, K // 8), dtype=np.uint8)
+    bits = rng.integers(0, 256, (rows, k // 8), dtype=np.uint8)
     cohort = rng.integers(0, COHORTS, rows).astype(np.uint16)
-    columns, widths, clients = [bits] * 3, [K] * 3, np.arange(rows)
-    text = format_reports(clients, cohort, columns, widths).tobytes()
-    small = text[: len(text) // 20].rsplit(b"\n", 1)[0]
+    clients = np.arange(rows).astype(np.bytes_)
+    reports = Reports(clients, cohort, dict.fromkeys(("bloom", "prr", "irr"), (bits, k)))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "reports.csv"
+        writing = best(lambda: write_reports(path, reports))
+        reading = best(lambda: read_reports(path, columns=["irr"]))
+        text = path.read_bytes()
+    small = text[: len(text) // 20].split(b"\n", 1)[1].rsplit(b"\n", 1)[0]
 
     def plain() -> list[tuple[int, bytes]]:
         fields = [row.rstrip(b"\r").split(b",") for row in small.split(b"\n")]
-        return [(int(field[1]), int(field[4], 2).to_bytes(16, "little")) for field in fields]
+        return [(int(field[1]), int(field[4], 2).to_bytes(k // 8, "little")) for field in fields]
 
     seconds = best(plain, 3)
+    name = f"a reports file of {rows:,} × 3 × {k} bits"
     line("read a reports file, plain Python", len(small), seconds, unit="MB/s")
-    for threads in (1, 2):
-        taken = best(partial(parse_reports, text, keep=[2], threads=threads))
-        rate = len(small) / seconds / 1e6
-        line(f"read a reports file, {threads} threads", len(text), taken, rate, "MB/s")
-    block = slice(0, min(rows, 20_000))
-    size = format_reports(clients[block], cohort[block], [b[block] for b in columns], widths).size
-    taken = best(
-        lambda: format_reports(
-            clients[block], cohort[block], [b[block] for b in columns], widths, threads=1
-        ),
-        20,
-    )
-    line("write a reports file, 1 thread", size, taken, unit="MB/s")
+    line(f"read {name}", len(text), reading, len(small) / seconds / 1e6, "MB/s")
+    line(f"write {name}", len(text), writing, unit="MB/s")
 
 
 def first_calls() -> None:
@@ -247,7 +242,8 @@ def main() -> None:
     encoding(rows)
     counting(rows)
     hashing(rows)
-    files(rows // 5)
+    for k in (32, 128):
+        files(rows, k)
     first_calls()
     print(f"load average {os.getloadavg()[0]:.1f}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from experiments.direct_counts import bit_counts, values_by_stratum
 
 from deniable.cli.app import app
 from deniable.rappor import files as rappor
-from deniable.rappor.files import Params, Reports, Variable
+from deniable.rappor.files import Params
+from deniable.rappor.reports import Reports, write_reports
 from deniable.simulation import contingency, correlated, power, zipf
 
 PARAMS = Params(64, 2, 16, 0.25, 0.75, 0.0)
@@ -44,7 +46,11 @@ def arguments(folder: Path) -> list[Any]:
 def test_decode_dist(dist: Path) -> None:
     got = run("decode-dist", *arguments(dist))
     assert got.exit_code == 0, got.output
-    rows = rappor.read_results(dist / "results.csv")
+    with (dist / "results.csv").open(newline="") as file:
+        rows = [
+            {name: cell if name == "string" else float(cell) for name, cell in row.items()}
+            for row in csv.DictReader(file)
+        ]
     truth = dict(zip(WORDS, power(30), strict=True))
     assert rows[0]["string"] == "v0"
     assert all(row["string"] in truth for row in rows)
@@ -100,13 +106,12 @@ def test_decode_assoc_string_by_string_with_different_parameters(tmp_path: Path)
     https = rng.random(n) < np.where(drawn["lang"].codes == 0, 0.75, 0.25)
     columns["https"] = (https.astype(np.uint8)[:, None], 1)
     ids = np.array([b"%d" % i for i in range(n)])
-    rappor.write_reports(tmp_path / "reports.csv", Reports(ids, cohort, columns))
+    write_reports(tmp_path / "reports.csv", Reports(ids, cohort, columns))
     rappor.write_params(tmp_path / "https_params.csv", Params(1, 1, 16, 0.25, 0.75, 0.0))
-    rappor.write_schema(tmp_path / "schema.csv", [
-        Variable("m", "page", "string", "page_params"),
-        Variable("m", "lang", "string", "lang_params"),
-        Variable("m", "https", "boolean", "https_params"),
-    ])  # fmt: skip
+    (tmp_path / "schema.csv").write_text(
+        "metric,var,var_type,params\nm,page,string,page_params\nm,lang,string,lang_params\n"
+        "m,https,boolean,https_params\n"
+    )
     common = ["--metric-name", "m", "--schema", tmp_path / "schema.csv", "--params-dir", tmp_path,
               "--reports", tmp_path / "reports.csv", "--output-dir", tmp_path]  # fmt: skip
     got = run("decode-assoc", *common, "--var1", "page", "--map1", tmp_path / "page_map.csv",

@@ -20,8 +20,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 def _sources() -> tuple[tuple[str, int, int], ...]:
     """Name, time and size of every file of kernels."""
-    folder = Path(__file__).parent
-    files = sorted((*folder.rglob("*.py"), *(folder.parent / "rappor").glob("text*.py")))
+    files = sorted(Path(__file__).parent.rglob("*.py"))
     return tuple((str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files)
 
 
@@ -35,12 +34,12 @@ def _compile(
     function: Callable[Parameters, Result],
     *,
     inline: bool = False,
-    fastmath: frozenset[str] | bool = False,
+    fastmath: frozenset[str] = frozenset(),
 ) -> Callable[Parameters, Result]:
-    made: Any = njit(
-        cache=True, nogil=True, error_model="numpy", forceinline=inline,
-        fastmath=set(fastmath) if isinstance(fastmath, frozenset) else fastmath,
-    )(function)  # fmt: skip
+    compiler = njit(
+        cache=True, nogil=True, error_model="numpy", forceinline=inline, fastmath=set(fastmath)
+    )
+    made: Any = compiler(function)
     # Numba forgets a kept kernel when its own file changes, but not when a function that it calls
     # in another file does: it would go on running the old code. All files count here.
     with suppress(AttributeError):  # private to numba: without it only this care is lost

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,37 +21,30 @@ from deniable.inference.models.options import OptionModel
 from deniable.inference.models.other import mixture_other
 from deniable.kernels.counting.bit_sums import count_ones
 from deniable.rappor import files as rappor
-from deniable.rappor.files import Params, Variable
+from deniable.rappor.files import DistMetrics, Params, ResultRow, Variable
+from deniable.rappor.reports import Reports, read_reports
 from deniable.results import Joint, Marginal
 
 
 def decode_dist(
     map_file: Path, counts_file: Path, params_file: Path, *, alpha: float, correction: Correction
-) -> tuple[Marginal, list[dict[str, Any]], dict[str, float]]:
-    """The marginal, and the rows of results.csv (what was detected) and of metrics.json."""
+) -> tuple[list[ResultRow], DistMetrics]:
+    """The rows of results.csv, which are the detected strings, and the content of metrics.json."""
     start = time.perf_counter()
     params = rappor.read_params(params_file)
     candidates = rappor.read_map(map_file, params)
     counts = BitCounts(*rappor.read_counts(counts_file, params))
     design = _design(params, candidates)
-    found = estimate_marginal(counts, design, alpha=alpha, correction=correction)
-    n = found.reports
-    rows = [
-        {
-            "string": candidates.strings[i], "estimate": found.estimate[i] * n,
-            "std_error": found.standard_error[i] * n, "proportion": found.estimate[i],
-            "prop_std_error": found.standard_error[i], "prop_low_95": found.low[i],
-            "prop_high_95": found.high[i],
-        }
-        for i in found.top(len(candidates.strings))
-    ]  # fmt: skip
-    explained, missing = _variances(counts, design, found)
-    metrics = {
-        "sample_size": n, "allocated_mass": found.mass_found.estimate,
-        "num_detected": len(rows), "explained_var": explained, "missing_var": missing,
-        "total_elapsed_time": time.perf_counter() - start,
-    }  # fmt: skip
-    return found, rows, metrics
+    marginal = estimate_marginal(counts, design, alpha=alpha, correction=correction)
+    n = marginal.reports
+    detected = marginal.top(len(candidates.strings))
+    shares = (marginal.estimate, marginal.standard_error)
+    columns = (*(n * share for share in shares), *shares, marginal.low, marginal.high)
+    rows = [ResultRow(candidates.strings[i], *(column[i] for column in columns)) for i in detected]
+    mass = marginal.mass_found.estimate
+    variances = _variances(counts, design, marginal)
+    seconds = time.perf_counter() - start
+    return rows, DistMetrics(n, mass, len(rows), *variances, seconds)
 
 
 def _design(params: Params, candidates: rappor.Map) -> BloomModel:
@@ -59,11 +52,11 @@ def _design(params: Params, candidates: rappor.Map) -> BloomModel:
     return BloomModel(candidates.positions, params.k, *chances, labels=candidates.strings)
 
 
-def _variances(counts: BitCounts, design: BloomModel, found: Marginal) -> tuple[float, float]:
+def _variances(counts: BitCounts, design: BloomModel, marginal: Marginal) -> tuple[float, float]:
     """Shares of the bit frequencies' variance that the detected strings explain, and do not."""
     total = np.maximum(counts.total, 1)[:, None]
     observed = (counts.ones / total - design.p[:, None]) / (design.q - design.p)[:, None]
-    kept = np.where(found.detected, found.estimate, 0.0)
+    kept = np.where(marginal.detected, marginal.estimate, 0.0)
     fitted = np.asarray(design.indicator() @ kept).reshape(observed.shape)
     whole = float(((observed - observed.mean()) ** 2).sum())
     rest = observed - fitted
@@ -73,50 +66,55 @@ def _variances(counts: BitCounts, design: BloomModel, found: Marginal) -> tuple[
 
 
 @dataclass(frozen=True)
-class _Read:
-    """One variable's likelihood rows and labels."""
+class AssocSource:
+    """Where two variables of a metric are described and reported."""
 
-    rows: NDArray[np.float32]
-    labels: tuple[str, ...]
+    schema: Path
+    reports: Path
+    metric_name: str
+    params_dir: Path
+
+    def variable(self, name: str) -> Variable:
+        """The row of the schema."""
+        rows = rappor.read_schema(self.schema)
+        variables = {row.name: row for row in rows if row.metric == self.metric_name}
+        if name not in variables:
+            known = ", ".join(variables) or "no variables"
+            raise InputError(
+                f"{self.schema}: metric {self.metric_name!r} has {known}; got {name!r}"
+            )
+        return variables[name]
 
 
 def decode_assoc(
-    schema_file: Path,
-    reports_file: Path,
-    metric: str,
-    params_dir: Path,
-    variables: tuple[tuple[str, Path | None], tuple[str, Path | None]],
-    *,
-    top: int,
-    alpha: float,
+    source: AssocSource, maps: Sequence[tuple[str, Path | None]], *, top: int, alpha: float
 ) -> Joint:
-    """The joint distribution of two strings or booleans, each with its own parameters."""
-    schema = {v.name: v for v in rappor.read_schema(schema_file) if v.metric == metric}
-    for name, _ in variables:
-        if name not in schema:
-            raise InputError(
-                f"{schema_file}: metric {metric!r} has {', '.join(schema) or 'no variables'}; "
-                f"got {name!r}"
-            )
-    reports = rappor.read_reports(reports_file, columns=[name for name, _ in variables])
-    read = [
-        _variable(schema[name], map_file, params_dir, reports, top, alpha)
-        for name, map_file in variables
-    ]
-    return associate_likelihoods(
-        [r.rows for r in read], [r.labels for r in read],
-        questions=[name for name, _ in variables], strata=reports.cohort,
-    )  # fmt: skip
+    """The joint distribution of two strings or booleans, each with its own parameters.
+
+    maps : the name of each variable and its map, None for a boolean
+    """
+    names = [name for name, _ in maps]
+    variables = [source.variable(name) for name in names]
+    reports = read_reports(source.reports, columns=names)
+    rows, labels = zip(
+        *(
+            _variable(variable, map_file, source.params_dir, reports, top, alpha)
+            for variable, (_, map_file) in zip(variables, maps, strict=True)
+        ),
+        strict=True,
+    )
+    return associate_likelihoods(rows, labels, questions=names, strata=reports.cohort)
 
 
 def _variable(
     variable: Variable,
     map_file: Path | None,
     params_dir: Path,
-    reports: rappor.Reports,
+    reports: Reports,
     top: int,
     alpha: float,
-) -> _Read:
+) -> tuple[NDArray[np.float32], tuple[str, ...]]:
+    """One variable's likelihood rows and labels."""
     params = rappor.read_params(params_dir / f"{variable.params}.csv")
     bits, width = reports.columns[variable.name]
     if width != params.k and variable.kind != "boolean":
@@ -128,7 +126,7 @@ def _variable(
         model = OptionModel(("TRUE",), float(noise.p_star), float(noise.q_star), silent="FALSE")
         stratum = np.zeros(len(reports), np.uint16)
         found = model.likelihood(bits[:, :1] & np.uint8(1), stratum)
-        return _Read(found.rows, model.labels)
+        return found.rows, model.labels
     if variable.kind != "string":
         raise InputError(f"{variable.name}: expected type string or boolean, got {variable.kind}")
     if map_file is None:
@@ -147,4 +145,4 @@ def _variable(
     known = design.take(chosen).with_other(mixture_other(marginal, design, chosen))
     rows = known.likelihood(bits, reports.cohort).rows
     labels = known.labels or ()
-    return _Read(rows, labels if rows.shape[1] == len(labels) else (*labels, OTHER))
+    return rows, labels if rows.shape[1] == len(labels) else (*labels, OTHER)

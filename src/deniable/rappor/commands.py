@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from deniable.cli.options import alpha_option
 from deniable.cli.output import say
 
+if TYPE_CHECKING:
+    from deniable.inference.marginal.multiplicity import Correction
+
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+CORRECTIONS: dict[str, Correction] = {"fdr": "fdr", "bonferroni": "bonferroni", "none": None}
 
 
 @click.group(epilog="Example: deniable rappor cliques graph.txt")
@@ -29,27 +35,25 @@ def rappor() -> None:
 @click.option("--output-dir", type=FOLDER, default=Path(), help="For results.csv, metrics.json.")
 @alpha_option
 @click.option(
-    "--correction", type=click.Choice(["FDR", "bonferroni", "None"], case_sensitive=False),
-    default="bonferroni", show_default=True, help="Over all strings, for each, or of those found.",
-)  # fmt: skip
+    "--correction",
+    type=click.Choice(["FDR", "bonferroni", "None"], case_sensitive=False),
+    default="bonferroni",
+    show_default=True,
+    help="Over all strings, for each, or of those found.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the metrics as JSON.")
 def decode_dist(
-    map_file: Path, counts_file: Path, params_file: Path, output_dir: Path, alpha: float,
-    correction: str, as_json: bool,
-) -> None:  # fmt: skip
+    output_dir: Path, alpha: float, correction: str, as_json: bool, **input_files: Path
+) -> None:
     """Estimate how common each string of a map is."""
     from deniable.rappor.analysis import decode_dist as decode
     from deniable.rappor.files import write_metrics, write_results
 
-    kinds = {"fdr": "fdr", "bonferroni": "bonferroni", "none": None}
-    _, rows, metrics = decode(
-        map_file, counts_file, params_file, alpha=alpha,
-        correction=kinds[correction.lower()],  # type: ignore[arg-type]
-    )  # fmt: skip
+    rows, metrics = decode(**input_files, alpha=alpha, correction=CORRECTIONS[correction.lower()])
     write_results(output_dir / "results.csv", rows)
     write_metrics(output_dir / "metrics.json", metrics)
     text = f"{len(rows)} strings detected, written to {output_dir / 'results.csv'}"
-    say(metrics, text, as_json)
+    say(asdict(metrics), text, as_json)
 
 
 @rappor.command(
@@ -66,41 +70,67 @@ def decode_dist(
 @click.option("--map1", type=FILE, help="Map of var1, if it is a string.")
 @click.option("--var2", required=True, help="The second variable.")
 @click.option("--map2", type=FILE, help="Map of var2, if it is a string.")
-@click.option("--top", type=click.IntRange(1), default=10, show_default=True,
-              help="Strings of each variable that get a category; the rest is Other.")  # fmt: skip
+@click.option(
+    "--top",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="Strings of each variable that get a category; the rest is Other.",
+)
 @alpha_option
 @click.option("--output-dir", type=FOLDER, default=Path(), help="For assoc-results.csv.")
 @click.option("--json", "as_json", is_flag=True, help="Print the table and its test as JSON.")
 def decode_assoc(
-    metric_name: str, schema: Path, reports: Path, params_dir: Path, var1: str, map1: Path | None,
-    var2: str, map2: Path | None, top: int, alpha: float, output_dir: Path, as_json: bool,
-) -> None:  # fmt: skip
+    var1: str,
+    map1: Path | None,
+    var2: str,
+    map2: Path | None,
+    top: int,
+    alpha: float,
+    output_dir: Path,
+    as_json: bool,
+    **source: Any,
+) -> None:
     """Estimate how two variables go together: strings or booleans, each with its own parameters."""
+    from deniable.rappor.analysis import AssocSource
     from deniable.rappor.analysis import decode_assoc as decode
     from deniable.rappor.files import write_assoc_results
 
-    joint = decode(
-        schema, reports, metric_name, params_dir, ((var1, map1), (var2, map2)), top=top, alpha=alpha
-    )
+    joint = decode(AssocSource(**source), [(var1, map1), (var2, map2)], top=top, alpha=alpha)
     path = output_dir / "assoc-results.csv"
     write_assoc_results(path, joint.questions, joint.labels, joint.table)
     test = joint.test()
-    say(
-        {"file": str(path), "reports": joint.reports, "gap_nats": joint.gap_nats,
-         "statistic": test.statistic, "degrees_of_freedom": test.degrees_of_freedom,
-         "p_value": test.p_value},
+    result = {
+        "file": str(path),
+        "reports": joint.reports,
+        "gap_nats": joint.gap_nats,
+        "statistic": test.statistic,
+        "degrees_of_freedom": test.degrees_of_freedom,
+        "p_value": test.p_value,
+    }
+    text = (
         f"{joint}\n\nindependence: score statistic {test.statistic:.2f}, "
-        f"{test.degrees_of_freedom} degrees of freedom, p = {test.p_value:.3g}\nwritten to {path}",
-        as_json,
-    )  # fmt: skip
+        f"{test.degrees_of_freedom} degrees of freedom, p = {test.p_value:.3g}\nwritten to {path}"
+    )
+    say(result, text, as_json)
 
 
 @rappor.command("cliques", epilog="Example: deniable rappor cliques graph.txt")
 @click.argument("file", type=FILE)
-@click.option("--most", type=click.IntRange(1), default=100_000, show_default=True,
-              help="Stop after this many.")  # fmt: skip
-@click.option("--seconds", type=click.FloatRange(min=0), default=60.0, show_default=True,
-              help="Stop after this long.")  # fmt: skip
+@click.option(
+    "--most",
+    type=click.IntRange(1),
+    default=100_000,
+    show_default=True,
+    help="Stop after this many.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    help="Stop after this long.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the strings as JSON.")
 def cliques(file: Path, most: int, seconds: float, as_json: bool) -> None:
     """Print the candidate strings of a graph of n-grams: its cliques, one gram from each part."""

@@ -11,9 +11,8 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,16 +21,8 @@ from deniable.discovery.ngrams.cliques import GramEdges
 from deniable.errors import InputError
 from deniable.mechanisms import Noise
 from deniable.mechanisms.schemes import scheme_named
-from deniable.rappor.text_lines import header_names
-from deniable.rappor.text_reader import parse_reports
-from deniable.rappor.text_writer import client_ids, format_reports
 
 LINE_END = "\r\n"
-BLOCK_ROWS = 1 << 16
-RESULTS = ("string", "estimate", "std_error", "proportion", "prop_std_error", "prop_low_95",
-           "prop_high_95")  # fmt: skip
-METRICS = ("sample_size", "allocated_mass", "num_detected", "explained_var", "missing_var",
-           "total_elapsed_time")  # fmt: skip
 
 
 # --- params.csv ------------------------------------------------------------------------------
@@ -63,8 +54,9 @@ def read_params(path: str | Path) -> Params:
         k, h, m = (int(c) for c in rows[1][:3])
         p, q, f = (float(c) for c in rows[1][3:])
     except ValueError:
-        raise InputError(f"{path}: expected three whole numbers and three probabilities, "
-                         f"got {rows[1]}") from None  # fmt: skip
+        raise InputError(
+            f"{path}: expected three whole numbers and three probabilities, got {rows[1]}"
+        ) from None
     return Params(k, h, m, p, q, f)
 
 
@@ -82,8 +74,10 @@ def read_counts(path: str | Path, params: Params) -> tuple[NDArray[np.int64], ND
     table = _integers(path, params.m, params.k + 1, "total,bit0,…")
     ones, total = table[:, 1:], table[:, 0]
     if (bad := np.flatnonzero((ones > total[:, np.newaxis]).any(axis=1) | (total < 0))).size:
-        raise InputError(f"{path}, line {bad[0] + 1}: a bit was set more often than there are "
-                         f"reports ({total[bad[0]]})")  # fmt: skip
+        raise InputError(
+            f"{path}, line {bad[0] + 1}: a bit was set more often than there are reports "
+            f"({total[bad[0]]})"
+        )
     return ones, total
 
 
@@ -106,8 +100,10 @@ def read_map(path: str | Path, params: Params) -> Map:
     expected = 1 + params.m * params.h
     for line, row in enumerate(rows, 1):
         if len(row) != expected:
-            raise InputError(f"{path}, line {line}: expected a string and {expected - 1} numbers "
-                             f"(m·h), got {len(row) - 1}")  # fmt: skip
+            raise InputError(
+                f"{path}, line {line}: expected a string and {expected - 1} numbers (m·h), "
+                f"got {len(row) - 1}"
+            )
     strings = tuple(row[0] for row in rows)
     try:
         flat = np.array([row[1:] for row in rows], dtype=np.int64)
@@ -144,87 +140,6 @@ def write_map(path: str | Path, candidates: Map, params: Params) -> None:
     _write(path, ([s, *row] for s, row in zip(candidates.strings, places.tolist(), strict=True)))
 
 
-# --- reports and true values -------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Reports:
-    """A reports file: clients as bytes, cohort u16[N], each bit column packed, with its width."""
-
-    clients: NDArray[np.bytes_]
-    cohort: NDArray[np.uint16]
-    columns: Mapping[str, tuple[NDArray[np.uint8], int]]
-
-    def __len__(self) -> int:
-        return len(self.cohort)
-
-
-def read_reports(
-    path: str | Path, *, columns: Sequence[str] | None = None, cohorts: int | None = None
-) -> Reports:
-    """`client,cohort,bloom,prr,irr`, or `client,cohort,<var1>,<var2>`, with a header line.
-
-    columns : the bit columns wanted; all if not given. cohorts : larger numbers are refused.
-    """
-    if Path(path).stat().st_size == 0:
-        raise InputError(f"{path} is empty: expected a header and lines of client,cohort,bits")
-    with Path(path).open("rb") as file:
-        names = header_names(file.readline())
-    keep = None
-    if columns is not None:
-        if names is None or not set(columns) <= set(names):
-            raise InputError(f"{path}: expected columns {list(columns)}, got {names}")
-        keep = [names.index(c) for c in columns]
-    data = np.memmap(path, np.uint8, "r").data
-    try:
-        found = parse_reports(data, keep=keep, cohorts=cohorts)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    clients = client_ids(data, found.client_start, found.client_length)
-    kept = zip(found.names, found.bits, found.widths, strict=True)
-    return Reports(clients, found.cohort, {n: (bits, width) for n, bits, width in kept})
-
-
-def write_reports(path: str | Path, reports: Reports) -> None:
-    """A reports file, in blocks: touching fresh memory costs more than writing."""
-    names = list(reports.columns)
-    with Path(path).open("wb") as file:
-        for start in range(0, max(1, len(reports)), BLOCK_ROWS):
-            rows = slice(start, start + BLOCK_ROWS)
-            file.write(
-                format_reports(
-                    reports.clients[rows],
-                    reports.cohort[rows],
-                    [bits[rows] for bits, _ in reports.columns.values()],
-                    [width for _, width in reports.columns.values()],
-                    names=None if start else names,
-                ).data
-            )
-
-
-def read_true_values(
-    path: str | Path,
-) -> tuple[tuple[str, ...], NDArray[np.int64], tuple[str, ...]]:
-    """`client,cohort,value`: (clients, cohort int64[N], values)."""
-    rows = _rows(path)
-    if rows and rows[0] == ["client", "cohort", "value"]:
-        rows = rows[1:]
-    for line, row in enumerate(rows, 1):
-        if len(row) != 3 or not row[1].isdigit():
-            raise InputError(f"{path}, row {line}: expected client,cohort,value; got {row}")
-    clients, cohorts, values = zip(*rows, strict=True) if rows else ((), (), ())
-    return tuple(clients), np.array([int(c) for c in cohorts], np.int64), tuple(values)
-
-
-def write_true_values(
-    path: str | Path, clients: Iterable[str], cohort: Iterable[int], values: Iterable[str]
-) -> None:
-    """`client,cohort,value`, with that header."""
-    _write(
-        path, [["client", "cohort", "value"], *map(list, zip(clients, cohort, values, strict=True))]
-    )
-
-
 # --- schema, results, graph ----------------------------------------------------------------------
 
 
@@ -236,6 +151,31 @@ class Variable:
     name: str
     kind: str
     params: str
+
+
+@dataclass(frozen=True)
+class ResultRow:
+    """One row of results.csv: a detected string, as a number of clients and as a proportion."""
+
+    string: str
+    estimate: float
+    std_error: float
+    proportion: float
+    prop_std_error: float
+    prop_low_95: float
+    prop_high_95: float
+
+
+@dataclass(frozen=True)
+class DistMetrics:
+    """metrics.json: what decode-dist found."""
+
+    sample_size: int
+    allocated_mass: float
+    num_detected: int
+    explained_var: float
+    missing_var: float
+    total_elapsed_time: float
 
 
 def read_schema(path: str | Path) -> tuple[Variable, ...]:
@@ -250,37 +190,15 @@ def read_schema(path: str | Path) -> tuple[Variable, ...]:
     return tuple(Variable(*row) for row in rows[1:])
 
 
-def write_schema(path: str | Path, variables: Iterable[Variable]) -> None:
-    """`metric,var,var_type,params`."""
-    rows = [[v.metric, v.name, v.kind, v.params] for v in variables]
-    _write(path, [["metric", "var", "var_type", "params"], *rows])
-
-
-def read_results(path: str | Path) -> list[dict[str, Any]]:
-    """results.csv: a dictionary a row, numbers as numbers."""
-    rows = _rows(path)
-    if not rows or tuple(rows[0]) != RESULTS:
-        got = rows[0] if rows else "an empty file"
-        raise InputError(f"{path}: expected the header {','.join(RESULTS)}; got {got}")
-    found = []
-    for line, row in enumerate(rows[1:], 2):
-        try:
-            numbers = [float(c) for c in row[1:]]
-            found.append(dict(zip(RESULTS, [row[0], *numbers], strict=True)))
-        except ValueError:
-            raise InputError(f"{path}, line {line}: expected a string and 6 numbers, got {row}"
-                             ) from None  # fmt: skip
-    return found
-
-
-def write_results(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> None:
+def write_results(path: str | Path, rows: Sequence[ResultRow]) -> None:
     """results.csv."""
-    _write(path, [list(RESULTS), *([row[name] for name in RESULTS] for row in rows)])
+    header = [field.name for field in fields(ResultRow)]
+    _write(path, [header, *map(astuple, rows)])
 
 
-def write_metrics(path: str | Path, metrics: Mapping[str, float]) -> None:
+def write_metrics(path: str | Path, metrics: DistMetrics) -> None:
     """metrics.json."""
-    Path(path).write_text(json.dumps({name: metrics[name] for name in METRICS}, indent=2) + "\n")
+    Path(path).write_text(json.dumps(asdict(metrics), indent=2) + "\n")
 
 
 def write_assoc_results(
@@ -338,13 +256,6 @@ def _edge(text: str, sizes: Mapping[str, int]) -> tuple[tuple[int, str], tuple[i
     return ends[0], ends[1]
 
 
-def write_graph(path: str | Path, graph: GramEdges) -> None:
-    """The graph file."""
-    lines = [f"num_partitions {graph.partitions}", f"ngram_size {graph.gram}"]
-    lines += [f"edge {a[0]}.{a[1]} {b[0]}.{b[1]}" for a, b in graph.edges]
-    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
 # --- their CSV ----------------------------------------------------------------------------------
 
 
@@ -370,6 +281,6 @@ def _integers(path: str | Path, rows: int, columns: int, form: str) -> NDArray[n
         raise InputError(f"{path}: expected whole numbers: {error}") from None
 
 
-def _write(path: str | Path, rows: Iterable[Iterable[Any]]) -> None:
+def _write(path: str | Path, rows: Iterable[Iterable[object]]) -> None:
     with Path(path).open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator=LINE_END).writerows(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from deniable.errors import InputError
 
 NO_ANSWER = -1
+Levels: TypeAlias = tuple[Any, ...]
+"""Distinct answers, of the type that their question asks for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +24,7 @@ class Coded:
     Coded(levels=('b', 'a'), codes=array([ 0,  1, -1,  0], dtype=int32))
     """
 
-    levels: tuple[Any, ...]
+    levels: Levels
     codes: NDArray[np.int32]
 
     def __post_init__(self) -> None:
@@ -39,14 +41,14 @@ class Coded:
         return len(self.codes)
 
     @staticmethod
-    def of(values: Coded | Iterable[Any]) -> Coded:
+    def of(values: Coded | Iterable[object]) -> Coded:
         """From any sequence: a list, a numpy, Arrow, pandas or polars column."""
         if isinstance(values, Coded):
             return values
         names = ("to_pylist", "tolist", "to_list")  # Arrow, numpy and pandas, polars
         ways = [getattr(values, name) for name in names if hasattr(values, name)]
-        items: Iterable[Any] = ways[0]() if ways else values
-        index: dict[Any, int] = {None: NO_ANSWER}
+        items: Iterable[object] = ways[0]() if ways else values
+        index: dict[object, int] = {None: NO_ANSWER}
         # A NaN, pandas' missing text, is not equal to itself.
         codes = [index.setdefault(v, len(index) - 1) if v == v else NO_ANSWER for v in items]
         levels = tuple(index)[1:]

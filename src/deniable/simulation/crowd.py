@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +20,17 @@ from deniable.columns import ReportBatch
 from deniable.errors import InputError
 from deniable.simulation.bit_parts import BitPart, BloomPart
 from deniable.simulation.clear_fields import Fields, drawn_fields, fields_of_secrets
-from deniable.simulation.coded import NO_ANSWER, Coded
+from deniable.simulation.coded import NO_ANSWER, Coded, Levels
 from deniable.simulation.number_parts import HashPart
 from deniable.simulation.parts import ROWS, Bits, Clients, EncodingPart, Kept, PartSimulator
 from deniable.survey import Survey
 
-Values = Mapping[str, Coded | Iterable[Any]] | Coded | Iterable[Any]
+Values = Mapping[str, Coded | Iterable[object]] | Coded | Iterable[object]
 Codes = Mapping[str, NDArray[np.int32]]
 T = TypeVar("T")
+AnySimulator: TypeAlias = PartSimulator[Any]
 
-SIMULATORS: dict[str, type[PartSimulator[Any]]] = {
+SIMULATORS: dict[str, type[AnySimulator]] = {
     "bloom": BloomPart,
     "boolean": BitPart,
     "choice": BitPart,
@@ -105,7 +106,7 @@ class Crowd:
     """A survey and the distinct answers that its clients give, hashed once."""
 
     survey: Survey
-    levels: Mapping[str, tuple[Any, ...]]
+    levels: Mapping[str, Levels]
 
     def __post_init__(self) -> None:
         for name, levels in self.levels.items():
@@ -114,7 +115,7 @@ class Crowd:
                 question.checked(level)
 
     @cached_property
-    def _simulators(self) -> list[list[PartSimulator[Any]]]:
+    def _simulators(self) -> list[list[AnySimulator]]:
         """One for each part of each question."""
         return [
             [
@@ -149,7 +150,7 @@ class Crowd:
         codes: Codes,
         secrets: Bits | None,
         rng: np.random.Generator,
-        encode: Callable[[PartSimulator[Any], Clients], T],
+        encode: Callable[[AnySimulator, Clients], T],
     ) -> tuple[NDArray[np.uint16], tuple[Fields, ...], tuple[tuple[T, ...], ...]]:
         """Cohorts, clear fields, and what `encode` makes of each part of each question."""
         n = _number_of_clients(codes, secrets)
@@ -185,7 +186,7 @@ def _crowd_of(survey: Survey, values: Values) -> tuple[Crowd, dict[str, NDArray[
             names = ", ".join(q.name for q in survey.questions)
             raise InputError(f"expected answers by question, a mapping of {names}")
         values = {survey.questions[0].name: values}
-    coded = {name: Coded.of(v) for name, v in values.items()}
+    coded = {str(name): Coded.of(v) for name, v in values.items()}
     crowd = Crowd(survey, {name: c.levels for name, c in coded.items()})
     return crowd, {name: c.codes for name, c in coded.items()}
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from deniable.columns.spreadsheet import read_rows
 from deniable.errors import InputError
-from deniable.simulation.coded import Coded
+from deniable.simulation.coded import Coded, Levels
 
 Weights = NDArray[np.float64]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -56,17 +55,15 @@ def exponential(n: int = 100, scale: float = 25.0) -> Weights:
     return _normalised(np.exp(-np.arange(n) / scale))
 
 
-SHAPES: dict[str, Callable[..., Weights]] = {
-    "zipf": zipf, "power": power, "geometric": geometric, "step": step, "uniform": uniform,
-    "exponential": exponential,
-}  # fmt: skip
+_SHAPES = (zipf, power, geometric, step, uniform, exponential)
+SHAPES: dict[str, Callable[..., Weights]] = {shape.__name__: shape for shape in _SHAPES}
 
 
 @dataclass(frozen=True, eq=False)
 class Population:
     """Values and how common each is."""
 
-    values: tuple[Any, ...]
+    values: Levels
     weights: Weights
 
     def __post_init__(self) -> None:
@@ -76,9 +73,7 @@ class Population:
                 f"expected as many weights as values, at least one; got {len(w)} and "
                 f"{len(self.values)}"
             )
-        if not np.isfinite(w).all() or (w < 0).any() or w.max() == 0:
-            raise InputError("expected weights of 0 or more, some above 0, all finite")
-        object.__setattr__(self, "weights", _normalised(w))
+        object.__setattr__(self, "weights", _checked(w, "weights"))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -87,7 +82,7 @@ class Population:
         """This many clients' values."""
         return Coded(self.values, _drawn(self.weights, clients, rng))
 
-    def share(self, value: Any) -> float:
+    def share(self, value: object) -> float:
         """How common the value is; 0 if it is not there."""
         return float(self.weights[self.values.index(value)]) if value in self.values else 0.0
 
@@ -96,7 +91,7 @@ class Population:
 class JointPopulation:
     """Several questions' values and how common each combination is."""
 
-    values: Mapping[str, tuple[Any, ...]]
+    values: Mapping[str, Levels]
     table: NDArray[np.float64]
 
     def __post_init__(self) -> None:
@@ -104,9 +99,7 @@ class JointPopulation:
         shape = tuple(len(v) for v in self.values.values())
         if t.shape != shape or t.size == 0:
             raise InputError(f"expected a table of {shape}, one axis a question, got {t.shape}")
-        if not np.isfinite(t).all() or (t < 0).any() or t.max() == 0:
-            raise InputError("expected table entries of 0 or more, some above 0, all finite")
-        object.__setattr__(self, "table", _normalised(t))
+        object.__setattr__(self, "table", _checked(t, "table entries"))
 
     def draw(self, clients: int, rng: np.random.Generator) -> dict[str, Coded]:
         """This many clients' values for every question."""
@@ -151,9 +144,7 @@ def correlated(*weights: Weights, strength: float) -> NDArray[np.float64]:
     return (1 - strength) * independent + strength * together
 
 
-def contingency(
-    table: NDArray[Any] | Sequence[Sequence[float]], **values: Sequence[Any]
-) -> JointPopulation:
+def contingency(table: ArrayLike, **values: Sequence[object]) -> JointPopulation:
     """A given table of counts or shares over the named questions' values.
 
     >>> contingency([[3, 1], [0, 4]], browser=["a", "b"], ads=[True, False]).table.sum()
@@ -247,7 +238,14 @@ def _drawn(weights: Weights, clients: int, rng: np.random.Generator) -> NDArray[
     return found.astype(np.int32)
 
 
-def _normalised(weights: NDArray[Any]) -> Weights:
+def _checked(weights: NDArray[np.float64], name: str) -> Weights:
+    """Normalised, if they can be."""
+    if not np.isfinite(weights).all() or (weights < 0).any() or weights.max() == 0:
+        raise InputError(f"expected {name} of 0 or more, some above 0, all finite")
+    return _normalised(weights)
+
+
+def _normalised(weights: NDArray[np.floating]) -> Weights:
     scaled = weights / np.max(weights)  # so that the sum of huge weights stays finite
     return np.asarray(scaled / scaled.sum(), np.float64)
 

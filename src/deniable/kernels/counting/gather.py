@@ -9,9 +9,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.kernels.compiled import compiled
+from deniable.kernels.compiled import compiled, inlined
 
 Floats = NDArray[np.float64]
+
+
+@inlined
+def _distinct(positions: NDArray[np.int32], s: int, j: int, a: int) -> int:
+    """Return positions[s, j, a], or −1 if the same candidate has it earlier."""
+    b = int(positions[s, j, a])
+    for earlier in range(a):
+        if positions[s, j, earlier] == b:
+            b = -1
+    return b
 
 
 @compiled
@@ -54,12 +64,8 @@ def gather_sums(
             beyond = 0.0
             cubes = 0.0
             for a in range(hashes):
-                b = positions[s, j, a]
-                repeated = False
-                for earlier in range(a):
-                    if positions[s, j, earlier] == b:
-                        repeated = True
-                if repeated or b < 0:
+                b = _distinct(positions, s, j, a)
+                if b < 0:
                     continue
                 w = w_s[b]
                 mass += w
@@ -101,12 +107,8 @@ def gather_cross(
     for s in range(strata):
         for j in range(start, stop):
             for a in range(hashes):
-                b = positions[s, j, a]
-                repeated = False
-                for earlier in range(a):
-                    if positions[s, j, earlier] == b:
-                        repeated = True
-                if repeated or b < 0:
+                b = _distinct(positions, s, j, a)
+                if b < 0:
                     continue
                 w = weight[s, b]
                 mass[j - start, s] += w
@@ -127,10 +129,6 @@ def set_fingerprints(
     for s in range(strata):
         for j in range(candidates):
             for a in range(hashes):
-                b = positions[s, j, a]
-                repeated = False
-                for earlier in range(a):
-                    if positions[s, j, earlier] == b:
-                        repeated = True
-                if not repeated and b >= 0:
+                b = _distinct(positions, s, j, a)
+                if b >= 0:
                     out[j] += keys[s, b]

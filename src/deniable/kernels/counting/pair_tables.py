@@ -7,7 +7,7 @@ k₁·k₂/64 of them a report whatever the noise, and vector instructions do se
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numba import types
@@ -19,20 +19,24 @@ from deniable.kernels.compiled import compiled, compiled_sums, inlined, read_onl
 from deniable.kernels.words import as_words, check_packed
 
 Words = NDArray[np.uint64]
+Emitted: TypeAlias = Any
+"""What numba passes around while code is emitted."""
 PLANE_WORDS = 32
 """Words of a plane: the planes of 2,048 reports of 128 bits take 32 kB, and stay near."""
 
 
-def _population_count(context: Any, word: Any) -> Any:
+def _population_count(context: Emitted, word: Emitted) -> Emitted:
     """Count the ones of a 64-bit word, by the processor's own instruction."""
 
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def build(
+        context: Emitted, builder: Emitted, signature: Emitted, arguments: Emitted
+    ) -> Emitted:
         return builder.ctpop(arguments[0])
 
     return types.uint64(types.uint64), build
 
 
-_ones: Any = intrinsic(_population_count)
+_ones: Emitted = intrinsic(_population_count)
 
 
 @inlined
@@ -158,7 +162,7 @@ class PairTables:
         self,
         first: NDArray[np.uint8],
         second: NDArray[np.uint8],
-        stratum: NDArray[np.integer[Any]],
+        stratum: NDArray[np.integer],
     ) -> None:
         """Count reports: u8[N, B] each, packed, and integers[N] in 0..S-1.
 

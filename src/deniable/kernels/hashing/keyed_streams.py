@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import InputError
-from deniable.kernels.chunks import over_threads, spans, thread_count
 from deniable.kernels.compiled import compiled, inlined, read_only
 from deniable.kernels.hashing.sha256 import (
     LANES,
@@ -26,7 +25,6 @@ from deniable.kernels.hashing.sha256 import (
 
 SECRET_BYTES = 32
 DIGEST_BYTES = 32
-CHUNK_ROWS = 1 << 12
 
 
 @inlined
@@ -118,8 +116,6 @@ def keyed_streams(
     prefix: bytes,
     suffix: NDArray[np.uint8],
     size: int,
-    *,
-    threads: int | None = None,
 ) -> NDArray[np.uint8]:
     """Return the first `size` bytes of every client's stream for message prefix ‖ its suffix.
 
@@ -148,20 +144,12 @@ def keyed_streams(
         )
     if size < 0:
         raise InputError(f"expected a stream of 0 bytes or more, got {size}")
-    out = np.empty((count, size), dtype=np.uint8)
-
     length = len(prefix) + suffix.shape[1]
-
-    def work(start: int, stop: int) -> None:
-        rows = stop - start
-        messages = np.zeros(max(4, rows * length), dtype=np.uint8)  # `fill_block` reads 4 bytes
-        message = messages[: rows * length].reshape(rows, length)
-        message[:, : len(prefix)] = np.frombuffer(prefix, dtype=np.uint8)
-        message[:, len(prefix) :] = suffix[start:stop]
-        words = np.empty((rows, 8 * -(-size // DIGEST_BYTES)), dtype=np.uint32)
-        keys = np.ascontiguousarray(secrets[start:stop]).view(">u4")
-        _streams(read_only(keys, np.uint32), messages, length, words)
-        out[start:stop] = words.byteswap(inplace=True).view(np.uint8)[:, :size]
-
-    over_threads(work, spans(count, -(-count // CHUNK_ROWS)), thread_count(threads))
-    return out
+    messages = np.zeros(max(4, count * length), dtype=np.uint8)  # `fill_block` reads 4 bytes
+    message = messages[: count * length].reshape(count, length)
+    message[:, : len(prefix)] = np.frombuffer(prefix, dtype=np.uint8)
+    message[:, len(prefix) :] = suffix
+    words = np.empty((count, 8 * -(-size // DIGEST_BYTES)), dtype=np.uint32)
+    keys = np.ascontiguousarray(secrets).view(">u4")
+    _streams(read_only(keys, np.uint32), messages, length, words)
+    return words.byteswap(inplace=True).view(np.uint8)[:, :size]

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from deniable.errors import InputError
 from deniable.kernels.chunks import PIECES_PER_THREAD, over_threads, spans, thread_count
 from deniable.kernels.compiled import compiled, inlined, read_only
-from deniable.kernels.hashing.sha256 import CHUNK_ROWS, sha256_rows
+from deniable.kernels.hashing.sha256 import sha256_rows
 
 HEADER_BYTES = 32
+CHUNK_ROWS = 1 << 14
 MOST_PLACES = 1 << 30
 """Bits of a filter, or cells of a local hash, which can be many more."""
 
@@ -76,7 +77,7 @@ def _pairs(
     workers = thread_count(threads)
 
     def work(start: int, stop: int) -> None:
-        digests = sha256_rows(header, data, starts[start:stop], lengths[start:stop], threads=1)
+        digests = sha256_rows(header, data, starts[start:stop], lengths[start:stop])
         halves = digests.view("<u8")
         x[start:stop] = halves[:, 0]
         y[start:stop] = halves[:, 1] | np.uint64(1)

@@ -9,7 +9,7 @@ its state work[256 + 16 t + i].
 """
 
 import functools
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from llvmlite import ir
@@ -18,14 +18,15 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from deniable.errors import InputError
-from deniable.kernels.chunks import over_threads, spans, thread_count
 from deniable.kernels.compiled import compiled, inlined, read_only
+
+Emitted: TypeAlias = Any
+"""What numba and llvmlite pass around while code is emitted: neither has types."""
 
 LANES = 16
 STATE = 16 * LANES  # where the state starts in `work`
 WORK = 24 * LANES
 VECTOR = ir.VectorType(ir.IntType(32), LANES)
-CHUNK_ROWS = 1 << 14
 # What stays of a word, and the bit that ends the message, by bytes of message left: < 0, 0..4.
 KEPT = np.array([0, 0, 0xFF000000, 0xFFFF0000, 0xFFFFFF00, 0xFFFFFFFF], dtype=np.uint32)
 ENDED = np.array([0, 0x80000000, 0x00800000, 0x00008000, 0x00000080, 0], dtype=np.uint32)
@@ -51,25 +52,25 @@ ROUND = _fractional_roots(3, 64)
 class Lanes:
     """Writes SHA-256's steps on vectors of sixteen 32-bit words, for the compiler."""
 
-    def __init__(self, builder: Any) -> None:
+    def __init__(self, builder: Emitted) -> None:
         self.builder = builder
 
-    def constant(self, word: int) -> Any:
+    def constant(self, word: int) -> Emitted:
         return ir.Constant(VECTOR, [word] * LANES)
 
-    def add(self, *terms: Any) -> Any:
+    def add(self, *terms: Emitted) -> Emitted:
         return functools.reduce(self.builder.add, terms)
 
-    def xor(self, *terms: Any) -> Any:
+    def xor(self, *terms: Emitted) -> Emitted:
         return functools.reduce(self.builder.xor, terms)
 
-    def right(self, x: Any, by: int) -> Any:
+    def right(self, x: Emitted, by: int) -> Emitted:
         return self.builder.lshr(x, self.constant(by))
 
-    def rotate(self, x: Any, by: int) -> Any:
+    def rotate(self, x: Emitted, by: int) -> Emitted:
         return self.builder.or_(self.right(x, by), self.builder.shl(x, self.constant(32 - by)))
 
-    def round(self, s: list[Any], word: Any, constant: int) -> list[Any]:
+    def round(self, s: list[Emitted], word: Emitted, constant: int) -> list[Emitted]:
         """Return the eight state words after one round."""
         a, b, c, d, e, f, g, h = s
         mixed_e = self.xor(self.rotate(e, 6), self.rotate(e, 11), self.rotate(e, 25))
@@ -80,14 +81,14 @@ class Lanes:
         majority = self.builder.or_(self.builder.and_(a, b), either)
         return [self.add(first, mixed_a, majority), a, b, c, self.add(d, first), e, f, g]
 
-    def expand(self, w: list[Any]) -> Any:
+    def expand(self, w: list[Emitted]) -> Emitted:
         """Return the schedule's next word from its last sixteen."""
         low = self.xor(self.rotate(w[1], 7), self.rotate(w[1], 18), self.right(w[1], 3))
         high = self.xor(self.rotate(w[14], 17), self.rotate(w[14], 19), self.right(w[14], 10))
         return self.add(w[0], low, w[9], high)
 
 
-def _emit_compression(module: Any) -> Any:
+def _emit_compression(module: Emitted) -> Emitted:
     """Return the function that compresses sixteen blocks, emitted into `module` if not yet there.
 
     A function of its own, never inlined: callers would each compile its 64 rounds once more.
@@ -116,10 +117,10 @@ def _emit_compression(module: Any) -> Any:
 
 
 @intrinsic
-def _compress(_typing: Any, work: Any) -> Any:
+def _compress(_typing: Emitted, work: Emitted) -> Emitted:
     """Call the compression on the array `work`."""
 
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def emit(context: Emitted, builder: Emitted, signature: Emitted, arguments: Emitted) -> Emitted:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         pointer = builder.bitcast(array.data, ir.IntType(32).as_pointer())
         builder.call(_emit_compression(builder.module), [pointer])
@@ -214,8 +215,6 @@ def sha256_rows(
     data: NDArray[np.uint8],
     starts: NDArray[np.int64],
     lengths: NDArray[np.int64],
-    *,
-    threads: int | None = None,
 ) -> NDArray[np.uint8]:
     """Hash header ‖ data[start : start + length] for every row: u8[N, 32].
 
@@ -246,12 +245,5 @@ def sha256_rows(
     starts = read_only(starts, np.int64)
     lengths = read_only(lengths, np.int64)
     out = np.empty((len(starts), 8), dtype=np.uint32)
-    workers = thread_count(threads)
-
-    def work(start: int, stop: int) -> None:
-        part = out[start:stop]
-        _hash(lead, flat, starts[start:stop], lengths[start:stop], part)
-        part.byteswap(inplace=True)
-
-    over_threads(work, spans(len(starts), -(-len(starts) // CHUNK_ROWS)), workers)
-    return out.view(np.uint8)
+    _hash(lead, flat, starts, lengths, out)
+    return out.byteswap(inplace=True).view(np.uint8)

@@ -56,7 +56,7 @@ def permanent_rows(
     out = np.empty(bits.shape, dtype=np.uint8)
 
     def settle(rows: NDArray[np.intp], depth: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-        stream = keyed_streams(secrets[rows], prefix, suffix[rows], depth * width, threads=1)
+        stream = keyed_streams(secrets[rows], prefix, suffix[rows], depth * width)
         return randomise_rows(bits[rows], k, response, stream)
 
     def work(start: int, stop: int) -> None:

@@ -1,4 +1,4 @@
-"""One line of a google/rappor reports file, read slowly: what the fast parser refuses, explained.
+"""One line of a google/rappor reports file, read by itself: says what is wrong with it.
 
 A line is `client,cohort,bits,...`: a client id without commas, a cohort from 0, then one string of
 0s and 1s per column, most significant bit first. Lines end with \\n or \\r\\n.
@@ -50,8 +50,11 @@ def header_names(line: bytes) -> tuple[str, ...] | None:
     )
 
 
-def check_line(line: bytes, number: int, form: LineForm) -> None:
-    """Raise InputError with line number, expected and got, unless the line has the given form."""
+def checked_fields(line: bytes, number: int, form: LineForm) -> list[bytes]:
+    """Return the line's fields: client, cohort, bits of each column.
+
+    Raises InputError with line number, expected and got, unless the line has the given form.
+    """
     fields = split_line(line)
     if fields == [b""]:
         raise InputError(f"line {number}: expected a report, got an empty line")
@@ -70,6 +73,7 @@ def check_line(line: bytes, number: int, form: LineForm) -> None:
         )
     for name, width, field in zip(form.names, form.widths, fields[2:], strict=True):
         _check_bits(field, width, f"line {number}, column {name!r}")
+    return fields
 
 
 def _check_bits(field: bytes, width: int, where: str) -> None:

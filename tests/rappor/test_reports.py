@@ -1,4 +1,8 @@
-"""Reports files: the fast reader against the slow one, the writer against the reader."""
+"""Reports files: the reader against single lines, the writer against the reader."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -6,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.errors import InputError
-from deniable.rappor.text_lines import LineForm, check_line, header_names, split_line
-from deniable.rappor.text_reader import parse_reports
-from deniable.rappor.text_writer import client_ids, format_reports
+from deniable.rappor import reports as reports_module
+from deniable.rappor.report_lines import LineForm, checked_fields, header_names
+from deniable.rappor.reports import Reports, parse_reports, read_reports, write_reports
 
 clients = st.text(
     st.characters(codec="utf-8", exclude_characters=",\n\x00"), min_size=1, max_size=8
@@ -16,15 +20,14 @@ clients = st.text(
 
 
 def slow_parse(text: bytes, form: LineForm) -> tuple[list[bytes], list[int], list[list[int]]]:
-    """Every line through check_line and int(..., 2)."""
+    """Every line through checked_fields and int(..., 2)."""
     ids, cohorts, values = [], [], []
     for number, line in enumerate(text.split(b"\n")[: text.count(b"\n") + 1], 1):
         if number == 1 and header_names(line) is not None:
             continue
         if number == text.count(b"\n") + 1 and not line:
             break
-        check_line(line, number, form)
-        client, cohort, *bits = split_line(line)
+        client, cohort, *bits = checked_fields(line, number, form)
         ids.append(client)
         cohorts.append(int(cohort))
         values.append([int(field, 2) for field in bits])
@@ -46,19 +49,35 @@ def files(draw: st.DrawFn) -> tuple[bytes, LineForm]:
     return text.encode(), LineForm(tuple(widths), tuple(labels), 64)
 
 
-@given(file=files(), threads=st.integers(1, 3))
+def parse(text: bytes, **settings: Any) -> Reports:
+    return parse_reports(np.frombuffer(text, np.uint8), **settings)
+
+
+@given(file=files())
 @settings(max_examples=150, deadline=None)
-def test_fast_reader_equals_slow_reader(file: tuple[bytes, LineForm], threads: int) -> None:
+def test_the_reader_gives_what_single_lines_give(file: tuple[bytes, LineForm]) -> None:
     text, form = file
-    parsed = parse_reports(text, cohorts=64, threads=threads)
+    parsed = parse(text, cohorts=64)
     ids, cohorts, values = slow_parse(text, form)
-    assert parsed.widths == form.widths and parsed.names == form.names
+    assert tuple(width for _, width in parsed.columns.values()) == form.widths
+    assert tuple(parsed.columns) == form.names
     assert parsed.cohort.tolist() == cohorts
-    for column, bits in enumerate(parsed.bits):
+    for column, (bits, _) in enumerate(parsed.columns.values()):
         got = [int.from_bytes(row.tobytes(), "little") for row in bits]
         assert got == [value[column] for value in values]
-    starts, lengths = parsed.client_start.tolist(), parsed.client_length.tolist()
-    assert [text[a : a + n] for a, n in zip(starts, lengths, strict=True)] == ids
+    assert parsed.clients.tolist() == ids
+
+
+def test_valid_files_are_not_read_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reports_module, "BLOCK_BYTES", 1 << 10)  # so that there are many blocks
+    monkeypatch.delattr(reports_module, "_cut_slowly")
+    lines = [f"client{i},{i % 7:03},{i % 512:09b},1".encode() for i in range(500)]
+    for text in (b"\n".join(lines), b"\r\n".join(lines) + b"\r\n"):
+        parsed = parse(text)
+        assert parsed.cohort.tolist() == [i % 7 for i in range(500)]
+        assert parsed.clients[-1] == b"client499"
+        values = [int.from_bytes(row.tobytes(), "little") for row in parsed.columns["3"][0]]
+        assert values == [i % 512 for i in range(500)]
 
 
 @given(
@@ -68,11 +87,10 @@ def test_fast_reader_equals_slow_reader(file: tuple[bytes, LineForm], threads: i
     put=st.sampled_from(
         ["", ",", "\n", "\r", "\r\n", "0", "1", "2", "é", "-", " ", "01", "65536,"]
     ),
-    threads=st.integers(1, 3),
 )
 @settings(max_examples=400, deadline=None)
 def test_damaged_files_give_the_slow_readers_verdict(
-    file: tuple[bytes, LineForm], where: int, drop: int, put: str, threads: int
+    file: tuple[bytes, LineForm], where: int, drop: int, put: str
 ) -> None:
     """Both accept, or both refuse with the same message (so the first bad line, in file order)."""
     text, form = file
@@ -84,10 +102,10 @@ def test_damaged_files_give_the_slow_readers_verdict(
         expected = slow_parse(broken, form)[1]
     except InputError as error:
         with pytest.raises(InputError) as caught:
-            parse_reports(broken, widths=form.widths, cohorts=64, threads=threads)
+            parse(broken, widths=form.widths, cohorts=64)
         assert str(caught.value) == str(error)
     else:
-        parsed = parse_reports(broken, widths=form.widths, cohorts=64, threads=threads)
+        parsed = parse(broken, widths=form.widths, cohorts=64)
         assert parsed.cohort.tolist() == expected
 
 
@@ -108,7 +126,7 @@ def test_damaged_files_give_the_slow_readers_verdict(
 def test_messages_name_line_column_expected_and_got(line: bytes, message: str) -> None:
     text = b"client,cohort,prr,irr\r\n1,0,0000,1111\r\n" + line + b"\r\n2,0,0000,1111\r\n"
     with pytest.raises(InputError) as caught:
-        parse_reports(text, cohorts=64)
+        parse(text, cohorts=64)
     assert str(caught.value) == message
 
 
@@ -119,78 +137,95 @@ def test_no_other_character_passes_for_a_bit(place: int) -> None:
         field = bytearray(b"0110100101101")
         field[place] = character
         if character in b"01":
-            parsed = parse_reports(b"1,0," + field, widths=[13])
-            assert int.from_bytes(parsed.bits[0].tobytes(), "little") == int(field, 2)
+            bits, _ = parse(b"1,0," + field, widths=[13]).columns["3"]
+            assert int.from_bytes(bits.tobytes(), "little") == int(field, 2)
         else:
             with pytest.raises(InputError, match="line 1"):
-                parse_reports(b"1,0," + field, widths=[13])
+                parse(b"1,0," + field, widths=[13])
 
 
 def test_only_kept_columns_come_back_but_all_are_checked() -> None:
-    text = b"1,0,0001,01\n2,1,0010,11\n"
-    parsed = parse_reports(text, keep=[1])
-    assert [bits.tolist() for bits in parsed.bits] == [[[1], [3]]] and parsed.widths == (2,)
+    parsed = parse(b"1,0,0001,01\n2,1,0010,11\n", columns=["4"])
+    assert list(parsed.columns) == ["4"]
+    bits, width = parsed.columns["4"]
+    assert bits.tolist() == [[1], [3]] and width == 2
     with pytest.raises(InputError, match="line 2, column '3'"):
-        parse_reports(b"1,0,0001,01\n2,1,00x0,11\n", keep=[1])
-    with pytest.raises(InputError, match=r"columns to keep in 0..1, got \(2,\)"):
-        parse_reports(text, keep=[2])
+        parse(b"1,0,0001,01\n2,1,00x0,11\n", columns=["4"])
+
+
+@pytest.mark.parametrize(
+    "line", [b"1, 5,01", b"1,0x5,01", b"1,+5,01", b"1,5 ,01", b'1,"5",01', b'1,5,"01"', b"1,5,0\r1"]
+)
+def test_what_arrow_would_accept_is_refused(line: bytes) -> None:
+    with pytest.raises(InputError, match="line 2"):
+        parse(b"1,5,01\n" + line + b"\n", widths=[2])
+
+
+def test_two_lines_parted_by_a_carriage_return_are_refused() -> None:
+    with pytest.raises(InputError, match="line 1: expected 3 fields"):
+        parse(b"1,5,01\r2,5,01\n", widths=[2])
+
+
+def test_strange_clients_come_back() -> None:
+    for client in (b"a\rb", b"\xef\xbb\xbfx", b'"', b"\xff", b" "):
+        assert parse(client + b",5,01\n").clients.tolist() == [client]
 
 
 def test_a_header_that_does_not_fit_is_refused() -> None:
     text = b"client,cohort,prr,irr\n1,0,0000\n"
     with pytest.raises(InputError, match="line 1: expected 1 bit columns, got a header with 2"):
-        parse_reports(text)
+        parse(text)
 
 
 def test_a_file_without_reports() -> None:
     head = b"client,cohort,irr\r\n"
-    parsed = parse_reports(head, widths=[8])
-    assert parsed.names == ("irr",) and parsed.bits[0].shape == (0, 1)
+    parsed = parse(head, widths=[8])
+    assert parsed.columns["irr"][0].shape == (0, 1)
     for text in (head, b""):
         with pytest.raises(InputError, match="at least one report"):
-            parse_reports(text)
+            parse(text)
 
 
 @given(
     rows=st.integers(0, 60),
     widths=st.lists(st.sampled_from([1, 7, 8, 9, 32, 64, 129]), min_size=1, max_size=3),
-    newline=st.sampled_from([b"\n", b"\r\n"]),
-    named=st.booleans(),
-    threads=st.integers(1, 3),
     seed=st.integers(0, 1 << 32),
 )
 @settings(max_examples=80, deadline=None)
 def test_written_files_are_the_lines_python_writes_and_read_back(
-    rows: int, widths: list[int], newline: bytes, named: bool, threads: int, seed: int
+    rows: int, widths: list[int], seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    ids = rng.integers(-(2**63), 2**63 - 1, rows) >> rng.integers(0, 64, rows)
+    ids = (rng.integers(-(2**63), 2**63 - 1, rows) >> rng.integers(0, 64, rows)).astype(np.bytes_)
     cohort = (rng.integers(0, 65536, rows) >> rng.integers(0, 16, rows)).astype(np.uint16)
     bits = [rng.integers(0, 2, (rows, k), dtype=np.uint8) for k in widths]
     packed = [np.packbits(column, axis=1, bitorder="little") for column in bits]
-    names = [f"v{column}" for column in range(len(widths))] if named else None
-    text = format_reports(
-        ids, cohort, packed, widths, names=names, newline=newline, threads=threads
-    ).tobytes()
-    lines = [",".join(["client", "cohort", *names])] if names else []
+    names = [f"v{column}" for column in range(len(widths))]
+    columns = dict(zip(names, zip(packed, widths, strict=True), strict=True))
+    lines = [",".join(["client", "cohort", *names])]
     for row in range(rows):
         strings = ["".join(str(bit) for bit in column[row, ::-1]) for column in bits]
-        lines.append(",".join([str(ids[row]), str(cohort[row]), *strings]))
-    assert text == b"".join(line.encode() + newline for line in lines)
-    parsed = parse_reports(text, widths=widths) if text else None
-    if parsed is not None:
-        assert all(np.array_equal(a, b) for a, b in zip(parsed.bits, packed, strict=True))
-        again = client_ids(text, parsed.client_start, parsed.client_length)
-        assert np.array_equal(
-            format_reports(again, parsed.cohort, parsed.bits, widths, names=names, newline=newline),
-            np.frombuffer(text, dtype=np.uint8),
-        )
+        lines.append(",".join([ids[row].decode(), str(cohort[row]), *strings]))
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "reports.csv"
+        write_reports(path, Reports(ids, cohort, columns))
+        assert path.read_bytes() == b"".join(line.encode() + b"\r\n" for line in lines)
+        if not rows:
+            return
+        parsed = read_reports(path)
+        assert parsed.clients.tolist() == ids.tolist()
+        assert (parsed.cohort == cohort).all()
+        for name, (column, width) in columns.items():
+            assert np.array_equal(parsed.columns[name][0], column)
+            assert parsed.columns[name][1] == width
 
 
-def test_clients_that_would_break_a_line_are_refused() -> None:
-    bits, cohort = np.zeros((1, 1), dtype=np.uint8), np.zeros(1, dtype=np.uint16)
+def test_clients_that_would_break_a_line_are_refused(tmp_path: Path) -> None:
+    columns = {"irr": (np.zeros((1, 1), np.uint8), 8)}
     for client in (b"a,b", b"a\nb", b""):
         with pytest.raises(InputError, match="without commas"):
-            format_reports(np.array([client]), cohort, [bits], [8])
-    with pytest.raises(InputError, match="integers or bytes, got float64"):
-        format_reports(np.array([1.5]), cohort, [bits], [8])
+            one = Reports(np.array([client]), np.zeros(1, np.uint16), columns)
+            write_reports(tmp_path / "r.csv", one)
+    numbers: Any = np.array([1.5])
+    with pytest.raises(InputError, match="as bytes, got float64"):
+        write_reports(tmp_path / "r.csv", Reports(numbers, np.zeros(1, np.uint16), columns))

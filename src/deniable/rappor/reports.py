@@ -1,0 +1,239 @@
+"""Reports files of google/rappor, as columns of packed bits: `client,cohort,bloom,prr,irr`.
+
+Association files (`client,cohort,var1,var2`) are the same with other columns and widths. Arrow cuts
+a file into fields; a file that it or the checks below refuse is read again line by line, which says
+what is wrong with which line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import csv
+
+from deniable.errors import InputError
+from deniable.kernels.words import byte_width, check_packed
+from deniable.rappor.report_lines import LineForm, checked_fields, form_of, header_names
+
+Bits = NDArray[np.uint8]
+Fields = tuple[NDArray[np.bytes_], NDArray[np.uint16], list[Bits]]
+"""Clients, cohorts, and each column's characters, uint8[N, width]."""
+
+COMMA, NEWLINE, ZERO, NINE = b",\n09"
+BLOCK_BYTES = 1 << 22
+BLOCK_ROWS = 1 << 16
+MOST_DIGITS = 5
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, eq=False)
+class Reports:
+    """A reports file: clients as bytes, cohort u16[N], each bit column packed, with its width."""
+
+    clients: NDArray[np.bytes_]
+    cohort: NDArray[np.uint16]
+    columns: Mapping[str, tuple[Bits, int]]
+
+    def __len__(self) -> int:
+        return len(self.cohort)
+
+
+def read_reports(
+    path: str | Path, *, columns: Sequence[str] | None = None, cohorts: int | None = None
+) -> Reports:
+    """`client,cohort,bloom,prr,irr`, or `client,cohort,<var1>,<var2>`, with a header line.
+
+    columns : the bit columns wanted; all if not given. cohorts : larger numbers are refused.
+    """
+    if Path(path).stat().st_size == 0:
+        raise InputError(f"{path} is empty: expected a header and lines of client,cohort,bits")
+    with Path(path).open("rb") as file:
+        names = header_names(file.readline())
+    if columns is not None and (names is None or not set(columns) <= set(names)):
+        raise InputError(f"{path}: expected columns {list(columns)}, got {names}")
+    try:
+        return parse_reports(np.memmap(path, np.uint8, "r"), columns=columns, cohorts=cohorts)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def parse_reports(
+    data: NDArray[np.uint8],
+    *,
+    widths: Sequence[int] | None = None,
+    columns: Sequence[str] | None = None,
+    cohorts: int | None = None,
+) -> Reports:
+    """Read the bytes of a file, with or without its header line, lines ending with \\n or \\r\\n.
+
+    widths : bits of every bit column; as the first line has them if not given
+    columns : the bit columns wanted (all are checked), by the header, or by position from "3"
+
+    >>> text = b"client,cohort,bloom,prr,irr\\r\\n7,1,0010,0110,1110\\r\\n"
+    >>> parsed = parse_reports(np.frombuffer(text, np.uint8), columns=["irr"])
+    >>> parsed.cohort.tolist(), parsed.columns["irr"][0].tolist()
+    ([1], [[14]])
+    """
+    head = _line_at(data, 0)
+    names = header_names(head)
+    body = data if names is None else data[len(head) :]
+    if not len(body) and widths is None:
+        raise InputError("expected at least one report, got none: give widths for an empty file")
+    form = form_of(_line_at(body, 0), names, widths, cohorts)
+    try:
+        pieces = list(_packed_pieces(_cut_by_arrow(body, form), form))
+        if sum(len(cohort) for _, cohort, _ in pieces) != _line_count(body):
+            raise ValueError("a lone carriage return ends a line for Arrow, and for nobody else")
+    except (ValueError, pa.ArrowInvalid):
+        pieces = list(_packed_pieces(_cut_slowly(body, names is not None, form), form))
+    clients, cohort, packed = zip(*pieces, strict=True)
+    bits = [np.concatenate(column) for column in zip(*packed, strict=True)]
+    every = dict(zip(form.names, zip(bits, form.widths, strict=True), strict=True))
+    kept = every if columns is None else {name: every[name] for name in columns}
+    return Reports(np.concatenate(clients), np.concatenate(cohort), kept)
+
+
+def _packed_pieces(pieces: Iterator[Fields], form: LineForm) -> Iterator[Fields]:
+    """Check and pack the characters of each piece; ValueError if one is no 0 or 1."""
+    nothing = [np.empty((0, byte_width(width)), np.uint8) for width in form.widths]
+    yield np.empty(0, "S1"), np.empty(0, np.uint16), nothing
+    for clients, cohort, columns in pieces:
+        yield clients, cohort, [_packed(characters) for characters in columns]
+
+
+def _packed(characters: Bits) -> Bits:
+    """Pack characters, the most significant bit first, into bytes, the least significant first."""
+    rows, width = characters.shape
+    bits = np.zeros((rows, (width + 7) // 8 * 8), np.uint8)
+    np.subtract(characters, ZERO, out=bits[:, bits.shape[1] - width :])
+    if bits.size and bits.max() > 1:
+        raise ValueError("expected 0 or 1")
+    return np.ascontiguousarray(np.packbits(bits, axis=1)[:, ::-1])
+
+
+def _cut_by_arrow(body: NDArray[np.uint8], form: LineForm) -> Iterator[Fields]:
+    """The fields of all lines; ValueError or ArrowInvalid where a line may be wrong."""
+    if body[:3].tobytes() == BYTE_ORDER_MARK:
+        raise ValueError("Arrow would skip the byte-order mark")
+    if not len(body):
+        return
+    types = [pa.binary(), pa.binary(), *map(pa.binary, form.widths)]
+    names = [str(column) for column in range(len(types))]
+    reader = csv.open_csv(
+        pa.BufferReader(body),
+        read_options=csv.ReadOptions(column_names=names, block_size=BLOCK_BYTES),
+        parse_options=csv.ParseOptions(quote_char=False, ignore_empty_lines=False),
+        convert_options=csv.ConvertOptions(
+            column_types=dict(zip(names, types, strict=True)), check_utf8=False, null_values=[]
+        ),
+    )
+    for batch in reader:
+        client, cohort, *columns = batch.columns
+        yield _clients(client), _cohorts(cohort, form.cohorts), [_characters(c) for c in columns]
+
+
+def _texts(column: pa.BinaryArray) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """The offsets, from 0, and the bytes of a column of texts."""
+    _, offsets, data = column.buffers()
+    edges = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+    return edges - edges[0], np.frombuffer(data, np.uint8)[edges[0] : edges[-1]]
+
+
+def _clients(column: pa.BinaryArray) -> NDArray[np.bytes_]:
+    edges, data = _texts(column)
+    lengths = np.diff(edges)
+    if not lengths.min(initial=1):
+        raise ValueError("expected a client id")
+    width = int(lengths.max(initial=1))
+    text = np.zeros((len(lengths), width), np.uint8)
+    text[np.arange(width) < lengths[:, np.newaxis]] = data
+    return text.reshape(-1).view(f"S{width}")
+
+
+def _cohorts(column: pa.BinaryArray, cohorts: int) -> NDArray[np.uint16]:
+    edges, data = _texts(column)
+    lengths = np.diff(edges)
+    if lengths.min(initial=1) < 1 or lengths.max(initial=1) > MOST_DIGITS:
+        raise ValueError("expected one to five digits")
+    if data.min(initial=ZERO) < ZERO or data.max(initial=ZERO) > NINE:
+        raise ValueError("expected digits")
+    numbers: NDArray[np.uint32] = pc.cast(column.cast(pa.string()), pa.uint32()).to_numpy()
+    if numbers.max(initial=0) >= cohorts:
+        raise ValueError("expected a smaller cohort")
+    return numbers.astype(np.uint16)
+
+
+def _characters(column: pa.FixedSizeBinaryArray) -> Bits:
+    width = column.type.byte_width
+    data = np.frombuffer(column.buffers()[1], np.uint8)
+    return data[column.offset * width : (column.offset + len(column)) * width].reshape(-1, width)
+
+
+def _cut_slowly(body: NDArray[np.uint8], headed: bool, form: LineForm) -> Iterator[Fields]:
+    """The same, line by line; InputError with the first wrong line's number."""
+    lines = body.tobytes().removesuffix(b"\n").split(b"\n") if len(body) else []
+    fields = [checked_fields(line, n, form) for n, line in enumerate(lines, 1 + headed)]
+    clients, cohorts, *columns = zip(*fields, strict=True)
+    characters = [np.frombuffer(b"".join(column), np.uint8) for column in columns]
+    yield (
+        np.array(clients, np.bytes_),
+        np.array([int(cohort) for cohort in cohorts], np.uint16),
+        [c.reshape(len(fields), width) for c, width in zip(characters, form.widths, strict=True)],
+    )
+
+
+def _line_at(data: NDArray[np.uint8], start: int) -> bytes:
+    """Return the line that starts at `start`, its end included."""
+    step = 1 << 12
+    for stop in range(start + step, len(data) + step, step):
+        ends = np.flatnonzero(data[stop - step : stop] == NEWLINE)
+        if ends.size:
+            return data[start : stop - step + int(ends[0]) + 1].tobytes()
+    return data[start:].tobytes()
+
+
+def _line_count(body: NDArray[np.uint8]) -> int:
+    blocks = range(0, len(body), BLOCK_BYTES)
+    ends = sum(int(np.count_nonzero(body[a : a + BLOCK_BYTES] == NEWLINE)) for a in blocks)
+    return ends + bool(len(body) and body[-1] != NEWLINE)
+
+
+def write_reports(path: str | Path, reports: Reports) -> None:
+    """A reports file, in blocks: touching fresh memory costs more than writing."""
+    _check_clients(reports.clients)
+    head = ",".join(["client", "cohort", *reports.columns])
+    with Path(path).open("wb") as file:
+        file.write(head.encode() + b"\r\n")
+        for start in range(0, len(reports), BLOCK_ROWS):
+            file.write(_lines(reports, slice(start, start + BLOCK_ROWS)))
+
+
+def _check_clients(clients: NDArray[np.bytes_]) -> None:
+    if clients.dtype.kind != "S":
+        raise InputError(f"expected client ids as bytes, got {clients.dtype}")
+    text = clients.view(np.uint8).reshape(len(clients), clients.dtype.itemsize)
+    if (len(text) and not text[:, 0].all()) or np.isin(text, (COMMA, NEWLINE)).any():
+        raise InputError("expected client ids without commas or line ends and not empty")
+
+
+def _lines(reports: Reports, rows: slice) -> pa.Buffer:
+    """The lines of some reports, side by side."""
+    texts = [pa.array(reports.clients[rows], pa.binary())]
+    texts.append(pc.cast(pa.array(reports.cohort[rows]), pa.string()).cast(pa.binary()))
+    for bits, width in reports.columns.values():
+        lanes = np.unpackbits(
+            check_packed(bits[rows], width), axis=1, count=width, bitorder="little"
+        )
+        characters = np.ascontiguousarray(lanes[:, ::-1] + np.uint8(ZERO))
+        buffers = [None, pa.py_buffer(characters)]
+        fixed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(lanes), buffers)
+        texts.append(fixed.cast(pa.binary()))
+    lines = pc.binary_join_element_wise(*texts, b",")
+    ends = pa.scalar(b"\r\n", pa.binary())
+    return pc.binary_join_element_wise(lines, ends, b"").buffers()[2]
