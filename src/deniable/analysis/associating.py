@@ -7,7 +7,7 @@ certified to be within a hundredth of a nat of the best.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
@@ -48,7 +48,7 @@ from deniable.inference.joint.uncertainty import (
 from deniable.inference.linear.joint_counts import PairCounts
 from deniable.inference.models.base import AnyModel, Axis, OtherModel, TableSettings
 from deniable.results import Covariance, Joint
-from deniable.results.association import AssociationTest, EffectSize
+from deniable.results.association import AssociationTest
 from deniable.results.joint import Tests
 from deniable.survey import Survey
 
@@ -220,19 +220,13 @@ def _tests(
         collapsed = collapse_evidence(evidence, fit.table, groups)
         return collapsed, fit if collapsed is evidence else None
 
-    def association(method: str) -> AssociationTest:
-        about, its_fit = shown()
-        return association_test(about, method=method, fit=its_fit)
+    def about(test: Callable[..., AssociationTest], **settings: object) -> AssociationTest:
+        evidence_shown, its_fit = shown()
+        return test(evidence_shown, fit=its_fit, **settings)
 
-    def mutual() -> AssociationTest:
-        about, its_fit = shown()
-        return mutual_independence(about, fit=its_fit)
-
-    def conditional(pair: tuple[int, int]) -> AssociationTest:
-        about, its_fit = shown()
-        return conditional_independence(about, pair=pair, fit=its_fit)
-
-    def effect() -> EffectSize:
-        return cramers_v(evidence, whole, groups=groups)
-
-    return Tests(association, effect, mutual, conditional)
+    return Tests(
+        lambda method: about(association_test, method=method),
+        lambda: cramers_v(evidence, whole, groups=groups),
+        lambda: about(mutual_independence),
+        lambda pair: about(conditional_independence, pair=pair),
+    )
