@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import chain, islice
-from math import lcm
+from math import lcm, prod
 from operator import add
 from pathlib import Path
 
@@ -60,40 +60,35 @@ class Layout:
         first, second = (q.protocol.mechanisms[0].outcomes for q in self.questions)
         return first, second
 
-    @staticmethod
-    def slots(question: Question) -> int:
-        """Slots of its first part, which speaks of whole values."""
-        return len(question.protocol.parts[0].slots)
-
     @property
-    def cohorts(self) -> int:
-        """The least common multiple of both questions' cohorts."""
-        return lcm(*(q.protocol.mechanisms[0].cohorts for q in self.questions))
+    def shape(self) -> tuple[int, int, int]:
+        """Slots of each question's first part, which speaks of whole values; shared cohorts."""
+        first, second = (q.protocol.parts[0] for q in self.questions)
+        cohorts = lcm(*(q.protocol.mechanisms[0].cohorts for q in self.questions))
+        return len(first.slots), len(second.slots), cohorts
 
     @property
     def strata(self) -> int:
         """How many strata."""
-        first, second = self.questions
-        return self.slots(first) * self.slots(second) * self.cohorts
+        return prod(self.shape)
 
     def own(self, side: int) -> NDArray[np.intp]:
         """intp[S], each stratum's stratum among those of one question: slot·cohorts + cohort."""
-        first, second = self.questions
-        shape = (self.slots(first), self.slots(second), self.cohorts)
-        places = np.unravel_index(np.arange(self.strata), shape)
+        places = np.unravel_index(np.arange(self.strata), self.shape)
         mechanism = self.questions[side].protocol.mechanisms[0]
         own = places[side] * mechanism.cohorts + mechanism.own_cohort(places[2])
         return np.asarray(own, np.intp)
 
     def stratum(self, batch: ReportBatch) -> Integers:
         """integers[N], of each report."""
+        _, slots, cohorts = self.shape
         cohort = batch.cohort
-        if self.cohorts < batch.survey.cohorts:
-            cohort = cohort % np.uint16(self.cohorts)
-        if self.strata == self.cohorts:
+        if cohorts < batch.survey.cohorts:
+            cohort = cohort % np.uint16(cohorts)
+        if self.strata == cohorts:
             return cohort
         x, y = (batch.column(q.name).slot.astype(np.int64) for q in self.questions)
-        return np.asarray((x * self.slots(self.questions[1]) + y) * self.cohorts + cohort)
+        return np.asarray((x * slots + y) * cohorts + cohort)
 
 
 @reports_progress
