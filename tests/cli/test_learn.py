@@ -15,13 +15,12 @@ from click.testing import CliRunner, Result
 
 from deniable import Survey, decode, simulate
 from deniable.cli.app import app
-from deniable.cli.output import printable
-from deniable.cli.tables import share
 from deniable.columns import ReportBatch, write
 from deniable.columns.wire import records
 from deniable.render.html import report
 from deniable.results import Discovery, Joint, Marginal, Trend
 from deniable.results import Result as AnyResult
+from deniable.results.format import percent, visible
 from deniable.simulation import Population, contingency, zipf
 from deniable.store import Upload
 from deniable.store import open as open_store
@@ -131,7 +130,7 @@ def test_decoded_strings_cannot_harm(tmp_path: Path) -> None:
     with output.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert "'=cmd()|x" in {row["value"] for row in rows}
-    assert printable("a\u202eb\n") == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}"
+    assert visible("a\u202eb\n") == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}"
 
 
 def test_every_ending_is_written(tmp_path: Path) -> None:
@@ -357,8 +356,8 @@ def test_wrong_input_is_explained(args: tuple[str, ...], code: int, words: str, 
 
 
 def test_shares_for_people() -> None:
-    assert [share(x) for x in (1.0, 0.05, 0.00123, -0.002)] == [
-        "100.0%",
+    assert [percent(x) for x in (1.0, 0.05, 0.00123, -0.002)] == [
+        "100%",
         "5.00%",
         "0.123%",
         "-0.200%",

@@ -16,7 +16,8 @@ from deniable import Survey, associate, decode, discover, simulate
 from deniable.cli.app import app
 from deniable.errors import InputError
 from deniable.planning import clients_to_move
-from deniable.render.html import report, svg
+from deniable.render import svg
+from deniable.render.html import report
 from deniable.results import Result
 from deniable.simulation import Population, zipf
 

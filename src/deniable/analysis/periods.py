@@ -31,6 +31,7 @@ def by_period(
     by: By = "day",
     since: date | None = None,
     until: date | None = None,
+    strict: bool = False,
 ) -> Trend[R]:
     """Analyse every day or week of a store that has reports, each by itself.
 
@@ -45,6 +46,8 @@ def by_period(
         Length of a period. Weeks begin on Monday.
     since, until : date, optional
         First and last day, both included.
+    strict : bool
+        Raise the error of a period that cannot be analysed, instead of skipping the period.
 
     Returns
     -------
@@ -58,8 +61,15 @@ def by_period(
             try:
                 parts[start] = analyse(reports)
             except InputError as error:
+                if strict:
+                    raise
                 skipped[start] = str(error)
-    return Trend(by, tuple(parts), tuple(parts.values()), skipped)
+    sources = [part.provenance for part in parts.values() if part.provenance is not None]
+    whole = None
+    if sources:
+        total = sum(source.reports for source in sources)
+        whole = replace(sources[0], reports=total, origin=periods.origin)
+    return Trend(by, tuple(parts), tuple(parts.values()), skipped, whole)
 
 
 @reports_progress
@@ -85,29 +95,20 @@ def trend(
     right by itself, but neighbouring errors may go together.
     """
     names = None if candidates is None else list(candidates)
-    with _opened(survey, Stored(store, since, until), by) as periods:
-        parts = [
-            decode(
-                survey,
-                reports,
-                question,
-                names,
-                alpha=alpha,
-                correction=correction,
-                reports_per_client=reports_per_client,
-                executor=executor,
-            )
-            for reports in periods.reports.values()
-        ]
-    provenance = parts[0].provenance
-    assert provenance is not None
-    reports = sum(part.reports for part in parts)
-    return Trend(
-        by,
-        tuple(periods.reports),
-        tuple(parts),
-        provenance=replace(provenance, reports=reports, origin=periods.origin),
-    )
+
+    def analyse(reports: Stored) -> Marginal:
+        return decode(
+            survey,
+            reports,
+            question,
+            names,
+            alpha=alpha,
+            correction=correction,
+            reports_per_client=reports_per_client,
+            executor=executor,
+        )
+
+    return by_period(survey, store, analyse, by=by, since=since, until=until, strict=True)
 
 
 @dataclass(frozen=True)

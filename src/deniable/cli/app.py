@@ -33,8 +33,11 @@ SECTIONS = {
 }
 REFUSALS = (BudgetExceeded, SurveyExpired, SecretError, LedgerError)
 EXTRAS = {
-    "granian": "collector", "matplotlib": "plots", "psycopg": "postgres", "starlette": "collector",
-}  # fmt: skip
+    "granian": "collector",
+    "matplotlib": "plots",
+    "psycopg": "postgres",
+    "starlette": "collector",
+}
 
 
 class App(click.Group):
@@ -103,7 +106,7 @@ def _end(ctx: click.Context, message: str, code: int) -> None:
     ctx.exit(code)
 
 
-def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
     click.echo(f"warning: {message}", err=True)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from inspect import cleandoc
-from typing import Any
 
 import click
 
@@ -77,9 +76,8 @@ def _row(option: click.Option) -> str:
     help_text = (option.help or "").strip()
     if option.required:
         help_text += " Required."
-    default: Any = option.default
-    if option.show_default and not option.is_flag and default is not None:
-        help_text += f" [{default}]"
+    if option.show_default and not option.is_flag and option.default is not None:
+        help_text += f" [{option.default}]"
     return f"| {names} | {help_text.replace('|', chr(92) + '|').strip()} |"
 
 

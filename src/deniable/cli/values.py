@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from deniable.errors import InputError
 
 TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def typed(text: str, kind: str, where: str) -> Any:
-    """The answer that this text is to a question of this kind."""
+def typed(text: str, kind: str, where: str) -> str | bool:
+    """Return the answer that this text is to a question of this kind."""
     if kind != "boolean":
         return text
     if text.lower() not in TRUTH:

@@ -53,7 +53,13 @@ class Result(ABC):
     """Keys of fields whose name in JSON is another."""
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         Result._kinds[cls.__name__] = cls
+
+    @property
+    def provenance(self) -> Provenance | None:
+        """Where the result came from, if it came from reports."""
+        return None
 
     # --- as a table ------------------------------------------------------------------------------
 
@@ -127,8 +133,7 @@ class Result(ABC):
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw it; needs matplotlib, the `plots` extra."""
         try:
-            draw = import_module("deniable.render.plots").draw
+            axes: Axes = import_module("deniable.render.plots").draw(self, ax, **options)
         except ModuleNotFoundError as error:
             raise InputError(f"drawing needs {error.name}: pip install 'deniable[plots]'") from None
-        axes: Axes = draw(self, ax, **options)
         return axes

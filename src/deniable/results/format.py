@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape
+from typing import Any
 
 Value = str | int | float
 Columns = dict[str, Sequence[Value]]
@@ -61,6 +63,16 @@ def p_value(value: float) -> str:
     return "< 1e-300" if value < 1e-300 else f"{value:.3g}"
 
 
+def p_phrase(value: float) -> str:
+    """Return a p-value with its name.
+
+    >>> p_phrase(0.04567), p_phrase(0.0)
+    ('p = 0.0457', 'p < 1e-300')
+    """
+    shown = p_value(value)
+    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+
+
 def cell(value: Value) -> str:
     """Return one value of a table; blanks at an end of a string are made visible."""
     if isinstance(value, bool):
@@ -72,32 +84,62 @@ def cell(value: Value) -> str:
     return str(value)
 
 
-FORMATS: Mapping[str, Callable[[float], str]] = {
+FORMATS: Mapping[str, Callable[[Any], str]] = {
     **dict.fromkeys(("estimate", "standard_error", "proportion", "threshold"), percent),
     "p_value": p_value,
+    "evidence": "{:.1f}".format,
     "reports": "{:,}".format,
     "clients": "{:,}".format,
 }
 """How columns of numbers are shown to people, by their names."""
 
 
-def readable(columns: Columns) -> Columns:
-    """Return the columns as text: shares in per cent, both ends of an interval in one column."""
-    hidden = (*INTERVAL, "standard_error") if set(INTERVAL) <= columns.keys() else ()
-    shown: Columns = {
-        name.replace("_", " "): [FORMATS.get(name, cell)(value) for value in column]  # type: ignore[arg-type]
-        for name, column in columns.items()
-        if name not in hidden
-    }
-    if hidden:
-        ends = zip(*([percent(float(v)) for v in columns[end]] for end in INTERVAL), strict=True)
-        shown["95% interval"] = [f"{low} … {high}" for low, high in ends]
-    return shown
+@dataclass(frozen=True)
+class TextTable:
+    """A table of text. right : columns aligned on the right; left_out : rows that are not shown."""
 
+    names: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    right: Sequence[bool] = ()
+    title: str = ""
+    left_out: int = 0
 
-def numeric(columns: Columns) -> list[bool]:
-    """Say which columns hold numbers, and are aligned on the right."""
-    return [bool(c) and not isinstance(c[0], str) for c in columns.values()]
+    @classmethod
+    def of(cls, columns: Columns, formats: Mapping[str, Callable[[Any], str]] = {}) -> TextTable:
+        """Return the first rows of some columns; formats : of columns, by their names."""
+        rows, left_out = first_rows(columns, ROWS_SHOWN)
+        by_column = [formats.get(name, cell) for name in columns]
+        texts = [[f(value) for f, value in zip(by_column, row, strict=True)] for row in rows]
+        right = [bool(c) and not isinstance(c[0], str) for c in columns.values()]
+        return cls(list(columns), texts, right, left_out=left_out)
+
+    @classmethod
+    def readable(cls, columns: Columns) -> TextTable:
+        """Return them with shares in per cent, and both ends of an interval in one column."""
+        if not set(INTERVAL) <= columns.keys():
+            table = cls.of(columns, FORMATS)
+            return replace(table, names=[name.replace("_", " ") for name in table.names])
+        hidden = (*INTERVAL, "standard_error")
+        table = cls.readable({name: c for name, c in columns.items() if name not in hidden})
+        ends = zip(*(columns[end] for end in INTERVAL), strict=True)
+        spans = [f"{percent(float(low))} … {percent(float(high))}" for low, high in ends]
+        rows = [[*row, span] for row, span in zip(table.rows, spans, strict=False)]
+        names, right = [*table.names, "95% interval"], [*table.right, True]
+        return replace(table, names=names, rows=rows, right=right)
+
+    def lines(self, *, ruled: bool = True) -> list[str]:
+        """Return lines whose columns are equally wide; ruled : below the names."""
+        texts = [self.names, *self.rows]
+        widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+        if ruled:
+            texts.insert(1, ["-" * width for width in widths])
+        return [
+            "  ".join(
+                text.rjust(width) if is_right else text.ljust(width)
+                for text, width, is_right in zip(row, widths, self.right, strict=True)
+            ).rstrip()
+            for row in texts
+        ]
 
 
 def first_rows(columns: Columns, most: int) -> tuple[list[tuple[Value, ...]], int]:
@@ -106,28 +148,12 @@ def first_rows(columns: Columns, most: int) -> tuple[list[tuple[Value, ...]], in
     return rows[:most], max(0, len(rows) - most)
 
 
-def aligned(
-    rows: Sequence[Sequence[str]], right: Sequence[bool], *, ruled: bool = False
-) -> list[str]:
-    """Return rows of text as lines whose columns are equally wide; ruled : below the first row."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    rule = [["-" * width for width in widths]] if ruled else []
-    return [
-        "  ".join(
-            text.rjust(width) if is_right else text.ljust(width)
-            for text, width, is_right in zip(row, widths, right, strict=True)
-        ).rstrip()
-        for row in [*rows[:1], *rule, *rows[1:]]
-    ]
-
-
 def text_table(heading: str, columns: Columns) -> str:
     """Return a table as plain text; a long one is cut and says so."""
-    rows, left_out = first_rows(columns, ROWS_SHOWN)
-    texts = [list(columns), *([cell(value) for value in row] for row in rows)]
-    lines = [heading, "", *aligned(texts, numeric(columns), ruled=True)]
-    if left_out:
-        lines.append(f"… and {left_out:,} more rows: to_arrow() has them all")
+    table = TextTable.of(columns)
+    lines = [heading, "", *table.lines()]
+    if table.left_out:
+        lines.append(f"… and {table.left_out:,} more rows: to_arrow() has them all")
     return "\n".join(lines)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import click
 
+from deniable.cli.documented import command
+from deniable.cli.options import FOLDER, json_option, option
 from deniable.cli.output import say
 from deniable.cli.values import typed
 from deniable.errors import InputError
@@ -15,34 +17,44 @@ from deniable.errors import InputError
 if TYPE_CHECKING:
     from deniable.survey import Survey
 
-FOLDER = click.option(
-    "--folder", type=click.Path(file_okay=False, path_type=Path), envvar="DENIABLE_FOLDER",
-    default=Path("~/.local/share/deniable"), show_default=True,
+folder_option = option(
+    "--folder",
+    type=FOLDER,
+    envvar="DENIABLE_FOLDER",
+    default=Path("~/.local/share/deniable"),
     help="Where the secret, the ledger and the outbox are.",
-)  # fmt: skip
-EXAMPLE = """\b
-Examples:
-  deniable answer survey.json homepage=example.com dark_mode=yes
-  deniable answer https://collector.example/v1/surveys/pages --digest 79cb… --values answers.json
-"""
+)
 
 
-@click.command(epilog=EXAMPLE, short_help="Answer a survey from the shell.")
+@command(short_help="Answer a survey from the shell.")
 @click.argument("survey_at", metavar="SURVEY")
 @click.argument("answers", metavar="[QUESTION=VALUE]...", nargs=-1)
-@click.option("--values", "file", type=click.File("rb"),
-              help="A JSON object of answers, or - to read it from standard input.")  # fmt: skip
-@click.option("--digest", help="Answer no other survey than the one with this digest.")
-@FOLDER
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@option("--values", "file", type=click.File("rb"))
+@option("--digest")
+@folder_option
+@json_option("what was done")
 def answer(
-    survey_at: str, answers: tuple[str, ...], file: IO[bytes] | None, digest: str | None,
-    folder: Path, as_json: bool,
-) -> None:  # fmt: skip
+    survey_at: str,
+    answers: tuple[str, ...],
+    file: IO[bytes] | None,
+    digest: str | None,
+    folder: Path,
+    as_json: bool,
+) -> None:
     """Answer the SURVEY (a file, or the address of a published one) and queue the report.
 
     A question left out is not answered, which looks like any other answer. Other users of this
     machine can read a command line while it runs: use --values for what they must not know.
+
+    Parameters
+    ----------
+    file : A JSON object of answers, or - to read it from standard input.
+    digest : Answer no other survey than the one with this digest.
+
+    Examples
+    --------
+    deniable answer survey.json homepage=example.com dark_mode=yes
+    deniable answer https://collector.example/v1/surveys/pages --digest 79cb… --values answers.json
     """
     from deniable.client import Client
     from deniable.privacy import NANO
@@ -54,13 +66,21 @@ def answer(
     waiting = client.outbox.counts().waiting
     spent = client.ledger.spent(survey.name)
     budget = survey.budget / NANO
+    data = {
+        "survey": survey.name,
+        "version": survey.version,
+        "digest": survey.digest.hex(),
+        "report": bytes(report).hex(),
+        "spent": spent,
+        "budget": budget,
+        "waiting": waiting,
+    }
     say(
-        {"survey": survey.name, "version": survey.version, "digest": survey.digest.hex(),
-         "report": bytes(report).hex(), "spent": spent, "budget": budget, "waiting": waiting},
+        data,
         f"answered {survey.name} version {survey.version}: ε = {spent:.6g} of {budget:.6g} is "
         f"spent; {waiting} to send: deniable send ADDRESS",
         as_json,
-    )  # fmt: skip
+    )
 
 
 def _survey(where: str, digest: str | None) -> Survey:
@@ -72,8 +92,8 @@ def _survey(where: str, digest: str | None) -> Survey:
     return checked_digest(Survey.load(where), digest, where)
 
 
-def _values(survey: Survey, answers: tuple[str, ...], file: IO[bytes] | None) -> dict[str, Any]:
-    values: dict[str, Any] = {}
+def _values(survey: Survey, answers: tuple[str, ...], file: IO[bytes] | None) -> dict[str, object]:
+    values: dict[str, object] = {}
     if file is not None:
         try:
             values = json.loads(file.read())

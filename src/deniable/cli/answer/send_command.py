@@ -6,52 +6,65 @@ import os
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import click
 
-from deniable.cli.answer.answer_command import FOLDER
+from deniable.cli.answer.answer_command import folder_option
 from deniable.cli.codes import LATER, MISTAKE
+from deniable.cli.documented import command
+from deniable.cli.options import AT_LEAST_ONE, flag, json_option, option
 from deniable.cli.output import say
 from deniable.errors import InputError
 
 if TYPE_CHECKING:
     from deniable.client import Sender, Sent
 
-EXAMPLE = """\b
-Examples:
-  deniable send https://collector.example
-  deniable send https://collector.example --survey pages --wait 600
-"""
 
-
-@click.command(epilog=EXAMPLE)
+@command()
 @click.argument("address")
-@FOLDER
-@click.option("--survey", "surveys", multiple=True, metavar="NAME",
-              help="Only this survey's reports; may be given again.")  # fmt: skip
-@click.option("--token-file", type=click.File("r"),
-              help="The collector's ingest key; or set DENIABLE_TOKEN.")  # fmt: skip
-@click.option("--batch", type=click.IntRange(1), default=1, show_default=True,
-              help="Reports an upload. Above 1 only where many people's reports mix.")  # fmt: skip
-@click.option("--wait", type=click.FloatRange(min=0), default=0.0, metavar="SECONDS",
-              help="Keep trying for so long.")  # fmt: skip
-@click.option("--now", is_flag=True, help="Try at once, even if the next try is not due yet.")
-@click.option("--again", is_flag=True, help="Also what was refused before; first mend the cause.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@folder_option
+@option("--survey", "surveys", multiple=True, metavar="NAME")
+@option("--token-file", type=click.File("r"))
+@option("--batch", type=AT_LEAST_ONE, default=1)
+@option("--wait", type=click.FloatRange(min=0), default=0.0, show_default=False, metavar="SECONDS")
+@flag("--now")
+@flag("--again")
+@json_option("what was done")
 def send(
-    address: str, folder: Path, surveys: tuple[str, ...], token_file: IO[str] | None,
-    batch: int, wait: float, now: bool, again: bool, as_json: bool,
-) -> None:  # fmt: skip
+    address: str,
+    folder: Path,
+    surveys: tuple[str, ...],
+    token_file: IO[str] | None,
+    batch: int,
+    wait: float,
+    now: bool,
+    again: bool,
+    as_json: bool,
+) -> None:
     """Send queued reports to the collector at ADDRESS.
 
     Exits with 4 while some still wait, and with 1 if any were refused.
+
+    Parameters
+    ----------
+    surveys : Only this survey's reports; may be given again.
+    token_file : The collector's ingest key; or set DENIABLE_TOKEN.
+    batch : Reports an upload. Above 1 only where many people's reports mix.
+    wait : Keep trying for so long.
+    now : Try at once, even if the next try is not due yet.
+    again : Also what was refused before; first mend the cause.
+
+    Examples
+    --------
+    deniable send https://collector.example
+    deniable send https://collector.example --survey pages --wait 600
     """
     from deniable.client import Outbox, Sender
 
     token = token_file.read().strip() if token_file else os.environ.get("DENIABLE_TOKEN")
     until = time.monotonic() + wait
-    found: dict[str, Any] = {}
+    outboxes: dict[str, dict[str, object]] = {}
     lines: list[str] = []
     for path in _outboxes(folder.expanduser(), surveys):
         outbox = Outbox(path)
@@ -59,12 +72,12 @@ def send(
             outbox.try_again()
         sent = _send(Sender(outbox, address, token=token, batch=batch), now or again, until)
         name = path.stem.removeprefix("outbox-")
-        found[name] = {**asdict(sent), "refusals": outbox.refusals()}
-        lines.append(_told(name, sent, outbox.refusals()))
-    say(found, "\n".join(lines), as_json)
-    if any(each["refusals"] for each in found.values()):
+        outboxes[name] = {**asdict(sent), "refusals": outbox.refusals()}
+        lines.append(_in_words(name, sent, outbox.refusals()))
+    say(outboxes, "\n".join(lines), as_json)
+    if any(each["refusals"] for each in outboxes.values()):
         click.get_current_context().exit(MISTAKE)
-    if any(each["waiting"] for each in found.values()):
+    if any(each["waiting"] for each in outboxes.values()):
         click.get_current_context().exit(LATER)
 
 
@@ -94,7 +107,7 @@ def _send(sender: Sender, now: bool, until: float) -> Sent:
     return sent
 
 
-def _told(name: str, sent: Sent, refusals: dict[str, int]) -> str:
+def _in_words(name: str, sent: Sent, refusals: dict[str, int]) -> str:
     text = f"{name}: {sent.accepted} accepted, {sent.waiting} waiting"
     if sent.dropped:
         text += f", {sent.dropped} dropped for want of room"

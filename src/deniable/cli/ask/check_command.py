@@ -5,33 +5,50 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from deniable.cli.numbers import a_count
-from deniable.cli.output import OutputPath, console, say
+from deniable.cli.documented import command
+from deniable.cli.options import EXISTING_FILE, OutputPath, a_count, json_option, option
+from deniable.cli.output import say
+from deniable.cli.tables import console, print_table
 from deniable.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from deniable.protocols import Prefixes, Protocol
+    from deniable.survey import Question, Survey
 
 CLIENTS = (10**4, 10**5, 10**6, 10**7, 10**8)
 SOON = 30
+THRESHOLDS = {
+    "detectable": "Smallest detectable frequency, value on the analyst's list (1,000 for strings)",
+    "discoverable": "Smallest frequency of a string that nobody listed but discovery finds (by "
+    "prefixes, half as long as may be)",
+}
 UNSAID = "those who are asked should know"
 
 
-@click.command(epilog="Example: deniable check survey.toml -o survey.json")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "-o", "--output", type=OutputPath((".json",)),
-    help="Publish: write the canonical JSON that clients load.",
-)  # fmt: skip
-@click.option("--clients", "sizes", multiple=True, type=a_count, metavar="N",
-              help="Say what this many show; may be given again. [10 thousand to 100 million]",
-              )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@command()
+@click.argument("file", type=EXISTING_FILE)
+@option("-o", "--output", type=OutputPath(".json"))
+@option("--clients", "sizes", multiple=True, type=a_count, metavar="N")
+@json_option("the findings")
 def check(file: Path, output: Path | None, sizes: tuple[int, ...], as_json: bool) -> None:
     """Say what a survey promises and costs, and name its mistakes.
 
     FILE is TOML, or a published survey's JSON.
+
+    Parameters
+    ----------
+    output : Publish: write the canonical JSON that clients load.
+    sizes : Say what this many show; may be given again. [10 thousand to 100 million]
+
+    Examples
+    --------
+    deniable check survey.toml -o survey.json
     """
     from deniable.survey import Survey
 
@@ -48,37 +65,52 @@ def check(file: Path, output: Path | None, sizes: tuple[int, ...], as_json: bool
         _show(findings)
 
 
-def describe(survey: Any, sizes: Sequence[int] = CLIENTS) -> dict[str, Any]:
-    """Everything `check` prints, as plain data. An infinite ε is None."""
-    from deniable import planning
+def describe(survey: Survey, sizes: Sequence[int] = CLIENTS) -> dict[str, Any]:
+    """Return everything `check` prints, as plain data. An infinite ε is None."""
     from deniable.privacy import NANO
 
-    def finite(x: float) -> float | None:
-        return x if math.isfinite(x) else None
-
-    questions = [
-        {
-            "name": q.name, "kind": q.kind, "protocol": q.protocol.name,
-            "once": q.loss.once, "forever": finite(q.loss.forever), "bytes": q.size,
-            "detectable": {str(n): planning.detectable(q, n) for n in sizes},
-            "discoverable": {str(n): planning.discoverable(q, n) for n in sizes}
-            if q.protocol.name in ("ngrams", "prefixes") else None,
-            "levels": levels_in_words(q.protocol),
-        }
-        for q in survey.questions
-    ]  # fmt: skip
     return {
-        "name": survey.name, "version": survey.version, "digest": survey.digest.hex(),
-        "collect": survey.collect, "expires": survey.expires.isoformat(),
+        "name": survey.name,
+        "version": survey.version,
+        "digest": survey.digest.hex(),
+        "collect": survey.collect,
+        "expires": survey.expires.isoformat(),
         "budget": survey.budget / NANO,
-        "once": survey.loss.once, "forever": finite(survey.loss.forever),
-        "report_bytes": 20 + survey.body_size, "batched_report_bytes": survey.body_size,
-        "groups": survey.groups, "smallest_group": survey.smallest_group,
-        "questions": questions, "notes": _notes(survey),
-    }  # fmt: skip
+        "once": survey.loss.once,
+        "forever": _finite(survey.loss.forever),
+        "report_bytes": 20 + survey.body_size,
+        "batched_report_bytes": survey.body_size,
+        "groups": survey.groups,
+        "smallest_group": survey.smallest_group,
+        "questions": [_describe_question(question, sizes) for question in survey.questions],
+        "notes": _notes(survey),
+    }
 
 
-def _notes(survey: Any) -> list[str]:
+def _describe_question(question: Question, sizes: Sequence[int]) -> dict[str, Any]:
+    from deniable import planning
+
+    unknown = question.protocol.name in ("ngrams", "prefixes")
+    return {
+        "name": question.name,
+        "kind": question.kind,
+        "protocol": question.protocol.name,
+        "once": question.loss.once,
+        "forever": _finite(question.loss.forever),
+        "bytes": question.size,
+        "detectable": {str(n): planning.detectable(question, n) for n in sizes},
+        "discoverable": {str(n): planning.discoverable(question, n) for n in sizes}
+        if unknown
+        else None,
+        "levels": levels_in_words(question.protocol),
+    }
+
+
+def _finite(x: float) -> float | None:
+    return x if math.isfinite(x) else None
+
+
+def _notes(survey: Survey) -> list[str]:
     """What an author may have overlooked."""
     from datetime import UTC, datetime
 
@@ -107,13 +139,14 @@ def in_words(epsilon: float | None, what: str) -> str:
     )
 
 
-def levels_in_words(protocol: Any) -> str | None:
+def levels_in_words(protocol: Protocol) -> str | None:
     """Which prefixes clients report, and why; None for other protocols."""
     from deniable.protocols.alphabet import count_strings
     from deniable.survey.defaults import MOST_WHOLE
 
     if protocol.name != "prefixes":
         return None
+    protocol = cast("Prefixes", protocol)
     strings = count_strings(len(protocol.alphabet.content), protocol.max_length)
     number = f"{strings:,}" if strings < 10**12 else f"10^{math.log10(strings):.0f}"
     lengths = [level.length for level in protocol.levels]
@@ -133,59 +166,58 @@ def _odds(epsilon: float) -> str:
     return f"×{factor:,.0f}" if factor >= 10 else f"×{factor:.2f}"
 
 
-def _show(found: dict[str, Any]) -> None:
-    from rich.table import Table
+def _show(findings: dict[str, Any]) -> None:
+    from deniable.results.format import TextTable
 
     out = console()
     out.print(
-        f"[bold]{found['name']}[/] version {found['version']}, "
-        f"collected {found['collect']}, until {found['expires']}"
+        f"[bold]{findings['name']}[/] version {findings['version']}, "
+        f"collected {findings['collect']}, until {findings['expires']}"
     )
-    out.print(f"digest {found['digest']}\n")
-    table = Table("question", "kind", "protocol", "ε once", "ε for ever", "surer by", "bytes")
-    for q in [*found["questions"], None]:
-        row = found if q is None else q
-        forever = "no limit" if row["forever"] is None else f"{row['forever']:.6g}"
-        names = ["whole survey", "", ""] if q is None else [q["name"], q["kind"], q["protocol"]]
-        size = found["batched_report_bytes"] if q is None else q["bytes"]
-        table.add_row(*names, f"{row['once']:.6g}", forever, _odds(row["once"]), str(size))
-    out.print(table)
-    out.print(in_words(found["once"], "One report"))
-    out.print(in_words(found["forever"], "All reports about values that do not change"))
+    out.print(f"digest {findings['digest']}\n")
+    whole = {"name": "whole survey", "kind": "", "protocol": ""}
+    whole |= {"bytes": findings["batched_report_bytes"]}
+    rows = [
+        [
+            *(row[name] for name in ("name", "kind", "protocol")),
+            f"{row['once']:.6g}",
+            "no limit" if row["forever"] is None else f"{row['forever']:.6g}",
+            _odds(row["once"]),
+            str(row["bytes"]),
+        ]
+        for row in [*findings["questions"], findings | whole]
+    ]
+    names = ("question", "kind", "protocol", "ε once", "ε for ever", "surer by", "bytes")
+    print_table(TextTable(names, rows), out)
+    out.print(in_words(findings["once"], "One report"))
+    out.print(in_words(findings["forever"], "All reports about values that do not change"))
     out.print(
-        f"Budget of one person over all versions: ε = {found['budget']:.6g}.\n"
-        f"On the wire: {found['report_bytes']} bytes alone, "
-        f"{found['batched_report_bytes']} in a batch, whatever the answer.\n"
-        f"Sent in the clear, the cohort and drawn positions make {found['groups']:,} groups; "
-        f"of a million clients the smallest has about {1e6 * found['smallest_group']:,.0f}.\n"
+        f"Budget of one person over all versions: ε = {findings['budget']:.6g}.\n"
+        f"On the wire: {findings['report_bytes']} bytes alone, "
+        f"{findings['batched_report_bytes']} in a batch, whatever the answer.\n"
+        f"Sent in the clear, the cohort and drawn positions make {findings['groups']:,} groups; "
+        f"of a million clients the smallest has about {1e6 * findings['smallest_group']:,.0f}.\n"
     )
-    for q in found["questions"]:
-        if q["levels"]:
-            out.print(f"Clients report of {q['name']}: {q['levels']}.\n")
-    _show_thresholds(
-        out, found, "detectable",
-        "Smallest detectable frequency, value on the analyst's list (1,000 for strings)",
-    )  # fmt: skip
-    _show_thresholds(
-        out, found, "discoverable",
-        "Smallest frequency of a string that nobody listed but discovery finds (by prefixes, "
-        "half as long as may be)",
-    )  # fmt: skip
-    for note in found["notes"]:
+    for question in findings["questions"]:
+        if question["levels"]:
+            out.print(f"Clients report of {question['name']}: {question['levels']}.\n")
+    for which, title in THRESHOLDS.items():
+        _show_thresholds(out, findings, which, title)
+    for note in findings["notes"]:
         out.print(f"Note: {note}.", markup=False)
-    if "published" in found:
-        out.print(f"published: {found['published']}", markup=False)
+    if "published" in findings:
+        out.print(f"published: {findings['published']}", markup=False)
 
 
-def _show_thresholds(out: Any, found: dict[str, Any], which: str, title: str) -> None:
-    from rich.table import Table
+def _show_thresholds(out: Console, findings: dict[str, Any], which: str, title: str) -> None:
+    from deniable.results.format import TextTable, percent
 
-    questions = [q for q in found["questions"] if q[which] is not None]
+    questions = [q for q in findings["questions"] if q[which] is not None]
     if not questions:
         return
+    rows = []
+    for clients in questions[0][which]:
+        shares = [question[which][clients] for question in questions]
+        rows.append([f"{int(clients):,}", *("none" if x >= 1 else percent(x) for x in shares)])
     out.print(f"{title}:")
-    table = Table("clients", *(q["name"] for q in questions))
-    for n in questions[0][which]:
-        cells = [q[which][n] for q in questions]
-        table.add_row(f"{int(n):,}", *("none" if x >= 1 else f"{100 * x:.3g}%" for x in cells))
-    out.print(table)
+    print_table(TextTable(["clients", *(q["name"] for q in questions)], rows), out)

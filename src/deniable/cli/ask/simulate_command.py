@@ -4,60 +4,74 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from deniable.cli.output import OutputPath, say
+from deniable.cli.documented import command
+from deniable.cli.options import (
+    AT_LEAST_ONE,
+    EXISTING_FILE,
+    REPORT_FILES,
+    OutputPath,
+    json_option,
+    option,
+)
+from deniable.cli.output import say
 from deniable.cli.values import typed
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from deniable.columns import ReportBatch
     from deniable.simulation import Coded
     from deniable.survey import Survey
 
     Draw = Callable[[int, np.random.Generator], Mapping[str, Coded]]
 
-EXAMPLE = """\b
-Examples:
-  deniable simulate survey.toml --values answers.csv -o reports.parquet
-  deniable simulate survey.toml --population zipf:n=100,s=1 --clients 1000000 -o reports.parquet
-  deniable simulate survey.toml --population page=urls.csv --table browser,ads=shares.csv \\
-      --clients 1000000 --seed 7 -o reports.parquet
-"""
 
-
-@click.command(epilog=EXAMPLE)
-@click.argument("survey_file", metavar="SURVEY", type=click.Path(exists=True, dir_okay=False))
-@click.option(
-    "--values", type=click.Path(exists=True, dir_okay=False),
-    help="CSV with a column for each question, a row for each client; an empty cell is no answer.",
-)  # fmt: skip
-@click.option(
-    "--population", "populations", multiple=True, metavar="[QUESTION=]SPEC",
-    help="zipf, power, geometric, step, uniform or exponential with settings after a colon "
-    "(n, s, exponent, floor, p, scale, length), or a CSV of value,weight.",
-)  # fmt: skip
-@click.option(
-    "--table", "tables", multiple=True, metavar="Q1,Q2=FILE.csv",
-    help="A contingency table of two questions: Q1's values down, Q2's across.",
-)  # fmt: skip
-@click.option("--clients", type=click.IntRange(1), help="How many clients, with --population.")
-@click.option(
-    "--seed", type=click.IntRange(0), help="Repeat exactly; else the system's randomness."
-)
-@click.option("-o", "--output", required=True, type=OutputPath((".parquet", ".arrow", ".dn")),
-              help="Where the reports go: .parquet, .arrow or .dn.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@command()
+@click.argument("survey_file", metavar="SURVEY", type=EXISTING_FILE)
+@option("--values", type=EXISTING_FILE)
+@option("--population", "populations", multiple=True, metavar="[QUESTION=]SPEC")
+@option("--table", "tables", multiple=True, metavar="Q1,Q2=FILE.csv")
+@option("--clients", type=AT_LEAST_ONE)
+@option("--seed", type=click.IntRange(0))
+@option("-o", "--output", required=True, type=OutputPath(*REPORT_FILES))
+@json_option("what was done")
 def simulate(
-    survey_file: str, values: str | None, populations: tuple[str, ...], tables: tuple[str, ...],
-    clients: int | None, seed: int | None, output: Path, as_json: bool,
-) -> None:  # fmt: skip
-    """Simulate the reports of a crowd and write them to a file."""
+    survey_file: Path,
+    values: Path | None,
+    populations: tuple[str, ...],
+    tables: tuple[str, ...],
+    clients: int | None,
+    seed: int | None,
+    output: Path,
+    as_json: bool,
+) -> None:
+    r"""Simulate the reports of a crowd and write them to a file.
+
+    Parameters
+    ----------
+    values : CSV with a column for each question, a row for each client; an empty cell is no
+        answer.
+    populations : zipf, power, geometric, step, uniform or exponential with settings after a colon
+        (n, s, exponent, floor, p, scale, length), or a CSV of value,weight.
+    tables : A contingency table of two questions: Q1's values down, Q2's across.
+    clients : How many clients, with --population.
+    seed : Repeat exactly; else the system's randomness.
+    output : Where the reports go: .parquet, .arrow or .dn.
+
+    Examples
+    --------
+    deniable simulate survey.toml --values answers.csv -o reports.parquet
+    deniable simulate survey.toml --population zipf:n=100,s=1 --clients 1000000 -o reports.parquet
+    deniable simulate survey.toml --population page=urls.csv --table browser,ads=shares.csv \
+        --clients 1000000 --seed 7 -o reports.parquet
+    """
     import numpy as np
 
-    from deniable.cli.progress import track
+    from deniable.cli.progress_bars import track
     from deniable.columns.files import ROWS, ReportWriter
     from deniable.simulation import simulate_stream
     from deniable.survey import Survey
@@ -67,27 +81,28 @@ def simulate(
     if (values is None) == (not populations and not tables):
         raise click.UsageError("give either --values, or --population and --table")
     origin = f"simulated, seed {seed}" if seed is not None else "simulated"
+    if values is not None:
+        if clients is not None:
+            raise click.UsageError("--clients goes with --population, not with --values")
+        batches = _from_values(survey, values, rng)
+    else:
+        if clients is None:
+            raise click.UsageError("--population needs --clients")
+        draw = _population(survey, populations, tables, rng)
+        stream = simulate_stream(survey, draw, clients, rng=rng, rows=ROWS)
+        batches = track(stream, clients, "simulating", size=len)
     with ReportWriter(output, survey, origin) as writer:
-        if values is not None:
-            if clients is not None:
-                raise click.UsageError("--clients goes with --population, not with --values")
-            for batch in _from_values(survey, values, rng):
-                writer.write(batch)
-        else:
-            if clients is None:
-                raise click.UsageError("--population needs --clients")
-            draw = _population(survey, populations, tables, rng)
-            batches = simulate_stream(survey, draw, clients, rng=rng, rows=ROWS)
-            for batch in track(batches, clients, "simulating", size=len):
-                writer.write(batch)
+        for batch in batches:
+            writer.write(batch)
+    size = output.stat().st_size
     say(
-        {"reports": writer.reports, "bytes": output.stat().st_size, "file": str(output)},
-        f"{writer.reports:,} reports, {output.stat().st_size:,} bytes: {output}",
+        {"reports": writer.reports, "bytes": size, "file": str(output)},
+        f"{writer.reports:,} reports, {size:,} bytes: {output}",
         as_json,
     )
 
 
-def _from_values(survey: Survey, path: str, rng: np.random.Generator) -> Iterator[Any]:
+def _from_values(survey: Survey, path: Path, rng: np.random.Generator) -> Iterator[ReportBatch]:
     from itertools import islice
 
     from deniable.columns.files import ROWS
@@ -105,7 +120,7 @@ def _from_values(survey: Survey, path: str, rng: np.random.Generator) -> Iterato
         raise InputError(f"{path}: expected each question once in the header, got {header}")
     kinds = [survey.question(name).kind for name in header]
     while some := list(islice(rows, ROWS)):
-        columns: dict[str, list[Any]] = {name: [] for name in header}
+        columns: dict[str, list[str | bool | None]] = {name: [] for name in header}
         for line, row in some:
             if len(row) != len(header):
                 raise InputError(f"{path}, line {line}: expected {len(header)} cells, got {row}")

@@ -7,27 +7,29 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from deniable.cli.collect.store_options import STORES
+from deniable.cli.documented import command
+from deniable.cli.options import AT_LEAST_ONE, STORES, json_option, option
 from deniable.cli.output import say
 
 
-@click.command(
-    short_help="Shuffle uploads, so that nothing says which came together.",
-    epilog="Example: deniable compact reports.db --at-least 5000",
-    help="Shuffle the uploads in STORE into segments, so that nothing says which reports came "
-    f"together; a collector may go on meanwhile.\n\n{STORES}",
-)
+@command(short_help="Shuffle uploads, so that nothing says which came together.", note=STORES)
 @click.argument("store")
-@click.option(
-    "--at-least", type=click.IntRange(1), default=1000, show_default=True,
-    help="An upload waits until so many reports of others are shuffled with it.",
-)  # fmt: skip
-@click.option(
-    "--keep-keys", type=click.IntRange(1), default=7, show_default=True, metavar="DAYS",
-    help="Forget the idempotency keys of uploads before so many days.",
-)  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@option("--at-least", type=AT_LEAST_ONE, default=1000)
+@option("--keep-keys", type=AT_LEAST_ONE, default=7, metavar="DAYS")
+@json_option("what was done")
 def compact(store: str, at_least: int, keep_keys: int, as_json: bool) -> None:
+    """Shuffle the uploads in STORE into segments, so that nothing says which reports came
+    together; a collector may go on meanwhile.
+
+    Parameters
+    ----------
+    at_least : An upload waits until so many reports of others are shuffled with it.
+    keep_keys : Forget the idempotency keys of uploads before so many days.
+
+    Examples
+    --------
+    deniable compact reports.db --at-least 5000
+    """
     import deniable.store
 
     with deniable.store.open(store) as opened:

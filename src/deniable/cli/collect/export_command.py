@@ -7,31 +7,39 @@ from pathlib import Path
 
 import click
 
-from deniable.cli.collect.store_options import DAY, STORES, chosen
-from deniable.cli.output import OutputPath, say
+from deniable.cli.documented import command
+from deniable.cli.options import DAY, REPORT_FILES, STORES, OutputPath, json_option, option
+from deniable.cli.output import say
+from deniable.cli.surveys import survey_in
 from deniable.errors import InputError
 
 
-@click.command(
-    short_help="Write a survey's reports in a store to a file.",
-    epilog="Example: deniable export reports.db homepages march.parquet --since 2025-03-01 "
-    "--until 2025-03-31",
-    help=f"Write the reports of SURVEY (NAME or NAME@VERSION) in STORE to FILE.\n\n{STORES}",
-)
+@command(short_help="Write a survey's reports in a store to a file.", note=STORES)
 @click.argument("store")
 @click.argument("survey")
-@click.argument("file", type=OutputPath((".parquet", ".arrow", ".dn")))
-@click.option("--since", type=DAY, help="First day, YYYY-MM-DD.")
-@click.option("--until", type=DAY, help="Last day, included.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@click.argument("file", type=OutputPath(*REPORT_FILES))
+@option("--since", type=DAY)
+@option("--until", type=DAY)
+@json_option("what was done")
 def export(
     store: str, survey: str, file: Path, since: date | None, until: date | None, as_json: bool
 ) -> None:
+    """Write the reports of SURVEY (NAME or NAME@VERSION) in STORE to FILE.
+
+    Parameters
+    ----------
+    since : First day, YYYY-MM-DD.
+    until : Last day, included.
+
+    Examples
+    --------
+    deniable export reports.db homepages march.parquet --since 2025-03-01 --until 2025-03-31
+    """
     import deniable.store
     from deniable.columns import write
 
     with deniable.store.open(store) as opened:
-        wanted = chosen(opened, survey)
+        wanted = survey_in(opened, survey)
         snapshot = opened.snapshot(wanted, since=since, until=until)
         if not len(snapshot):
             raise InputError(f"{opened.url} has no reports of {wanted!r} in these days")

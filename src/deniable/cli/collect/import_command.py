@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from pathlib import Path
 
 import click
 
-from deniable.cli.collect.store_options import DAY, STORES
+from deniable.cli.documented import command
+from deniable.cli.options import DAY, EXISTING_FILE, STORES, json_option, option
 from deniable.cli.output import say
 
 
-@click.command(
-    "import",
-    short_help="Add reports in files or other stores to a store.",
-    epilog="Example: deniable import reports.db march.parquet --day 2025-03-31",
-    help="Add the reports in FILES (.parquet, .arrow, .dn, or other stores) to STORE, which is "
-    "made if it is not there. A file counts once, however often it is imported, while its keys are "
-    f"remembered.\n\n{STORES}",
-)
+@command("import", short_help="Add reports in files or other stores to a store.", note=STORES)
 @click.argument("store")
 @click.argument("files", nargs=-1, required=True)
-@click.option("--day", type=DAY, help="The day that reports in files count for; else today.")
-@click.option(
-    "--survey", "survey_file", type=click.Path(exists=True, dir_okay=False),
-    help="The survey that .dn files answer; others carry theirs.",
-)  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@option("--day", type=DAY)
+@option("--survey", "survey_file", type=EXISTING_FILE)
+@json_option("what was done")
 def import_(
-    store: str, files: tuple[str, ...], day: date | None, survey_file: str | None, as_json: bool
+    store: str, files: tuple[str, ...], day: date | None, survey_file: Path | None, as_json: bool
 ) -> None:
+    """Add the reports in FILES (.parquet, .arrow, .dn, or other stores) to STORE, which is made
+    if it is not there. A file counts once, however often it is imported, while its keys
+    are remembered.
+
+    Parameters
+    ----------
+    day : The day that reports in files count for; else today.
+    survey_file : The survey that .dn files answer; others carry theirs.
+
+    Examples
+    --------
+    deniable import reports.db march.parquet --day 2025-03-31
+    """
     import deniable.store
     from deniable.store.bulk import import_file, import_store
     from deniable.survey import Survey

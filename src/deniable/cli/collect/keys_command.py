@@ -6,43 +6,64 @@ from pathlib import Path
 
 import click
 
+from deniable.cli.documented import command
+from deniable.cli.options import FILE, flag, option
 from deniable.cli.output import say
 
-FILE = click.option(
-    "--keys", "file", required=True, envvar="DENIABLE_KEYS",
-    type=click.Path(dir_okay=False, path_type=Path), help="The file of keys.",
-)  # fmt: skip
-JSON = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-
-
-@click.group(
-    epilog="Example: deniable keys add alice --role analyst --keys keys.json",
-    short_help="Say who may upload, and who may read results.",
+keys_option = option(
+    "--keys", "file", required=True, envvar="DENIABLE_KEYS", type=FILE, help="The file of keys."
 )
+
+
+@command(make=click.group, short_help="Say who may upload, and who may read results.")
 def keys() -> None:
-    """Make, list and remove ingest keys and analyst tokens; a running collector notices."""
+    """Make, list and remove ingest keys and analyst tokens; a running collector notices.
+
+    Examples
+    --------
+    deniable keys add alice --role analyst --keys keys.json
+    """
 
 
-@keys.command(epilog="Example: deniable keys add phones --role ingest --keys keys.json")
+@command(make=keys.command)
 @click.argument("name")
-@click.option("--role", required=True, type=click.Choice(["ingest", "analyst"]),
-              help="To upload reports, or to read results.")  # fmt: skip
-@click.option("--quota", type=click.IntRange(0), default=0, help="Reports an hour; 0 is no limit.")
-@FILE
-@JSON
+@option("--role", required=True, type=click.Choice(["ingest", "analyst"]))
+@click.option("--quota", type=click.IntRange(0), default=0)
+@keys_option
+@flag("--json", "as_json")
 def add(name: str, role: str, quota: int, file: Path, as_json: bool) -> None:
-    """Make a token called NAME and print it: it is shown only now."""
+    """Make a token called NAME and print it: it is shown only now.
+
+    Parameters
+    ----------
+    role : To upload reports, or to read results.
+    quota : Reports an hour; 0 is no limit.
+    as_json : Print as JSON.
+
+    Examples
+    --------
+    deniable keys add phones --role ingest --keys keys.json
+    """
     from deniable.collector import keys as kept
 
     token = kept.add(file, name, role, quota)
     say({"name": name, "role": role, "quota": quota, "token": token}, token, as_json)
 
 
-@keys.command("list", epilog="Example: deniable keys list --keys keys.json")
-@FILE
-@JSON
+@command("list", make=keys.command)
+@keys_option
+@flag("--json", "as_json")
 def list_(file: Path, as_json: bool) -> None:
-    """List the keys; tokens are not kept, so they cannot be shown."""
+    """List the keys; tokens are not kept, so they cannot be shown.
+
+    Parameters
+    ----------
+    as_json : Print as JSON.
+
+    Examples
+    --------
+    deniable keys list --keys keys.json
+    """
     from deniable.collector import keys as kept
 
     rows = [{"name": k.name, "id": k.id, "role": k.role, "quota": k.quota} for k in kept.read(file)]
@@ -54,12 +75,21 @@ def list_(file: Path, as_json: bool) -> None:
     say({"keys": rows}, text or "no keys", as_json)
 
 
-@keys.command(epilog="Example: deniable keys remove phones --keys keys.json")
+@command(make=keys.command)
 @click.argument("name")
-@FILE
-@JSON
+@keys_option
+@flag("--json", "as_json")
 def remove(name: str, file: Path, as_json: bool) -> None:
-    """Remove the key called NAME; its token is refused from now on."""
+    """Remove the key called NAME; its token is refused from now on.
+
+    Parameters
+    ----------
+    as_json : Print as JSON.
+
+    Examples
+    --------
+    deniable keys remove phones --keys keys.json
+    """
     from deniable.collector import keys as kept
 
     kept.remove(file, name)

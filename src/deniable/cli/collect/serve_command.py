@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
-EXAMPLE = """\b
-Examples:
-  deniable serve survey.json --store sqlite:///reports.db
-  deniable serve v1.json v2.json --store postgresql:///reports --keys keys.json --require-key
-  DENIABLE_PORT=80 deniable serve --config collector.toml
-"""
+from deniable.cli.documented import command
+from deniable.cli.options import EXISTING_FILE, Command, option
 
 
-def with_settings(command: Any) -> Any:
+def with_settings(command: Command) -> Command:
     """One option for each setting; what is not given stays with the environment or the file."""
     from dataclasses import fields
 
@@ -23,26 +20,33 @@ def with_settings(command: Any) -> Any:
     for item in reversed(fields(Settings)):
         if item.name == "surveys":
             continue
-        flag = "--" + item.name.replace("_", "-")
+        name = "--" + item.name.replace("_", "-")
         shown = item.metadata["help"] + (f" [{item.default}]" if item.default else "")
+        settings: dict[str, Any] = {"type": type(item.default)}
         if isinstance(item.default, bool):
-            option = click.option(flag, is_flag=True, default=None, help=shown)
-        else:
-            option = click.option(flag, type=type(item.default), help=shown)
-        command = option(command)
+            settings = {"is_flag": True, "default": None}
+        command = click.option(name, help=shown, **settings)(command)
     return command
 
 
-@click.command(epilog=EXAMPLE, short_help="Collect reports over HTTP.")
+@command(short_help="Collect reports over HTTP.")
 @click.argument("surveys", nargs=-1, type=click.Path(exists=True, dir_okay=False))
-@click.option(
-    "--config", type=click.Path(exists=True, dir_okay=False),
-    help="TOML file of these settings, max_body = 1000000; the environment (DENIABLE_MAX_BODY) "
-    "and flags come first.",
-)  # fmt: skip
+@option("--config", type=EXISTING_FILE)
 @with_settings
-def serve(surveys: tuple[str, ...], config: str | None, **flags: Any) -> None:
-    """Collect reports of the SURVEYS over HTTP, until told to stop (SIGTERM)."""
+def serve(surveys: tuple[str, ...], config: Path | None, **flags: Any) -> None:
+    """Collect reports of the SURVEYS over HTTP, until told to stop (SIGTERM).
+
+    Parameters
+    ----------
+    config : TOML file of these settings, max_body = 1000000; the environment (DENIABLE_MAX_BODY)
+        and flags come first.
+
+    Examples
+    --------
+    deniable serve survey.json --store sqlite:///reports.db
+    deniable serve v1.json v2.json --store postgresql:///reports --keys keys.json --require-key
+    DENIABLE_PORT=80 deniable serve --config collector.toml
+    """
     from deniable.collector.server import run
     from deniable.collector.settings import Settings
 

@@ -7,34 +7,51 @@ from typing import Any
 
 import click
 
-from deniable.cli.collect.store_options import DAY, STORES, chosen
+from deniable.cli.documented import command
+from deniable.cli.options import DAY, STORES, flag, json_option, option
 from deniable.cli.output import say
+from deniable.cli.surveys import survey_in
 
 
-@click.group(
-    help=f"Look after a store.\n\n{STORES}", epilog="Example: deniable store status reports.db"
-)
+@command(make=click.group, note=STORES)
 def store() -> None:
-    pass
+    """Look after a store.
+
+    Examples
+    --------
+    deniable store status reports.db
+    """
 
 
-@store.command(epilog="Example: deniable store status reports.db")
+@command(make=store.command)
 @click.argument("store")
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON, with every day.")
+@flag("--json", "as_json")
 def status(store: str, as_json: bool) -> None:
-    """Say which surveys STORE has, and how many reports of which days."""
+    """Say which surveys STORE has, and how many reports of which days.
+
+    Parameters
+    ----------
+    as_json : Print it as JSON, with every day.
+
+    Examples
+    --------
+    deniable store status reports.db
+    """
     import deniable.store
 
     with deniable.store.open(store) as opened:
-        found = [(survey, opened.days(survey)) for survey in opened.surveys()]
+        known = [(survey, opened.days(survey)) for survey in opened.surveys()]
         url, room = opened.url, opened.room()
     surveys: list[dict[str, Any]] = [
         {
-            "name": survey.name, "version": survey.version, "digest": survey.digest.hex(),
-            "reports": sum(days.values()), "days": {str(day): n for day, n in days.items()},
+            "name": survey.name,
+            "version": survey.version,
+            "digest": survey.digest.hex(),
+            "reports": sum(days.values()),
+            "days": {str(day): count for day, count in days.items()},
         }
-        for survey, days in found
-    ]  # fmt: skip
+        for survey, days in known
+    ]
     lines = [
         f"{s['name']} v{s['version']}: {s['reports']:,} reports"
         + (f", {len(s['days'])} days, {min(s['days'])} to {max(s['days'])}" if s["days"] else "")
@@ -45,12 +62,17 @@ def status(store: str, as_json: bool) -> None:
     say({"store": url, "surveys": surveys, "room": room}, text, as_json)
 
 
-@store.command(epilog="Example: deniable store check reports.db")
+@command(make=store.command)
 @click.argument("store")
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@json_option("the findings")
 @click.pass_context
 def check(ctx: click.Context, store: str, as_json: bool) -> None:
-    """Read everything in STORE and say what is wrong; exit code 1 if anything is."""
+    """Read everything in STORE and say what is wrong; exit code 1 if anything is.
+
+    Examples
+    --------
+    deniable store check reports.db
+    """
     import deniable.store
 
     with deniable.store.open(store) as opened:
@@ -59,15 +81,19 @@ def check(ctx: click.Context, store: str, as_json: bool) -> None:
     ctx.exit(1 if problems else 0)
 
 
-@store.command(epilog="Example: deniable store backup reports.db 2025-03-09.db")
+@command(make=store.command)
 @click.argument("store")
 @click.argument("to")
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@json_option("what was done")
 def backup(store: str, to: str, as_json: bool) -> None:
     """Copy STORE as it is at one moment to a new store TO; a collector may go on meanwhile.
 
     A database is copied to FILE.db or postgresql://…, also from one kind to the other; a folder to
     a folder.
+
+    Examples
+    --------
+    deniable store backup reports.db 2025-03-09.db
     """
     import deniable.store
 
@@ -76,17 +102,27 @@ def backup(store: str, to: str, as_json: bool) -> None:
     say({"store": opened.url, "to": to}, f"{opened.url} copied to {to}", as_json)
 
 
-@store.command(epilog="Example: deniable store delete reports.db homepages --older-than 90")
+@command(make=store.command)
 @click.argument("store")
 @click.argument("survey")
-@click.option("--before", type=DAY, help="Only the days before this one, YYYY-MM-DD.")
-@click.option("--older-than", type=click.IntRange(0), metavar="DAYS", help="Only older days.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@option("--before", type=DAY)
+@option("--older-than", type=click.IntRange(0), metavar="DAYS")
+@json_option("what was done")
 @click.confirmation_option(prompt="Delete these reports for good?")
 def delete(
     store: str, survey: str, before: date | None, older_than: int | None, as_json: bool
 ) -> None:
-    """Delete the reports of SURVEY (NAME or NAME@VERSION) from STORE for good."""
+    """Delete the reports of SURVEY (NAME or NAME@VERSION) from STORE for good.
+
+    Parameters
+    ----------
+    before : Only the days before this one, YYYY-MM-DD.
+    older_than : Only older days.
+
+    Examples
+    --------
+    deniable store delete reports.db homepages --older-than 90
+    """
     import deniable.store
 
     if before is not None and older_than is not None:
@@ -94,7 +130,7 @@ def delete(
     if older_than is not None:
         before = datetime.now(UTC).date() - timedelta(days=older_than)
     with deniable.store.open(store) as opened:
-        wanted = chosen(opened, survey)
+        wanted = survey_in(opened, survey)
         deleted = opened.delete(wanted, before=before)
     say(
         {"deleted": deleted, "survey": wanted.name, "version": wanted.version},

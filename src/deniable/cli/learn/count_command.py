@@ -2,46 +2,32 @@
 
 from __future__ import annotations
 
-from datetime import date
 from pathlib import Path
+from typing import Any
 
-import click
-
+from deniable.cli.documented import command
+from deniable.cli.learn.analysis_run import AnalysisRun, source_arguments
 from deniable.cli.options import (
+    OutputPath,
+    days_options,
     executor_option,
     json_option,
+    option,
     question_names,
-    reports_argument,
-    since_option,
-    survey_argument,
-    until_option,
 )
-from deniable.cli.output import OutputPath
-
-EXAMPLE = """\b
-Examples:
-  deniable count survey.toml monday.parquet --question browser --question ad_blocker -o monday.npz
-  deniable count survey.toml monday.npz tuesday.npz --question browser --question ad_blocker \\
-      -o both.npz
-"""
+from deniable.cli.output import say
+from deniable.cli.progress_bars import bars
 
 
-@click.command(epilog=EXAMPLE)
-@survey_argument
-@reports_argument
-@click.option("--question", "questions", multiple=True, shell_complete=question_names,
-              help="Two, given one by one; the survey's if it asks two.")  # fmt: skip
-@since_option
-@until_option
+@command()
+@source_arguments
+@option("--question", "questions", multiple=True, shell_complete=question_names)
+@days_options
 @executor_option
-@click.option("-o", "--output", type=OutputPath((".npz",)), required=True, metavar="FILE",
-              help="Where to write the counts: a file ending in .npz.")  # fmt: skip
-@json_option
-def count(
-    survey_name: str, reports: tuple[str, ...], questions: tuple[str, ...], since: date | None,
-    until: date | None, executor: str, output: Path, as_json: bool,
-) -> None:  # fmt: skip
-    """Count how two questions' bits go together.
+@option("-o", "--output", type=OutputPath(".npz"), required=True, metavar="FILE")
+@json_option()
+def count(questions: tuple[str, ...], output: Path, **common: Any) -> None:
+    r"""Count how two questions' bits go together.
 
     All that associate --from-counts needs of the reports. Counts add: those of shards, days and
     machines can be made apart, and given here together.
@@ -49,22 +35,30 @@ def count(
     SURVEY is a file, or a survey's name in a store. REPORTS are files (.parquet, .arrow, .dn),
     folders of such, a store (sqlite:///FILE.db, FILE.db, a folder, postgresql://…), or counts
     (.npz).
+
+    Parameters
+    ----------
+    questions : Two, given one by one; the survey's if it asks two.
+    output : Where to write the counts: a file ending in .npz.
+
+    Examples
+    --------
+    deniable count survey.toml monday.parquet --question browser --question ad_blocker -o monday.npz
+    deniable count survey.toml monday.npz tuesday.npz --question browser --question ad_blocker \
+        -o both.npz
     """
     from deniable.analysis import pair_counts
-    from deniable.cli.learn.report_sources import chosen_days, survey_of
-    from deniable.cli.output import say
-    from deniable.cli.progress import bars
     from deniable.compute.named import executor_of
 
-    survey = survey_of(survey_name, reports)
-    names = list(questions) or [question.name for question in survey.questions]
-    with executor_of(executor) as runner, bars():
-        counts = pair_counts(survey, chosen_days(reports, since, until), names, executor=runner)
+    run = AnalysisRun(**common)
+    names = list(questions) or [question.name for question in run.survey.questions]
+    with executor_of(run.executor) as executor, bars():
+        counts = pair_counts(run.survey, run.chosen_reports(), names, executor=executor)
     counts.save(output)
     size = output.stat().st_size
     say(
         {"file": str(output), "reports": counts.reports, "bytes": size},
         f"{counts.reports:,} reports of {' × '.join(counts.questions)} counted: {output}, "
         f"{size:,} bytes",
-        as_json,
+        run.as_json,
     )

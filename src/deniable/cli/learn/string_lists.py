@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
 from deniable.errors import InputError
-
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 def read_strings(path: Path) -> list[str]:
@@ -41,12 +37,12 @@ def _columns(path: Path, names: tuple[str, ...]) -> list[list[str]]:
     if missing := [name for name in names if name not in header]:
         raise InputError(f"{path}: expected a column {missing[0]!r} in the header, got {header}")
     places = [header.index(name) for name in names]
-    found = []
+    chosen = []
     for line, row in rows:
         if len(row) != len(header):
             raise InputError(f"{path}, line {line}: expected {len(header)} cells, got {len(row)}")
-        found.append([row[place] for place in places])
-    return found
+        chosen.append([row[place] for place in places])
+    return chosen
 
 
 def _of_result(path: Path) -> list[str]:

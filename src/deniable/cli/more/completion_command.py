@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import click
 
-EXAMPLE = """\b
-Examples:
-  deniable completion bash >> ~/.bashrc
-  deniable completion zsh >> ~/.zshrc
-  deniable completion fish > ~/.config/fish/completions/deniable.fish
-"""
+from deniable.cli.documented import command
 
 
-@click.command(epilog=EXAMPLE)
+@command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print a script by which SHELL completes commands and options."""
+    """Print a script by which SHELL completes commands and options.
+
+    Examples
+    --------
+    deniable completion bash >> ~/.bashrc
+    deniable completion zsh >> ~/.zshrc
+    deniable completion fish > ~/.config/fish/completions/deniable.fish
+    """
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)

@@ -7,37 +7,48 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from deniable.cli.documented import command
+from deniable.cli.options import POSITIVE, flag, json_option, option
 from deniable.cli.output import say
+from deniable.cli.tables import console, print_table
 
 if TYPE_CHECKING:
     from deniable.conformance import Finding
 
-EXAMPLE = """\b
-Examples:
-  deniable conformance -- python examples/conformance/python_client.py
-  deniable conformance --vectors reports --timeout 60 -- ./my-client --replay
-"""
 SHOWN = 10
 
 
-@click.command(epilog=EXAMPLE, short_help="Compare a client in any language with the vectors.")
+@command(short_help="Compare a client in any language with the vectors.")
 @click.argument("command", nargs=-1, required=True, metavar="-- CMD...")
-@click.option("--vectors", "chosen", multiple=True, metavar="NAME",
-              help="Only these, such as reports; may be given again.")  # fmt: skip
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=10.0,
-              show_default=True, metavar="SECONDS", help="For one answer.")  # fmt: skip
-@click.option("--well-formed", is_flag=True,
-              help="Leave out text with lone surrogates: some languages have none.")  # fmt: skip
-@click.option("-v", "--verbose", is_flag=True, help="Name every vector, not only the failed.")
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@option("--vectors", "chosen", multiple=True, metavar="NAME")
+@option("--timeout", type=POSITIVE, default=10.0, metavar="SECONDS")
+@flag("--well-formed")
+@flag("-v", "--verbose")
+@json_option("the findings")
 def conformance(
-    command: tuple[str, ...], chosen: tuple[str, ...], timeout: float, well_formed: bool,
-    verbose: bool, as_json: bool,
-) -> None:  # fmt: skip
+    command: tuple[str, ...],
+    chosen: tuple[str, ...],
+    timeout: float,
+    well_formed: bool,
+    verbose: bool,
+    as_json: bool,
+) -> None:
     """Ask the program CMD to replay every vector, and compare.
 
     It reads and writes one JSON object a line; docs/clients.md describes them. Exits with 0 if
     nothing failed and no whole report or ledger was left out.
+
+    Parameters
+    ----------
+    chosen : Only these, such as reports; may be given again.
+    timeout : For one answer.
+    well_formed : Leave out text with lone surrogates: some languages have none.
+    verbose : Name every vector, not only the failed.
+
+    Examples
+    --------
+    deniable conformance -- python examples/conformance/python_client.py
+    deniable conformance --vectors reports --timeout 60 -- ./my-client --replay
     """
     from deniable.conformance import FILES, REQUIRED, cases, judge
 
@@ -81,19 +92,21 @@ def _as_data(found: list[Finding], fine: bool) -> dict[str, Any]:
 
 
 def _show(found: list[Finding], fine: bool, verbose: bool) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    from deniable.results.format import TextTable
 
-    console = Console(highlight=False)
+    out = console()
     shown: Counter[str] = Counter()
-    for f in found:
-        shown[f.case.file] += f.verdict == "failed"
-        if verbose or (f.verdict == "failed" and shown[f.case.file] <= SHOWN):
-            detail = f": {f.detail[:400]}" if f.detail else ""
-            console.print(f"{f.verdict} {f.case.name}{detail}", markup=False, soft_wrap=True)
-    table = Table("vectors", "passed", "failed", "unsupported")
-    for file, count in _counts(found).items():
-        cells = [str(count[verdict]) for verdict in ("passed", "failed", "unsupported")]
-        table.add_row(file, *cells)
-    console.print(table)
-    console.print("conforms" if fine else "does not conform")
+    for finding in found:
+        file, failed = finding.case.file, finding.verdict == "failed"
+        shown[file] += failed
+        if verbose or (failed and shown[file] <= SHOWN):
+            detail = f": {finding.detail[:400]}" if finding.detail else ""
+            words = f"{finding.verdict} {finding.case.name}{detail}"
+            out.print(words, markup=False, soft_wrap=True)
+    verdicts = ("passed", "failed", "unsupported")
+    rows = [
+        [file, *(str(count[verdict]) for verdict in verdicts)]
+        for file, count in _counts(found).items()
+    ]
+    print_table(TextTable(["vectors", *verdicts], rows), out)
+    out.print("conforms" if fine else "does not conform")

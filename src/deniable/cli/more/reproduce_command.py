@@ -7,27 +7,21 @@ from pathlib import Path
 
 import click
 
-from deniable.cli.options import json_option
-from deniable.cli.output import console
-from deniable.cli.progress import bars
+from deniable.cli.documented import command
+from deniable.cli.options import FOLDER, flag, json_option, option
+from deniable.cli.progress_bars import bars
+from deniable.cli.tables import console
 from deniable.reproduction import PAPER
 
-EXAMPLE = """\b
-Examples:
-  deniable reproduce tables
-  deniable reproduce urls --quick -o paper
-  deniable reproduce all -o paper
-"""
+NAMES = click.Choice([*PAPER, "all"])
 
 
-@click.command(epilog=EXAMPLE, short_help="Make the paper's tables and figures, beside ours.")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...",
-                type=click.Choice([*PAPER, "all"]))  # fmt: skip
-@click.option("--quick", is_flag=True, help="Few trials, under a minute each, to see it run.")
-@click.option("--seed", type=click.IntRange(0), help="Another seed than the published one.")
-@click.option("-o", "--output", "folder", type=click.Path(file_okay=False, path_type=Path),
-              help="A folder for data (NAME.json) and figures (NAME.png).")  # fmt: skip
-@json_option
+@command(short_help="Make the paper's tables and figures, beside ours.")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", type=NAMES)
+@flag("--quick")
+@option("--seed", type=click.IntRange(0))
+@option("-o", "--output", "folder", type=FOLDER)
+@json_option()
 def reproduce(
     names: tuple[str, ...], quick: bool, seed: int | None, folder: Path | None, as_json: bool
 ) -> None:
@@ -36,6 +30,18 @@ def reproduce(
     NAME is tables, other, playstore, independence, hashes, urls, length, threshold, distributions,
     or all. A number agrees if it lies among those of our trials, or within two of their standard
     deviations.
+
+    Parameters
+    ----------
+    quick : Few trials, under a minute each, to see it run.
+    seed : Another seed than the published one.
+    folder : A folder for data (NAME.json) and figures (NAME.png).
+
+    Examples
+    --------
+    deniable reproduce tables
+    deniable reproduce urls --quick -o paper
+    deniable reproduce all -o paper
     """
     from dataclasses import asdict
 

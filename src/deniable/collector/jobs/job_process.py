@@ -52,8 +52,8 @@ def perform(request: Line, survey: Survey) -> Result:
 def render(result: Result, survey: Survey) -> dict[str, str]:
     """The result in every form that it is fetched in."""
     from deniable.columns.spreadsheet import csv_text
+    from deniable.render import view_of
     from deniable.render.html import report
-    from deniable.render.html.sections import section
 
     columns = result.columns()
     rows = zip(*columns.values(), strict=True)
@@ -61,7 +61,7 @@ def render(result: Result, survey: Survey) -> dict[str, str]:
         "json": result.to_json(),
         "csv": csv_text([list(columns), *map(list, rows)]),
         "html": report([result], survey=survey),
-        "section": section(result, survey),
+        "section": view_of(result).section(survey),
     }
 
 

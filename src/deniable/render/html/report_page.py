@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 from collections.abc import Sequence
 
 from deniable.errors import InputError
-from deniable.render.html.sections import Truth, epsilon_in_words, section
 from deniable.render.html.static_files import static
-from deniable.render.html.svg import safe
+from deniable.render.view import Truth, view_of
 from deniable.results import Result
+from deniable.results.format import html_text
 from deniable.survey import Survey
 
 
@@ -34,15 +35,26 @@ def report(
         "base-uri 'none'; form-action 'none'"
     )
     name = title or (f"{survey.name}: what the crowd said" if survey else "What the crowd said")
-    parts = [section(r, survey, truth) for r in results]
-    return "\n".join([
-        "<!doctype html>", '<html lang="en">', "<head>", '<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{safe(name)}</title>", f"<style>{style}</style>", "</head>", "<body>",
-        f"<header><h1>{safe(name)}</h1>{_asked(survey)}</header>", "<main>", *parts, "</main>",
-        f"<script>{script}</script>", "</body>", "</html>", "",
-    ])  # fmt: skip
+    sections = "\n".join(view_of(result).section(survey, truth) for result in results)
+    return f"""\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{html_text(name)}</title>
+<style>{style}</style>
+</head>
+<body>
+<header><h1>{html_text(name)}</h1>{_asked(survey)}</header>
+<main>
+{sections}
+</main>
+<script>{script}</script>
+</body>
+</html>
+"""
 
 
 def _hash(text: str) -> str:
@@ -56,16 +68,32 @@ def _asked(survey: Survey | None) -> str:
     rows = []
     for question in survey.questions:
         loss = question.loss
-        lasting = (
-            "no limit on repeated answers but the budget" if loss.forever == float("inf")
-            else f"ε = {loss.forever:.2f} for ever, however often it is answered"
-        )  # fmt: skip
+        lasting = "no limit on repeated answers but the budget"
+        if math.isfinite(loss.forever):
+            lasting = f"ε = {loss.forever:.2f} for ever, however often it is answered"
+        name, kind = html_text(question.name), html_text(question.kind)
         rows.append(
-            f"<li><b>{safe(question.name)}</b> ({safe(question.kind)}): ε = {loss.once:.2f} a "
-            f"report; {lasting}. In words: {epsilon_in_words(loss.once)}.</li>"
+            f"<li><b>{name}</b> ({kind}): ε = {loss.once:.2f} a report; {lasting}. In words: "
+            f"{epsilon_in_words(loss.once)}.</li>"
         )
     return (
-        f'<p class="lead">{safe(survey.description)}</p><div class="card">'
+        f'<p class="lead">{html_text(survey.description)}</p><div class="card">'
         f"<p>Every client added noise on its own device before anything was sent. What each person "
         f"gave away, at most:</p><ul>{''.join(rows)}</ul></div>"
+    )
+
+
+def epsilon_in_words(once: float) -> str:
+    """Return what ε means to the person who answered.
+
+    >>> epsilon_in_words(0.0)
+    'nothing at all'
+    """
+    if once <= 0:
+        return "nothing at all"
+    odds = math.exp(once)
+    shown = f"{odds:.2f}" if odds < 10 else f"{odds:,.0f}"
+    return (
+        f"whatever someone guessed about an answer before, seeing the report changes the odds by "
+        f"at most a factor of {shown}"
     )

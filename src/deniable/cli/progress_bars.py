@@ -46,8 +46,6 @@ def _bars() -> Progress:
     from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
-    columns = (
-        SpinnerColumn(), *Progress.get_default_columns()[:-1], TimeRemainingColumn(),
-        TimeElapsedColumn(),
-    )  # fmt: skip
+    columns = [SpinnerColumn(), *Progress.get_default_columns()[:-1]]
+    columns += [TimeRemainingColumn(), TimeElapsedColumn()]
     return Progress(*columns, console=console, disable=not console.is_terminal, transient=True)

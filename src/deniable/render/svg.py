@@ -9,50 +9,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
 
+from deniable.render.view import Shares
 from deniable.results import Discovery, Joint
+from deniable.results.format import html_text, percent, shortened
 
 LABEL, WIDTH, ROW, MARGIN = 190, 740, 22, 26
 LONGEST = 22
 
 
-def safe(words: str) -> str:
-    """Text for a page: escaped, and characters that cannot be seen (or turn the line round) shown
-    as such."""
-    return escape("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in words))
-
-
-def short(words: str) -> str:
-    """A label that fits."""
-    return words if len(words) <= LONGEST else words[: LONGEST - 1] + "…"
-
-
-def percent(share: float) -> str:
-    """A share in per cent, with three digits that matter.
-
-    >>> percent(0.12345), percent(0.00012345)
-    ('12.3%', '0.0123%')
-    """
-    if not math.isfinite(share):
-        return "–"
-    if not share:
-        return "0%"
-    digits = max(0, 2 - math.floor(math.log10(abs(100 * share))))
-    return f"{100 * share:.{min(digits, 6)}f}%"
-
-
 def frame(width: float, height: float, text: str, body: Sequence[str]) -> str:
     """An SVG image with its alternative text."""
     return (
-        f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{safe(text)}" '
+        f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{html_text(text)}" '
         f'xmlns="http://www.w3.org/2000/svg">{"".join(body)}</svg>'
     )
 
 
 def mark(title: str, body: str, kind: str = "mark") -> str:
     """Something that says its numbers when pointed at or reached by keyboard."""
-    return f'<g class="{kind}" tabindex="0"><title>{safe(title)}</title>{body}</g>'
+    return f'<g class="{kind}" tabindex="0"><title>{html_text(title)}</title>{body}</g>'
 
 
 def shape(name: str, kind: str, **places: float) -> str:
@@ -64,7 +40,7 @@ def shape(name: str, kind: str, **places: float) -> str:
 def text(x: float, y: float, words: str, kind: str = "", anchor: str = "start") -> str:
     """Escaped text at a place."""
     place = f'x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}"'
-    return f"<text {place}>{safe(words)}</text>"
+    return f"<text {place}>{html_text(words)}</text>"
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
@@ -82,52 +58,52 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
     return [round(i * step, 15) for i in range(first, last + 1)]
 
 
-def intervals(
-    labels: Sequence[str],
-    estimate: Sequence[float],
-    low: Sequence[float],
-    high: Sequence[float],
-    *,
-    detected: Sequence[bool] | None = None,
-    threshold: float | None = None,
-    truth: Sequence[float | None] | None = None,
-) -> str:
-    """Estimates with their 95% intervals, one row a value; a dotted line where detection starts."""
-    known = [v for v in (*estimate, *low, *high) if math.isfinite(v)]
-    left, right = min([0.0, *known]), max([threshold or 0.0, 1e-9, *known])
+def intervals(shares: Shares) -> str:
+    """Draw estimates with their 95% intervals, one row per value; dotted: the threshold."""
+    ends = (*shares.estimate, *shares.low, *shares.high)
+    known = [v for v in ends if math.isfinite(v)]
+    left, right = min([0.0, *known]), max([shares.threshold or 0.0, 1e-9, *known])
     room = WIDTH - LABEL - 90
 
     def x(share: float) -> float:
         return LABEL + room * (min(max(share, left), right) - left) / (right - left)
 
-    height = ROW * len(labels) + 2 * MARGIN
+    height = ROW * len(shares.names) + 2 * MARGIN
     body = [
         shape("line", "grid", x1=x(t), x2=x(t), y1=MARGIN - 8, y2=height - 18)
         + text(x(t), height - 4, percent(t), "small", "middle")
         for t in ticks(left, right)
     ]
-    if threshold is not None and left <= threshold <= right:
-        at = x(threshold)
+    if left <= shares.threshold <= right:
+        at = x(shares.threshold)
         body.append(shape("line", "threshold", x1=at, x2=at, y1=MARGIN - 8, y2=height - 18))
         body.append(text(at, MARGIN - 12, "detectable", "small", "middle"))
-    for i, label in enumerate(labels):
+    for i, (name, estimate) in enumerate(zip(shares.names, shares.estimate, strict=True)):
         y = MARGIN + ROW * i + ROW / 2
-        body.append(text(LABEL - 8, y + 4, short(label), "label", "end"))
-        if not math.isfinite(estimate[i]):
+        body.append(text(LABEL - 8, y + 4, _short(name), "label", "end"))
+        if not math.isfinite(estimate):
             body.append(text(LABEL + 4, y + 4, "not identified", "small"))
             continue
-        kind = "sure" if detected is None or detected[i] else "unsure"
-        real = truth[i] if truth is not None else None
-        drawn = shape("line", f"{kind} bar", x1=x(low[i]), x2=x(high[i]), y1=y, y2=y)
-        drawn += shape("circle", kind, cx=x(estimate[i]), cy=y, r=4)
-        if real is not None:
-            drawn += shape("line", "truth", x1=x(real), x2=x(real), y1=y - 7, y2=y + 7)
-        words = (
-            f"{label}: {percent(estimate[i])}, 95% interval {percent(low[i])} to {percent(high[i])}"
-        )
-        body.append(mark(words + (f", truth {percent(real)}" if real is not None else ""), drawn))
-        body.append(text(WIDTH - 4, y + 4, percent(estimate[i]), "small", "end"))
-    return frame(WIDTH, height, f"{len(labels)} values with their 95% intervals", body)
+        kind = "sure" if shares.detected[i] else "unsure"
+        low, high = shares.low[i], shares.high[i]
+        drawn = shape("line", f"{kind} bar", x1=x(low), x2=x(high), y1=y, y2=y)
+        drawn += shape("circle", kind, cx=x(estimate), cy=y, r=4)
+        words = _with_interval(name, estimate, low, high)
+        if shares.truth is not None:
+            at = x(shares.truth[i])
+            drawn += shape("line", "truth", x1=at, x2=at, y1=y - 7, y2=y + 7)
+            words += f", truth {percent(shares.truth[i])}"
+        body.append(mark(words, drawn))
+        body.append(text(WIDTH - 4, y + 4, percent(estimate), "small", "end"))
+    return frame(WIDTH, height, f"{len(shares.names)} values with their 95% intervals", body)
+
+
+def _short(label: str) -> str:
+    return shortened(label, LONGEST)
+
+
+def _with_interval(name: str, estimate: float, low: float, high: float) -> str:
+    return f"{name}: {percent(estimate)}, 95% interval {percent(low)} to {percent(high)}"
 
 
 def heatmap(joint: Joint) -> str:
@@ -136,34 +112,31 @@ def heatmap(joint: Joint) -> str:
     rows, columns = joint.labels
     across, down = table.sum(axis=0), table.sum(axis=1)
     wide = max(44.0, min(110.0, (WIDTH - LABEL) / len(columns)))
-    longest = max(len(short(label)) for label in columns)
+    longest = max(len(_short(label)) for label in columns)
     top = 20.0 + 5 * longest  # a turned letter is about 6 wide and 5 high
     body = [
         f'<g transform="translate({LABEL + wide * (j + 0.5):.1f} {top - 8:.1f}) rotate(-40)">'
-        + text(0, 0, short(label), "label")
+        + text(0, 0, _short(label), "label")
         + "</g>"
         for j, label in enumerate(columns)
     ]
     for i, row in enumerate(rows):
         y = top + 30 * i
-        body.append(text(LABEL - 8, y + 19, short(row), "label", "end"))
+        body.append(text(LABEL - 8, y + 19, _short(row), "label", "end"))
         for j, column in enumerate(columns):
             expected = float(down[i] * across[j])
             apart = (float(table[i, j]) - expected) / max(float(error[i, j]), 1e-12)
             step = min(4, int(abs(apart)))
             kind = f"cell {'more' if apart > 0 else 'less'}{step}"
+            cell = (float(numbers[i, j]) for numbers in (table, joint.low, joint.high))
             title = (
-                f"{row} and {column}: {percent(table[i, j])}, 95% interval "
-                f"{percent(joint.low[i, j])} to {percent(joint.high[i, j])}; "
+                f"{_with_interval(f'{row} and {column}', *cell)}; "
                 f"independent would be {percent(expected)} ({apart:+.1f} standard errors)"
             )
             at = LABEL + wide * j
             box = shape("rect", kind, x=at, y=y, width=wide - 2, height=28, rx=3)
-            inside = text(
-                LABEL + wide * (j + 0.5) - 1, y + 19, percent(float(table[i, j])), f"on{step}",
-                "middle",
-            )  # fmt: skip
-            body.append(mark(title, box + inside))
+            middle, share = at + wide / 2 - 1, percent(float(table[i, j]))
+            body.append(mark(title, box + text(middle, y + 19, share, f"on{step}", "middle")))
     words = (
         f"{joint.questions[0]} by {joint.questions[1]}, a table of {len(rows)} by {len(columns)}"
     )
@@ -188,16 +161,9 @@ def stages(found: Discovery) -> str:
         place = {"x": LABEL, "y": y, "height": ROW - 6, "rx": 2}
         bars = shape("rect", "dropped", width=reach(stage.kept + stage.dropped), **place)
         bars += shape("rect", "kept", width=reach(stage.kept), **place)
-        body += [text(LABEL - 8, y + 13, short(stage.name), "label", "end"), mark(title, bars)]
-        body.append(
-            text(
-                WIDTH - 4,
-                y + 13,
-                f"{stage.kept:,} of {stage.kept + stage.dropped:,}",
-                "small",
-                "end",
-            )
-        )
+        body += [text(LABEL - 8, y + 13, _short(stage.name), "label", "end"), mark(title, bars)]
+        counted = f"{stage.kept:,} of {stage.kept + stage.dropped:,}"
+        body.append(text(WIDTH - 4, y + 13, counted, "small", "end"))
     return frame(WIDTH, ROW * len(found.stages) + 16, "what each stage kept", body)
 
 
@@ -242,12 +208,9 @@ def lines(
         body.append(f'<polygon class="band series{k % 8}" points="{up} {down}"/>')
         body.append(f'<polyline class="line series{k % 8}" points="{path}"/>')
         for i in there:
-            words = (
-                f"{label}, {days[i]}: {percent(estimate[k][i])}, 95% interval "
-                f"{percent(low[k][i])} to {percent(high[k][i])}"
-            )
+            words = _with_interval(f"{label}, {days[i]}", estimate[k][i], low[k][i], high[k][i])
             dot = shape("circle", f"series{k % 8}", cx=x(i), cy=y(estimate[k][i]), r=3.5)
             body.append(mark(words, dot))
         last = there[-1]
-        body.append(text(x(last) + 8, y(estimate[k][last]) + 4, short(label)[:16], f"name{k % 8}"))
+        body.append(text(x(last) + 8, y(estimate[k][last]) + 4, _short(label)[:16], f"name{k % 8}"))
     return frame(WIDTH, height, f"{len(labels)} values over {len(days)} days", body)

@@ -1,0 +1,1 @@
+"""One view per type of result; `deniable.render` imports them all."""

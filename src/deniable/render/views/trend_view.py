@@ -1,0 +1,39 @@
+"""A trend: what each period's result says, over the periods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deniable.errors import InputError
+from deniable.render import elements, plots
+from deniable.render.view import NoteOptions, Truth, View, shows, view_of
+from deniable.results import Result, Trend
+from deniable.survey import Survey
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@shows(Trend)
+class TrendView(View[Trend[Result]]):
+    """How it is shown depends on its parts, whose view knows."""
+
+    def notes(self, options: NoteOptions) -> list[str]:
+        """Return the periods that could not be analysed."""
+        return [f"{period}: {why}" for period, why in self.result.skipped.items()]
+
+    def figure_size(self, most: int, graph: bool) -> tuple[float, float]:
+        return 7.2, 3.6
+
+    def draw(self, ax: Axes, *, most: int = 6) -> None:
+        """Draw the parts over time; most : of lines."""
+        if not self.result.parts:
+            raise InputError("a series without a period has no picture")
+        view_of(self.result.parts[0]).draw_trend(self.result, ax, most)
+        plots.title(ax, self.result.heading())
+        ax.tick_params(axis="x", rotation=30)
+
+    def section(self, survey: Survey | None = None, truth: Truth | None = None) -> str:
+        trend = self.result
+        body = view_of(trend.parts[0]).trend_section(trend, survey) if trend.parts else ""
+        return body + "".join(elements.paragraph(note) for note in self.notes(NoteOptions()))
