@@ -127,19 +127,23 @@ class TextTable:
         names, right = [*table.names, "95% interval"], [*table.right, True]
         return replace(table, names=names, rows=rows, right=right)
 
-    def lines(self, *, ruled: bool = True) -> list[str]:
-        """Return lines whose columns are equally wide; ruled : below the names."""
-        texts = [self.names, *self.rows]
-        widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-        if ruled:
-            texts.insert(1, ["-" * width for width in widths])
-        return [
-            "  ".join(
-                text.rjust(width) if is_right else text.ljust(width)
-                for text, width, is_right in zip(row, widths, self.right, strict=True)
-            ).rstrip()
-            for row in texts
-        ]
+    def lines(self) -> list[str]:
+        """Return plain lines, with a rule below the names."""
+        head, *rows = aligned([self.names, *self.rows], self.right)
+        widths = [max(map(len, column)) for column in zip(self.names, *self.rows, strict=True)]
+        return [head, "  ".join("-" * width for width in widths), *rows]
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:
+    """Return rows of text as lines whose columns are equally wide."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            text.rjust(width) if is_right else text.ljust(width)
+            for text, width, is_right in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def first_rows(columns: Columns, most: int) -> tuple[list[tuple[Value, ...]], int]:
