@@ -13,10 +13,10 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner, Result
+from tools.command_reference import commands, page
 
 from deniable.cli.app import SECTIONS, app
 from deniable.cli.codes import EXIT_CODES
-from deniable.cli.reference import commands, page
 from deniable.errors import BudgetExceeded, InputError
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from deniable.errors import InputError
 from deniable.results.format import Columns, html_table, html_text, text_table
-from deniable.results.json_values import Json, to_json_value, typed_fields
+from deniable.results.json_values import to_json_value, typed_fields
 
 if TYPE_CHECKING:
     import pandas
@@ -105,14 +105,14 @@ class Result(ABC):
         """Write the JSON."""
         Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
 
-    def _json(self) -> dict[str, Json]:
+    def _json(self) -> dict[str, object]:
         """Return what is written: all that can be known without the reports."""
         keys = {f.name: self._json_keys.get(f.name, f.name) for f in fields(self)}
         values = {key: to_json_value(getattr(self, name)) for name, key in keys.items()}
         return {"kind": type(self).__name__, **values}
 
     @classmethod
-    def _from_json(cls, data: dict[str, Json]) -> Self:
+    def _from_json(cls, data: dict[str, object]) -> Self:
         """Return the result whose `_json` this is."""
         names = {key: name for name, key in cls._json_keys.items()}
         given = {names.get(key, key): value for key, value in data.items() if key != "kind"}

@@ -13,7 +13,6 @@ from deniable.results.association import AssociationTest, EffectSize
 from deniable.results.base import Provenance, Result
 from deniable.results.covariance import Covariance, Interval
 from deniable.results.format import Columns
-from deniable.results.json_values import Json
 
 Floats = NDArray[np.float64]
 
@@ -131,7 +130,7 @@ class Joint(Result):
             f"{self.gap_nats:.2g} nats in {self.passes} passes"
         )
 
-    def _json(self) -> dict[str, Json]:
+    def _json(self) -> dict[str, object]:
         """With the association test and the effect size of two questions, without the reports."""
         known = replace(self, tests=None)
         if self.tests is not None and len(self.questions) == 2:

@@ -6,14 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from types import UnionType
-from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
-
-def to_json_value(value: object) -> Json:
+def to_json_value(value: object) -> object:
     """Return the value as JSON has it; numbers that JSON lacks become "NaN" and "Infinity"."""
     if isinstance(value, np.ndarray | np.generic):
         return to_json_value(value.tolist())
@@ -25,10 +23,10 @@ def to_json_value(value: object) -> Json:
         return [to_json_value(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
-    return cast(Json, value)
+    return value
 
 
-def from_json_value(kind: object, value: Json) -> object:
+def from_json_value(kind: object, value: object) -> object:
     """Return the value as the type that a field declares."""
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):  # a type or None
@@ -47,13 +45,13 @@ def from_json_value(kind: object, value: Json) -> object:
     return value
 
 
-def typed_fields(kind: type, data: Mapping[str, Json]) -> dict[str, Any]:
+def typed_fields(kind: type, data: Mapping[str, object]) -> dict[str, Any]:
     """Return the fields of a dataclass as the types that it declares."""
     hints = get_type_hints(kind)
     return {name: from_json_value(hints[name], value) for name, value in data.items()}
 
 
-def _numbers(value: Json) -> Json:
+def _numbers(value: object) -> object:
     if isinstance(value, list):
         return [_numbers(item) for item in value]
     return float(value) if isinstance(value, str) else value

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from deniable.errors import InputError
 from deniable.results.base import Provenance, Result
 from deniable.results.format import Columns
-from deniable.results.json_values import Json, to_json_value, typed_fields
+from deniable.results.json_values import to_json_value, typed_fields
 from deniable.results.marginal import UNMEASURED, Marginal
 
 Floats = NDArray[np.float64]
@@ -147,10 +147,10 @@ class Trend(Result, Generic[R]):
 
     # --- as JSON ---------------------------------------------------------------------------------
 
-    def _json(self) -> dict[str, Json]:
+    def _json(self) -> dict[str, object]:
         """Return the arrays of a trend of marginals, else the parts one by one."""
         if not self.of_marginals:
-            parts: list[Json] = [part._json() for part in self.parts]
+            parts = [part._json() for part in self.parts]
             common = {name: to_json_value(getattr(self, name)) for name in ("by", "periods")}
             skipped = to_json_value(self.skipped)
             return {"kind": "Series", **common, "parts": parts, "skipped": skipped}
@@ -163,7 +163,7 @@ class Trend(Result, Generic[R]):
         return {"kind": "Trend", **{key: to_json_value(v) for key, v in written.items()}}
 
     @classmethod
-    def _from_json(cls, data: dict[str, Json]) -> Self:
+    def _from_json(cls, data: dict[str, object]) -> Self:
         read = _read_marginals if data["kind"] == "Trend" else _read_parts
         names = ("by", "periods", "skipped", "provenance")
         common = typed_fields(cls, {name: data[name] for name in names if name in data})

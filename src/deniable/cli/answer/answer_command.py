@@ -8,8 +8,8 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
+from deniable.cli import options
 from deniable.cli.documented import command
-from deniable.cli.options import FOLDER, json_option, option
 from deniable.cli.output import say
 from deniable.cli.values import typed
 from deniable.errors import InputError
@@ -17,9 +17,9 @@ from deniable.errors import InputError
 if TYPE_CHECKING:
     from deniable.survey import Survey
 
-folder_option = option(
+folder_option = options.option(
     "--folder",
-    type=FOLDER,
+    type=options.FOLDER,
     envvar="DENIABLE_FOLDER",
     default=Path("~/.local/share/deniable"),
     help="Where the secret, the ledger and the outbox are.",
@@ -29,10 +29,10 @@ folder_option = option(
 @command(short_help="Answer a survey from the shell.")
 @click.argument("survey_at", metavar="SURVEY")
 @click.argument("answers", metavar="[QUESTION=VALUE]...", nargs=-1)
-@option("--values", "file", type=click.File("rb"))
-@option("--digest")
+@options.option("--values", "file", type=click.File("rb"))
+@options.option("--digest")
 @folder_option
-@json_option("what was done")
+@options.json_option("what was done")
 def answer(
     survey_at: str,
     answers: tuple[str, ...],

@@ -10,10 +10,10 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
+from deniable.cli import options
 from deniable.cli.answer.answer_command import folder_option
 from deniable.cli.codes import LATER, MISTAKE
 from deniable.cli.documented import command
-from deniable.cli.options import AT_LEAST_ONE, flag, json_option, option
 from deniable.cli.output import say
 from deniable.errors import InputError
 
@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 @command()
 @click.argument("address")
 @folder_option
-@option("--survey", "surveys", multiple=True, metavar="NAME")
-@option("--token-file", type=click.File("r"))
-@option("--batch", type=AT_LEAST_ONE, default=1)
-@option("--wait", type=click.FloatRange(min=0), default=0.0, show_default=False, metavar="SECONDS")
-@flag("--now")
-@flag("--again")
-@json_option("what was done")
+@options.option("--survey", "surveys", multiple=True, metavar="NAME")
+@options.option("--token-file", type=click.File("r"))
+@options.option("--batch", type=options.AT_LEAST_ONE, default=1)
+@options.option(
+    "--wait", type=click.FloatRange(min=0), default=0.0, show_default=False, metavar="SECONDS"
+)
+@options.flag("--now")
+@options.flag("--again")
+@options.json_option("what was done")
 def send(
     address: str,
     folder: Path,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from deniable.cli import options
 from deniable.cli.documented import command
-from deniable.cli.options import EXISTING_FILE, OutputPath, a_count, json_option, option
 from deniable.cli.output import say
 from deniable.cli.tables import console, print_table
 from deniable.errors import InputError
@@ -32,10 +32,10 @@ UNSAID = "those who are asked should know"
 
 
 @command()
-@click.argument("file", type=EXISTING_FILE)
-@option("-o", "--output", type=OutputPath(".json"))
-@option("--clients", "sizes", multiple=True, type=a_count, metavar="N")
-@json_option("the findings")
+@click.argument("file", type=options.EXISTING_FILE)
+@options.option("-o", "--output", type=options.OutputPath(".json"))
+@options.option("--clients", "sizes", multiple=True, type=options.a_count, metavar="N")
+@options.json_option("the findings")
 def check(file: Path, output: Path | None, sizes: tuple[int, ...], as_json: bool) -> None:
     """Say what a survey promises and costs, and name its mistakes.
 

@@ -10,16 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from deniable.cli import options
 from deniable.cli.documented import command
-from deniable.cli.options import (
-    FILE,
-    POSITIVE,
-    collect_option,
-    day_option,
-    flag,
-    json_option,
-    option,
-)
 from deniable.cli.output import say
 from deniable.errors import InputError
 
@@ -36,19 +28,19 @@ UNKNOWN = {
 
 
 @command()
-@click.argument("file", default="survey.toml", type=FILE)
-@option("--name")
-@option("--owner")
-@option("--description")
-@day_option("--expires")
-@collect_option()
-@option("--string", multiple=True, metavar="NAME")
-@option("--unknown", multiple=True, metavar="NAME")
-@option("--choice", multiple=True, metavar="NAME=A,B,C")
-@option("--boolean", multiple=True, metavar="NAME")
-@option("--epsilon", type=POSITIVE)
-@flag("--force")
-@json_option("what was done")
+@click.argument("file", default="survey.toml", type=options.FILE)
+@options.option("--name")
+@options.option("--owner")
+@options.option("--description")
+@options.day_option("--expires")
+@options.collect_option()
+@options.option("--string", multiple=True, metavar="NAME")
+@options.option("--unknown", multiple=True, metavar="NAME")
+@options.option("--choice", multiple=True, metavar="NAME=A,B,C")
+@options.option("--boolean", multiple=True, metavar="NAME")
+@options.option("--epsilon", type=options.POSITIVE)
+@options.flag("--force")
+@options.json_option("what was done")
 def init(
     file: Path, expires: date | None, collect: str, epsilon: float | None, **given: Any
 ) -> None:
@@ -107,10 +99,10 @@ def _asked(kind: str, item: str) -> Asked:
     """Return a question as an option names it."""
     if kind != "choice":
         return item, kind, ()
-    name, equals, options = item.partition("=")
-    if not equals or not options:
+    name, equals, choices = item.partition("=")
+    if not equals or not choices:
         raise click.UsageError(f"expected --choice NAME=A,B,C, got {item!r}")
-    return name, kind, tuple(part.strip() for part in options.split(","))
+    return name, kind, tuple(part.strip() for part in choices.split(","))
 
 
 def _interview() -> list[Asked]:
@@ -130,8 +122,8 @@ def _interview() -> list[Asked]:
         kind = click.prompt(
             f"  Its kind: {kinds}", type=click.Choice(list(SPENDS)), default="boolean"
         )
-        options = click.prompt("  Its options, with commas") if kind == "choice" else ""
-        asked.append((name, kind, tuple(o.strip() for o in options.split(",") if o.strip())))
+        choices = click.prompt("  Its options, with commas") if kind == "choice" else ""
+        asked.append((name, kind, tuple(o.strip() for o in choices.split(",") if o.strip())))
 
 
 def _questions(asked: list[Asked], epsilon: float | None, collect: str) -> list[DraftQuestion]:
@@ -139,9 +131,9 @@ def _questions(asked: list[Asked], epsilon: float | None, collect: str) -> list[
 
     whole = sum(SPENDS[kind] for _, kind, _ in asked)
     drafts = []
-    for name, kind, options in asked:
+    for name, kind, choices in asked:
         spends = SPENDS[kind] if epsilon is None else _share(epsilon, SPENDS[kind] / whole)
-        settings: dict[str, Any] = {"options": list(options)} if kind == "choice" else {}
+        settings: dict[str, Any] = {"options": list(choices)} if kind == "choice" else {}
         if kind == "unknown" and collect == "once":
             settings["mechanism"] = "localhash"
         dictionary = UNKNOWN if kind == "unknown" else None

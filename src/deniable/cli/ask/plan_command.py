@@ -7,20 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from deniable.cli import options
 from deniable.cli.documented import command
-from deniable.cli.options import (
-    AT_LEAST_ONE,
-    POSITIVE,
-    OutputPath,
-    a_count,
-    a_share,
-    alpha_option,
-    collect_option,
-    flag,
-    json_option,
-    option,
-    output_option,
-)
 from deniable.cli.output import written
 from deniable.cli.tables import console, print_table
 from deniable.errors import InputError
@@ -30,23 +18,23 @@ if TYPE_CHECKING:
 
 
 @command()
-@option("--clients", type=a_count, metavar="N")
-@option("--epsilon", type=float)
-@option("--detect", type=a_share, metavar="SHARE")
-@option("--kind", type=click.Choice(["string", "choice", "boolean"]), default="string")
-@option("--options", type=click.IntRange(2), default=4)
-@flag("--unknown")
-@option("--candidates", type=AT_LEAST_ONE, default=1000)
-@option("--max-length", type=click.IntRange(1, 255), default=20)
-@option("--alphabet", default="a-z0-9._-")
-@option("--length", type=POSITIVE)
-@flag("--random")
-@collect_option()
-@alpha_option
-@option("--write", "survey_file", type=OutputPath(".toml"))
-@flag("--force")
-@output_option
-@json_option()
+@options.option("--clients", type=options.a_count, metavar="N")
+@options.option("--epsilon", type=float)
+@options.option("--detect", type=options.a_share, metavar="SHARE")
+@options.option("--kind", type=click.Choice(["string", "choice", "boolean"]), default="string")
+@options.option("--options", type=click.IntRange(2), default=4)
+@options.flag("--unknown")
+@options.option("--candidates", type=options.AT_LEAST_ONE, default=1000)
+@options.option("--max-length", type=click.IntRange(1, 255), default=20)
+@options.option("--alphabet", default="a-z0-9._-")
+@options.option("--length", type=options.POSITIVE)
+@options.flag("--random")
+@options.collect_option()
+@options.alpha_option
+@options.option("--write", "survey_file", type=options.OutputPath(".toml"))
+@options.flag("--force")
+@options.output_option
+@options.json_option()
 def plan(
     survey_file: Path | None, force: bool, outputs: tuple[Path, ...], as_json: bool, **asked: Any
 ) -> None:

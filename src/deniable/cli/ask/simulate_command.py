@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from deniable.cli import options
 from deniable.cli.documented import command
-from deniable.cli.options import (
-    AT_LEAST_ONE,
-    EXISTING_FILE,
-    REPORT_FILES,
-    OutputPath,
-    json_option,
-    option,
-)
 from deniable.cli.output import say
 from deniable.cli.values import typed
 
@@ -31,14 +24,14 @@ if TYPE_CHECKING:
 
 
 @command()
-@click.argument("survey_file", metavar="SURVEY", type=EXISTING_FILE)
-@option("--values", type=EXISTING_FILE)
-@option("--population", "populations", multiple=True, metavar="[QUESTION=]SPEC")
-@option("--table", "tables", multiple=True, metavar="Q1,Q2=FILE.csv")
-@option("--clients", type=AT_LEAST_ONE)
-@option("--seed", type=click.IntRange(0))
-@option("-o", "--output", required=True, type=OutputPath(*REPORT_FILES))
-@json_option("what was done")
+@click.argument("survey_file", metavar="SURVEY", type=options.EXISTING_FILE)
+@options.option("--values", type=options.EXISTING_FILE)
+@options.option("--population", "populations", multiple=True, metavar="[QUESTION=]SPEC")
+@options.option("--table", "tables", multiple=True, metavar="Q1,Q2=FILE.csv")
+@options.option("--clients", type=options.AT_LEAST_ONE)
+@options.option("--seed", type=click.IntRange(0))
+@options.option("-o", "--output", required=True, type=options.OutputPath(*options.REPORT_FILES))
+@options.json_option("what was done")
 def simulate(
     survey_file: Path,
     values: Path | None,

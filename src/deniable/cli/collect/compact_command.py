@@ -7,16 +7,18 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
+from deniable.cli import options
 from deniable.cli.documented import command
-from deniable.cli.options import AT_LEAST_ONE, STORES, json_option, option
 from deniable.cli.output import say
 
 
-@command(short_help="Shuffle uploads, so that nothing says which came together.", note=STORES)
+@command(
+    short_help="Shuffle uploads, so that nothing says which came together.", note=options.STORES
+)
 @click.argument("store")
-@option("--at-least", type=AT_LEAST_ONE, default=1000)
-@option("--keep-keys", type=AT_LEAST_ONE, default=7, metavar="DAYS")
-@json_option("what was done")
+@options.option("--at-least", type=options.AT_LEAST_ONE, default=1000)
+@options.option("--keep-keys", type=options.AT_LEAST_ONE, default=7, metavar="DAYS")
+@options.json_option("what was done")
 def compact(store: str, at_least: int, keep_keys: int, as_json: bool) -> None:
     """Shuffle the uploads in STORE into segments, so that nothing says which reports came
     together; a collector may go on meanwhile.

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import click
 
+from deniable.cli import options
 from deniable.cli.documented import command
-from deniable.cli.options import DAY, REPORT_FILES, STORES, OutputPath, json_option, option
 from deniable.cli.output import say
 from deniable.cli.surveys import survey_in
 from deniable.errors import InputError
 
 
-@command(short_help="Write a survey's reports in a store to a file.", note=STORES)
+@command(short_help="Write a survey's reports in a store to a file.", note=options.STORES)
 @click.argument("store")
 @click.argument("survey")
-@click.argument("file", type=OutputPath(*REPORT_FILES))
-@option("--since", type=DAY)
-@option("--until", type=DAY)
-@json_option("what was done")
+@click.argument("file", type=options.OutputPath(*options.REPORT_FILES))
+@options.option("--since", type=options.DAY)
+@options.option("--until", type=options.DAY)
+@options.json_option("what was done")
 def export(
     store: str, survey: str, file: Path, since: date | None, until: date | None, as_json: bool
 ) -> None:

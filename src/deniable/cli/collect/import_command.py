@@ -7,17 +7,19 @@ from pathlib import Path
 
 import click
 
+from deniable.cli import options
 from deniable.cli.documented import command
-from deniable.cli.options import DAY, EXISTING_FILE, STORES, json_option, option
 from deniable.cli.output import say
 
 
-@command("import", short_help="Add reports in files or other stores to a store.", note=STORES)
+@command(
+    "import", short_help="Add reports in files or other stores to a store.", note=options.STORES
+)
 @click.argument("store")
 @click.argument("files", nargs=-1, required=True)
-@option("--day", type=DAY)
-@option("--survey", "survey_file", type=EXISTING_FILE)
-@json_option("what was done")
+@options.option("--day", type=options.DAY)
+@options.option("--survey", "survey_file", type=options.EXISTING_FILE)
+@options.json_option("what was done")
 def import_(
     store: str, files: tuple[str, ...], day: date | None, survey_file: Path | None, as_json: bool
 ) -> None:

@@ -6,12 +6,17 @@ from pathlib import Path
 
 import click
 
+from deniable.cli import options
 from deniable.cli.documented import command
-from deniable.cli.options import FILE, flag, option
 from deniable.cli.output import say
 
-keys_option = option(
-    "--keys", "file", required=True, envvar="DENIABLE_KEYS", type=FILE, help="The file of keys."
+keys_option = options.option(
+    "--keys",
+    "file",
+    required=True,
+    envvar="DENIABLE_KEYS",
+    type=options.FILE,
+    help="The file of keys.",
 )
 
 
@@ -27,10 +32,10 @@ def keys() -> None:
 
 @command(make=keys.command)
 @click.argument("name")
-@option("--role", required=True, type=click.Choice(["ingest", "analyst"]))
+@options.option("--role", required=True, type=click.Choice(["ingest", "analyst"]))
 @click.option("--quota", type=click.IntRange(0), default=0)
 @keys_option
-@flag("--json", "as_json")
+@options.flag("--json", "as_json")
 def add(name: str, role: str, quota: int, file: Path, as_json: bool) -> None:
     """Make a token called NAME and print it: it is shown only now.
 
@@ -52,7 +57,7 @@ def add(name: str, role: str, quota: int, file: Path, as_json: bool) -> None:
 
 @command("list", make=keys.command)
 @keys_option
-@flag("--json", "as_json")
+@options.flag("--json", "as_json")
 def list_(file: Path, as_json: bool) -> None:
     """List the keys; tokens are not kept, so they cannot be shown.
 
@@ -78,7 +83,7 @@ def list_(file: Path, as_json: bool) -> None:
 @command(make=keys.command)
 @click.argument("name")
 @keys_option
-@flag("--json", "as_json")
+@options.flag("--json", "as_json")
 def remove(name: str, file: Path, as_json: bool) -> None:
     """Remove the key called NAME; its token is refused from now on.
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
+from deniable.cli import options
 from deniable.cli.documented import command
-from deniable.cli.options import EXISTING_FILE, Command, option
 
 
-def with_settings(command: Command) -> Command:
+def with_settings(command: options.Command) -> options.Command:
     """One option for each setting; what is not given stays with the environment or the file."""
     from dataclasses import fields
 
@@ -31,7 +31,7 @@ def with_settings(command: Command) -> Command:
 
 @command(short_help="Collect reports over HTTP.")
 @click.argument("surveys", nargs=-1, type=click.Path(exists=True, dir_okay=False))
-@option("--config", type=EXISTING_FILE)
+@options.option("--config", type=options.EXISTING_FILE)
 @with_settings
 def serve(surveys: tuple[str, ...], config: Path | None, **flags: Any) -> None:
     """Collect reports of the SURVEYS over HTTP, until told to stop (SIGTERM).

@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
+from deniable.cli import options
 from deniable.cli.documented import command
-from deniable.cli.options import DAY, STORES, flag, json_option, option
 from deniable.cli.output import say
 from deniable.cli.surveys import survey_in
 
 
-@command(make=click.group, note=STORES)
+@command(make=click.group, note=options.STORES)
 def store() -> None:
     """Look after a store.
 
@@ -25,7 +25,7 @@ def store() -> None:
 
 @command(make=store.command)
 @click.argument("store")
-@flag("--json", "as_json")
+@options.flag("--json", "as_json")
 def status(store: str, as_json: bool) -> None:
     """Say which surveys STORE has, and how many reports of which days.
 
@@ -64,7 +64,7 @@ def status(store: str, as_json: bool) -> None:
 
 @command(make=store.command)
 @click.argument("store")
-@json_option("the findings")
+@options.json_option("the findings")
 @click.pass_context
 def check(ctx: click.Context, store: str, as_json: bool) -> None:
     """Read everything in STORE and say what is wrong; exit code 1 if anything is.
@@ -84,7 +84,7 @@ def check(ctx: click.Context, store: str, as_json: bool) -> None:
 @command(make=store.command)
 @click.argument("store")
 @click.argument("to")
-@json_option("what was done")
+@options.json_option("what was done")
 def backup(store: str, to: str, as_json: bool) -> None:
     """Copy STORE as it is at one moment to a new store TO; a collector may go on meanwhile.
 
@@ -105,9 +105,9 @@ def backup(store: str, to: str, as_json: bool) -> None:
 @command(make=store.command)
 @click.argument("store")
 @click.argument("survey")
-@option("--before", type=DAY)
-@option("--older-than", type=click.IntRange(0), metavar="DAYS")
-@json_option("what was done")
+@options.option("--before", type=options.DAY)
+@options.option("--older-than", type=click.IntRange(0), metavar="DAYS")
+@options.json_option("what was done")
 @click.confirmation_option(prompt="Delete these reports for good?")
 def delete(
     store: str, survey: str, before: date | None, older_than: int | None, as_json: bool

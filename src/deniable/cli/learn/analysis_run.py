@@ -9,16 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from deniable.cli.options import (
-    by_option,
-    days_options,
-    executor_option,
-    json_option,
-    output_option,
-    reports_argument,
-    survey_argument,
-    together,
-)
+from deniable.cli import options
 from deniable.cli.output import finished
 from deniable.cli.progress_bars import bars
 from deniable.cli.surveys import survey_of
@@ -33,8 +24,14 @@ if TYPE_CHECKING:
 
     Analyse = Callable[[Reports, Backend], Result]
 
-source_arguments = together(survey_argument, reports_argument)
-run_options = together(days_options, by_option, executor_option, output_option, json_option())
+source_arguments = options.together(options.survey_argument, options.reports_argument)
+run_options = options.together(
+    options.days_options,
+    options.by_option,
+    options.executor_option,
+    options.output_option,
+    options.json_option(),
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from deniable.cli import options
 from deniable.cli.documented import command
 from deniable.cli.learn.analysis_run import AnalysisRun, run_options, source_arguments
 from deniable.cli.learn.string_lists import read_strings
-from deniable.cli.options import AT_LEAST_ONE, alpha_option, flag, option, question_names
 
 if TYPE_CHECKING:
     from deniable.survey import Survey
@@ -20,14 +20,14 @@ OTHERS: dict[str, bool | str] = {"mixture": True, "product": "product", "none": 
 
 @command()
 @source_arguments
-@option("--question", "questions", multiple=True, shell_complete=question_names)
-@option("--candidates", "lists", multiple=True, metavar="QUESTION=FILE")
-@option("--top", type=AT_LEAST_ONE, default=10)
-@option("--other", type=click.Choice(list(OTHERS)), default="mixture")
-@option("--fitted", type=AT_LEAST_ONE)
-@option("--test", type=click.Choice(["score", "paper", "lrt"]), default="score")
-@flag("--from-counts")
-@alpha_option
+@options.option("--question", "questions", multiple=True, shell_complete=options.question_names)
+@options.option("--candidates", "lists", multiple=True, metavar="QUESTION=FILE")
+@options.option("--top", type=options.AT_LEAST_ONE, default=10)
+@options.option("--other", type=click.Choice(list(OTHERS)), default="mixture")
+@options.option("--fitted", type=options.AT_LEAST_ONE)
+@options.option("--test", type=click.Choice(["score", "paper", "lrt"]), default="score")
+@options.flag("--from-counts")
+@options.alpha_option
 @run_options
 def associate(
     questions: tuple[str, ...],

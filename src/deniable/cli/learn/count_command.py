@@ -5,27 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from deniable.cli import options
 from deniable.cli.documented import command
 from deniable.cli.learn.analysis_run import AnalysisRun, source_arguments
-from deniable.cli.options import (
-    OutputPath,
-    days_options,
-    executor_option,
-    json_option,
-    option,
-    question_names,
-)
 from deniable.cli.output import say
 from deniable.cli.progress_bars import bars
 
 
 @command()
 @source_arguments
-@option("--question", "questions", multiple=True, shell_complete=question_names)
-@days_options
-@executor_option
-@option("-o", "--output", type=OutputPath(".npz"), required=True, metavar="FILE")
-@json_option()
+@options.option("--question", "questions", multiple=True, shell_complete=options.question_names)
+@options.days_options
+@options.executor_option
+@options.option("-o", "--output", type=options.OutputPath(".npz"), required=True, metavar="FILE")
+@options.json_option()
 def count(questions: tuple[str, ...], output: Path, **common: Any) -> None:
     r"""Count how two questions' bits go together.
 

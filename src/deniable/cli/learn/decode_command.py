@@ -7,20 +7,22 @@ from typing import Any
 
 import click
 
+from deniable.cli import options
 from deniable.cli.documented import command
 from deniable.cli.learn.analysis_run import AnalysisRun, run_options, source_arguments
 from deniable.cli.learn.string_lists import read_strings
-from deniable.cli.options import EXISTING_FILE, alpha_option, option, question_names
 from deniable.cli.surveys import question_of
 
 
 @command()
 @source_arguments
-@option("--question", shell_complete=question_names)
-@option("--candidates", type=EXISTING_FILE)
-@alpha_option
-@option("--correction", type=click.Choice(["holm", "bonferroni", "fdr", "none"]), default="holm")
-@option("--reports-per-client", type=click.FloatRange(1), default=1.0)
+@options.option("--question", shell_complete=options.question_names)
+@options.option("--candidates", type=options.EXISTING_FILE)
+@options.alpha_option
+@options.option(
+    "--correction", type=click.Choice(["holm", "bonferroni", "fdr", "none"]), default="holm"
+)
+@options.option("--reports-per-client", type=click.FloatRange(1), default=1.0)
 @run_options
 def decode(
     question: str | None,

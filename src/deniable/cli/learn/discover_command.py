@@ -7,29 +7,22 @@ from typing import Any
 
 import click
 
+from deniable.cli import options
 from deniable.cli.documented import command
 from deniable.cli.learn.analysis_run import AnalysisRun, run_options, source_arguments
 from deniable.cli.learn.string_lists import read_words
-from deniable.cli.options import (
-    EXISTING_FILE,
-    POSITIVE,
-    alpha_option,
-    flag,
-    option,
-    question_names,
-)
 from deniable.cli.surveys import question_of
 
 
 @command()
 @source_arguments
-@option("--question", shell_complete=question_names)
-@option("--accept", metavar="REGEX")
-@alpha_option
-@option("--reading", type=click.Choice(["fused", "paper"]))
-@option("--delta", type=POSITIVE)
-@option("--words", type=EXISTING_FILE)
-@flag("--stages")
+@options.option("--question", shell_complete=options.question_names)
+@options.option("--accept", metavar="REGEX")
+@options.alpha_option
+@options.option("--reading", type=click.Choice(["fused", "paper"]))
+@options.option("--delta", type=options.POSITIVE)
+@options.option("--words", type=options.EXISTING_FILE)
+@options.flag("--stages")
 @run_options
 def discover(question: str | None, words: Path | None, stages: bool, **given: Any) -> None:
     r"""Find strings that clients reported and nobody listed.

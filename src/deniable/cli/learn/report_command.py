@@ -6,17 +6,17 @@ from pathlib import Path
 
 import click
 
+from deniable.cli import options
 from deniable.cli.documented import command
-from deniable.cli.options import EXISTING_FILE, OutputPath, json_option, option
 from deniable.cli.output import say
 
 
 @command(short_help="Make one self-contained HTML page from results.")
-@click.argument("results", nargs=-1, required=True, type=EXISTING_FILE)
-@option("--survey", type=EXISTING_FILE)
-@option("--title")
-@option("-o", "--output", required=True, type=OutputPath(".html"))
-@json_option("what was done")
+@click.argument("results", nargs=-1, required=True, type=options.EXISTING_FILE)
+@options.option("--survey", type=options.EXISTING_FILE)
+@options.option("--title")
+@options.option("-o", "--output", required=True, type=options.OutputPath(".html"))
+@options.json_option("what was done")
 def report(
     results: tuple[Path, ...], survey: Path | None, title: str | None, output: Path, as_json: bool
 ) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from deniable.cli import options
 from deniable.cli.documented import command
-from deniable.cli.options import POSITIVE, flag, json_option, option
 from deniable.cli.output import say
 from deniable.cli.tables import console, print_table
 
@@ -20,11 +20,11 @@ SHOWN = 10
 
 @command(short_help="Compare a client in any language with the vectors.")
 @click.argument("command", nargs=-1, required=True, metavar="-- CMD...")
-@option("--vectors", "chosen", multiple=True, metavar="NAME")
-@option("--timeout", type=POSITIVE, default=10.0, metavar="SECONDS")
-@flag("--well-formed")
-@flag("-v", "--verbose")
-@json_option("the findings")
+@options.option("--vectors", "chosen", multiple=True, metavar="NAME")
+@options.option("--timeout", type=options.POSITIVE, default=10.0, metavar="SECONDS")
+@options.flag("--well-formed")
+@options.flag("-v", "--verbose")
+@options.json_option("the findings")
 def conformance(
     command: tuple[str, ...],
     chosen: tuple[str, ...],

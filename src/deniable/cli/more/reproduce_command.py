@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from deniable.cli import options
 from deniable.cli.documented import command
-from deniable.cli.options import FOLDER, flag, json_option, option
 from deniable.cli.progress_bars import bars
 from deniable.cli.tables import console
 from deniable.reproduction import PAPER
@@ -18,10 +18,10 @@ NAMES = click.Choice([*PAPER, "all"])
 
 @command(short_help="Make the paper's tables and figures, beside ours.")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", type=NAMES)
-@flag("--quick")
-@option("--seed", type=click.IntRange(0))
-@option("-o", "--output", "folder", type=FOLDER)
-@json_option()
+@options.flag("--quick")
+@options.option("--seed", type=click.IntRange(0))
+@options.option("-o", "--output", "folder", type=options.FOLDER)
+@options.json_option()
 def reproduce(
     names: tuple[str, ...], quick: bool, seed: int | None, folder: Path | None, as_json: bool
 ) -> None:
