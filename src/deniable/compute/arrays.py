@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Protocol
 
 from deniable.compute.array_types import (
@@ -49,18 +48,6 @@ class Likelihood:
                 f"expected rows[N, m] and log_scale[N], got {self.rows.shape} and "
                 f"{self.log_scale.shape}"
             )
-
-
-def append_column(namespace: ModuleType, likelihood: Likelihood, column: DeviceArray) -> Likelihood:
-    """Append a column; namespace : numpy or torch, whichever the arrays are of."""
-    rows, scale, single = likelihood.rows, likelihood.log_scale, namespace.float32
-    if not rows.shape[1]:
-        scale = column
-    relative = column - scale
-    factor = namespace.asarray(namespace.exp(-relative.clip(0)), dtype=single)
-    last = namespace.asarray(namespace.exp(relative.clip(None, 0)), dtype=single)
-    both = namespace.concatenate([rows * factor[:, None], last[:, None]], 1)
-    return Likelihood(both, namespace.maximum(column, scale))
 
 
 class System(Protocol):

@@ -17,7 +17,7 @@ from deniable.compute.array_types import (
     Strata,
     Weights,
 )
-from deniable.compute.arrays import Likelihood, append_column
+from deniable.compute.arrays import Likelihood
 from deniable.compute.cpu import row_blocks
 from deniable.compute.cpu.screening import CPU
 from deniable.compute.cpu.systems import CpuSystem
@@ -83,7 +83,10 @@ class CpuKernels:
 
     def append_column(self, likelihood: Likelihood, column: DeviceArray) -> Likelihood:
         """Append a category given by its log-likelihood, and rescale the rows."""
-        return append_column(np, likelihood, column)
+        rows, scale = likelihood.rows, likelihood.log_scale
+        made = _empty(len(rows), rows.shape[1] + 1)
+        bit_rows.append_column(rows, scale, column, made.rows, made.log_scale)
+        return made
 
     def lay_out(
         self, rows: RowArrays, weights: Weights = None, strata: Strata = None

@@ -14,7 +14,7 @@ from deniable.compute.array_types import (
     Strata,
     Weights,
 )
-from deniable.compute.arrays import Likelihood, append_column
+from deniable.compute.arrays import Likelihood
 from deniable.compute.gpu import likelihood_rows as making
 from deniable.compute.gpu import tensor_rows
 from deniable.compute.gpu.screening import TensorScreening
@@ -61,7 +61,7 @@ class TensorKernels:
 
     def append_column(self, likelihood: Likelihood, column: Tensor) -> Likelihood:
         """Append a category given by its log-likelihood, and rescale the rows."""
-        return append_column(torch(), likelihood, column)
+        return making.append_column(likelihood, column)
 
     def lay_out(
         self, rows: RowArrays, weights: Weights = None, strata: Strata = None

@@ -114,6 +114,17 @@ def channel_rows(tables: ChannelTables, bits: Tensor, stratum: Tensor) -> Likeli
     return Likelihood(rows, scale)
 
 
+def append_column(likelihood: Likelihood, column: Tensor) -> Likelihood:
+    """Append a column; as `kernels.likelihood.bit_rows.append_column`."""
+    t, rows = torch(), likelihood.rows
+    scale = likelihood.log_scale if rows.shape[1] else column
+    relative = column - scale
+    factor = (-relative.clamp_min(0)).exp().to(t.float32)
+    last = relative.clamp_max(0).exp().to(t.float32)
+    both = t.cat([rows * factor[:, None], last[:, None]], dim=1)
+    return Likelihood(both, t.maximum(column, scale))
+
+
 def _scaled(
     parts: Iterable[tuple[slice, Tensor]], categories: int, log_scale: Tensor
 ) -> Likelihood:

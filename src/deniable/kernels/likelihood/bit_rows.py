@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.kernels.compiled import compiled, inlined
+from deniable.kernels.compiled import compiled
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -65,19 +65,6 @@ def ones_in_reports(bits: Bytes, width: int, out: Integers) -> None:
         out[r] = ones
 
 
-@inlined
-def _ratio(bits: Bytes, r: int, s: int, i: int, unlisted: float, tables: BloomTables) -> float:
-    """Likelihood ratio of candidate i to the empty filter, for report r of stratum s."""
-    distinct = tables.distinct[s, i]
-    if distinct == 0:
-        return unlisted
-    count = 0
-    for a in range(distinct):
-        b = tables.positions[s, i, a]
-        count += (bits[r, b >> 3] >> (b & 7)) & 1
-    return tables.ratio[s, distinct, count]  # type: ignore[no-any-return]
-
-
 @compiled
 def sparse_rows(
     bits: Bytes,
@@ -91,19 +78,24 @@ def sparse_rows(
 
     ones : int64[N], ones in each report; rows : float32[N, m]; log_scale : float64[N].
     """
-    candidates = tables.positions.shape[1]
+    _, positions, distinct, ratio, unlisted, empty = tables
+    candidates = positions.shape[1]
     line = np.empty(candidates)
     for r in range(bits.shape[0]):
         s = stratum[r]
-        unlisted = tables.unlisted[s, ones[r]]
         largest = 0.0 if candidates else 1.0
         for i in range(candidates):
-            line[i] = _ratio(bits, r, s, i, unlisted, tables)
-            largest = max(largest, line[i])
+            count = 0
+            for a in range(distinct[s, i]):
+                b = positions[s, i, a]
+                count += (bits[r, b >> 3] >> (b & 7)) & 1
+            value = ratio[s, distinct[s, i], count] if distinct[s, i] else unlisted[s, ones[r]]
+            line[i] = value
+            largest = max(largest, value)
         inverse = 1.0 / largest
         for i in range(candidates):
             rows[r, i] = line[i] * inverse
-        log_scale[r] = tables.empty[s, ones[r]] + np.log(largest)
+        log_scale[r] = empty[s, ones[r]] + np.log(largest)
 
 
 @compiled
@@ -119,14 +111,38 @@ def mixture_column(
 
     As `sparse_rows`; share : float64[m + 1]; out : float64[N].
     """
-    candidates = tables.positions.shape[1]
+    _, positions, distinct, ratio, unlisted, _ = tables
+    candidates = positions.shape[1]
     for r in range(bits.shape[0]):
         s = stratum[r]
-        unlisted = tables.unlisted[s, ones[r]]
-        total = share[candidates] * unlisted
+        random = unlisted[s, ones[r]]
+        total = share[candidates] * random
         for i in range(candidates):
-            total += share[i] * _ratio(bits, r, s, i, unlisted, tables)
+            count = 0
+            for a in range(distinct[s, i]):
+                b = positions[s, i, a]
+                count += (bits[r, b >> 3] >> (b & 7)) & 1
+            total += share[i] * (ratio[s, distinct[s, i], count] if distinct[s, i] else random)
         out[r] = total
+
+
+@compiled
+def append_column(
+    rows: Singles, log_scale: Floats, column: Floats, out: Singles, out_scale: Floats
+) -> None:
+    """Append a column of log-likelihoods to scaled rows, and scale again.
+
+    rows : float32[N, m]; log_scale, column, out_scale : float64[N]; out : float32[N, m + 1].
+    """
+    width = rows.shape[1]
+    for r in range(rows.shape[0]):
+        relative = column[r] - log_scale[r] if width else 0.0
+        smaller = np.exp(-abs(relative))
+        factor = np.float32(smaller if relative > 0.0 else 1.0)
+        for i in range(width):
+            out[r, i] = rows[r, i] * factor
+        out[r, width] = 1.0 if relative > 0.0 else smaller
+        out_scale[r] = max(column[r], log_scale[r]) if width else column[r]
 
 
 @compiled

@@ -48,16 +48,6 @@ def _number(cell: Numbers, line: Numbers, base: int) -> np.int64:
     return total % base
 
 
-@inlined
-def _chance(sent: SentNumbers, r: int, i: int, tables: HashTables) -> float:
-    """P(number) of report r for candidate i."""
-    cell = tables.cells[sent.stratum[r], i]
-    if cell[0] < 0:
-        return tables.chance[2]  # type: ignore[no-any-return]
-    own = _number(cell, tables.lines[sent.line[r]], tables.base) == sent.number[r]
-    return tables.chance[0 if own else 1]  # type: ignore[no-any-return]
-
-
 @compiled
 def line_support(sent: NDArray[Any], lines: Numbers, cells: Numbers, out: NDArray[Any]) -> None:
     """How many reports agree with each cell, on their own line.
@@ -81,12 +71,17 @@ def number_rows(
 
     rows : float32[N, m]; log_scale : float64[N]
     """
-    candidates = tables.cells.shape[1]
+    base, lines, cells, chance = tables
+    number, stratum, line = sent
+    candidates = cells.shape[1]
     values = np.empty(candidates)
-    for r in range(len(sent.number)):
-        largest = 0.0 if candidates else tables.chance[2]
+    for r in range(len(number)):
+        own = lines[line[r]]
+        largest = 0.0 if candidates else chance[2]
         for i in range(candidates):
-            values[i] = _chance(sent, r, i, tables)
+            cell = cells[stratum[r], i]
+            kind = 2 if cell[0] < 0 else 0 if _number(cell, own, base) == number[r] else 1
+            values[i] = chance[kind]
             largest = max(largest, values[i])
         for i in range(candidates):
             rows[r, i] = values[i] / largest
@@ -99,9 +94,14 @@ def number_mixture(sent: SentNumbers, tables: HashTables, share: Floats, out: Fl
 
     As `number_rows`; share : float64[m + 1]; out : float64[N]
     """
-    candidates = tables.cells.shape[1]
-    for r in range(len(sent.number)):
-        total = share[candidates] * tables.chance[2]
+    base, lines, cells, chance = tables
+    number, stratum, line = sent
+    candidates = cells.shape[1]
+    for r in range(len(number)):
+        own = lines[line[r]]
+        total = share[candidates] * chance[2]
         for i in range(candidates):
-            total += share[i] * _chance(sent, r, i, tables)
+            cell = cells[stratum[r], i]
+            kind = 2 if cell[0] < 0 else 0 if _number(cell, own, base) == number[r] else 1
+            total += share[i] * chance[kind]
         out[r] = total
