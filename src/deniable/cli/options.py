@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 Command = TypeVar("Command", bound=Callable[..., object])
-Decorator = Callable[[Command], Command]
+Decorator = Callable[[Any], Any]
 Context = click.Context | None
 STORES = "STORE is sqlite:///FILE.db, FILE.db, postgresql://…, or a folder of Parquet files."
 REPORT_FILES = (".parquet", ".arrow", ".dn")
@@ -95,7 +95,7 @@ def question_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> l
 # --- options -------------------------------------------------------------------------------------
 
 
-def option(*names: str, **settings: Any) -> Decorator[Any]:
+def option(*names: str, **settings: Any) -> Decorator:
     """Return an option; its default, if it has one, is shown."""
     settings.setdefault("show_default", "default" in settings)
     return click.option(*names, **settings)
@@ -104,12 +104,12 @@ def option(*names: str, **settings: Any) -> Decorator[Any]:
 flag = partial(click.option, is_flag=True)
 
 
-def json_option(what: str = "the result") -> Decorator[Any]:
+def json_option(what: str = "the result") -> Decorator:
     """Return --json, which prints the result of a command as JSON."""
     return flag("--json", "as_json", help=f"Print {what} as JSON.")
 
 
-def together(*decorators: Decorator[Any]) -> Decorator[Any]:
+def together(*decorators: Decorator) -> Decorator:
     """Return options as one decorator; they are listed in this order."""
 
     def decorate(command: Command) -> Command:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 CLIENTS = (10**4, 10**5, 10**6, 10**7, 10**8)
 SOON = 30
+Findings = dict[str, Any]
+"""What `check` says, as JSON has it."""
 THRESHOLDS = {
     "detectable": "Smallest detectable frequency, value on the analyst's list (1,000 for strings)",
     "discoverable": "Smallest frequency of a string that nobody listed but discovery finds (by "
@@ -65,7 +67,7 @@ def check(file: Path, output: Path | None, sizes: tuple[int, ...], as_json: bool
         _show(findings)
 
 
-def describe(survey: Survey, sizes: Sequence[int] = CLIENTS) -> dict[str, Any]:
+def describe(survey: Survey, sizes: Sequence[int] = CLIENTS) -> Findings:
     """Return everything `check` prints, as plain data. An infinite ε is None."""
     from deniable.privacy import NANO
 
@@ -87,7 +89,7 @@ def describe(survey: Survey, sizes: Sequence[int] = CLIENTS) -> dict[str, Any]:
     }
 
 
-def _describe_question(question: Question, sizes: Sequence[int]) -> dict[str, Any]:
+def _describe_question(question: Question, sizes: Sequence[int]) -> Findings:
     from deniable import planning
 
     unknown = question.protocol.name in ("ngrams", "prefixes")
@@ -166,7 +168,7 @@ def _odds(epsilon: float) -> str:
     return f"×{factor:,.0f}" if factor >= 10 else f"×{factor:.2f}"
 
 
-def _show(findings: dict[str, Any]) -> None:
+def _show(findings: Findings) -> None:
     from deniable.results.format import TextTable
 
     out = console()
@@ -209,7 +211,7 @@ def _show(findings: dict[str, Any]) -> None:
         out.print(f"published: {findings['published']}", markup=False)
 
 
-def _show_thresholds(out: Console, findings: dict[str, Any], which: str, title: str) -> None:
+def _show_thresholds(out: Console, findings: Findings, which: str, title: str) -> None:
     from deniable.results.format import TextTable, percent
 
     questions = [q for q in findings["questions"] if q[which] is not None]

@@ -1,0 +1,100 @@
+"""Trends: one result for every verb, written as JSON in two layouts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from deniable.errors import InputError
+from deniable.results import Discovery, Marginal, Measured, Result, Trend
+
+SHARE = Measured.normal(0.5, 0.1)
+DAYS = ("2027-01-04", "2027-01-05")
+
+
+def marginal(first: float) -> Marginal:
+    estimate = np.array([first, 1 - first])
+    return Marginal(
+        estimate=estimate,
+        standard_error=np.full(2, 0.1),
+        low=estimate - 0.2,
+        high=estimate + 0.2,
+        p_value=np.full(2, 0.01),
+        detected=np.array([True, False]),
+        identified=np.array([True, True]),
+        groups=(),
+        detection_threshold=0.1,
+        mass_found=SHARE,
+        mass_unexplained=SHARE,
+        background=np.zeros(1),
+        overdispersion=0.0,
+        reports=7,
+        alpha=0.05,
+        correction="holm",
+        labels=("a", "b"),
+        question="page",
+    )
+
+
+def discovery(*strings: str) -> Discovery:
+    numbers = np.full(len(strings), 0.25)
+    return Discovery(
+        strings=strings,
+        symbols=np.zeros((len(strings), 1), np.uint8),
+        **dict.fromkeys(("estimate", "standard_error", "low", "high"), numbers),
+        **dict.fromkeys(("p_value", "evidence", "level"), numbers),
+        evidence_name="z",
+        candidates=9,
+        correction="all of them",
+        truncation="",
+        stages=(),
+        detection_threshold=0.1,
+        mass_found=SHARE,
+        mass_unexplained=SHARE,
+        mass_at_end=None,
+        reports=7,
+        alpha=0.05,
+        reading="prefixes",
+        question="word",
+    )
+
+
+def test_a_trend_of_marginals_is_written_as_arrays() -> None:
+    trend = Trend("day", DAYS, (marginal(0.3), marginal(0.6)))
+    data = json.loads(trend.to_json())
+    assert data["kind"] == "Trend" and data["estimate"] == [[0.3, 0.7], [0.6, 0.4]]
+    again = Result.from_json(trend.to_json())
+    assert isinstance(again, Trend) and again.columns() == trend.columns()
+    assert again.to_json() == trend.to_json()
+    assert trend.columns()["value"] == ["b", "b", "a", "a"]
+    assert np.isnan(again.parts[0].p_value).all(), "what is not written is not known"
+
+
+def test_a_trend_of_other_results_is_written_part_by_part() -> None:
+    trend = Trend("week", DAYS, (discovery("cat"), discovery("dog", "cat")), {"2027-01-18": "no"})
+    data = json.loads(trend.to_json())
+    assert data["kind"] == "Series" and data["parts"][0]["paid"] == "all of them"
+    again = Result.from_json(trend.to_json())
+    assert isinstance(again, Trend) and again.columns() == trend.columns()
+    assert again.skipped == trend.skipped and again.to_json() == trend.to_json()
+    assert trend.columns()["period"] == [DAYS[0], DAYS[1], DAYS[1]]
+    with pytest.raises(InputError, match="decoded values"):
+        _ = trend.estimate
+
+
+def test_parts_are_of_one_kind_and_one_per_period() -> None:
+    with pytest.raises(InputError, match="one kind"):
+        Trend("day", DAYS, (marginal(0.3), discovery("cat")))
+    with pytest.raises(InputError, match="each of 2 periods"):
+        Trend("day", DAYS, (marginal(0.3),))
+    assert Trend("day", (), ()).heading() == "0 days"
+
+
+def test_a_discovery_keeps_the_keys_of_its_json() -> None:
+    found = replace(discovery("cat"), truncation="beam")
+    data = json.loads(found.to_json())
+    assert (data["paid"], data["cut"]) == ("all of them", "beam")
+    assert Discovery.from_json(found.to_json()).truncation == "beam"
