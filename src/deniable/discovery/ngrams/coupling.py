@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,8 +119,7 @@ class Coupled:
     pairs: dict[Pair, Coupling]
 
 
-@dataclass(frozen=True, eq=False)
-class PairSums:
+class PairSums(NamedTuple):
     """What one pair of positions adds up, for reports of one pair of gram parts.
 
     product : float[A, B], sum of u u^T; left, right : float[cohorts, A or B], sums of u by cohort;
@@ -130,14 +130,6 @@ class PairSums:
     left: Single
     right: Single
     count: Floats
-
-    def __add__(self, other: PairSums) -> PairSums:
-        return PairSums(
-            self.product + other.product,
-            self.left + other.left,
-            self.right + other.right,
-            self.count + other.count,
-        )
 
     def centred(self) -> Floats:
         """Return the sum of products of deviations from the cohort's own means."""
@@ -158,7 +150,9 @@ def couple(reports: GramReports, chosen: Sequence[NDArray[np.intp]]) -> Coupled:
         for pair, by_part in batch.items():
             known = sums.setdefault(pair, {})
             for parts, more in by_part.items():
-                known[parts] = known[parts] + more if parts in known else more
+                known[parts] = (
+                    PairSums(*map(np.add, known[parts], more)) if parts in known else more
+                )
     pairs = {(g, h): _coupled(scorers[g], scorers[h], sums[g, h]) for g, h in sorted(sums)}
     return Coupled(tuple(scorers), pairs)
 

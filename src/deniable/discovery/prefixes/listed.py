@@ -18,12 +18,11 @@ import numpy as np
 
 from deniable.discovery.prefixes.refit import refit
 from deniable.discovery.prefixes.search import end_levels, followed
-from deniable.discovery.shared.evidence import ScoreTables
 from deniable.discovery.shared.lexicon import Words, weights_of
 from deniable.discovery.shared.mixture import Mixture
 from deniable.discovery.shared.run import spend_in_rounds
 from deniable.discovery.shared.strings import Floats, FoundStrings, Rows
-from deniable.discovery.shared.tables import MassTables
+from deniable.discovery.shared.tables import MassTables, ScoreTables
 from deniable.discovery.shared.testing import HashTest, cutoffs_by_odds
 from deniable.protocols import Prefixes
 

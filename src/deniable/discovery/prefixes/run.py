@@ -35,12 +35,11 @@ from deniable.discovery.prefixes.search import (
     search,
     with_later,
 )
-from deniable.discovery.shared.evidence import ScoreTables
 from deniable.discovery.shared.lexicon import StringModel, Words, string_model
 from deniable.discovery.shared.mixture import Mixture
 from deniable.discovery.shared.run import Account, DiscoveryRun, StringEstimates, mass_at_end
 from deniable.discovery.shared.strings import Floats, FoundStrings, Rows, StringArrays
-from deniable.discovery.shared.tables import MassTables
+from deniable.discovery.shared.tables import MassTables, ScoreTables
 from deniable.discovery.shared.tally import tally_of
 from deniable.discovery.shared.testing import HashTest, cutoffs_by_odds
 from deniable.errors import InputError

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.compute.progress import report_progress
-from deniable.discovery.shared.evidence import ScoreTables, Singles, StringEvidence
 from deniable.discovery.shared.lexicon import StringModel
 from deniable.discovery.shared.strings import Floats, Rows, StringArrays
+from deniable.discovery.shared.tables import ScoreTables, Singles, StringEvidence
 from deniable.discovery.shared.tally import Tally
 from deniable.protocols.alphabet import PAD
 

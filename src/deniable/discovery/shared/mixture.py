@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csc_array
 
-from deniable.discovery.shared.evidence import ScoreTables
 from deniable.discovery.shared.strings import Floats, Rows
-from deniable.discovery.shared.tables import MassTables
+from deniable.discovery.shared.tables import MassTables, ScoreTables
 from deniable.discovery.shared.tally import Tally
 
 ROUNDS = 30

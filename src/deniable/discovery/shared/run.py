@@ -53,7 +53,7 @@ class StringEstimates:
 
 @dataclass(frozen=True)
 class Account:
-    """What a discovery says about its own search; see `results.Discovery`."""
+    """What a discovery says about its own search: fields of `results.Discovery`."""
 
     reading: str
     correction: str
@@ -116,21 +116,15 @@ class DiscoveryRun(Generic[AnyProtocol]):
             p_value=found.p_value[order],
             evidence=estimates.evidence[order],
             level=found.cutoff[order],
-            evidence_name=account.evidence_name,
             candidates=self.candidates,
-            correction=account.correction,
-            truncation=account.truncation,
             stages=tuple(self.stages),
-            detection_threshold=account.detection_threshold,
             mass_found=total,
             mass_unexplained=Measured(1 - total.estimate, total.standard_error, *left),
-            mass_at_end=account.mass_at_end,
             reports=self.reports,
             alpha=self.alpha,
-            reading=account.reading,
             question=self.question.name,
-            graph=account.graph,
             provenance=provenance(self.source, (self.question,), self.reports),
+            **vars(account),
         )
 
 

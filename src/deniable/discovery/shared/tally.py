@@ -28,7 +28,6 @@ from deniable.inference.marginal.bit_counts import BitCounts, count_bits
 from deniable.kernels.hashing.lines import digits_of, line_numbers
 from deniable.kernels.hashing.positions import bloom_positions, hash_fixed_pairs
 from deniable.mechanisms import Bloom, LocalHash
-from deniable.mechanisms.schemes import DENIABLE_1
 from deniable.protocols import Prefixes
 from deniable.survey import Question
 
@@ -52,16 +51,6 @@ class Tally(ABC):
     reports: Counts
 
     # --- what depends on the kind of report -----------------------------------------------------
-
-    @property
-    @abstractmethod
-    def cells(self) -> int:
-        """Cells of a family's table."""
-
-    @property
-    @abstractmethod
-    def support(self) -> tuple[float, float]:
-        """Probabilities that a report supports a cell that is not the client's own, or is."""
 
     @abstractmethod
     def numbers(self, cells: NDArray[np.int32]) -> Counts:
@@ -96,7 +85,12 @@ class Tally(ABC):
 
     @property
     def families(self) -> int:
-        return int(self.sent.shape[1])
+        return self.mechanism.hash_layout[0]
+
+    @property
+    def cells(self) -> int:
+        """Cells of a family's table."""
+        return self.mechanism.hash_layout[2]
 
     @property
     def p(self) -> float:
@@ -126,14 +120,6 @@ class BitTally(Tally):
 
     mechanism: Bloom
 
-    @property
-    def cells(self) -> int:
-        return self.mechanism.bits
-
-    @property
-    def support(self) -> tuple[float, float]:
-        return self.p, self.q
-
     def numbers(self, cells: NDArray[np.int32]) -> Counts:
         return cells[..., np.newaxis].astype(np.int64)
 
@@ -156,15 +142,6 @@ class NumberTally(Tally):
     """Reports are numbers: a line of a family takes each of its cells to one of them."""
 
     mechanism: LocalHash
-
-    @property
-    def cells(self) -> int:
-        return self.mechanism.cells
-
-    @property
-    def support(self) -> tuple[float, float]:
-        # A number that is not the client's own is as likely as any of g, over the lines.
-        return 1 / self.base, self.q
 
     @property
     def base(self) -> int:
@@ -199,24 +176,21 @@ class NumberTally(Tally):
 
 def tally_of(source: Source, question: Question, protocol: Prefixes, executor: Backend) -> Tally:
     """Read every report once; only counts come back from where the shards are."""
-    levels, kernels = len(protocol.levels), executor.arrays.screening
-
-    def counted(
-        count: Callable[[Column], BitCounts], families: int, lines: int
-    ) -> tuple[Counts, Counts]:
-        batches = source.map(executor, partial(_counted, count, question.name))
-        counts = reduce(add, batches)
-        shape = levels, families, lines
-        return counts.ones.reshape(*shape, -1), counts.total.reshape(shape)
-
+    tally: Callable[..., Tally]
     match protocol.mechanism:
-        case LocalHash() as m:
-            return NumberTally(protocol, m, kernels, *counted(count_numbers, m.families, m.lines))
-        case Bloom(hashes=1) as m if m.scheme is DENIABLE_1:
-            return BitTally(protocol, m, kernels, *counted(count_bits, m.cohorts, 1))
-    raise InputError(
-        "expected local hashing, or a Bloom filter with hashes = 1 and scheme deniable-1"
-    )
+        case LocalHash() as mechanism:
+            tally, count = NumberTally, count_numbers
+        case Bloom(hashes=1, scheme_name="deniable-1") as mechanism:
+            tally, count = BitTally, count_bits
+        case _:
+            raise InputError(
+                "expected local hashing, or a Bloom filter with hashes = 1 and scheme deniable-1"
+            )
+    counts = reduce(add, source.map(executor, partial(_counted, count, question.name)))
+    families = mechanism.hash_layout[0]
+    shape = len(protocol.levels), families, mechanism.cohorts // families
+    sent, reports = counts.ones.reshape(*shape, -1), counts.total.reshape(shape)
+    return tally(protocol, mechanism, executor.arrays.screening, sent, reports)
 
 
 def _counted(count: Callable[[Column], BitCounts], question: str, batch: ReportBatch) -> BitCounts:

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from deniable.discovery.shared.evidence import ScoreTables
 from deniable.discovery.shared.strings import Floats, Rows
+from deniable.discovery.shared.tables import ScoreTables
 
 Numbers = NDArray[np.int64]
 STEP = 0.004

@@ -12,8 +12,8 @@ import numpy as np
 
 from deniable.compute.progress import report_progress
 from deniable.compute.screening import ENDING, Stretch
-from deniable.discovery.shared.evidence import StringEvidence
 from deniable.discovery.shared.strings import Rows
+from deniable.discovery.shared.tables import StringEvidence
 from deniable.errors import InputError
 from deniable.kernels.chunks import over_threads, thread_count
 from deniable.kernels.search.domain_scan import TAIL

@@ -20,26 +20,6 @@ ONE = np.uint64(1)
 
 
 @inlined
-def _lowest(word: np.uint64) -> int:
-    """Index of the lowest set bit of a word that is not 0."""
-    low = word & (~word + ONE)
-    at = 0
-    if low & np.uint64(0xFFFFFFFF00000000):
-        at += 32
-    if low & np.uint64(0xFFFF0000FFFF0000):
-        at += 16
-    if low & np.uint64(0xFF00FF00FF00FF00):
-        at += 8
-    if low & np.uint64(0xF0F0F0F0F0F0F0F0):
-        at += 4
-    if low & np.uint64(0xCCCCCCCCCCCCCCCC):
-        at += 2
-    if low & np.uint64(0xAAAAAAAAAAAAAAAA):
-        at += 1
-    return at
-
-
-@inlined
 def _ones(word: np.uint64) -> int:
     """Number of set bits."""
     word = word - ((word >> ONE) & np.uint64(0x5555555555555555))
@@ -48,6 +28,12 @@ def _ones(word: np.uint64) -> int:
     )
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
     return int((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@inlined
+def _lowest(word: np.uint64) -> int:
+    """Index of the lowest set bit of a word that is not 0."""
+    return _ones((word & (~word + ONE)) - ONE)
 
 
 @inlined
