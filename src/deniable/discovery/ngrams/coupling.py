@@ -45,9 +45,9 @@ class Scorer:
     off: Floats
 
     @classmethod
-    def of(cls, position: Position, grams: NDArray[np.intp]) -> Scorer:
-        """Return the factors of some of the position's grams."""
-        design = position.design.take(grams)
+    def of(cls, position: Position) -> Scorer:
+        """Return the factors of a position's grams."""
+        design = position.design
         p, q = design.p[:, None], design.q[:, None]
         low, high = np.minimum(p, q), np.maximum(p, q)
         margin = 0.02 * (high - low)
@@ -141,18 +141,18 @@ class PairSums(NamedTuple):
 PairsByPart = dict[Pair, dict[Pair, PairSums]]
 
 
-def couple(reports: GramReports, chosen: Sequence[NDArray[np.intp]]) -> Coupled:
-    """Return the excess of every two positions, for the chosen grams of each."""
+def couple(reports: GramReports, positions: Sequence[Position]) -> Coupled:
+    """Return the excess of every two positions' grams."""
     run = reports.run
-    scorers = [Scorer.of(p, c) for p, c in zip(reports.positions, chosen, strict=True)]
+    scorers = [Scorer.of(position) for position in positions]
     sums: PairsByPart = {}
     for batch in run.source.map(run.executor, partial(_batch, run.question.name, scorers)):
         for pair, by_part in batch.items():
             known = sums.setdefault(pair, {})
             for parts, more in by_part.items():
-                known[parts] = (
-                    PairSums(*map(np.add, known[parts], more)) if parts in known else more
-                )
+                if parts in known:
+                    more = PairSums(*map(np.add, known[parts], more))
+                known[parts] = more
     pairs = {(g, h): _coupled(scorers[g], scorers[h], sums[g, h]) for g, h in sorted(sums)}
     return Coupled(tuple(scorers), pairs)
 

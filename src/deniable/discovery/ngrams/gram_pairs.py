@@ -14,7 +14,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.columns import ReportBatch
+from deniable.columns import Column, ReportBatch
 from deniable.compute.arrays import ArrayKernels
 from deniable.compute.rows import LikelihoodRows
 from deniable.discovery.ngrams.cliques import PartiteGraph
@@ -38,7 +38,7 @@ Shards = dict[Pair, list[tuple[NDArray[np.float32], ...]]]
 
 @dataclass(frozen=True, eq=False)
 class GramAxis:
-    """One position's categories: its significant grams, and Other."""
+    """One position's categories: its most frequent significant grams, and Other."""
 
     grams: Rows
     model: BloomModel
@@ -46,7 +46,7 @@ class GramAxis:
 
     @classmethod
     def of(cls, position: Position) -> GramAxis:
-        """The most frequent significant grams, up to `MOST_KNOWN`."""
+        """Return the categories of a position, `MOST_KNOWN` grams at most."""
         chosen = position.significant[:MOST_KNOWN]
         other = mixture_other(position.marginal, position.design, chosen)
         model = position.design.take(chosen).with_other(other)
@@ -56,12 +56,10 @@ class GramAxis:
     def categories(self) -> int:
         return len(self.grams) + (self.model.other is not None)
 
-    def rows(
-        self, part: int, bits: NDArray[np.uint8], cohort: NDArray[np.uint16]
-    ) -> NDArray[np.float32]:
-        """Likelihood rows of reports of one gram part at this position."""
-        stratum = self.position.stratum(part, cohort)
-        return np.asarray(self.model.likelihood(bits, stratum).rows)
+    def rows(self, part: int, column: Column, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Return the likelihood rows of some reports of one gram part at this position."""
+        stratum = self.position.stratum(part, column.cohort[rows])
+        return np.asarray(self.model.likelihood(column.bits[rows], stratum).rows)
 
 
 def pair_threshold(protocol: NGrams, reports: int) -> float:
@@ -125,9 +123,7 @@ def _rows(question: str, axes: Sequence[GramAxis], batch: ReportBatch) -> Shards
     """Return the likelihood rows of one batch, by pair of positions."""
     columns, shards = gram_columns(question, batch), Shards({})
     for places, parts, both in paired_reports(columns, len(axes)):
-        rows = tuple(
-            axes[g].rows(i, columns[i].bits[both], columns[i].cohort[both])
-            for g, i in zip(places, parts, strict=True)
-        )
+        ends = zip(places, parts, strict=True)
+        rows = tuple(axes[g].rows(i, columns[i], both) for g, i in ends)
         shards.setdefault(places, []).append(rows)
     return shards

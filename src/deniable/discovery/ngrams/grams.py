@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from deniable.discovery.shared.strings import Rows
 from deniable.errors import InputError
+from deniable.kernels.hashing.lines import digits_of
 from deniable.kernels.hashing.positions import bloom_positions, hash_fixed_pairs
 from deniable.mechanisms import Bloom, Mechanism
 from deniable.mechanisms.schemes import DENIABLE_1
@@ -68,9 +69,7 @@ def gram_blocks(protocol: NGrams, rows: int = 1 << 18) -> Iterator[Rows]:
         for start in range(0, count, rows):
             number = np.arange(start, min(start + rows, count), dtype=np.int64)
             block = np.full((len(number), protocol.gram), PAD, np.uint8)
-            for column in range(length - 1, -1, -1):
-                number, digit = np.divmod(number, len(content))
-                block[:, column] = content[digit]
+            block[:, :length] = content[digits_of(number, len(content), length)[:, ::-1]]
             yield block
 
 

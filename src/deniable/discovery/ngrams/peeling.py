@@ -27,8 +27,9 @@ from scipy.stats import norm
 from deniable.compute.progress import report_progress
 from deniable.discovery.ngrams.beam import GramBeam, search
 from deniable.discovery.ngrams.coupling import Coupled, couple
-from deniable.discovery.ngrams.grams import assemble, bloom, compatible, row_bits
+from deniable.discovery.ngrams.grams import assemble, compatible, row_bits
 from deniable.discovery.ngrams.neighbours import LEAST, Neighbours
+from deniable.discovery.ngrams.positions import Position
 from deniable.discovery.ngrams.state import GramReports, Pair, ScoredStrings
 from deniable.discovery.shared.run import Account
 from deniable.discovery.shared.strings import Floats, FoundStrings, Rows, StringArrays
@@ -36,7 +37,6 @@ from deniable.discovery.shared.testing import cutoffs_by_odds
 from deniable.inference.marginal.multiplicity import upper_tail
 from deniable.inference.marginal.regression import BitTable, fit_columns
 from deniable.inference.marginal.scan import scan_candidates
-from deniable.mechanisms import Bloom
 from deniable.protocols import NGrams
 
 CELLS = 4_000_000
@@ -54,37 +54,12 @@ NEVER = 1e-30
 
 
 @dataclass(frozen=True, eq=False)
-class KeptGrams:
-    """The grams of one position that are searched with: their frequencies, and their bits.
-
-    grams : uint8[A, n]; estimate, error : float64[A]; start : of the position in a string;
-    looked_at : grams that were possible
-    """
-
-    grams: Rows
-    estimate: Floats
-    error: Floats
-    start: int
-    looked_at: int
-    mechanism: Bloom
-
-    def of(self, rows: Rows) -> Rows:
-        """Return the strings' own grams at this position."""
-        return rows[:, self.start : self.start + self.grams.shape[1]]
-
-    def places(self, rows: Rows) -> NDArray[np.intp]:
-        """Return where each string's gram stands among those kept; -1 where it does not."""
-        index = {gram.tobytes(): i for i, gram in enumerate(self.grams)}
-        return np.array([index.get(gram.tobytes(), -1) for gram in self.of(rows)], np.intp)
-
-
-@dataclass(frozen=True, eq=False)
 class GramTables:
     """What the gram reports say: grams kept at each position, their excesses, and which of them
     can stand in one string."""
 
     protocol: NGrams
-    kept: tuple[KeptGrams, ...]
+    kept: tuple[Position, ...]
     coupled: Coupled
     fits: dict[Pair, NDArray[np.bool_]]
 
@@ -94,28 +69,18 @@ class GramTables:
         protocol = reports.protocol
         pairs = protocol.positions * (protocol.positions - 1) // 2
         most = min(MOST, max(64, int((CELLS / pairs) ** 0.5)))
-        slots, chosen, kept = protocol.parts[1].slots, [], []
-        for g, position in enumerate(reports.positions):
-            # Most frequent first; a gram that comes out at nothing adds work, hardly ever a string.
-            marginal = position.marginal
-            there = np.flatnonzero(marginal.identified & (marginal.estimate > 0))[:most]
-            chosen.append(there)
-            kept.append(
-                KeptGrams(
-                    position.grams[there],
-                    marginal.estimate[there],
-                    marginal.standard_error[there],
-                    protocol.start(g),
-                    position.looked_at,
-                    bloom(slots[g].mechanism),
-                )
-            )
-        coupled = couple(reports, chosen)
+        # Most frequent first; a gram that comes out at nothing adds work, hardly ever a string.
+        there = [p.marginal.identified & (p.marginal.estimate > 0) for p in reports.positions]
+        kept = tuple(
+            position.take(np.flatnonzero(some)[:most])
+            for position, some in zip(reports.positions, there, strict=True)
+        )
+        coupled = couple(reports, kept)
         fits = {
             (g, h): compatible(protocol, g, h, kept[g].grams, kept[h].grams)
             for g, h in coupled.pairs
         }
-        return cls(protocol, tuple(kept), coupled, fits)
+        return cls(protocol, kept, coupled, fits)
 
     def strings(self, beam: GramBeam) -> Rows:
         """Return what a search found as strings."""
@@ -204,7 +169,7 @@ def test_candidates(
 def _frequencies(reports: GramReports, tables: GramTables) -> list[float]:
     """From the heaviest string there can be to the lightest that the test can find."""
     lightest = LIGHTEST * reports.string_noise
-    heaviest = min(1.0, *(float(each.estimate.max(initial=0.0)) for each in tables.kept))
+    heaviest = min(1.0, *(float(each.marginal.estimate.max(initial=0.0)) for each in tables.kept))
     count = int(np.ceil(np.log(max(heaviest / lightest, 1.0)) / np.log(STEP))) + 1
     return [lightest * STEP**i for i in range(count - 1, -1, -1)]
 
@@ -214,17 +179,18 @@ def _search(tables: GramTables, known: _Known, f: float) -> GramBeam:
     left = max(1.0 - float(known.frequency.sum()), 2 * f, 0.02)
     free, prior, seen = [], [], []
     for kept, scorer in zip(tables.kept, tables.coupled.scorers, strict=True):
-        place = kept.places(known.rows)
+        place, marginal = kept.places(known.rows), kept.marginal
         taken = np.bincount(
             place[place >= 0], known.frequency[place >= 0], minlength=len(kept.grams)
         )
-        rest = np.maximum(kept.estimate, 0.0) - taken
+        rest = np.maximum(marginal.estimate, 0.0) - taken
         free.append(np.clip(rest, 0.0, left))
         # A gram is there because a string of frequency f needs it, or it is noise.
-        odds = np.log(kept.looked_at * f / left) - (f * rest - f * f / 2) / kept.error**2
+        noise = (f * rest - f * f / 2) / marginal.standard_error**2
+        odds = np.log(kept.looked_at * f / left) - noise
         holds = np.log(np.maximum(rest / f, 1.0)) + np.log(f / left) - np.logaddexp(0.0, odds)
         prior.append(holds.astype(np.float32))
-        seen.append(scorer.response(row_bits(kept.mechanism, kept.of(known.rows))))
+        seen.append(scorer.response(row_bits(kept.mechanism, kept.grams_of(known.rows))))
     n, alphabet = tables.protocol.gram, tables.protocol.alphabet
     learnt = Neighbours(alphabet, known.rows, n) if len(known) >= LEAST else None
     gain = {}

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +26,7 @@ from deniable.inference.marginal.clipping import CLIP, scores
 from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.inference.marginal.regression import BitTable, fit_columns
 from deniable.inference.models.bloom import BloomModel
+from deniable.mechanisms import Bloom
 from deniable.protocols import NGrams
 from deniable.results import Marginal
 
@@ -42,7 +41,8 @@ class Position:
 
     grams : uint8[A, n]; marginal : of these, in the same order; design : their bits, strata as in
     `counts`: kinds of noise times cohorts; kind : int[r], the kind of noise of each gram part;
-    looked_at : grams that were possible, all of which the correction counts.
+    looked_at : grams that were possible, all of which the correction counts; start : where in a
+    string the grams stand; mechanism : that reports them.
     """
 
     grams: Rows
@@ -51,6 +51,24 @@ class Position:
     counts: BitCounts
     kind: tuple[int, ...]
     looked_at: int
+    start: int
+    mechanism: Bloom
+
+    def take(self, chosen: NDArray[np.intp]) -> Position:
+        """Return the position with some of its grams, in this order."""
+        arrays = {name: getattr(self.marginal, name)[chosen] for name in PER_CANDIDATE}
+        marginal = replace(self.marginal, groups=(), **arrays)
+        design = self.design.take(chosen)
+        return replace(self, grams=self.grams[chosen], marginal=marginal, design=design)
+
+    def grams_of(self, rows: Rows) -> Rows:
+        """Return the strings' own grams at this position."""
+        return rows[:, self.start : self.start + self.grams.shape[1]]
+
+    def places(self, rows: Rows) -> NDArray[np.intp]:
+        """Return where each string's gram stands among those here; -1 where it does not."""
+        index = {gram.tobytes(): i for i, gram in enumerate(self.grams)}
+        return np.array([index.get(gram.tobytes(), -1) for gram in self.grams_of(rows)], np.intp)
 
     @property
     def significant(self) -> NDArray[np.intp]:
@@ -73,20 +91,12 @@ def decode_position(
     slot = bloom(protocol.parts[1].slots[position].mechanism)
     here = slice(position * slot.cohorts, (position + 1) * slot.cohorts)
     # Parts with the same noise are added up.
-    merged = [
-        reduce(
-            add,
-            (
-                BitCounts(c.ones[here], c.total[here])
-                for c, k in zip(parts, kind, strict=True)
-                if k == i
-            ),
-        )
-        for i in range(len(kinds))
-    ]
-    counts = BitCounts(
-        *(np.concatenate(a) for a in zip(*((c.ones, c.total) for c in merged), strict=True))
-    )
+    ones = np.zeros((len(kinds), slot.cohorts, slot.bits), np.int64)
+    totals = np.zeros((len(kinds), slot.cohorts), np.int64)
+    for each, part in zip(kind, parts, strict=True):
+        ones[each] += part.ones[here]
+        totals[each] += part.total[here]
+    counts = BitCounts(ones.reshape(-1, slot.bits), totals.ravel())
     p, q = np.repeat(kinds, slot.cohorts, axis=0).T
 
     def design_of(grams: Rows) -> BloomModel:
@@ -101,8 +111,8 @@ def decode_position(
     design = design_of(grams)
     marginal = estimate_marginal(counts, design, alpha=alpha * len(grams) / total)
     order = np.argsort(-np.nan_to_num(marginal.estimate, nan=-np.inf), kind="stable")
-    ordered = _ordered(marginal, order)
-    return Position(grams[order], ordered, design.take(order), counts, kind, total)
+    start = protocol.start(position)
+    return Position(grams, marginal, design, counts, kind, total, start, slot).take(order)
 
 
 def _screen(protocol: NGrams, counts: BitCounts, design_of: Callable[[Rows], BloomModel]) -> Rows:
@@ -119,11 +129,3 @@ def _screen(protocol: NGrams, counts: BitCounts, design_of: Callable[[Rows], Blo
             chosen = np.argpartition(-best, SCREENED)[:SCREENED]
             grams, best = grams[chosen], best[chosen]
     return grams
-
-
-def _ordered(marginal: Marginal, order: NDArray[np.intp]) -> Marginal:
-    """Return the marginal with its candidates in another order."""
-    rank = np.argsort(order)
-    groups = tuple(tuple(int(rank[i]) for i in group) for group in marginal.groups)
-    arrays = {name: getattr(marginal, name)[order] for name in PER_CANDIDATE}
-    return replace(marginal, groups=groups, **arrays)

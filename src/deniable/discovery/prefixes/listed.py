@@ -23,7 +23,7 @@ from deniable.discovery.shared.mixture import Mixture
 from deniable.discovery.shared.run import spend_in_rounds
 from deniable.discovery.shared.strings import Floats, FoundStrings, Rows
 from deniable.discovery.shared.tables import MassTables, ScoreTables
-from deniable.discovery.shared.testing import HashTest, cutoffs_by_odds
+from deniable.discovery.shared.testing import cutoffs_by_odds, tests_from
 from deniable.protocols import Prefixes
 
 
@@ -57,11 +57,8 @@ def accept_listed(tables: MassTables, rows: Rows, weight: Floats, alpha: float) 
 
 def _tested(scores: ScoreTables, rows: Rows, weight: Floats, alpha: float) -> FoundStrings:
     """Return all strings with their p-values and cut-offs, whether they pass or not."""
-    tally, end = scores.tally, end_levels(scores.tally, rows)
     odds, mass = followed(scores.evidence(), rows, weight)
-    p, z = np.ones(len(rows)), np.zeros(len(rows))
-    for level in np.unique(end):
-        here, later = np.flatnonzero(end == level), tuple(range(int(level), tally.levels))
-        test = HashTest(scores, later, tuple(range(tally.families)))
+    p, z, tally = np.ones(len(rows)), np.zeros(len(rows)), scores.tally
+    for here, test in tests_from(scores, end_levels(tally, rows), range(tally.families)):
         p[here], z[here] = test.p_values(rows[here]), mass[here] * np.sqrt(test.precision)
     return FoundStrings(rows, p, cutoffs_by_odds(odds, z, alpha))

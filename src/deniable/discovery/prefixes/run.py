@@ -20,7 +20,6 @@ Known strings are not only taken out of the tables: what they explain is weighed
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,7 +40,7 @@ from deniable.discovery.shared.run import Account, DiscoveryRun, StringEstimates
 from deniable.discovery.shared.strings import Floats, FoundStrings, Rows, StringArrays
 from deniable.discovery.shared.tables import MassTables, ScoreTables
 from deniable.discovery.shared.tally import tally_of
-from deniable.discovery.shared.testing import HashTest, cutoffs_by_odds
+from deniable.discovery.shared.testing import cutoffs_by_odds, tests_from
 from deniable.errors import InputError
 from deniable.protocols import Prefixes
 from deniable.results import Discovery
@@ -103,6 +102,7 @@ class _PrefixDiscovery:
         families = self.tally.families
         learning = min(max(round(LEARNING_SHARE * families), 1), families - 1)
         self.learning: NDArray[np.bool_] = np.arange(families) < learning
+        self.testing = range(learning, families)
         self.refused: Rows = np.empty((0, run.protocol.max_length), np.uint8)
 
     def discover(self, words: Words) -> Discovery:
@@ -183,7 +183,7 @@ class _PrefixDiscovery:
         residual = self.tables.without(known.rows, known.mass).scores
         ends, p = end_levels(self.tally, known.rows), np.ones(len(known))
         heavy = ~known.tested & (known.mass * self.expected_z(residual, ends) > SURE)
-        for here, test in self.tests(residual, ends):
+        for here, test in tests_from(residual, ends + 1, self.testing):
             for i in here[heavy[here]]:
                 p[i] = test.p_value_put_back(known.rows[i], float(known.mass[i]))
         each = alpha / max(int(heavy.sum()), 1)
@@ -218,20 +218,12 @@ class _PrefixDiscovery:
         self.run.stage("test", int(passed.sum()), int((~passed).sum()))
         return FoundStrings(rows, p, cutoff).take(passed)
 
-    def tests(self, scores: ScoreTables, ends: Levels) -> Iterator[tuple[Levels, HashTest]]:
-        """Yield which strings, that end at these levels, a test is for, and the test."""
-        families = tuple(np.flatnonzero(~self.learning).tolist())
-        for level in np.unique(ends):
-            later = tuple(range(int(level) + 1, self.tally.levels))
-            if later:
-                yield np.flatnonzero(ends == level), HashTest(scores, later, families)
-
     def tested(
         self, scores: ScoreTables, rows: Rows, mass: Floats, ends: Levels
     ) -> tuple[Floats, Floats]:
         """float64[n], twice: p-values and expected test statistics of unexplained strings."""
         p = np.ones(len(rows))
-        for here, test in self.tests(scores, ends):
+        for here, test in tests_from(scores, ends + 1, self.testing):
             p[here] = test.p_values(rows[here])
         return p, mass * self.expected_z(scores, ends)
 

@@ -16,6 +16,7 @@ probability of being present and z_i its expected test statistic: the likelihood
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -106,6 +107,19 @@ class HashTest:
         now = self.rounded(scores.weighted(with_mass, scores.effective[self.places]))
         tail = self._tail((removed, now, 1 / scores.tally.cells))
         return float(tail[now.sum() + self.size // 2])
+
+
+def tests_from(
+    scores: ScoreTables, first: Numbers, families: Iterable[int]
+) -> Iterator[tuple[Numbers, HashTest]]:
+    """Yield each test of strings that these levels and all longer ones hold whole.
+
+    first : int64[n], a level for each string; with each test come the indices of its strings
+    """
+    for level in np.unique(first):
+        later = tuple(range(int(level), scores.tally.levels))
+        if later:
+            yield np.flatnonzero(first == level), HashTest(scores, later, tuple(families))
 
 
 def cutoffs_by_odds(odds: Floats, z: Floats, alpha: float) -> Floats:

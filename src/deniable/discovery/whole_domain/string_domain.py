@@ -16,6 +16,7 @@ from deniable.discovery.shared.strings import Rows
 from deniable.discovery.shared.tables import StringEvidence
 from deniable.errors import InputError
 from deniable.kernels.chunks import over_threads, thread_count
+from deniable.kernels.hashing.lines import digits_of
 from deniable.kernels.search.domain_scan import TAIL
 from deniable.protocols.alphabet import PAD, count_strings
 
@@ -54,8 +55,7 @@ class StringDomain:
             row = self.row(length, stretch * self.symbols ** (length - first))
             number = kernels.scan(header, Stretch(row, first, length, self.symbols), entry, least)
             rows = np.repeat(row[np.newaxis], len(number), axis=0)
-            for at in range(length - 1, first - 1, -1):
-                number, rows[:, at] = np.divmod(number, self.symbols)
+            rows[:, first:length] = digits_of(number, self.symbols, length - first)[:, ::-1]
             return rows
 
         stretches, kept = self.stretches(), []
@@ -75,14 +75,10 @@ class StringDomain:
 
     def free(self, length: int) -> int:
         """How many symbols vary within a stretch of strings of this length."""
-        free = 0
-        while free < length and self.symbols ** (free + 1) <= STRETCH:
-            free += 1
-        return free
+        return sum(self.symbols**free <= STRETCH for free in range(1, length + 1))
 
     def row(self, length: int, number: int) -> Rows:
         """u8[M]: this one of the strings of this length, counted from the last symbol."""
         row = np.full(self.length, PAD, np.uint8)
-        for at in range(length - 1, -1, -1):
-            number, row[at] = divmod(number, self.symbols)
+        row[:length] = digits_of(np.array(number), self.symbols, length)[::-1]
         return row
