@@ -134,8 +134,8 @@ def decode_assoc(
 @click.option("--json", "as_json", is_flag=True, help="Print the strings as JSON.")
 def cliques(file: Path, most: int, seconds: float, as_json: bool) -> None:
     """Print the candidate strings of a graph of n-grams: its cliques, one gram from each part."""
-    from deniable.discovery.ngrams.cliques import graph_strings
     from deniable.rappor.files import read_graph
+    from deniable.rappor.gram_graph import graph_strings
 
     strings, cut = graph_strings(read_graph(file), most=most, seconds=seconds)
     if cut:

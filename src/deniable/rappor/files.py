@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.discovery.ngrams.cliques import GramEdges
 from deniable.errors import InputError
 from deniable.mechanisms import Noise
 from deniable.mechanisms.schemes import scheme_named
+from deniable.rappor.gram_graph import GramEdges
 
 LINE_END = "\r\n"
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -123,17 +124,17 @@ class PairSums(NamedTuple):
     """What one pair of positions adds up, for reports of one pair of gram parts.
 
     product : float[A, B], sum of u u^T; left, right : float[cohorts, A or B], sums of u by cohort;
-    count : float64[cohorts], reports
+    reports : float64[cohorts]
     """
 
     product: Single
     left: Single
     right: Single
-    count: Floats
+    reports: Floats
 
     def centred(self) -> Floats:
         """Return the sum of products of deviations from the cohort's own means."""
-        share = 1.0 / np.maximum(self.count, 1.0)
+        share = 1.0 / np.maximum(self.reports, 1.0)
         means = (self.left * share[:, None]).T @ self.right
         return np.asarray(self.product - means, np.float64)
 
@@ -151,7 +152,7 @@ def couple(reports: GramReports, positions: Sequence[Position]) -> Coupled:
             known = sums.setdefault(pair, {})
             for parts, more in by_part.items():
                 if parts in known:
-                    more = PairSums(*map(np.add, known[parts], more))
+                    more = PairSums(*map(add, known[parts], more))
                 known[parts] = more
     pairs = {(g, h): _coupled(scorers[g], scorers[h], sums[g, h]) for g, h in sorted(sums)}
     return Coupled(tuple(scorers), pairs)
@@ -161,10 +162,11 @@ def _coupled(left: Scorer, right: Scorer, sums: dict[Pair, PairSums]) -> Couplin
     """Add up the parts' sums of one pair of positions, and scale them."""
     parts = []
     for (i, j), added in sums.items():
-        gain, other = left.cohort_gain(i, len(added.count)), right.cohort_gain(j, len(added.count))
-        information = (gain * added.count[:, None]).T @ other
-        own = added.left.sum(axis=0), added.count @ gain
-        others = added.right.sum(axis=0), added.count @ other
+        cohorts = len(added.reports)
+        gain, other = left.cohort_gain(i, cohorts), right.cohort_gain(j, cohorts)
+        information = (gain * added.reports[:, None]).T @ other
+        own = added.left.sum(axis=0), added.reports @ gain
+        others = added.right.sum(axis=0), added.reports @ other
         parts.append((added.centred(), information, *own, *others))
     score, information, *means = (reduce(np.add, each) for each in zip(*parts, strict=True))
     information = np.maximum(information, 1e-9)

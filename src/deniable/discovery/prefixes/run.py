@@ -34,7 +34,7 @@ from deniable.discovery.prefixes.search import (
     search,
     with_later,
 )
-from deniable.discovery.shared.lexicon import StringModel, Words, string_model
+from deniable.discovery.shared.lexicon import SpellingModel, Words, string_model
 from deniable.discovery.shared.mixture import Mixture
 from deniable.discovery.shared.run import Account, DiscoveryRun, StringEstimates, mass_at_end
 from deniable.discovery.shared.strings import Floats, FoundStrings, Rows, StringArrays
@@ -133,7 +133,7 @@ class _PrefixDiscovery:
         return Mixture.of(self.tables, known.rows, known.mass).scores
 
     def candidates(
-        self, scores: ScoreTables, model: StringModel, width: int, *seen: Rows
+        self, scores: ScoreTables, model: SpellingModel, width: int, *seen: Rows
     ) -> tuple[PrefixBeam, Floats, Floats]:
         """Return the likeliest finished strings of one search, their log-odds and masses.
 
@@ -148,7 +148,7 @@ class _PrefixDiscovery:
         masses = mass_grid(self.tables.scores)
         return found, *with_later(found, scores.evidence(self.learning), masses)
 
-    def learn(self, start: StringModel, listed: FoundStrings) -> tuple[_Known, StringModel]:
+    def learn(self, start: SpellingModel, listed: FoundStrings) -> tuple[_Known, SpellingModel]:
         """Search, take what is likely and learn a model from it, until nothing is new."""
         count = len(listed)
         mass, _ = refit(self.tables, listed.rows)
@@ -195,7 +195,7 @@ class _PrefixDiscovery:
         self.run.stage("confirm", len(confirmed), int(heavy.sum()) - len(confirmed))
         return replace(known, mass=mass), confirmed
 
-    def search_and_test(self, known: _Known, model: StringModel, alpha: float) -> FoundStrings:
+    def search_and_test(self, known: _Known, model: SpellingModel, alpha: float) -> FoundStrings:
         """Search for what is left, and test it and the known strings that were not tested yet."""
         scores = self.explained(known)
         found, odds, mass = self.candidates(scores, model, WIDTH, known.rows, self.refused)
@@ -233,7 +233,7 @@ class _PrefixDiscovery:
         later = np.append(count[::-1].cumsum()[::-1], 0)[1:]
         return np.asarray(np.sqrt(later[ends] / scores.noise))
 
-    def report(self, found: FoundStrings, model: StringModel, correction: str) -> Discovery:
+    def report(self, found: FoundStrings, model: SpellingModel, correction: str) -> Discovery:
         """Estimate the strings found, and account for the search."""
         run, rows = self.run, found.rows
         mass, error = refit(self.tables, rows)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.compute.progress import report_progress
-from deniable.discovery.shared.lexicon import StringModel
+from deniable.discovery.shared.lexicon import SpellingModel
 from deniable.discovery.shared.strings import Floats, Rows, StringArrays
 from deniable.discovery.shared.tables import ScoreTables, Singles, StringEvidence
 from deniable.discovery.shared.tally import Tally
@@ -152,7 +152,7 @@ def end_levels(tally: Tally, rows: Rows) -> Indices:
     return np.asarray(levels[np.minimum(after, len(levels) - 1)])
 
 
-def search(evidence: StringEvidence, model: StringModel, width: int) -> tuple[PrefixBeam, int]:
+def search(evidence: StringEvidence, model: SpellingModel, width: int) -> tuple[PrefixBeam, int]:
     """Return the likeliest finished strings, and how many prefixes were looked at."""
     tally = evidence.tally
     alive = PrefixBeam.root(tally.protocol.max_length)
@@ -182,7 +182,7 @@ class _Spelled(StringArrays):
 
 
 def _extended(
-    evidence: StringEvidence, model: StringModel, alive: PrefixBeam, level: int, length: int
+    evidence: StringEvidence, model: SpellingModel, alive: PrefixBeam, level: int, length: int
 ) -> Extensions:
     """Extend prefixes of `length` symbols in every way to those of the next level."""
     none = np.zeros(len(alive), bool)

@@ -108,10 +108,10 @@ def weights_of(alphabet: Alphabet, words: Words, length: int) -> dict[bytes, flo
     return out
 
 
-StringModel = CharacterModel | Lexicon
+SpellingModel = CharacterModel | Lexicon
 
 
-def string_model(alphabet: Alphabet, words: Words, length: int) -> StringModel:
+def string_model(alphabet: Alphabet, words: Words, length: int) -> SpellingModel:
     """Return the model of strings before any was found: of these words, if there are any."""
     if words:
         return Lexicon.of_words(alphabet, words, length)

@@ -179,9 +179,9 @@ def tally_of(source: Source, question: Question, protocol: Prefixes, executor: B
     tally: Callable[..., Tally]
     match protocol.mechanism:
         case LocalHash() as mechanism:
-            tally, count = NumberTally, count_numbers
+            tally, count = partial(NumberTally, protocol, mechanism), count_numbers
         case Bloom(hashes=1, scheme_name="deniable-1") as mechanism:
-            tally, count = BitTally, count_bits
+            tally, count = partial(BitTally, protocol, mechanism), count_bits
         case _:
             raise InputError(
                 "expected local hashing, or a Bloom filter with hashes = 1 and scheme deniable-1"
@@ -190,7 +190,7 @@ def tally_of(source: Source, question: Question, protocol: Prefixes, executor: B
     families = mechanism.hash_layout[0]
     shape = len(protocol.levels), families, mechanism.cohorts // families
     sent, reports = counts.ones.reshape(*shape, -1), counts.total.reshape(shape)
-    return tally(protocol, mechanism, executor.arrays.screening, sent, reports)
+    return tally(executor.arrays.screening, sent, reports)
 
 
 def _counted(count: Callable[[Column], BitCounts], question: str, batch: ReportBatch) -> BitCounts:

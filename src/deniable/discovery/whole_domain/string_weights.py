@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.discovery.shared.lexicon import Lexicon, StringModel
+from deniable.discovery.shared.lexicon import Lexicon, SpellingModel
 from deniable.discovery.shared.strings import Rows
 
 ENOUGH_TO_LEARN = 8
@@ -28,11 +28,11 @@ class StringWeights:
     """Of a domain of `strings`, `share` by the model and the rest alike."""
 
     strings: int
-    model: StringModel
+    model: SpellingModel
     share: float
 
     @classmethod
-    def after(cls, strings: int, start: StringModel, known: Rows) -> StringWeights:
+    def after(cls, strings: int, start: SpellingModel, known: Rows) -> StringWeights:
         """The weights once these strings are known; start : the model before any was."""
         if len(known) < ENOUGH_TO_LEARN:
             return cls(strings, start, 0.5 if isinstance(start, Lexicon) else 0.0)
