@@ -127,7 +127,9 @@ class ReportBatch:
             if chosen.chosen_by is None
             else self.clear[index][:, chosen.chosen_by]
         )
-        cohort = mechanism_cohort(self.cohort, self.survey, chosen.slots[0].mechanism)
+        mechanism = chosen.slots[0].mechanism
+        reduced = mechanism.cohorts < self.survey.cohorts
+        cohort = mechanism.own_cohort(self.cohort) if reduced else self.cohort
         return Column(chosen, self.bits[index][part], slot, cohort)
 
     def _index(self, question: str) -> int:
@@ -147,14 +149,6 @@ class ReportBatch:
         columns = [np.concatenate(a) for a in zip(*(b.arrays() for b in batches), strict=True)]
         origin = "; ".join(dict.fromkeys(b.origin for b in batches if b.origin))
         return from_arrays(survey, columns, origin=origin, trusted=True)
-
-
-def mechanism_cohort(
-    cohort: NDArray[np.uint16], survey: Survey, mechanism: Mechanism
-) -> NDArray[np.uint16]:
-    """u16[N]: the survey's cohorts reduced to those of a mechanism that may have fewer."""
-    same = mechanism.cohorts == survey.cohorts
-    return cohort if same else cohort % np.uint16(mechanism.cohorts)
 
 
 def widths(survey: Survey) -> list[tuple[Question, int, list[int]]]:
