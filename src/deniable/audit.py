@@ -1,9 +1,10 @@
 """An empirical lower bound on ε: run the real thing many times and try to tell two values apart.
 
 If a mechanism is ε-private, then P(set | first) ≤ e^ε·P(set | second) for every set of outputs.
-of the runs choose the set, by the likelihood ratio of what was seen; the other half test it with
-exact binomial (Clopper–Pearson) limits, so the bound is honest: it exceeds the true ε in at most a
-share α of audits. A bound above the ε that is claimed is proof of a leak; a low one proves nothing.
+Half of the runs choose the set, by the likelihood ratio of what was seen; the other half test it
+with exact binomial (Clopper–Pearson) limits, so the bound is honest: it exceeds the true ε in at
+most a share α of audits. A bound above the ε that is claimed is proof of a leak; a low one proves
+nothing.
 """
 
 from __future__ import annotations
@@ -83,10 +84,9 @@ def upper_limit(successes: int, runs: int, alpha: float) -> float:
 
 def _tail(successes: int, runs: int, p: float) -> float:
     """P(Binomial(runs, p) ≤ successes), summed downwards from its largest term."""
-    term = math.exp(
-        math.lgamma(runs + 1) - math.lgamma(successes + 1) - math.lgamma(runs - successes + 1)
-        + successes * math.log(p) + (runs - successes) * math.log1p(-p)
-    )  # fmt: skip
+    failures = runs - successes
+    ways = math.lgamma(runs + 1) - math.lgamma(successes + 1) - math.lgamma(failures + 1)
+    term = math.exp(ways + successes * math.log(p) + failures * math.log1p(-p))
     total, odds = 0.0, (1 - p) / p
     for k in range(successes, -1, -1):
         total += term

@@ -26,7 +26,7 @@ A message gives what was expected, what was found, and what to do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
 
 
 class DeniableError(Exception):
@@ -118,9 +118,3 @@ def check_integer(name: str, value: object, low: int, high: int) -> None:
     """Raise InputError unless the value is a whole number from `low` to `high`."""
     if type(value) is not int or not low <= value <= high:
         raise InputError(f"expected {name} from {low} to {high}, got {value!r}")
-
-
-def check_size(name: str, data: Sized, size: int) -> None:
-    """Raise InputError unless there are exactly so many bytes."""
-    if len(data) != size:
-        raise InputError(f"expected {size} {name}, got {len(data)}")

@@ -15,7 +15,14 @@ from typing import Any
 
 import pytest
 
-from deniable.client import Client, Ledger, load_or_create_secret, load_secret, new_secret
+from deniable.client import (
+    Client,
+    Ledger,
+    encode_report,
+    load_or_create_secret,
+    load_secret,
+    new_secret,
+)
 from deniable.client.ledger import Charge
 from deniable.errors import (
     BudgetExceeded,
@@ -177,6 +184,22 @@ def test_expired_survey_is_not_answered() -> None:
 def test_secret_must_be_a_secret() -> None:
     with pytest.raises(SecretError, match="32 bytes, got 5"):
         Client(survey(DARK), secret=b"short")
+
+
+@pytest.mark.parametrize("collect", ["once", "repeatedly"])
+def test_a_client_sends_what_the_documented_function_makes(collect: str) -> None:
+    s, values = survey(DARK + WORD, collect), {"dark": True, "word": "a"}
+    drawn: list[bytes] = []
+
+    def entropy(size: int) -> bytes:
+        drawn.append(os.urandom(size))
+        return drawn[-1]
+
+    sent = Client(s, secret=SECRET, entropy=entropy).answer(values)
+    (rand,) = drawn
+    assert bytes(sent) == bytes(encode_report(s, values, secret=SECRET, rand=rand))
+    with pytest.raises(InputError, match="random bytes"):
+        encode_report(s, values, secret=SECRET, rand=rand + b"0")
 
 
 def test_entropy_is_the_operating_systems_and_asked_once() -> None:

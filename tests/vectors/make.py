@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import deniable.conformance
-from deniable.client import Client, Ledger
+from deniable.client import Client, Ledger, encode_report
+from deniable.client.encoder import Encoder
 from deniable.errors import BudgetExceeded
 from deniable.mechanisms import Bloom, Domain, Noise, randomise
 from deniable.mechanisms.noise import levels
@@ -151,20 +152,14 @@ def reports() -> list[dict[str, Any]]:
     for survey in surveys():
         for secret in SECRETS:
             for number, value in enumerate(VALUES):
-                used: list[bytes] = []
-
-                def entropy(size: int, label: str = f"report/{number}", used: Any = used) -> bytes:
-                    used.append(stretch(label, size))
-                    return used[-1]
-
-                client = Client(survey, secret=secret, entropy=entropy)
+                rand = stretch(f"report/{number}", Encoder(survey, secret).rand_size)
                 values = answers(survey, value, number)
-                report = bytes(client.answer(values))
+                report = bytes(encode_report(survey, values, secret=secret, rand=rand))
                 rows.append(
                     {
                         "survey": survey.name, "digest": survey.digest.hex(),
                         "secret": secret.hex(), "values": values,
-                        "rand": b"".join(used).hex(), "report": report.hex(),
+                        "rand": rand.hex(), "report": report.hex(),
                     }
                 )  # fmt: skip
     return rows

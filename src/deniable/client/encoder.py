@@ -8,9 +8,10 @@ exists, and fresh random bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise, starmap
 
 from deniable.client.ledger import Charge
-from deniable.errors import InputError, check_size
+from deniable.errors import InputError
 from deniable.mechanisms.base import Token
 from deniable.survey import Answer, Report, Survey
 
@@ -33,6 +34,8 @@ class Encoder:
                 question.protocol.slots(draw), question.charges, strict=True
             )
         ]
+        ends = [0, *accumulate(len(question.protocol.parts) for question in survey.questions)]
+        self._answers = list(zip(self.draws, starmap(slice, pairwise(ends)), strict=True))
         self.rand_size = sum(mechanism.rand_size for mechanism, *_ in self._parts)
 
     def tokens(self, values: Values) -> list[Token]:
@@ -58,7 +61,8 @@ class Encoder:
 
     def report(self, tokens: Sequence[Token], rand: bytes) -> Report:
         """The report of these tokens; `rand` is `rand_size` bytes, never used again."""
-        check_size("random bytes", rand, self.rand_size)
+        if len(rand) != self.rand_size:
+            raise InputError(f"expected {self.rand_size} random bytes, got {len(rand)}")
         packed, at = [], 0
         for (mechanism, cohort, *_), token in zip(self._parts, tokens, strict=True):
             end = at + mechanism.rand_size
@@ -66,12 +70,8 @@ class Encoder:
                 mechanism.encode(token, cohort=cohort, secret=self._secret, rand=rand[at:end])
             )
             at = end
-        rest = iter(packed)
-        answers = tuple(
-            Answer(draw, tuple(next(rest) for _ in question.protocol.parts))
-            for question, draw in zip(self.survey.questions, self.draws, strict=True)
-        )
-        return Report(self.survey, self.cohort, answers)
+        answers = [Answer(draw, tuple(packed[where])) for draw, where in self._answers]
+        return Report(self.survey, self.cohort, tuple(answers))
 
 
 def encode_report(survey: Survey, values: Values, *, secret: bytes, rand: bytes) -> Report:

@@ -46,15 +46,10 @@ class Reply:
         text = self.headers.get("Retry-After", "").strip()
         if text.isascii() and text.isdigit():
             return float(text)
-        try:
-            until = parsedate_to_datetime(text).timestamp()
-        except (ValueError, TypeError, OverflowError, OSError):
+        if (until := _timestamp(text)) is None:
             return None
-        try:
-            now = parsedate_to_datetime(self.headers["Date"]).timestamp()
-        except (ValueError, TypeError, OverflowError, OSError):
-            now = time.time()
-        return max(0.0, until - now)
+        now = _timestamp(self.headers.get("Date", ""))
+        return max(0.0, until - (time.time() if now is None else now))
 
     def __str__(self) -> str:
         reason = http.client.responses.get(self.status, "")
@@ -64,6 +59,14 @@ class Reply:
                 found = json.loads(self.body)
                 text += f": {found.get('detail') or found.get('title') or ''!s:.300}"
         return shown(text)
+
+
+def _timestamp(date: str) -> float | None:
+    """Seconds since 1970 of an HTTP date, if it is one."""
+    try:
+        return parsedate_to_datetime(date).timestamp()
+    except (ValueError, TypeError, OverflowError, OSError):
+        return None
 
 
 def shown(text: str) -> str:

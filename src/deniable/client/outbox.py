@@ -20,11 +20,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deniable.client.files import PRIVATE, sync_folder
 from deniable.errors import InputError, OutboxError
-from deniable.survey.report import BATCH, COUNT_SIZE, HEADER_SIZE, MAGIC, VERSION, Report
+from deniable.survey.report import HEADER_SIZE, MAGIC, Report, batch_header
 
 if TYPE_CHECKING:
     import sqlite3
@@ -137,9 +137,8 @@ class Outbox:
 
     def wait(self) -> float:
         """Seconds until the next try is due."""
-        with self._transaction() as db:
-            (not_before,) = db.execute("SELECT not_before FROM state").fetchone()
-        left = float(not_before) - self.clock()
+        ((not_before,),) = self._run("SELECT not_before FROM state")
+        left = not_before - self.clock()
         # None is that long when it is set: the clock was put back since.
         return left if 0 < left <= LONGEST_WAIT else 0.0
 
@@ -164,18 +163,14 @@ class Outbox:
 
     def mark_tried(self, upload: QueuedUpload) -> None:
         """It is about to be sent: from now on it may have arrived."""
-        with self._transaction() as db:
-            db.execute(
-                "UPDATE upload SET tried = ? WHERE id = ? AND key = ? AND tried IS NULL",
-                [self.clock(), upload.id, upload.key],
-            )
+        sql = "UPDATE upload SET tried = ? WHERE id = ? AND key = ? AND tried IS NULL"
+        self._run(sql, self.clock(), upload.id, upload.key)
 
     def accept(self, upload: QueuedUpload, wait: float = 0.0) -> None:
         """The collector has it. The next try is due after `wait` seconds."""
         with self._transaction() as db:
-            gone = db.execute(
-                "DELETE FROM upload WHERE id = ? AND key = ?", [upload.id, upload.key]
-            )
+            sql = "DELETE FROM upload WHERE id = ? AND key = ?"
+            gone = db.execute(sql, [upload.id, upload.key])
             # Another process may have sent the same upload, and been told so first.
             db.execute(
                 "UPDATE state SET accepted = accepted + ?, failures = 0, not_before = ?",
@@ -185,10 +180,8 @@ class Outbox:
     def refuse(self, upload: QueuedUpload, why: str) -> None:
         """The collector will never take it: it is moved aside."""
         with self._transaction() as db:
-            db.execute(
-                "UPDATE upload SET refused = ? WHERE id = ? AND key = ?",
-                [why, upload.id, upload.key],
-            )
+            sql = "UPDATE upload SET refused = ? WHERE id = ? AND key = ?"
+            db.execute(sql, [why, upload.id, upload.key])
             db.execute("UPDATE state SET failures = 0")
 
     def hold(self, wait: Callable[[int], float]) -> None:
@@ -203,38 +196,37 @@ class Outbox:
     # --- looking in -------------------------------------------------------------------------
 
     def counts(self) -> Counts:
-        with self._transaction() as db:
-            return Counts(
-                *db.execute(
-                    "SELECT (SELECT coalesce(sum(reports), 0) FROM upload WHERE refused IS NULL), "
-                    "accepted, "
-                    "(SELECT coalesce(sum(reports), 0) FROM upload WHERE refused IS NOT NULL), "
-                    "dropped FROM state"
-                ).fetchone()
-            )
+        sql = (
+            "SELECT (SELECT coalesce(sum(reports), 0) FROM upload WHERE refused IS NULL), "
+            "accepted, (SELECT coalesce(sum(reports), 0) FROM upload WHERE refused IS NOT NULL), "
+            "dropped FROM state"
+        )
+        return Counts(*self._run(sql)[0])
 
     def refusals(self) -> dict[str, int]:
         """Why uploads were moved aside, with the number of their reports."""
-        with self._transaction() as db:
-            return dict(
-                db.execute(
-                    "SELECT refused, sum(reports) FROM upload WHERE refused IS NOT NULL "
-                    "GROUP BY refused ORDER BY refused"
-                ).fetchall()
-            )
+        sql = (
+            "SELECT refused, sum(reports) FROM upload WHERE refused IS NOT NULL "
+            "GROUP BY refused ORDER BY refused"
+        )
+        return dict(self._run(sql))
 
     def try_again(self) -> int:
         """Put back what was moved aside, once its cause is mended; how many reports that was."""
         with self._transaction() as db:
-            (count,) = db.execute(
-                "SELECT coalesce(sum(reports), 0) FROM upload WHERE refused IS NOT NULL"
-            ).fetchone()
+            sql = "SELECT coalesce(sum(reports), 0) FROM upload WHERE refused IS NOT NULL"
+            (count,) = db.execute(sql).fetchone()
             # Whoever asks for this knows that the old tries came to nothing.
             db.execute("UPDATE upload SET refused = NULL, tried = NULL WHERE refused IS NOT NULL")
             db.execute("UPDATE state SET failures = 0, not_before = 0")
         return int(count)
 
     # --- the file ---------------------------------------------------------------------------
+
+    def _run(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        """One statement in a transaction of its own: the rows that it gives."""
+        with self._transaction() as db:
+            return db.execute(sql, values).fetchall()
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -308,6 +300,5 @@ def _form(db: sqlite3.Connection, batch: int) -> None:
 def joined(reports: list[bytes]) -> bytes:
     """A batch of single reports of one survey."""
     digest = reports[0][len(MAGIC) + 2 : HEADER_SIZE]
-    count = len(reports).to_bytes(COUNT_SIZE, "little")
-    header = MAGIC + bytes([VERSION, BATCH]) + digest + count
-    return header + b"".join(report[HEADER_SIZE:] for report in reports)
+    bodies = (report[HEADER_SIZE:] for report in reports)
+    return batch_header(digest, len(reports)) + b"".join(bodies)

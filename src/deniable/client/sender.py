@@ -128,9 +128,14 @@ class Sender:
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         return exchange(
-            "POST", self.url, headers=headers, body=upload.body, timeout=self.timeout,
-            tls=self._tls, connected=lambda: self.outbox.mark_tried(upload),
-        )  # fmt: skip
+            "POST",
+            self.url,
+            headers=headers,
+            body=upload.body,
+            timeout=self.timeout,
+            tls=self._tls,
+            connected=lambda: self.outbox.mark_tried(upload),
+        )
 
 
 def _temporary(reply: Reply) -> str:

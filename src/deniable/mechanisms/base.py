@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
+from deniable.errors import InputError
 from deniable.mechanisms import prf
 from deniable.mechanisms.noise import Noise
 from deniable.mechanisms.schemes import DENIABLE_1, Scheme
@@ -152,6 +153,13 @@ class Mechanism(ABC):
             return cohort
         return cohort % self.cohorts  # type: ignore[no-any-return]
 
+    def check_inputs(self, cohort: int, rand: bytes) -> None:
+        """Raise InputError unless `encode` can take these."""
+        if not 0 <= cohort < self.cohorts:
+            raise InputError(f"expected a cohort below {self.cohorts}, got {cohort}")
+        if len(rand) != self.rand_size:
+            raise InputError(f"expected {self.rand_size} random bytes, got {len(rand)}")
+
     @cached_property
     def size(self) -> int:
         """Bytes of a packed report."""
@@ -175,7 +183,6 @@ class Mechanism(ABC):
         return replace(self, domain=domain)
 
 
-@dataclass(frozen=True)
 class StringMechanism(Mechanism):
     """A mechanism that hashes strings: `families` hash functions, `hashes` of them per cohort."""
 

@@ -8,16 +8,13 @@ first: bit i is bit i mod 8 of byte i div 8, and padding bits are 0.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from functools import cached_property
 
-from deniable.errors import check_integer, check_size
 from deniable.mechanisms import prf
 from deniable.mechanisms.base import Mechanism, Token
 from deniable.privacy import PrivacyLoss
 
 
-@dataclass(frozen=True)
 class BitMechanism(Mechanism):
     """Randomised response on every bit; subclasses say which bits a token sets."""
 
@@ -66,9 +63,10 @@ class BitMechanism(Mechanism):
 
     def permanent_message(self, bits: int, cohort: int) -> bytes:
         """What the PRR's noise is derived from: equal messages share it, all others do not."""
-        return self.permanent_prefix + prf.fields(
-            cohort.to_bytes(4, "big"), bits.to_bytes(self.size, "little")
-        )
+        # `prf.fields(cohort, bits)` written out: every answer with permanent noise makes it twice.
+        size = self.size
+        ends = b"\0\0\0\4" + cohort.to_bytes(4, "big") + size.to_bytes(4, "big")
+        return self.permanent_prefix + ends + bits.to_bytes(size, "little")
 
     def noise_id(self, token: Token, cohort: int, secret: bytes) -> str:
         if self.noise.flip == 0:
@@ -83,8 +81,7 @@ class BitMechanism(Mechanism):
         return self.scheme.permanent(bits, self, cohort, secret)
 
     def encode(self, token: Token, *, cohort: int, secret: bytes, rand: bytes) -> bytes:
-        check_integer("a cohort", cohort, 0, self.cohorts - 1)
-        check_size("random bytes", rand, self.rand_size)
+        self.check_inputs(cohort, rand)
         permanent = self.permanent(self.filter(token, cohort), cohort, secret)
         instant = self.scheme.instant(permanent, self.width, self.noise, rand)
         return instant.to_bytes(self.size, "little")

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from deniable.errors import InputError, check_integer, check_size
+from deniable.errors import InputError
 from deniable.mechanisms.base import Mechanism, Token
 from deniable.mechanisms.noise import ONE, Noise
 from deniable.privacy import PrivacyLoss, check_epsilon, largest, upper_log
@@ -21,7 +20,6 @@ from deniable.privacy import PrivacyLoss, check_epsilon, largest, upper_log
 RAND_SIZE = 4
 
 
-@dataclass(frozen=True)
 class NumberMechanism(Mechanism):
     """One of `bound` numbers; subclasses say which number a token is."""
 
@@ -67,8 +65,7 @@ class NumberMechanism(Mechanism):
         return upper_log([(Fraction(self.noise.q, self.noise.p), reports)])
 
     def encode(self, token: Token, *, cohort: int, secret: bytes, rand: bytes) -> bytes:
-        check_integer("a cohort", cohort, 0, self.cohorts - 1)
-        check_size("random bytes", rand, RAND_SIZE)
+        self.check_inputs(cohort, rand)
         sent = self.randomise(self.number(token, cohort), int.from_bytes(rand, "little"))
         return sent.to_bytes(self.size, "little")
 

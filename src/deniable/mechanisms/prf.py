@@ -15,7 +15,7 @@ BLOCK = 32
 
 def fields(*parts: bytes) -> bytes:
     """Length-prefixed concatenation, 4-byte big-endian lengths: injective."""
-    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+    return b"".join([len(part).to_bytes(4, "big") + part for part in parts])
 
 
 def prf(secret: bytes, message: bytes) -> bytes:

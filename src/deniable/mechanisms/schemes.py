@@ -65,10 +65,9 @@ class Deniable1:
         seed = prf.digest(header + value)
         x = int.from_bytes(seed[:8], "little")
         y = int.from_bytes(seed[8:16], "little") | 1
-        first = cohort * hashes + 1
-        return tuple(
-            ((mix64((x + (first + j) * y) & U64) >> 32) * width) >> 32 for j in range(hashes)
-        )
+        first = x + (cohort * hashes + 1) * y
+        steps = range(first, first + hashes * y, y)
+        return tuple([((mix64(z & U64) >> 32) * width) >> 32 for z in steps])
 
     def permanent(self, bits: int, mechanism: BitMechanism, cohort: int, secret: bytes) -> int:
         flip = mechanism.noise.flip

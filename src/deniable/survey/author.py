@@ -37,61 +37,48 @@ from deniable.mechanisms.schemes import SCHEME_NAMES
 from deniable.privacy import nanonats_down, split
 from deniable.protocols import Alphabet, NGrams, Prefixes, Protocol, Single
 from deniable.protocols.prefixes import Level
-from deniable.survey import defaults
+from deniable.survey import defaults, toml
 from deniable.survey.survey import NAME, NAME_RULE, Collect, Question, Survey, spent
-from deniable.survey.toml import (
-    Table,
-    day,
-    flag,
-    inner_table,
-    integers,
-    line_numbers,
-    number,
-    numbers,
-    one_of,
-    text,
-    texts,
-    whole,
-)
+from deniable.survey.toml import Table
 
 SURVEY = {
-    "name": text(NAME_RULE, fits=NAME.fullmatch),
-    "version": whole(1, 2**31 - 1),
-    "owner": text("who answers for this survey, and how to reach them"),
-    "description": text("what is asked and why, for those who are asked"),
-    "expires": day,
-    "collect": one_of("once", "repeatedly"),
-    "budget": number("above 0", lambda x: x > 0),
+    "name": toml.text(NAME_RULE, fits=NAME.fullmatch),
+    "version": toml.whole(1, 2**31 - 1),
+    "owner": toml.text("who answers for this survey, and how to reach them"),
+    "description": toml.text("what is asked and why, for those who are asked"),
+    "expires": toml.day,
+    "collect": toml.one_of("once", "repeatedly"),
+    "budget": toml.number("above 0", lambda x: x > 0),
 }
-PROBABILITY = number("from 0 to 1", lambda x: 0 <= x <= 1)
+PROBABILITY = toml.number("from 0 to 1", lambda x: 0 <= x <= 1)
 NOISE = dict.fromkeys("pqf", PROBABILITY)
 QUESTION = {
-    "kind": one_of("string", "choice", "boolean"),
-    "description": text("what is asked", ""),
+    "kind": toml.one_of("string", "choice", "boolean"),
+    "description": toml.text("what is asked", ""),
     **NOISE,
-    "epsilon": number("above 0", lambda x: x > 0),
+    "epsilon": toml.number("above 0", lambda x: x > 0),
 }
-MECHANISM = one_of("bloom", "localhash", default="bloom")
+MECHANISM = toml.one_of("bloom", "localhash", default="bloom")
 MECHANISMS = {
     "bloom": {
-        "bits": whole(2, 65536, None),
-        "hashes": whole(1, 65536, defaults.HASHES),
-        "cohorts": whole(1, 65536, defaults.COHORTS),
-        "scheme": one_of(*SCHEME_NAMES, default=SCHEME_NAMES[0]),
+        "bits": toml.whole(2, 65536, None),
+        "hashes": toml.whole(1, 65536, defaults.HASHES),
+        "cohorts": toml.whole(1, 65536, defaults.COHORTS),
+        "scheme": toml.one_of(*SCHEME_NAMES, default=SCHEME_NAMES[0]),
     },
     "localhash": {
-        "values": whole(2, MAX_VALUES, None),
-        "families": whole(1, 65536, defaults.FAMILIES),
+        "values": toml.whole(2, MAX_VALUES, None),
+        "families": toml.whole(1, 65536, defaults.FAMILIES),
     },
-    "choice": {"options": texts},
+    "choice": {"options": toml.texts},
     "boolean": {},
 }
 DICTIONARY = {
-    "protocol": one_of("ngrams", "prefixes"),
-    "max_length": whole(1, 255),
-    "alphabet": text('characters and ranges such as "a-z0-9._-", or "bytes"'),
+    "protocol": toml.one_of("ngrams", "prefixes"),
+    "max_length": toml.whole(1, 255),
+    "alphabet": toml.text('characters and ranges such as "a-z0-9._-", or "bytes"'),
 }
-NGRAMS = {"gram": whole(1, 255, 2), "grams": whole(2, 255, 2), "overlap": flag}
+NGRAMS = {"gram": toml.whole(1, 255, 2), "grams": toml.whole(2, 255, 2), "overlap": toml.flag}
 
 PLACEHOLDER = Boolean(noise=Noise.of(p=0.25, q=0.75))
 """Stands in for a mechanism with mistakes while its dictionary is searched for more."""
@@ -107,7 +94,7 @@ def read_toml(text: str) -> Survey:
     except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError
         raise SurveyError([f"not TOML: {error}"]) from None
     mistakes: list[str] = []
-    root = Table(data, "", mistakes, line_numbers(text))
+    root = Table(data, "", mistakes, toml.line_numbers(text))
     survey = _survey(root)
     if survey is None or mistakes:
         raise SurveyError(mistakes)
@@ -147,7 +134,7 @@ def _question(table: Table, survey: str, collect: Collect) -> Question | None:
                 says = f"expected none: local hashing follows from epsilon; got {value!r}"
                 table.mistake(letter, says)
     if kind == "string":
-        data = table.read({"dictionary": inner_table})["dictionary"]
+        data = table.read({"dictionary": toml.inner_table})["dictionary"]
         dictionary = None if data is None else table.inner("dictionary", data)
     if kind is not None:
         table.finish()
@@ -189,7 +176,7 @@ def _dictionary(table: Table, make: Make, epsilon: float | None) -> Protocol | N
         shares = _shares(table, "split", [1.0] * parts, "weights: full string, then each n-gram")
     elif name == "prefixes":
         usual = defaults.levels(len(alphabet.content) if alphabet else 1, length or 1)
-        lengths = table.read({"levels": integers([n for n, _ in usual])})["levels"] or []
+        lengths = table.read({"levels": toml.integers([n for n, _ in usual])})["levels"] or []
         even = [1.0] * len(lengths)
         own = even if "levels" in table.data else [share for _, share in usual]
         shares = _shares(table, "shares", own, "shares, one a level")
@@ -211,7 +198,7 @@ def _dictionary(table: Table, make: Make, epsilon: float | None) -> Protocol | N
 
 def _shares(table: Table, key: str, default: Sequence[float], expected: str) -> list[float]:
     """As many shares as the default has."""
-    shares: list[float] = table.read({key: numbers(default)})[key]
+    shares: list[float] = table.read({key: toml.numbers(default)})[key]
     if shares is not None and len(shares) != len(default):
         table.mistake(key, f"expected {len(default)} {expected}; got {shares!r}")
     return shares

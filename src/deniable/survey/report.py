@@ -72,9 +72,7 @@ def to_batch(reports: Sequence[Report]) -> bytes:
     survey = reports[0].survey
     if any(report.survey.digest != survey.digest for report in reports):
         raise InputError("expected reports of one survey, got several: make one batch for each")
-    return b"".join(
-        [header(survey, BATCH), len(reports).to_bytes(COUNT_SIZE, "little"), *map(body, reports)]
-    )
+    return b"".join([batch_header(survey.digest, len(reports)), *map(body, reports)])
 
 
 def from_bytes(data: bytes, survey: Surveys) -> Report:
@@ -114,6 +112,11 @@ def batch_size(data: bytes | memoryview, survey: Surveys) -> tuple[int, Survey]:
 def header(survey: Survey, form: int) -> bytes:
     """The bytes before the body or the count."""
     return MAGIC + bytes([VERSION, form]) + survey.digest
+
+
+def batch_header(digest: bytes, reports: int) -> bytes:
+    """The bytes before the bodies of so many reports of the survey with this digest."""
+    return MAGIC + bytes([VERSION, BATCH]) + digest + reports.to_bytes(COUNT_SIZE, "little")
 
 
 def body(report: Report) -> bytes:
