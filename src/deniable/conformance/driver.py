@@ -120,9 +120,13 @@ class _Process:
             for number, case in ask.items()
         ]
         try:
-            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors}
-            # Running the program is what was asked for.
-            self._process = subprocess.Popen(command, **pipes, start_new_session=True)  # noqa: S603
+            self._process = subprocess.Popen(  # noqa: S603 - running it is what was asked for
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
+            )
         except OSError as error:
             raise InputError(f"cannot run {command[0]!r}: {error}") from None
 
