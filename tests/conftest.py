@@ -1,4 +1,8 @@
-"""Settings for the whole suite, and the stores that it runs against.
+"""Settings for the whole suite, its tiers, and the stores that it runs against.
+
+Tests are fast unless marked: `slow` takes seconds or whole processes, `external` needs a browser,
+node or PostgreSQL. Folders are marked here, single tests where they stand. `make check` runs the
+fast ones.
 
 tests/bare runs in an environment of its own: see test_bare_environment.py.
 """
@@ -12,11 +16,27 @@ import pytest
 from hypothesis import settings
 
 collect_ignore = ["bare"]
+TESTS = Path(__file__).parent
+TIERS = {
+    "slow": ("compute", "end_to_end", "faults", "golden", "reproduction", "statistical"),
+    "external": ("browser",),
+}
 
 # Machines are shared: how long an example takes is never a reason to fail.
 # On a developer's machine every run looks at new examples; in CI they stay the same.
 settings.register_profile("untimed", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("untimed")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of whole folders, and those that need a PostgreSQL server."""
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
+        for tier, folders in TIERS.items():
+            if folder in folders:
+                item.add_marker(tier)
+        if isinstance(item, pytest.Function) and "postgres_server" in item.fixturenames:
+            item.add_marker("external")
 
 
 @pytest.fixture
@@ -43,7 +63,10 @@ def postgres_server() -> Iterator[object]:
     server.remove()
 
 
-@pytest.fixture(params=["sqlite", "postgres", "folder", "memory"])
+POSTGRES = pytest.param("postgres", marks=pytest.mark.external)
+
+
+@pytest.fixture(params=["sqlite", POSTGRES, "folder", "memory"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of a store that does not exist yet, of every kind."""
     if request.param == "sqlite":

@@ -46,6 +46,7 @@ def test_filter_narrower_than_two_values_bits() -> None:
     assert narrow.loss.once == pytest.approx(3 * math.log(3))
 
 
+@pytest.mark.slow
 @given(st.fractions(min_value="1/1000", max_value=1000), st.integers(1, 50))
 def test_upper_log_never_rounds_down(ratio: Fraction, n: int) -> None:
     assume(ratio >= 1)
@@ -81,6 +82,7 @@ def test_split_refuses(weights: list[float]) -> None:
         split(1.0, weights)
 
 
+@pytest.mark.slow
 @given(
     epsilon=st.floats(0.001, 12),
     p=st.floats(0.001, 0.999),
@@ -107,6 +109,7 @@ def test_calibrate_spends_as_much_as_integers_allow(
         assert more.loss.once > epsilon
 
 
+@pytest.mark.slow
 @given(st.floats(0.01, 20))
 def test_calibrate_for_ever_moves_f(epsilon: float) -> None:
     found = calibrate(bloom(0.25, 0.75, 0.5), epsilon, vary="f", forever=True)

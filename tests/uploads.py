@@ -11,28 +11,26 @@ from datetime import date, timedelta
 from deniable.columns.wire import records
 from deniable.store import Store, Upload
 from deniable.survey import Survey
+from tests.surveys import make_survey
 
 DAY = date(2025, 3, 9)
 NEXT = DAY + timedelta(days=1)
 
 
+QUESTION = """
+[questions.mark]
+kind = "string"
+p = 0.25
+q = 0.75
+bits = 128
+hashes = 2
+cohorts = 1
+"""
+
+
 def survey(version: int = 1, name: str = "marks", description: str = "any 16 bytes") -> Survey:
     """A survey of which any 16 bytes are a report."""
-    return Survey.from_toml(f"""
-        name = "{name}"
-        version = {version}
-        owner = "tests"
-        description = "{description}"
-        expires = 2999-12-31
-        collect = "once"
-        [questions.mark]
-        kind = "string"
-        p = 0.25
-        q = 0.75
-        bits = 128
-        hashes = 2
-        cohorts = 1
-        """)
+    return make_survey(QUESTION, name=name, version=version, description=description)
 
 
 MARKS = survey()

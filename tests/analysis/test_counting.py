@@ -24,14 +24,10 @@ from deniable.inference.models.base import TableSettings
 from deniable.reproduction.trials import bloom, boolean, choice, survey_of
 from deniable.results import Joint
 from deniable.simulation import Population, contingency, simulate, zipf
+from tests.surveys import survey_toml
 
-TOML = """
-name = "pages"
-version = 1
-owner = "tests"
-description = "questions of every kind"
-expires = 2999-12-31
-collect = "once"
+TOML = survey_toml(
+    """
 [questions.page]
 kind = "string"
 epsilon = 5.0
@@ -61,7 +57,9 @@ epsilon = 5.0
 protocol = "ngrams"
 max_length = 4
 alphabet = "a-z"
-"""
+""",
+    name="pages",
+)
 SURVEY = Survey.from_toml(TOML)
 VALUES: dict[str, tuple[Any, ...]] = {
     "page": tuple(f"page{i}" for i in range(12)),
@@ -99,6 +97,7 @@ def associated(reports: Any, pair: tuple[str, str], **settings: Any) -> Joint:
     return deniable.associate(SURVEY, reports, list(pair), candidates=listed, top=3, **settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", PAIRS, ids="×".join)
 def test_questions_of_every_kind(pair: tuple[str, str]) -> None:
     """Within six standard errors of the truth, and finding the association that there is."""
@@ -136,6 +135,7 @@ def test_two_booleans_are_estimated_as_by_the_likelihood() -> None:
     assert by_counts.test().statistic == pytest.approx(by_likelihood.test().statistic, rel=0.02)
 
 
+@pytest.mark.slow
 def test_categories_are_those_of_the_reports() -> None:
     """Marginals from counts choose what marginals from reports choose, Other and all."""
     for pair in PAIRS:

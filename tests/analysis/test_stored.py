@@ -11,21 +11,17 @@ import numpy as np
 import pytest
 
 import deniable.store
-from deniable import ReportBatch, Stored, Survey, associate, decode, discover, simulate, trend
+from deniable import ReportBatch, Stored, associate, decode, discover, simulate, trend
 from deniable.analysis.source import Source
 from deniable.columns.wire import records
 from deniable.errors import InputError, UnknownSurvey
 from deniable.results import Result, Trend
 from deniable.store import Store, Upload
+from tests.surveys import make_survey
 from tests.uploads import survey as marks
 
-SURVEY = Survey.from_toml("""
-name = "habits"
-version = 1
-owner = "tests"
-description = "what stores are read for"
-expires = 2999-12-31
-collect = "once"
+SURVEY = make_survey(
+    """
 [questions.page]
 kind = "string"
 epsilon = 4.0
@@ -39,7 +35,9 @@ epsilon = 6.0
 protocol = "prefixes"
 max_length = 4
 alphabet = "a-z"
-""")
+""",
+    name="habits",
+)
 MONDAY = date(2025, 3, 3)
 SHARES = (0.2, 0.8)
 """Share of dark mode in the first and in the second week."""
@@ -109,6 +107,7 @@ def test_days_are_chosen(path: Path, batches: list[ReportBatch]) -> None:
     assert found.reports == 4 * CLIENTS
 
 
+@pytest.mark.slow
 def test_associate_and_discover_read_stores(path: Path, batches: list[ReportBatch]) -> None:
     some = Stored(path, until=MONDAY + timedelta(days=1))
     joint = associate(SURVEY, some, ["page", "dark"], candidates={"page": ["a.org", "b.org"]})

@@ -19,17 +19,10 @@ from deniable.errors import InputError
 from deniable.inference.joint.fit import NotConvergedWarning
 from deniable.results import Joint, Marginal, Result
 from deniable.simulation import Population, contingency, correlated, simulate, zipf
-from deniable.survey import Survey
+from tests.surveys import make_survey
 
-SURVEY = Survey.from_toml(
+SURVEY = make_survey(
     """
-name = "analysis"
-version = 1
-owner = "tests"
-description = "every kind of question"
-expires = 2999-12-31
-collect = "once"
-
 [questions.page]
 kind = "string"
 epsilon = 4.0
@@ -63,7 +56,8 @@ epsilon = 2.0
 [questions.ads]
 kind = "boolean"
 epsilon = 2.0
-"""
+""",
+    name="analysis",
 )
 WORDS = tuple(f"w{i}" for i in range(12))
 CLIENTS = 60_000
@@ -172,9 +166,13 @@ def test_wrong_questions(batch: ReportBatch, args: Any, says: str) -> None:
 
 
 def test_wrong_reports(batch: ReportBatch) -> None:
-    other = Survey.from_toml(
-        'name = "o"\nversion = 1\nowner = "o"\ndescription = "d"\nexpires = 2999-12-31\n'
-        'collect = "once"\n[questions.page]\nkind = "string"\nepsilon = 1.0\n'
+    other = make_survey(
+        """
+[questions.page]
+kind = "string"
+epsilon = 1.0
+""",
+        name="o",
     )
     with pytest.raises(InputError, match="expected reports of"):
         decode(other, batch, "page", WORDS)
@@ -342,6 +340,7 @@ def test_wrong_associations(
 # --- results ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_results_travel_as_json(batch: ReportBatch, joint: Joint, tmp_path: Path) -> None:
     joint.save(tmp_path / "j.json")
     again = Joint.from_json((tmp_path / "j.json").read_text())
@@ -395,6 +394,7 @@ def test_results_print_and_escape(batch: ReportBatch) -> None:
     assert "60 more rows" in str(many)
 
 
+@pytest.mark.slow
 def test_results_are_drawn(batch: ReportBatch, joint: Joint, tmp_path: Path) -> None:
     import matplotlib as mpl
 

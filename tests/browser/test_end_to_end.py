@@ -15,20 +15,18 @@ from deniable.survey import Survey
 from tests.browser.conftest import run_in_page
 from tests.browser.test_site import PUBLISHED, answer
 from tests.faults.server import Server
+from tests.surveys import make_survey
 
-SURVEY = Survey.from_toml("""
-name = "colours"
-version = 1
-owner = "tests"
-description = "little noise, so that a small crowd is enough"
-expires = 2999-12-31
-collect = "once"
+SURVEY = make_survey(
+    """
 [questions.colour]
 kind = "choice"
 options = ["red", "green", "blue"]
 p = 0.01
 q = 0.99
-""")
+""",
+    name="colours",
+)
 PEOPLE = 40
 
 

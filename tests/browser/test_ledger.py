@@ -13,13 +13,9 @@ from deniable.client import Client, Ledger
 from deniable.errors import BudgetExceeded
 from deniable.survey import Survey
 from tests.browser.conftest import result_in_page, run_in_node, run_in_page, start_in_page
+from tests.surveys import survey_toml
 
-HEAD = """name = "{name}"
-version = {version}
-owner = "tests"
-description = "tests"
-expires = 2999-12-31
-"""
+HEAD = survey_toml(name="{name}", version="{version}", collect=None)
 REPEATED = """collect = "repeatedly"
 budget = {budget}
 [questions.page]

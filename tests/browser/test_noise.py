@@ -15,8 +15,9 @@ import pytest
 from deniable.survey import Report, Survey, from_bytes
 from tests.browser import tools
 from tests.browser.conftest import run_in_node, run_in_page
+from tests.surveys import survey_toml
 
-HEAD = 'name = "noise"\nversion = 1\nowner = "tests"\ndescription = "tests"\nexpires = 2999-12-31\n'
+HEAD = survey_toml(name="noise", collect=None)
 BITS, PEOPLE = 1024, 1000  # a million draws
 BLOOM = """collect = "repeatedly"
 budget = 1e5

@@ -16,23 +16,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deniable import Survey, simulate
+from deniable import simulate
 from deniable.collector import keys
 from deniable.collector.api.page_routes import POLICY
 from deniable.columns.wire import to_wire
 from tests.browser.tools import MODULE
 from tests.faults.server import Server
+from tests.surveys import make_survey
 
 HERE = Path(__file__).parent
 HOSTILE = ("<script>hit()</script>", '"><img src=x onerror=hit()>', "</svg><svg onload=hit()>")
 OPTIONS = ("firefox", "<img src=x onerror=hit()>", "lynx")
-SURVEY = Survey.from_toml("""
-name = "pages"
-version = 1
-owner = "tests"
-description = "<script>hit()</script> what people use"
-expires = 2999-12-31
-collect = "once"
+SURVEY = make_survey(
+    """
 [questions.page]
 kind = "string"
 epsilon = 4.0
@@ -48,7 +44,10 @@ epsilon = 4.0
 protocol = "prefixes"
 max_length = 6
 alphabet = "a-z<>/"
-""")
+""",
+    name="pages",
+    description="<script>hit()</script> what people use",
+)
 
 
 class Collector(Server):

@@ -11,21 +11,19 @@ from typing import Any
 
 import pytest
 
-from deniable.survey import Survey
 from tests.browser.conftest import result_in_page, run_in_page, start_in_page
 from tests.browser.servers import Collector, collecting
+from tests.surveys import make_survey
 
-SURVEY = Survey.from_toml("""name = "sending"
-version = 1
-owner = "tests"
-description = "tests"
-expires = 2999-12-31
-collect = "once"
-budget = 1000
+SURVEY = make_survey(
+    """
 [questions.dark]
 kind = "boolean"
 epsilon = 1.0
-""")
+""",
+    name="sending",
+    budget=1000,
+)
 
 
 @pytest.fixture

@@ -9,17 +9,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from deniable.cli.app import app
-from deniable.survey import Survey, from_bytes
+from deniable.survey import from_bytes
 from tests.faults.cutting_server import ACCEPT, Act, Server, refuse
+from tests.surveys import make_survey
 
-SURVEY = Survey.from_toml("""
-name = "shell"
-version = 1
-owner = "tests"
-description = "from the shell"
-expires = 2999-12-31
-collect = "once"
-budget = 20
+SURVEY = make_survey(
+    """
 [questions.word]
 kind = "string"
 bits = 64
@@ -28,7 +23,10 @@ epsilon = 9
 [questions.dark]
 kind = "boolean"
 epsilon = 1
-""")
+""",
+    name="shell",
+    budget=20,
+)
 
 
 @pytest.fixture
@@ -121,6 +119,7 @@ def test_send_says_what_is_wrong_and_whether_to_try_again(folder: Path) -> None:
         assert run(folder, "send", server.url, "--again").output.startswith("shell: 1 accepted")
 
 
+@pytest.mark.slow
 def test_send_waits_as_long_as_it_is_told(folder: Path) -> None:
     run(folder, "answer", str(folder / "survey.json"))
     with Server(choose=lambda n: ACCEPT if n else refuse(503, Retry_After="0")) as server:

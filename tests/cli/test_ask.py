@@ -34,6 +34,7 @@ def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- plan ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "asked, names",
     [({}, {"Bloom filter"}), ({"kind": "boolean"}, {"one bit"}),
@@ -62,6 +63,7 @@ def test_the_file_does_what_the_plan_says(asked: dict[str, object], names: set[s
     assert 2.99 < loss <= 3.0
 
 
+@pytest.mark.slow
 def test_the_third_follows_from_two() -> None:
     asked = {"unknown": True, "max_length": 8, "alphabet": "a-z"}
     found = plan(clients=100_000, detect=0.01, **asked)  # type: ignore[arg-type]
@@ -73,6 +75,7 @@ def test_the_third_follows_from_two() -> None:
     assert plan(epsilon=2.0, clients=crowd.clients // 2, **asked).threshold > 0.01  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_more_is_found_with_more() -> None:
     found = plan(clients=100_000, epsilon=3.0, unknown=True)
     assert (np.diff(found.thresholds, axis=0) < 0).all(), "with ε"
@@ -83,6 +86,7 @@ def test_more_is_found_with_more() -> None:
     assert words.best.found["100 Zipf(1)"] > random.best.found["100 Zipf(1)"]
 
 
+@pytest.mark.slow
 def test_a_plan_travels_and_draws_itself(tmp_path: Path) -> None:
     found = plan(clients=1e5, epsilon=2.0, unknown=True)
     again = Plan.from_json(found.to_json())
@@ -109,6 +113,7 @@ def test_impossible_plans(asked: dict[str, object], words: str) -> None:
         plan(**asked)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_plan_writes_a_survey_and_pictures(tmp_path: Path) -> None:
     got = run("plan", "--clients", "1e6", "--detect", "0.2%", "--unknown", "--write", "pages.toml",
               "-o", "plan.svg", "-o", "plan.csv", "-o", "plan.html")  # fmt: skip
@@ -125,6 +130,7 @@ def test_plan_writes_a_survey_and_pictures(tmp_path: Path) -> None:
     assert "--force" in again.output
 
 
+@pytest.mark.slow
 def test_plan_as_json() -> None:
     told = Plan.from_json(run("plan", "--clients", "1,000", "--epsilon", "1", "--json").stdout)
     assert (told.clients, told.epsilon) == (1000, 1.0)

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from deniable.cli.app import app
 from deniable.planning import detectable, noise_sd
 from deniable.survey import Survey
+from tests.surveys import survey_toml
 from tests.vectors import make
 
 
@@ -82,10 +83,7 @@ ODD = {
 @pytest.mark.parametrize("body", ODD.values(), ids=ODD.keys())
 def test_check_survives_odd_surveys(body: str, tmp_path: Path) -> None:
     path = tmp_path / "s.toml"
-    path.write_text(
-        'name = "odd"\nversion = 1\nowner = "o"\ndescription = "d"\nexpires = 2999-12-31\n'
-        f'collect = "once"\n[questions.w]\nkind = "string"\n{body}\n'
-    )
+    path.write_text(survey_toml(f'[questions.w]\nkind = "string"\n{body}\n'))
     got = run("check", str(path))
     assert got.exit_code == 0, got.output
     assert "whole survey" in got.output

@@ -149,6 +149,7 @@ def test_warnings_are_one_line(tmp_path: Path) -> None:
     assert got.stderr == "warning: mind the gap\n"
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_ends_quietly() -> None:
     command = f"{sys.executable} -m deniable plan --clients 1e6 --epsilon 2 | head -1"
     got = subprocess.run(
@@ -158,6 +159,7 @@ def test_a_closed_pipe_ends_quietly() -> None:
     assert got.stdout.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_interrupted_without_a_traceback(tmp_path: Path) -> None:
     survey = tmp_path / "s.toml"

@@ -24,14 +24,10 @@ from deniable.results.format import percent, visible
 from deniable.simulation import Population, contingency, zipf
 from deniable.store import Upload
 from deniable.store import open as open_store
+from tests.surveys import survey_toml
 
-TOML = """
-name = "pages"
-version = 1
-owner = "tests"
-description = "pages and browsers"
-expires = 2999-12-31
-collect = "once"
+TOML = survey_toml(
+    """
 [questions.page]
 kind = "string"
 epsilon = 5.0
@@ -50,7 +46,10 @@ epsilon = 4.0
 protocol = "prefixes"
 max_length = 3
 alphabet = "a-z"
-"""
+""",
+    name="pages",
+    description="pages and browsers",
+)
 PAGES = ("=cmd()|x", "b[bold]c", "\x1b[31mred", "plain", "other")
 WORDS = ("cat", "dog", "ox", "emu")
 CLIENTS = 6000
@@ -147,6 +146,7 @@ def test_every_ending_is_written(tmp_path: Path) -> None:
     assert "Firefox" in page and "pages and browsers" in page, "the survey's words are in it"
 
 
+@pytest.mark.slow
 def test_candidates_from_what_was_found(tmp_path: Path) -> None:
     """A CSV or JSON of one analysis is the list of the next; JSON keeps what was detected."""
     csv_file, json_file = tmp_path / "p.csv", tmp_path / "p.json"
@@ -198,6 +198,7 @@ def test_a_trend(tmp_path: Path) -> None:
     assert "2027-01-06" in shown and "Safari" in shown
 
 
+@pytest.mark.slow
 def test_association_by_week(tmp_path: Path) -> None:
     args = ("associate", "survey.toml", "store.db", "--question", "browser", "--question", "ads")
     picture = tmp_path / "s.svg"
@@ -246,6 +247,7 @@ def test_associate_three_questions_with_candidates(tmp_path: Path) -> None:
     assert joint.labels[0][-1] == "(other)"
 
 
+@pytest.mark.slow
 def test_counts_of_days_add_up_to_those_of_the_store(tmp_path: Path) -> None:
     pair = ("--question", "browser", "--question", "ads")
     files = [str(tmp_path / name) for name in ("first.npz", "rest.npz", "both.npz")]
@@ -262,6 +264,7 @@ def test_counts_of_days_add_up_to_those_of_the_store(tmp_path: Path) -> None:
     assert "from their counts" in shown and "goes together" in shown
 
 
+@pytest.mark.slow
 def test_discover_finds_what_nobody_listed(tmp_path: Path) -> None:
     output = tmp_path / "w.json"
     shown = fine("discover", "survey.toml", "reports.parquet", "-o", str(output), "--stages")

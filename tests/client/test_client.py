@@ -33,14 +33,9 @@ from deniable.errors import (
 )
 from deniable.privacy import NANO
 from deniable.survey import Survey
+from tests.surveys import survey_toml
 
-HEAD = """name = "s"
-version = {version}
-owner = "o"
-description = "d"
-expires = 2099-12-31
-collect = "{collect}"
-"""
+HEAD = survey_toml(name="s", version="{version}", expires="2099-12-31", collect="{collect}")
 SECRET = bytes(range(32))
 
 
@@ -89,6 +84,7 @@ def test_a_new_version_draws_no_new_permanent_noise() -> None:
     assert first.answers == second.answers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["deniable-1", "rappor-python", "rappor-cpp", "rappor-java"])
 def test_another_f_draws_independent_permanent_noise(scheme: str) -> None:
     """One stream cut at two thresholds would show the true bit; see permanent_prefix."""
@@ -439,6 +435,7 @@ def test_processes_together_never_exceed_the_budget(tmp_path: Path) -> None:
     assert sent == 120
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_nothing_is_sent_unpaid(tmp_path: Path) -> None:
     path = tmp_path / "ledger.json"
     sent = 0

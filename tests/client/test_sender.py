@@ -17,19 +17,17 @@ from deniable.errors import BudgetExceeded, InputError, OutboxError, TransferErr
 from deniable.survey import Report, Survey, from_batch, from_bytes
 from tests.faults import cutting_server as faults
 from tests.faults.cutting_server import ACCEPT, Act, Server, refuse, reply
+from tests.surveys import make_survey
 
-SURVEY = Survey.from_toml("""
-name = "sent"
-version = 1
-owner = "tests"
-description = "reports that differ: 128 fresh coins each"
-expires = 2999-12-31
-collect = "once"
-budget = 1e6
+SURVEY = make_survey(
+    """
 [questions.word]
 kind = "string"
 epsilon = 1.0
-""")
+""",
+    name="sent",
+    budget=1e6,
+)
 
 
 class Clock:
@@ -83,9 +81,13 @@ def test_a_client_without_a_folder_says_so() -> None:
 
 
 def test_a_refused_answer_is_not_queued(tmp_path: Path) -> None:
-    once = Survey.from_toml(
-        'name = "s"\nversion = 1\nowner = "o"\ndescription = "d"\nexpires = 2999-12-31\n'
-        'collect = "once"\n[questions.dark]\nkind = "boolean"\nepsilon = 1.0\n'
+    once = make_survey(
+        """
+[questions.dark]
+kind = "boolean"
+epsilon = 1.0
+""",
+        name="s",
     )
     client = Client.open(once, tmp_path)
     client.answer_and_queue({"dark": True})
@@ -343,6 +345,7 @@ def test_a_clock_that_was_set_back_does_not_silence(outbox: Outbox) -> None:
     assert outbox.wait() == 0
 
 
+@pytest.mark.slow
 def test_days_offline(outbox: Outbox) -> None:
     """Never connected, so never tried: however long it takes, nothing goes stale."""
     for day in range(40):
@@ -467,6 +470,7 @@ def test_an_outbox_restored_from_a_backup_is_counted_once(outbox: Outbox) -> Non
 # --- bounds -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_disk_use_is_bounded_oldest_go_first_and_are_counted(tmp_path: Path) -> None:
     outbox = Outbox(tmp_path / "o.db", limit=1 << 16)
     made = reports(3000)
@@ -487,6 +491,7 @@ def test_a_limit_too_small_is_refused(tmp_path: Path) -> None:
         Outbox(tmp_path / "o.db", limit=100)
 
 
+@pytest.mark.slow
 def test_processes_may_share_an_outbox(tmp_path: Path) -> None:
     """Two senders at once: an upload may go twice, under one key."""
     outbox = Outbox(tmp_path / "o.db")

@@ -10,6 +10,7 @@ from tests.faults.campaign_sender import campaign
 from tests.faults.cutting_server import CUT_AFTER, CUT_BEFORE, Act
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 5])
 def test_killed_senders_lose_nothing_and_send_nothing_anew(tmp_path: Path, batch: int) -> None:
     found = campaign(tmp_path, kills=6, batch=batch, seed=batch)
@@ -17,6 +18,7 @@ def test_killed_senders_lose_nothing_and_send_nothing_anew(tmp_path: Path, batch
     assert found.arrived >= found.queued > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "act", "what"), [("new-keys", CUT_AFTER, "doubled"), ("hasty", CUT_BEFORE, "lost")]
 )

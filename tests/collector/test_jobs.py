@@ -15,7 +15,7 @@ import httpx
 import numpy as np
 import pytest
 
-from deniable import Survey, simulate, store
+from deniable import simulate, store
 from deniable.collector import keys
 from deniable.collector.api.problems import BAD_JOB, BUSY, NO_RESULT, UNKNOWN_JOB, Problem
 from deniable.collector.app import Collector
@@ -27,6 +27,7 @@ from deniable.collector.jobs.runner import Job, Jobs
 from deniable.columns.wire import to_wire
 from tests.collecting import collect, upload
 from tests.faults.crowd import SURVEY, batch
+from tests.surveys import make_survey
 
 REQUEST = JobRequest("decode", "faults", ("q",), candidates={"q": ("=a", "b")})
 HANG = (
@@ -54,6 +55,7 @@ def refused(kind: Any, work: Callable[..., Any], *args: Any) -> str:
     return caught.value.detail
 
 
+@pytest.mark.slow
 def test_a_job_from_order_to_files(tmp_path: Path) -> None:
     file = tmp_path / "keys.json"
     headers = {"authorization": "Bearer " + keys.add(file, "ann", "analyst")}
@@ -105,13 +107,8 @@ def test_a_job_from_order_to_files(tmp_path: Path) -> None:
     collect(tmp_path, scenario, keys=str(file))
 
 
-WORDS = Survey.from_toml("""
-name = "words"
-version = 1
-owner = "tests"
-description = "words that nobody listed"
-expires = 2999-12-31
-collect = "once"
+WORDS = make_survey(
+    """
 [questions.word]
 kind = "string"
 mechanism = "localhash"
@@ -120,9 +117,12 @@ epsilon = 4.0
 protocol = "prefixes"
 max_length = 6
 alphabet = "a-z"
-""")
+""",
+    name="words",
+)
 
 
+@pytest.mark.slow
 def test_what_one_job_discovered_another_decodes(tmp_path: Path) -> None:
     """The ids of jobs become their results; a job reads the store while others may write it."""
     url = f"sqlite:///{tmp_path / 'words.db'}"

@@ -123,6 +123,7 @@ def test_a_commit_that_fails_acknowledges_nothing(
     collect(tmp_path, scenario)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("held")
 def test_a_disk_nearly_full_refuses_until_there_is_room(tmp_path: Path) -> None:
     async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:

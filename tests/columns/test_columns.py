@@ -90,6 +90,7 @@ def changed(batch: ReportBatch, array: int, row: int, column: int, value: int) -
     return from_arrays(batch.survey, arrays)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.data())
 def test_as_strict_as_one_report_at_a_time(data: st.DataObject) -> None:

@@ -36,6 +36,7 @@ def found(parts: list[Partition]) -> ReportBatch:
     return ReportBatch.concat([pickle.loads(pickle.dumps(part)).load() for part in parts])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "dn", "memory"])
 def test_the_same_reports_in_order(kind: str, batch: ReportBatch, tmp_path: Path) -> None:
     wholes: list[Partition] = [BatchPartition.of(batch)]

@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 import deniable.store
-from deniable import ReportBatch, Survey, associate, decode, discover, simulate
+from deniable import ReportBatch, associate, decode, discover, simulate
 from deniable.analysis.source import Source
 from deniable.columns import write
 from deniable.columns.wire import records
@@ -33,14 +33,10 @@ from deniable.inference.joint.shrinkage import shrunk
 from deniable.inference.joint.solver import maximise
 from deniable.results import Joint
 from deniable.store import Upload
+from tests.surveys import make_survey
 
-SURVEY = Survey.from_toml("""
-name = "habits"
-version = 1
-owner = "tests"
-description = "what clusters read"
-expires = 2999-12-31
-collect = "once"
+SURVEY = make_survey(
+    """
 [questions.page]
 kind = "string"
 epsilon = 4.0
@@ -55,7 +51,9 @@ protocol = "ngrams"
 gram = 2
 max_length = 4
 alphabet = "a-d"
-""")
+""",
+    name="habits",
+)
 PAGES = ["a.org", "b.org", "c.org", "d.org"]
 DAY = date(2025, 3, 3)
 

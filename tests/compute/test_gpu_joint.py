@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from experiments.direct_rows import basic_rows, bloom_rows, dependent_table, draw_cells
 
-from deniable import Survey, associate, simulate
+from deniable import associate, simulate
 from deniable.columns import ReportBatch
 from deniable.compute.backend import MethodCall
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
@@ -26,6 +26,7 @@ from deniable.inference.models.bit_likelihood import channel_rows
 from deniable.inference.models.bloom import BloomModel
 from deniable.inference.models.local_hash import HashModel
 from tests.devices import DEVICES, needs_torch
+from tests.surveys import make_survey
 
 PRECISE = 1e-11
 SINGLE = 2e-6
@@ -197,14 +198,8 @@ def test_likelihood_rows_are_those_of_processors(name):
         np.testing.assert_allclose(its.log_scale.cpu(), mine.log_scale, rtol=1e-12)
 
 
-SURVEY = Survey.from_toml(
+SURVEY = make_survey(
     """
-name = "devices"
-version = 1
-owner = "tests"
-description = "a joint table"
-expires = 2999-12-31
-collect = "once"
 [questions.page]
 kind = "string"
 p = 0.25
@@ -216,7 +211,8 @@ cohorts = 8
 kind = "boolean"
 p = 0.25
 q = 0.75
-"""
+""",
+    name="devices",
 )
 
 

@@ -13,6 +13,7 @@ from deniable.compute.screening import ScreeningKernels, Stretch
 from deniable.kernels.hashing.lines import digits_of
 from deniable.simulation import Population, exponential
 from tests.devices import DEVICES
+from tests.surveys import survey_toml
 
 HEADER = bytes(range(32))
 
@@ -110,13 +111,8 @@ def test_a_stretch_of_a_domain_is_scanned_alike(name):
     assert np.array_equal(its, mine)
 
 
-QUESTION = """
-name = "found"
-version = 1
-owner = "tests"
-description = "strings nobody listed"
-expires = 2999-12-31
-collect = "once"
+QUESTION = survey_toml(
+    """
 [questions.word]
 kind = "string"
 mechanism = "localhash"
@@ -126,7 +122,9 @@ protocol = "prefixes"
 alphabet = "a-f"
 max_length = {length}
 {levels}
-"""
+""",
+    name="found",
+)
 
 
 @pytest.mark.parametrize("name", DEVICES)

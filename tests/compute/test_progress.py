@@ -10,14 +10,10 @@ import pytest
 from deniable import Survey, associate, decode, discover, simulate
 from deniable.compute.progress import Progress
 from deniable.simulation import Population, zipf
+from tests.surveys import survey_toml
 
-HEAD = """
-name = "progress"
-version = 1
-owner = "tests"
-description = "tests"
-expires = 2999-12-31
-collect = "once"
+HEAD = survey_toml(
+    """
 [questions.a]
 kind = "boolean"
 epsilon = 1.0
@@ -34,7 +30,9 @@ protocol = "{protocol}"
 max_length = {length}
 alphabet = "a-c"
 {more}
-"""
+""",
+    name="progress",
+)
 WHOLE = Survey.from_toml(
     HEAD.format(mechanism='mechanism = "localhash"', protocol="prefixes", length=3, more="")
 )

@@ -47,6 +47,7 @@ def failed(found: dict[int, tuple[str, str]]) -> dict[int, str]:
 # --- programs that are right --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_our_client_conforms() -> None:
     got = run("--json", "--", sys.executable, ADAPTER)
     assert got.exit_code == 0, got.output
@@ -133,6 +134,7 @@ def test_a_crash_is_blamed_on_its_vector_and_the_rest_is_asked() -> None:
     assert killed == "the program was killed by signal 11"
 
 
+@pytest.mark.slow
 def test_silence_is_blamed_on_its_vector_and_the_rest_is_asked() -> None:
     found = failed(
         verdicts(program('if m["input"]["n"] == 3: time.sleep(60)\n' + ANSWER), timeout=4)
@@ -164,6 +166,7 @@ def test_a_program_that_never_works_is_given_up() -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_program_that_hangs_again_and_again_is_given_up() -> None:
     asked = [Case("hashing", n, {"n": n}, {"twice": 2 * n}) for n in range(100)]
     every_other = ANSWER + '\nif m["input"]["n"] % 2: sys.exit(0)'
@@ -172,6 +175,7 @@ def test_a_program_that_hangs_again_and_again_is_given_up() -> None:
     assert sum("not asked" in f.detail for f in found) >= 100 - 4 * MOST_STARTS
 
 
+@pytest.mark.slow
 def test_children_of_a_hanging_program_end_with_it(tmp_path: Path) -> None:
     note = tmp_path / "child"
     script = f"sleep 600 & echo $! > {note}; wait"

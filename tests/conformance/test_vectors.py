@@ -24,11 +24,13 @@ def rows(name: str) -> list[dict[str, Any]]:
 SURVEYS = {row["name"]: row["canonical"].encode() for row in rows("surveys.json")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", make.FILES)
 def test_this_release_writes_the_committed_vectors(name: str) -> None:
     assert make.text(make.FILES[name]()) == (VECTORS / name).read_text()
 
 
+@pytest.mark.slow
 def test_encoder_from_the_page_alone_agrees_bit_for_bit() -> None:
     for row in rows("reports.json"):
         got = page_encoder.report(

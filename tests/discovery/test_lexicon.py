@@ -63,6 +63,7 @@ def test_a_string_that_leaves_a_word_costs_little_more_than_one_that_does_not() 
     assert (lexicon.code(rows) - plain.code(rows) < 3.5).all()
 
 
+@pytest.mark.slow
 def test_the_next_symbols_sum_to_one_after_any_prefix() -> None:
     lexicon = Lexicon.of_words(ABC, WORDS, 8).learnt(rows_of(ABC, ["abba", "cab"], 8))
     for length in range(4):

@@ -13,23 +13,22 @@ import pytest
 
 import deniable
 from deniable.survey import Survey
+from tests.surveys import survey_toml
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-SURVEY = """
-name = "example"
-version = 1
-owner = "docs"
-description = "what the examples ask"
-expires = 2999-12-31
-collect = "once"
+SURVEY = survey_toml(
+    """
 [questions.homepage]
 kind = "string"
 epsilon = 3.0
 [questions.dark_mode]
 kind = "boolean"
 epsilon = 1.0
-"""
+""",
+    name="example",
+    owner="docs",
+)
 
 
 def blocks(page: Path, language: str) -> list[str]:

@@ -12,14 +12,10 @@ from deniable import store as stores
 from deniable.client import Client, Outbox, Sender, fetch_survey
 from deniable.survey import Survey
 from tests.faults.server import Server
+from tests.surveys import make_survey
 
-SURVEY = Survey.from_toml("""
-name = "colours"
-version = 1
-owner = "tests"
-description = "little noise, so that a small crowd is enough"
-expires = 2999-12-31
-collect = "once"
+SURVEY = make_survey(
+    """
 [questions.colour]
 kind = "choice"
 options = ["red", "green", "blue"]
@@ -29,7 +25,9 @@ q = 0.99
 kind = "boolean"
 p = 0.01
 q = 0.99
-""")
+""",
+    name="colours",
+)
 DEVICES, FLEET = 12, 612
 
 

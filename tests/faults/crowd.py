@@ -12,13 +12,18 @@ import numpy as np
 
 from deniable import store
 from deniable.columns import ReportBatch
-from deniable.survey import Survey
 from deniable.survey.report import BATCH, REPORT, header
+from tests.surveys import make_survey
 
-SURVEY = Survey.from_toml(
-    'name = "faults"\nversion = 1\nowner = "tests"\ndescription = "numbered reports"\n'
-    'expires = 2999-12-31\ncollect = "once"\n'
-    '[questions.q]\nkind = "string"\nhashes = 2\np = 0.25\nq = 0.75\n'
+SURVEY = make_survey(
+    """
+[questions.q]
+kind = "string"
+hashes = 2
+p = 0.25
+q = 0.75
+""",
+    name="faults",
 )
 SERIAL = 8
 """Bytes of a serial number, little-endian, at the start of the 128 bits."""

@@ -19,20 +19,17 @@ from typing import Any
 import deniable.client
 from deniable.client import Client, Outbox, Sender
 from deniable.client.outbox import QueuedUpload
-from deniable.survey import Survey
+from tests.surveys import make_survey
 
-SURVEY = Survey.from_toml("""
-name = "killed"
-version = 1
-owner = "tests"
-description = "reports that differ: 128 fresh coins each"
-expires = 2999-12-31
-collect = "once"
-budget = 1e9
+SURVEY = make_survey(
+    """
 [questions.word]
 kind = "string"
 epsilon = 1.0
-""")
+""",
+    name="killed",
+    budget=1e9,
+)
 CLIENT = str(Path(deniable.client.__file__).parent)
 
 

@@ -16,16 +16,23 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from deniable import Survey, store
+from deniable import store
 from deniable.client import Client, new_secret
 from deniable.survey import to_batch
 from tests.faults.server import Server
+from tests.surveys import make_survey
 
-SURVEY = Survey.from_toml(
-    'name = "private"\nversion = 1\nowner = "tests"\ndescription = "what people say"\n'
-    'expires = 2999-12-31\ncollect = "once"\n'
-    '[questions.word]\nkind = "string"\nepsilon = 3.0\n'
-    '[questions.colour]\nkind = "choice"\noptions = ["red", "blue"]\nepsilon = 1.0\n'
+SURVEY = make_survey(
+    """
+[questions.word]
+kind = "string"
+epsilon = 3.0
+[questions.colour]
+kind = "choice"
+options = ["red", "blue"]
+epsilon = 1.0
+""",
+    name="private",
 )
 ADDRESS = "127.77.66.55"
 MARKERS = [

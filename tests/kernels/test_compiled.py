@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import deniable
 from deniable.kernels.compiled import read_only
@@ -20,6 +21,7 @@ print(noise_rows(np.zeros((4, 8), np.uint8), 64, half, np.random.default_rng(1))
 """
 
 
+@pytest.mark.slow
 def test_a_change_in_a_called_file_is_compiled_anew(tmp_path: Path) -> None:
     """noisy_rows.py calls sampler.py: turning a rotation there must change the bits."""
     source = tmp_path / "src"

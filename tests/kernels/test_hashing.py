@@ -72,6 +72,7 @@ def test_positions_equal_the_definition(k: int, cohorts: int, hashes: int, value
         assert table[cohort, 1].tolist() == bloom_bits(header, value, cohort, hashes, k)
 
 
+@pytest.mark.slow
 @given(
     rows=st.integers(0, 35),
     prefix=st.binary(max_size=130),
@@ -90,6 +91,7 @@ def test_streams_equal_hmac(rows: int, prefix: bytes, suffix: int, size: int, se
         assert out[row].tobytes() == stream(secrets[row].tobytes(), message, size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k, phi", [(8, 715827883), (13, 1 << 30), (128, 644245094), (8, 0)])
 def test_permanent_bits_equal_the_client(k: int, phi: int) -> None:
     """2,000 clients: the 32 levels of phi = 715827883 leave some rows to the second pass."""

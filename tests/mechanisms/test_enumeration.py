@@ -15,16 +15,9 @@ from deniable.mechanisms import BitMechanism, base, noise, schemes
 from deniable.survey import Answer, Survey, from_bytes
 from deniable.survey.report import REPORT, header
 from tests.enumeration import Distribution, distribution, expected, worst_log_ratio
+from tests.surveys import survey_toml
 
-HEADER = """
-name = "{name}"
-version = 1
-owner = "tests"
-description = "small enough to enumerate"
-expires = 2099-12-31
-collect = "{collect}"
-budget = 1000
-"""
+HEADER = survey_toml(name="{name}", collect="{collect}", budget=1000)
 HALF = Fraction(1, 2)
 
 
@@ -87,11 +80,13 @@ def check_survey(s: Survey, values: list[dict[str, Any]], days: int) -> None:
     check_bound(s, found, days)
 
 
+@pytest.mark.slow
 def test_whole_survey_of_choice_and_boolean() -> None:
     colours = ("red", "blue", "mauve", None)
     check_survey(BASIC, [{"colour": c, "dark": d} for c in colours for d in (True, False)], days=1)
 
 
+@pytest.mark.slow
 def test_choice_two_days_running() -> None:
     check_survey(survey(COLOUR), [{"colour": c} for c in ("red", "blue", "mauve", None)], days=2)
 
@@ -120,6 +115,7 @@ cohorts = 2
 COHORTS = {"cohort": [(0, HALF), (1, HALF)]}
 
 
+@pytest.mark.slow
 def test_string_in_every_cohort_two_days_running() -> None:
     mechanism = STRING.questions[0].protocol.mechanisms[0]
     by_bits = {tuple(mechanism.filter(b"%d" % i, c) for c in (0, 1)): str(i) for i in range(30)}
@@ -180,6 +176,7 @@ def coinciding(collect: str, noise: str) -> Survey:
     raise AssertionError("no name found")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "days"), [(FRESH, 1), (PERMANENT, 2)])
 def test_whole_ngram_report_with_its_clear_fields(noise: tuple[str, str], days: int) -> None:
     s = coinciding(*noise)
@@ -215,6 +212,7 @@ LEVELS = {"cohort": [(0, Fraction(1))], "level": [(0, HALF), (2**31, HALF)]}
 WORDS = [{"word": w} for w in ("aa", "bb", "ab", "ba", "", None)]
 
 
+@pytest.mark.slow
 def test_prefixes_two_days_running() -> None:
     found = [distribution(PREFIXES, v, days=2, draws=LEVELS) for v in WORDS]
     for value, d in zip(WORDS, found, strict=True):
@@ -255,6 +253,7 @@ def test_p_and_q_swapped_for_one_bit_is_caught(broken: pytest.MonkeyPatch) -> No
     assert fails(BASIC, {"colour": "red", "dark": True})
 
 
+@pytest.mark.slow
 def test_a_reused_random_byte_is_caught(broken: pytest.MonkeyPatch) -> None:
     real = BitMechanism.encode
     first: dict[int, bytes] = {}

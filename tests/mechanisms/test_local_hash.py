@@ -18,14 +18,10 @@ from deniable.simulation import simulate
 from deniable.simulation.number_parts import noise_numbers, true_numbers
 from deniable.survey import Survey, from_batch, to_batch
 from tests.single_reports import batch_of, single_reports
+from tests.surveys import survey_toml
 
-TOML = """
-name = "pages"
-version = 1
-owner = "tests"
-description = "local hashing"
-expires = 2999-12-31
-collect = "once"
+TOML = survey_toml(
+    """
 [questions.page]
 kind = "string"
 mechanism = "localhash"
@@ -36,7 +32,9 @@ protocol = "prefixes"
 max_length = 6
 alphabet = "a-z"
 levels = [2, 4, 6, 6]
-"""
+""",
+    name="pages",
+)
 
 
 def survey(epsilon: float = 4.394, more: str = "") -> Survey:
@@ -70,6 +68,7 @@ def worst_ratio(m: LocalHash) -> Fraction:
     return max(max(column) / min(column) for column in shares)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.394, 6.0])
 def test_every_output_keeps_the_promise_and_one_pair_spends_it_all(epsilon: float) -> None:
     m = LocalHash.spending(epsilon)

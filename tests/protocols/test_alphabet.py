@@ -11,14 +11,10 @@ from deniable.protocols import Alphabet
 from deniable.results import Discovery, Result
 from deniable.simulation import Population
 from deniable.survey import Survey
+from tests.surveys import survey_toml
 
-TOML = """
-name = "alphabets"
-version = 1
-owner = "tests"
-description = "any text"
-expires = 2999-12-31
-collect = "once"
+TOML = survey_toml(
+    """
 [questions.s]
 kind = "string"
 {mechanism}
@@ -29,7 +25,9 @@ alphabet = "{alphabet}"
 [questions.b]
 kind = "boolean"
 epsilon = 3.0
-"""
+""",
+    name="alphabets",
+)
 WHOLE = ('mechanism = "localhash"\nepsilon = 4.4', 'protocol = "prefixes"')
 PREFIXES = (WHOLE[0], 'protocol = "prefixes"\nlevels = [2, 3, 3]')
 NGRAMS = ("p = 0.05\nq = 0.9\nbits = 64\ncohorts = 16", 'protocol = "ngrams"\ngram = 1\ngrams = 2')
@@ -51,6 +49,7 @@ def reports(s: Survey, shares: dict[str, float], clients: int, seed: int = 1) ->
     return simulate(s, {"s": drawn, "b": [True, False] * (clients // 2)}, rng=rng)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [WHOLE, PREFIXES, NGRAMS])
 def test_unicode_is_found_as_bytes(settings: tuple[str, str]) -> None:
     """6 strings, two estimates, three times: 4.5 standard errors are exceeded once in 4,000."""
@@ -77,6 +76,7 @@ def test_unicode_is_found_as_bytes(settings: tuple[str, str]) -> None:
     assert "'ok '" in str(found), "blanks at the end are seen"
 
 
+@pytest.mark.slow
 def test_characters_outside_the_alphabet_are_one_symbol() -> None:
     """n-grams find such strings; prefixes do not, but they are counted where they are listed."""
     shares = {"na\N{LATIN SMALL LETTER I WITH DIAERESIS}f": 0.4, "cafe": 0.4, "\N{SNOWMAN}": 0.2}

@@ -41,6 +41,7 @@ def prefixes(**changes: Any) -> Prefixes:
     return Prefixes(**(given | changes)).within("s", "q")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("survey", SURVEYS, ids=lambda s: s.name)
 @given(values=st.lists(ANYTHING, min_size=2, max_size=4))
 def test_size_and_clear_fields_do_not_depend_on_the_value(
@@ -123,6 +124,7 @@ def test_slots_hash_apart() -> None:
     assert same < len(many) / 16 * 2, "16 bits: about 1 in 16 coincide by chance"
 
 
+@pytest.mark.slow
 @given(st.text(max_size=30))
 def test_symbols_come_back(text: str) -> None:
     letters = "".join(c for c in text if c in LETTERS.codes)

@@ -88,6 +88,7 @@ def reports_of(
     return np.packbits(noisy, axis=1, bitorder="little")
 
 
+@pytest.mark.slow
 def test_decode_assoc_string_by_string_with_different_parameters(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     n, second = 40_000, Params(32, 1, 16, 0.25, 0.75, 0.0)

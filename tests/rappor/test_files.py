@@ -129,6 +129,7 @@ def test_missing_column_is_named(tmp_path: Path) -> None:
         read_reports(tmp_path / "r.csv", columns=["x"])
 
 
+@pytest.mark.slow
 @given(st.integers(1, 70), st.integers(1, 30), st.integers(0, 2**32))
 def test_reports_of_any_width_come_back(width: int, n: int, seed: int) -> None:
     import tempfile

@@ -53,6 +53,7 @@ def parse(text: bytes, **settings: Any) -> Reports:
     return parse_reports(np.frombuffer(text, np.uint8), **settings)
 
 
+@pytest.mark.slow
 @given(file=files())
 @settings(max_examples=150, deadline=None)
 def test_the_reader_gives_what_single_lines_give(file: tuple[bytes, LineForm]) -> None:
@@ -80,6 +81,7 @@ def test_valid_files_are_not_read_line_by_line(monkeypatch: pytest.MonkeyPatch) 
         assert values == [i % 512 for i in range(500)]
 
 
+@pytest.mark.slow
 @given(
     file=files(),
     where=st.integers(0, 10_000),
@@ -186,6 +188,7 @@ def test_a_file_without_reports() -> None:
             parse(text)
 
 
+@pytest.mark.slow
 @given(
     rows=st.integers(0, 60),
     widths=st.lists(st.sampled_from([1, 7, 8, 9, 32, 64, 129]), min_size=1, max_size=3),

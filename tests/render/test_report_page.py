@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from deniable import Survey, associate, decode, discover, simulate
+from deniable import associate, decode, discover, simulate
 from deniable.cli.app import app
 from deniable.errors import InputError
 from deniable.planning import clients_to_move
@@ -20,15 +20,11 @@ from deniable.render import svg
 from deniable.render.html import report
 from deniable.results import Result
 from deniable.simulation import Population, zipf
+from tests.surveys import make_survey
 
 HOSTILE = ('<script>alert("x")</script>', '"><img src=x onerror=alert(1)>', "</svg>&amp;\u202eabc")
-SURVEY = Survey.from_toml(f"""
-name = "report"
-version = 1
-owner = "tests"
-description = "<i>what</i> people use"
-expires = 2999-12-31
-collect = "once"
+SURVEY = make_survey(
+    f"""
 [questions.browser]
 kind = "choice"
 options = ["firefox", "{HOSTILE[0].replace('"', chr(92) + '"')}", '{HOSTILE[1]}', "{HOSTILE[2]}"]
@@ -42,9 +38,12 @@ mechanism = "localhash"
 epsilon = 4.0
 [questions.word.dictionary]
 protocol = "prefixes"
-max_length = 6
-alphabet = "a-z<>/"
-""")
+max_length = 5
+alphabet = "abehlnortxy<>/"
+""",
+    name="report",
+    description="<i>what</i> people use",
+)
 
 
 @pytest.fixture(scope="module")

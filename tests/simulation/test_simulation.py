@@ -47,6 +47,7 @@ from deniable.simulation.bit_parts import KeptBits
 from deniable.simulation.clear_fields import _of_random_secrets
 from deniable.survey import Survey
 from tests.single_reports import single_reports
+from tests.surveys import make_survey, survey_toml
 from tests.vectors import make
 
 SURVEYS = {s.name: s for s in make.surveys()}
@@ -58,14 +59,8 @@ def secrets_of(n: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
     return np.frombuffer(raw, np.uint8).reshape(n, 32)
 
 
-RAPPOR = """
-name = "compatible"
-version = 1
-owner = "tests"
-description = "their hashing"
-expires = 2999-12-31
-collect = "repeatedly"
-budget = 1000
+RAPPOR = survey_toml(
+    """
 [questions.a]
 kind = "string"
 scheme = "rappor-python"
@@ -100,7 +95,11 @@ f = 0.5
 protocol = "prefixes"
 max_length = 6
 alphabet = "bytes"
-"""
+""",
+    name="compatible",
+    collect="repeatedly",
+    budget=1000,
+)
 
 
 @pytest.mark.parametrize(
@@ -148,14 +147,8 @@ def test_equals_the_real_client_on_the_same_secrets_and_random_words(survey: Sur
         assert client.answer(answers[i]) == simulated[i], answers[i]
 
 
-STRING = Survey.from_toml(
+STRING = make_survey(
     """
-name = "stats"
-version = 1
-owner = "tests"
-description = "tests"
-expires = 2999-12-31
-collect = "repeatedly"
 [questions.word]
 kind = "string"
 bits = 40
@@ -164,7 +157,9 @@ cohorts = 3
 p = 0.2
 q = 0.7
 f = 0.4
-"""
+""",
+    name="stats",
+    collect="repeatedly",
 )
 
 

@@ -15,16 +15,10 @@ from deniable.audit import audit, upper_limit
 from deniable.client import Client
 from deniable.mechanisms import Boolean, Noise, schemes
 from deniable.survey import Survey
+from tests.surveys import survey_toml
 
 REPORTS = 4000
-HEAD = """name = "frequencies"
-version = 1
-owner = "tests"
-description = "tests"
-expires = 2099-12-31
-collect = "repeatedly"
-budget = 100000
-"""
+HEAD = survey_toml(name="frequencies", collect="repeatedly", budget=100000)
 CASES = {
     "quarters": "p = 0.25\nq = 0.75\nf = 0.5",
     "any digits": "p = 0.123\nq = 0.6789\nf = 0.31",

@@ -10,17 +10,11 @@ import pytest
 from deniable.discovery import discover
 from deniable.discovery.ngrams import peeling
 from deniable.simulation import Population, random_strings, simulate, uniform
-from deniable.survey.author import read_toml
+from tests.surveys import make_survey
 
 RUNS = 15
-SURVEY = read_toml("""
-name = "calibration"
-version = 1
-owner = "tests"
-description = "strings"
-expires = 2999-12-31
-collect = "once"
-
+SURVEY = make_survey(
+    """
 [questions.s]
 kind = "string"
 p = 0.25
@@ -34,7 +28,9 @@ protocol = "ngrams"
 max_length = 4
 alphabet = "a-z"
 gram = 2
-""")
+""",
+    name="calibration",
+)
 
 
 def runs_with_false_strings() -> int:

@@ -8,18 +8,12 @@ import pytest
 from deniable.analysis.source import Source
 from deniable.discovery.prefixes import listed
 from deniable.simulation import Population, random_strings, simulate, zipf
-from deniable.survey.author import read_toml
 from tests.discovery.inputs import masses, prefixes_of, rows_of
+from tests.surveys import make_survey
 
 RUNS, ALPHA = 50, 0.3
-SURVEY = read_toml("""
-name = "calibration"
-version = 1
-owner = "tests"
-description = "strings"
-expires = 2999-12-31
-collect = "once"
-
+SURVEY = make_survey(
+    """
 [questions.s]
 kind = "string"
 bits = 512
@@ -31,7 +25,9 @@ protocol = "prefixes"
 max_length = 8
 alphabet = "a-z"
 levels = [3, 4, 5, 6, 7, 8, 8]
-""")
+""",
+    name="calibration",
+)
 
 
 def runs_with_false_strings() -> tuple[int, int]:

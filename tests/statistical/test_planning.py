@@ -19,14 +19,9 @@ from deniable.planning import (
 from deniable.protocols import Alphabet
 from deniable.simulation import Population, exponential, random_strings, simulate
 from deniable.survey import Survey
+from tests.surveys import survey_toml
 
-HEAD = """name = "plans"
-version = 1
-owner = "tests"
-description = "tests"
-expires = 2999-12-31
-collect = "once"
-"""
+HEAD = survey_toml(name="plans")
 
 
 def survey(body: str) -> Survey:

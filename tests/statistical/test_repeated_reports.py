@@ -9,16 +9,10 @@ from deniable.analysis import decode
 from deniable.columns import ReportBatch
 from deniable.errors import InputError
 from deniable.simulation import Population, simulate_days, zipf
-from deniable.survey import Survey
+from tests.surveys import make_survey
 
-SURVEY = Survey.from_toml(
+SURVEY = make_survey(
     """
-name = "repeated"
-version = 1
-owner = "tests"
-description = "tests"
-expires = 2999-12-31
-collect = "repeatedly"
 [questions.w]
 kind = "string"
 p = 0.1
@@ -31,7 +25,9 @@ options = ["a", "b", "c", "d", "e"]
 p = 0.1
 q = 0.9
 f = 0.5
-"""
+""",
+    name="repeated",
+    collect="repeatedly",
 )
 DAYS = 5
 

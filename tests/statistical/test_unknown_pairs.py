@@ -16,6 +16,7 @@ from deniable import Survey, associate, decode, discover, simulate
 from deniable.inference.models import Candidates, local_hash
 from deniable.reproduction.trials import TrialTable, generators
 from deniable.simulation import JointPopulation, Population, contingency, correlated, zipf
+from tests.surveys import survey_toml
 
 QUESTION = """
 [questions.{name}]
@@ -33,10 +34,7 @@ EVEN = [1.0] * 5
 
 
 def survey(epsilon: float, shares: list[float] = EVEN) -> Survey:
-    head = (
-        'name = "pairs"\nversion = 1\nowner = "tests"\ndescription = "strings"\n'
-        'expires = 2999-12-31\ncollect = "once"\n'
-    )
+    head = survey_toml(name="pairs")
     return Survey.from_toml(
         head + "".join(QUESTION.format(name=n, epsilon=epsilon, shares=shares) for n in "xy")
     )

@@ -8,16 +8,11 @@ import pytest
 from deniable.discovery import discover
 from deniable.discovery.whole_domain.string_weights import StringWeights
 from deniable.simulation import Population, random_strings, simulate, zipf
-from deniable.survey import Survey
+from tests.surveys import make_survey
 
 RUNS = 40
-SURVEY = Survey.from_toml("""
-name = "calibration"
-version = 1
-owner = "tests"
-description = "whole strings"
-expires = 2999-12-31
-collect = "once"
+SURVEY = make_survey(
+    """
 [questions.s]
 kind = "string"
 mechanism = "localhash"
@@ -26,7 +21,9 @@ epsilon = 3.6
 protocol = "prefixes"
 max_length = 4
 alphabet = "a-j"
-""")
+""",
+    name="calibration",
+)
 
 
 def runs_with_false_strings() -> int:

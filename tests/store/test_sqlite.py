@@ -99,6 +99,7 @@ def test_commits_are_synced_and_deleted_bytes_overwritten(store: SqliteStore) ->
         assert store._writer.execute(f"PRAGMA {name}").fetchone() == (value,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 30, 1000])
 def test_nothing_staged_lingers_in_the_files(store: SqliteStore, path: Path, size: int) -> None:
     """Blobs within a page, at its edge, and over many pages; some rows stay."""

@@ -101,6 +101,7 @@ class AnyStore(RuleBasedStateMachine):
             self.folder.cleanup()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["reports.db", "reports"])
 def test_any_sequence(name: str) -> None:
     from hypothesis.stateful import run_state_machine_as_test

@@ -16,15 +16,10 @@ from deniable.errors import DeniableError, InputError, SurveyError
 from deniable.mechanisms.noise import ONE
 from deniable.privacy import NANO
 from deniable.survey import Survey
+from tests.surveys import survey_toml
 from tests.vectors import make
 
-HEAD = """name = "s"
-version = 1
-owner = "o"
-description = "d"
-expires = 2099-12-31
-collect = "{collect}"
-"""
+HEAD = survey_toml(name="s", collect="{collect}")
 
 
 def survey(body: str, collect: str = "once") -> Survey:
@@ -61,6 +56,7 @@ def test_digest_changes_with_anything() -> None:
     assert len({base.digest, *(o.digest for o in others)}) == 4
 
 
+@pytest.mark.slow
 @given(st.floats(0.01, 12), st.sampled_from(["once", "repeatedly"]))
 def test_filled_in_parameters_spend_epsilon_and_no_more(epsilon: float, collect: str) -> None:
     for body in (BOOLEAN, STRING, '[questions.a]\nkind = "choice"\noptions = ["x", "y"]\n'):

@@ -54,6 +54,7 @@ def random_graph(
     return PartiteGraph(tuple(sizes), joined, weight)
 
 
+@pytest.mark.slow
 def test_all_cliques_in_order_of_their_weakest_edge() -> None:
     rng = np.random.default_rng(1)
     total = 0
@@ -70,6 +71,7 @@ def test_all_cliques_in_order_of_their_weakest_edge() -> None:
     assert total > 5000
 
 
+@pytest.mark.slow
 def test_the_same_cliques_as_networkx() -> None:
     """Graphs too large for brute force: a maximal clique with a node of every part is one of ours.
 
@@ -88,6 +90,7 @@ def test_the_same_cliques_as_networkx() -> None:
     assert total > 20_000
 
 
+@pytest.mark.slow
 def test_partitions_wider_than_a_word() -> None:
     rng = np.random.default_rng(2)
     graph = random_graph(rng, [70, 130, 64], 0.03)
@@ -131,6 +134,7 @@ def test_planted_cliques_among_random_edges() -> None:
     assert {tuple(r) for r in planted.tolist()} <= {tuple(r) for r in found.nodes.tolist()}
 
 
+@pytest.mark.slow
 def test_a_million_edges() -> None:
     rng = np.random.default_rng(6)
     graph = random_graph(rng, [500] * 10, 0.09)

@@ -23,24 +23,21 @@ from deniable.simulation import Population, simulate
 from deniable.survey import Survey
 from deniable.survey.author import read_toml
 from tests.discovery.inputs import rows_of
+from tests.surveys import survey_toml
 
 mpl.use("Agg")
 
-TEXT = """
-name = "small"
-version = 1
-owner = "tests"
-description = "strings"
-expires = 2999-12-31
-collect = "once"
-
+TEXT = survey_toml(
+    """
 [questions.s]
 kind = "string"
 {noise}
 bits = 64
 hashes = 2
 cohorts = 8
-"""
+""",
+    name="small",
+)
 DICTIONARY = """
 [questions.s.dictionary]
 protocol = "ngrams"
@@ -62,6 +59,7 @@ def reports_of(survey: Survey, values: dict[str, float], n: int, seed: int = 0) 
 WORDS = {"rabbit": 0.5, "hermit": 0.4, "cat": 0.1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reading", ["paper", "fused"])
 @pytest.mark.parametrize(
     "settings",
@@ -86,6 +84,7 @@ def test_every_shape_of_ngrams(settings: str, reading: str) -> None:
     assert np.all(found.p_value <= found.level)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reading", ["paper", "fused"])
 @pytest.mark.parametrize("gram", [1, 2])
 def test_any_unicode_as_bytes(gram: int, reading: str) -> None:
@@ -123,6 +122,7 @@ def test_overlapping_grams_agree_where_they_overlap() -> None:
     assert set(loose.strings) == {"abab", "baba"} and loose.candidates == 4
 
 
+@pytest.mark.slow
 def test_many_more_grams_than_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The screen keeps what the decoding needs."""
     monkeypatch.setattr("deniable.discovery.ngrams.positions.DECODED", 100)
@@ -162,6 +162,7 @@ def test_a_result_travels_as_json() -> None:
     assert "pairs above" in found.stage_table() and "strings found" in str(found)
 
 
+@pytest.mark.slow
 def test_what_accept_refuses_is_not_a_candidate() -> None:
     survey = survey_of('max_length = 6\nalphabet = "a-z"\ngram = 2')
     reports = reports_of(survey, WORDS, 20_000)
@@ -170,6 +171,7 @@ def test_what_accept_refuses_is_not_a_candidate() -> None:
     assert discover(survey, reports, "s", accept="x.*", reading="paper").candidates == 0
 
 
+@pytest.mark.slow
 def test_mass_that_fills_the_last_symbol() -> None:
     survey = survey_of('max_length = 6\nalphabet = "a-z"\ngram = 2')
     found = discover(survey, reports_of(survey, WORDS, 50_000), "s")

@@ -15,17 +15,11 @@ from deniable.discovery.prefixes.search import end_levels, followed, search
 from deniable.discovery.shared.character_model import CharacterModel
 from deniable.protocols import Alphabet
 from deniable.simulation import Population, power
-from deniable.survey.author import read_toml
 from tests.discovery.inputs import masses, prefixes_of, rows_of
+from tests.surveys import make_survey
 
-SURVEY = read_toml("""
-name = "listed"
-version = 1
-owner = "tests"
-description = "strings"
-expires = 2999-12-31
-collect = "once"
-
+SURVEY = make_survey(
+    """
 [questions.word]
 kind = "string"
 bits = 512
@@ -37,7 +31,9 @@ protocol = "prefixes"
 max_length = 5
 alphabet = "a-c"
 levels = [1, 2, 3, 4, 5, 5]
-""")
+""",
+    name="listed",
+)
 ABC = Alphabet("abc")
 WORDS = Population(("abc", "abca", "b", "cab", "cabb", "bacca"), power(6, 2))
 
@@ -71,6 +67,7 @@ def test_odds_are_those_of_a_search_that_keeps_everything() -> None:
         )
 
 
+@pytest.mark.slow
 def test_a_list_finds_more_and_what_it_finds_teaches_the_search() -> None:
     """The strings are too light to be searched for; one of them is not on the list."""
     rng = np.random.default_rng(2)
@@ -84,6 +81,7 @@ def test_a_list_finds_more_and_what_it_finds_teaches_the_search() -> None:
     assert "listed" not in without.correction
 
 
+@pytest.mark.slow
 def test_lists_of_strings_that_cannot_be_held_change_nothing_but_their_share() -> None:
     protocol = prefixes_of(SURVEY.questions[0])
     rows, weight = listed_rows(protocol, {"xyz": 1.0, "": 1.0, "abcabc": 2.0, "abcab": 1.0})

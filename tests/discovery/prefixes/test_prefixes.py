@@ -26,14 +26,10 @@ from deniable.simulation.coded import Coded
 from deniable.survey import Survey
 from tests.discovery.inputs import masses, rows_of
 from tests.single_reports import single_reports
+from tests.surveys import survey_toml
 
-TOML = """
-name = "words"
-version = 1
-owner = "tests"
-description = "prefixes"
-expires = 2999-12-31
-collect = "once"
+TOML = survey_toml(
+    """
 [questions.word]
 kind = "string"
 {mechanism}
@@ -43,7 +39,9 @@ protocol = "prefixes"
 max_length = 7
 alphabet = "a-f"
 levels = [2, 3, 4, 5, 6, 7, 7]
-"""
+""",
+    name="words",
+)
 LOCAL = 'mechanism = "localhash"'
 BLOOM = "bits = 1024\ncohorts = 16"
 WORDS = ("abc", "abcdef", "feed", "decade", "facade", "bead", "ab", "decafaced")
@@ -171,6 +169,7 @@ def test_p_values_of_strings_nobody_holds_are_uniform(tables: MassTables) -> Non
         assert abs((p <= level).mean() - level) < 5 * error
 
 
+@pytest.mark.slow
 def test_explained_strings_leave_less_noise_and_exact_p_values_at_every_level() -> None:
     """Absent strings against tables weighed by what the heavy words explain: 5 standard errors of a
     binomial; and the stated number of reports that tell as much is the spread that is seen."""
@@ -214,6 +213,7 @@ def test_cutoffs_sum_to_alpha_and_favour_the_likely() -> None:
     assert len(cutoffs_by_odds(np.zeros(0), np.zeros(0), 0.05)) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [LOCAL, BLOOM])
 def test_a_small_crowd_gives_its_words_and_no_others(mechanism: str) -> None:
     s = survey(mechanism)
@@ -228,6 +228,7 @@ def test_a_small_crowd_gives_its_words_and_no_others(mechanism: str) -> None:
     assert set(given_a.strings) == {"abc", "abcdef", "ab"}
 
 
+@pytest.mark.slow
 def test_noise_gives_nothing() -> None:
     """Four crowds that answer nothing; all of them silent at α = .05 or the seeds were unlucky."""
     s = survey()

@@ -32,14 +32,10 @@ from deniable.simulation.coded import Coded
 from deniable.survey import Survey, defaults
 from tests.discovery import inputs
 from tests.discovery.inputs import rows_of
+from tests.surveys import survey_toml
 
-TOML = """
-name = "words"
-version = 1
-owner = "tests"
-description = "whole strings"
-expires = 2999-12-31
-collect = "once"
+TOML = survey_toml(
+    """
 [questions.word]
 kind = "string"
 {mechanism}
@@ -49,7 +45,9 @@ protocol = "prefixes"
 max_length = 5
 alphabet = "a-f"
 {levels}
-"""
+""",
+    name="words",
+)
 LOCAL = 'mechanism = "localhash"'
 BLOOM = "bits = 256\ncohorts = 16"
 WORDS = ("abc", "deface", "feed", "cab", "facade", "bead", "ab", "")
@@ -135,6 +133,7 @@ def test_a_mixture_is_the_maximum_of_the_likelihood(counted: Tally) -> None:
     assert (np.abs(got.mass - SHARES[:4]) < 4 * error).all()  # 1e-4 a string
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [LOCAL, BLOOM])
 def test_errors_are_those_of_many_crowds(mechanism: str) -> None:
     """20 crowds, 8 strings: the mean squared error, in standard errors, is within .45 of 1 but for
@@ -219,6 +218,7 @@ def test_strings_without_structure_leave_alpha_to_all_alike() -> None:
 # --- the whole way ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [LOCAL, BLOOM])
 def test_a_small_crowd_gives_its_words_and_no_others(mechanism: str) -> None:
     s = survey(mechanism)
@@ -240,6 +240,7 @@ def test_a_small_crowd_gives_its_words_and_no_others(mechanism: str) -> None:
     assert set(discover(s, reports, "word", words=("bead", "feed")).strings) == set(HELD)
 
 
+@pytest.mark.slow
 def test_nobody_and_noise_give_nothing() -> None:
     """Eight silent crowds: at a rate of .05, three with a string come up once in 170."""
     s, wrong = survey(), 0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from experiments.direct_rows import basic_rows, dependent_table, draw_cells
 
-from deniable import Survey, associate, simulate
+from deniable import associate, simulate
 from deniable.errors import InputError
 from deniable.inference.association import tests as association
 from deniable.inference.association.effect_size import cramers_v
@@ -13,6 +13,7 @@ from deniable.inference.joint.evidence import Evidence, gather
 from deniable.inference.joint.shrinkage import shrunk
 from deniable.inference.joint.solver import maximise
 from deniable.inference.joint.uncertainty import covariance
+from tests.surveys import make_survey
 
 
 def clear(table: np.ndarray) -> Evidence:
@@ -179,11 +180,17 @@ def test_refusals_say_what_to_do() -> None:
 
 def test_an_option_that_nobody_has_leaves_the_strength_of_the_others() -> None:
     """An empty category used to divide by next to nothing: V came out 0, between 0 and 1."""
-    survey = Survey.from_toml(
-        'name = "empty"\nversion = 1\nowner = "tests"\ndescription = "tests"\n'
-        'expires = 2999-12-31\ncollect = "once"\n[questions.a]\nkind = "choice"\n'
-        'options = ["x", "y", "nobody"]\nepsilon = 2.0\n[questions.b]\nkind = "boolean"\n'
-        "epsilon = 2.0\n"
+    survey = make_survey(
+        """
+[questions.a]
+kind = "choice"
+options = ["x", "y", "nobody"]
+epsilon = 2.0
+[questions.b]
+kind = "boolean"
+epsilon = 2.0
+""",
+        name="empty",
     )
     rng = np.random.default_rng(11)
     first = rng.random(60_000) < 0.5

@@ -1,6 +1,7 @@
 """Fitting more categories than are shown: which, how many, and tests of what is shown."""
 
 import numpy as np
+import pytest
 from experiments.direct_rows import basic_rows, dependent_table, draw_cells
 
 import deniable
@@ -65,6 +66,7 @@ def test_about_twice_the_shown_are_fitted_while_cells_are_few() -> None:
         assert fitted == 3 or 2 * (fitted + 1) ** strings <= 600
 
 
+@pytest.mark.slow
 def test_tests_speak_of_the_table_that_is_shown() -> None:
     crowd = pair(geometric(20), geometric(20), strength=0.3)
     survey = survey_of(x=bloom(), y=bloom(), z=boolean())

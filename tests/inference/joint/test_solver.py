@@ -85,6 +85,7 @@ def general_optimum(rows: tuple[np.ndarray, ...]) -> float:
     return float(-count * found.fun)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "count", "q"), [((3, 4), 2000, 0.75), ((5, 5), 3000, 0.41)])
 def test_three_solvers_agree_to_the_certified_gap(
     shape: tuple[int, int], count: int, q: float
@@ -111,6 +112,7 @@ def test_the_gap_bounds_the_distance_to_the_optimum_all_along() -> None:
     assert far.gap_nats > 0.01
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     shape=st.lists(st.integers(1, 6), min_size=1, max_size=3).map(tuple),

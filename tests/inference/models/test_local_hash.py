@@ -18,18 +18,11 @@ from deniable.mechanisms import LocalHash
 from deniable.protocols import Prefixes
 from deniable.results import Discovery, Result
 from deniable.simulation import Population, contingency, correlated, zipf
-from deniable.survey import Survey
 from tests.single_reports import single_reports
+from tests.surveys import make_survey
 
-SURVEY = Survey.from_toml(
+SURVEY = make_survey(
     """
-name = "hashed"
-version = 1
-owner = "tests"
-description = "local hashing beside everything else"
-expires = 2999-12-31
-collect = "once"
-
 [questions.word]
 kind = "string"
 mechanism = "localhash"
@@ -59,7 +52,8 @@ cohorts = 16
 kind = "choice"
 options = ["light", "dark"]
 epsilon = 2.0
-"""
+""",
+    name="hashed",
 )
 WORDS = ("ab", "abc", "abcde", "fade", "bead", "cab", "facea")
 PLACES = ("bad", "ad", "deaf")
@@ -147,6 +141,7 @@ def test_counts_of_shards_add(batch: ReportBatch) -> None:
     )
 
 
+@pytest.mark.slow
 def test_decode_gives_each_word_its_share(batch: ReportBatch) -> None:
     """17 estimates, 4.5 standard errors: false alarm 1e-4."""
     absent = ("dad", "bed", "ade", "abcd", "abcdf", "fadea", "faced", "ba", "da", "ea")
@@ -165,6 +160,7 @@ def test_strings_cut_alike_are_one(batch: ReportBatch) -> None:
     assert found.groups == ((1, 2),)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("other", "candidates", "expected"),
     [
@@ -196,6 +192,7 @@ def test_the_papers_model_of_bits_is_refused(batch: ReportBatch) -> None:
         )
 
 
+@pytest.mark.slow
 def test_what_was_discovered_is_a_list_of_candidates(batch: ReportBatch) -> None:
     found = {name: discover(SURVEY, batch, name) for name in ("word", "place")}
     joint = associate(SURVEY, batch, ["word", "place"], candidates=found)

@@ -1,0 +1,40 @@
+"""Surveys for tests: a header that nobody has to read, and the questions that matter."""
+
+from __future__ import annotations
+
+from deniable.survey import Survey
+
+
+def survey_toml(questions: str = "", **header: object) -> str:
+    """Return the text of a survey file with these questions.
+
+    Parameters
+    ----------
+    questions : str
+        The tables `[questions.NAME]` as in a survey file.
+    header : object
+        Settings that differ from version 1, collected once: name, version, owner, description,
+        expires (as text), collect or budget. They may hold fields for `str.format`; None leaves a
+        setting out.
+    """
+    settings = {
+        "name": "tests",
+        "version": 1,
+        "owner": "tests",
+        "description": "made by tests",
+        "expires": "2999-12-31",
+        "collect": "once",
+        **header,
+    }
+    quoted = ("name", "owner", "description", "collect")
+    lines = [
+        f'{key} = "{value}"' if key in quoted else f"{key} = {value}"
+        for key, value in settings.items()
+        if value is not None
+    ]
+    return "\n".join(lines) + "\n" + questions
+
+
+def make_survey(questions: str, **header: object) -> Survey:
+    """Return a survey with these questions; see `survey_toml`."""
+    return Survey.from_toml(survey_toml(questions, **header))
