@@ -3,20 +3,26 @@
     python -m experiments.split [--quick] [--seed 1] [-o FOLDER]
 
 The URL trial with n-grams, default reading, N = 10⁶, total ε = 4.394: equal thirds, as in the
-paper, the division that `planning.best_split` predicts to be best, and divisions around it. One
+paper, the division that `best_split` predicts to be best, and divisions around it. One
 hash and q = ½ in every report, so that only the division differs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from deniable import Survey
-from deniable.planning import best_split, split_threshold
+from deniable.mechanisms import Bloom, Noise, calibrate
+from deniable.planning import discoverable
+from deniable.privacy import split
 from deniable.protocols import Alphabet, NGrams
 from deniable.reproduction.dictionaries import run
 from deniable.reproduction.records import Record
 from deniable.simulation import Population, exponential, top_domains
+from deniable.survey import Question
 from experiments.options import arguments
 from experiments.text_tables import show
 
@@ -37,6 +43,57 @@ max_length = 20
 alphabet = "a-z0-9._-"
 split = {split}
 """
+
+
+@dataclass(frozen=True)
+class Split:
+    """Shares of ε for the full string and for each n-gram, and the threshold they give."""
+
+    shares: tuple[float, ...]
+    threshold: float
+
+
+def best_split(
+    epsilon: float,
+    clients: float,
+    alphabet: Alphabet,
+    max_length: int,
+    gram: int = 2,
+    grams: int = 2,
+) -> Split:
+    """The division of ε between full string and n-grams with the lowest predicted threshold.
+
+    The paper gives each report the same share and leaves the best one open. Long strings take most
+    of their evidence from pairs of grams; short ones must above all stand out as full strings.
+    """
+    found = [
+        Split(shares, split_threshold(epsilon, shares, clients, alphabet, max_length, gram))
+        for full in range(1, 100)
+        if (shares := (full / 100, *[(1 - full / 100) / grams] * grams))
+    ]
+    return min(found, key=lambda s: s.threshold)
+
+
+def split_threshold(
+    epsilon: float,
+    shares: Sequence[float],
+    clients: float,
+    alphabet: Alphabet,
+    max_length: int,
+    gram: int = 2,
+    length: float | None = None,
+) -> float:
+    """Predicted threshold of n-gram discovery with these shares of ε, full string first.
+
+    length : of a typical string, half of max_length if not given
+    """
+    start = Bloom(noise=Noise.of(p=2**-32, q=0.5), bits=256, cohorts=64)
+    parts = split(epsilon, shares)
+    made = {part: calibrate(start, part, vary="p") for part in set(parts)}
+    full, *each = (made[part] for part in parts)
+    protocol = NGrams(alphabet, max_length, gram, full, tuple(each))
+    question = Question("value", "string", "", protocol)
+    return discoverable(question, clients, length=length)
 
 
 def main() -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from experiments.split import best_split, split_threshold
 
 from deniable.analysis import decode
 from deniable.discovery import discover
 from deniable.errors import InputError
 from deniable.planning import (
-    best_split,
     detectable,
     discoverable,
     expected_found,
     noise_sd,
-    split_threshold,
 )
 from deniable.protocols import Alphabet
 from deniable.simulation import Population, exponential, random_strings, simulate

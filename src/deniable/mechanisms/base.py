@@ -178,6 +178,12 @@ class Mechanism(ABC):
         """Probability that another value supports a given one too, before any noise."""
         return 0.0
 
+    def variance(self, frequency: float = 0.0) -> float:
+        """Variance of a value's estimated frequency from one report, at this frequency of it."""
+        p, q = self.support
+        supported = p + (q - p) * (self.load + frequency * (1 - self.load))
+        return supported * (1 - supported) / (q - p) ** 2
+
     def within(self, domain: Domain) -> Self:
         """The same mechanism with its own noise and hashing for this domain."""
         return replace(self, domain=domain)

@@ -59,6 +59,9 @@ class Bloom(BitMechanism, StringMechanism):
     def load(self) -> float:
         return 1 - (1 - 1 / self.bits) ** self.hashes
 
+    def variance(self, frequency: float = 0.0) -> float:
+        return super().variance(frequency) / self.hashes
+
     def positions(self, value: bytes, cohort: int) -> tuple[int, ...]:
         """The bits that the value sets in this cohort, one per hash; they may coincide."""
         return self.scheme.positions(value, cohort, self.bits, self.hashes, self.header)

@@ -8,13 +8,11 @@ so a plan promises only what the rule of `survey.defaults` gives.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.errors import InputError
 from deniable.planning.thresholds import (
@@ -24,9 +22,7 @@ from deniable.planning.thresholds import (
     discoverable,
     expected_found,
     noise_sd,
-    whole_share,
 )
-from deniable.protocols import Prefixes
 from deniable.results.survey_plan import Plan, QuestionDesign
 from deniable.simulation import exponential, zipf
 from deniable.survey import Question
@@ -35,14 +31,11 @@ from deniable.survey.draft import Draft, DraftQuestion
 LEAST, MOST = 0.05, 12.0
 """ε that is worth planning with."""
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
-POPULATIONS: dict[str, Callable[[], NDArray[np.float64]]] = {
-    f"{n:,} {name}": partial(shape, n, setting)
-    for n in (100, 1000)
-    for name, shape, setting in (
-        ("Zipf(1)", zipf, 1.0), ("Zipf(1.2)", zipf, 1.2), ("exponential(25)", exponential, 25.0)
-    )
-}  # fmt: skip
-"""Strings, and how common they are."""
+SHAPES = {"Zipf(1)": zipf, "Zipf(1.2)": partial(zipf, s=1.2), "exponential(25)": exponential}
+POPULATIONS: dict[str, list[float]] = {
+    f"{n:,} {name}": shape(n).tolist() for n in (100, 1000) for name, shape in SHAPES.items()
+}
+"""How common the strings of each population are."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +44,8 @@ class _Way:
 
     name: str
     kind: str
-    settings: Mapping[str, Any]
-    dictionary: Mapping[str, Any] | None = None
+    settings: Mapping[str, object]
+    dictionary: Mapping[str, object] | None = None
 
     def draft(self, epsilon: float, collect: str, question: str = "answer") -> Draft:
         asked = DraftQuestion(
@@ -82,11 +75,9 @@ class _Aim:
             asked, clients, length=self.length, random=self.random, alpha=self.alpha
         )
 
-    def spread(self, question: Question, clients: float) -> float:
+    def spread(self, way: _Way, epsilon: float, clients: float) -> float:
         """Standard deviation of the estimate that decides."""
-        whole = question.protocol.mechanisms[0]
-        share = 1.0 if question.protocol.name == "prefixes" else whole_share(question)
-        return noise_sd(whole, clients * share)
+        return noise_sd(way.question(epsilon, self.collect).protocol.mechanisms[0], clients)
 
 
 def plan(
@@ -139,44 +130,54 @@ def _plan(
     ways: Sequence[_Way], aim: _Aim, epsilon: float, clients: int, wanted: float | None, asked: str
 ) -> Plan:
     ordered = sorted(ways, key=lambda way: aim.threshold(way, epsilon, clients))
-    strings = ordered[0].kind == "string"
-    weights = {name: make() for name, make in POPULATIONS.items()} if strings else {}
-    designs = tuple(_design(way, aim, epsilon, clients, weights) for way in ordered)
+    best, strings = ordered[0], ordered[0].kind == "string"
+    weights = POPULATIONS if strings else {}
     epsilons = tuple(sorted({*EPSILONS, round(epsilon, 6)}))
     sizes = tuple(sorted({max(round(clients * 10.0**i), 1) for i in range(-2, 3)}))
-    best = ordered[0]
-    thresholds = np.array([[aim.threshold(best, e, n) for n in sizes] for e in epsilons])
-    spreads = np.array(
-        [[aim.spread(best.question(e, aim.collect), n) for n in sizes] for e in epsilons]
-    )
-    found = np.array(
-        [expected_found(w.tolist(), float(t), float(s))
-         for t, s in zip(thresholds.flat, spreads.flat, strict=True) for w in weights.values()]
-    ).reshape(*thresholds.shape, len(weights))  # fmt: skip
+    thresholds = np.zeros((len(epsilons), len(sizes)))
+    found = np.zeros((*thresholds.shape, len(weights)))
+    for cell in np.ndindex(thresholds.shape):
+        setting = epsilons[cell[0]], sizes[cell[1]]
+        thresholds[cell] = threshold = aim.threshold(best, *setting)
+        spread = aim.spread(best, *setting)
+        found[cell] = [expected_found(w, threshold, spread) for w in weights.values()]
     return Plan(
-        question=asked, collect=aim.collect, clients=clients, epsilon=epsilon, wanted=wanted,
-        alpha=aim.alpha, designs=designs, epsilons=epsilons, sizes=sizes, thresholds=thresholds,
-        populations=tuple(weights), found=found, draft=best.draft(epsilon, aim.collect).toml(),
-    )  # fmt: skip
+        question=asked,
+        collect=aim.collect,
+        clients=clients,
+        epsilon=epsilon,
+        wanted=wanted,
+        alpha=aim.alpha,
+        designs=tuple(_design(way, aim, epsilon, clients, weights) for way in ordered),
+        epsilons=epsilons,
+        sizes=sizes,
+        thresholds=thresholds,
+        populations=tuple(weights),
+        found=found,
+        draft=best.draft(epsilon, aim.collect).toml(),
+    )
 
 
 def _design(
-    way: _Way, aim: _Aim, epsilon: float, clients: int, weights: Mapping[str, Any]
+    way: _Way, aim: _Aim, epsilon: float, clients: int, weights: Mapping[str, list[float]]
 ) -> QuestionDesign:
     draft = way.draft(epsilon, aim.collect)
     survey = draft.survey()
     question = survey.questions[0]
-    threshold, spread = aim.threshold(way, epsilon, clients), aim.spread(question, clients)
-    name, protocol = way.name, question.protocol
-    if isinstance(protocol, Prefixes) and len(protocol.levels) == 1:
-        name = name.replace("prefixes", "whole strings")  # few enough to look at each
+    threshold, spread = aim.threshold(way, epsilon, clients), aim.spread(way, epsilon, clients)
+    groups, _ = question.protocol.groups
     return QuestionDesign(
-        name=name, threshold=threshold, noise_sd=spread, once=question.loss.once,
-        forever=question.loss.forever, bytes=survey.body_size,
+        # In a small domain every string is looked at, and nobody reports a prefix.
+        name=way.name.replace("prefixes", "whole strings") if groups == 1 else way.name,
+        threshold=threshold,
+        noise_sd=spread,
+        once=question.loss.once,
+        forever=question.loss.forever,
+        bytes=survey.body_size,
         parameters=question.protocol.canonical(),
-        found={name: expected_found(w.tolist(), threshold, spread) for name, w in weights.items()},
+        found={name: expected_found(w, threshold, spread) for name, w in weights.items()},
         toml=draft.questions[0].toml(),
-    )  # fmt: skip
+    )
 
 
 def _least_epsilon(ways: Sequence[_Way], aim: _Aim, clients: float, detect: float) -> float:
@@ -212,19 +213,14 @@ def _ways(
         raise InputError(f"expected kind string, choice or boolean, got {kind!r}")
     if not unknown:
         return (_Way("Bloom filter", kind, {}),)
-    text = {
+    even = max_length + max_length % 2
+    prefixes = {
+        "protocol": ("prefixes", "# each client reports one prefix or the whole"),
         "max_length": (max_length, "# longer strings are cut"),
         "alphabet": (alphabet, "# other characters are reported as one unknown symbol"),
     }
-    prefixes: dict[str, Any] = {
-        "protocol": ("prefixes", "# each client reports one prefix or the whole"), **text,
-    }  # fmt: skip
-    even = max_length + max_length % 2
-    ngrams: dict[str, Any] = {
-        "protocol": ("ngrams", "# the full string and two of its bigrams, each with a third of ε"),
-        **text,
-        "max_length": even,
-    }
+    note = "# the full string and two of its bigrams, each with a third of ε"
+    ngrams = {**prefixes, "protocol": ("ngrams", note), "max_length": even}
     ways = [_Way("prefixes, Bloom filter", kind, {}, prefixes)]
     if collect == "once":
         hashed = {"mechanism": ("localhash", "# a report is one number")}
@@ -241,9 +237,12 @@ def _asked(kind: str, unknown: bool, options: int) -> str:
 
 
 def _check(
-    clients: float | None, epsilon: float | None, detect: float | None, candidates: int,
+    clients: float | None,
+    epsilon: float | None,
+    detect: float | None,
+    candidates: int,
     length: float | None,
-) -> None:  # fmt: skip
+) -> None:
     if clients is not None and not 1 <= clients < 1e12:
         raise InputError(f"expected 1 to 10^12 clients, got {clients:g}")
     if epsilon is not None and not LEAST <= epsilon <= MOST:

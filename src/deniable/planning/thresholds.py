@@ -30,14 +30,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 from itertools import combinations
 from statistics import NormalDist
 
 from deniable.errors import InputError
-from deniable.mechanisms import Bloom, LocalHash, Mechanism, calibrate
-from deniable.privacy import split
-from deniable.protocols import Alphabet, NGrams, Prefixes
+from deniable.mechanisms import Mechanism
+from deniable.protocols import NGrams, Prefixes, Protocol
 from deniable.protocols.alphabet import count_strings
+from deniable.protocols.text_protocol import TextProtocol
 from deniable.survey import Question
 
 ALPHA = 0.05
@@ -56,14 +57,7 @@ def noise_sd(mechanism: Mechanism, clients: float, frequency: float = 0.0) -> fl
     """Standard deviation of one candidate's estimate, at this frequency of its own."""
     if clients <= 0:
         raise InputError(f"expected a number of clients above 0, got {clients}")
-    p, q = float(mechanism.noise.p_star), float(mechanism.noise.q_star)
-    h, load = 1, 0.0
-    if isinstance(mechanism, LocalHash):
-        p = 1 / mechanism.values  # a string that a client does not hold is supported by chance
-    if isinstance(mechanism, Bloom):
-        h, load = mechanism.hashes, 1 - (1 - 1 / mechanism.bits) ** mechanism.hashes
-    r = p + (q - p) * (load + frequency * (1 - load))
-    return math.sqrt(r * (1 - r) / h / clients) / abs(q - p)
+    return math.sqrt(mechanism.variance(frequency) / clients)
 
 
 def clients_to_move(question: Question, clients: int, shift: float) -> int:
@@ -74,22 +68,9 @@ def clients_to_move(question: Question, clients: int, shift: float) -> int:
     of the whole value count.
     """
     mechanism = question.protocol.mechanisms[0]
-    p, q = float(mechanism.noise.p_star), float(mechanism.noise.q_star)
-    if isinstance(mechanism, LocalHash):
-        p = 1 / mechanism.values
-    return math.ceil(abs(shift) * clients * whole_share(question) * abs(q - p) / (1 - p))
-
-
-def whole_share(question: Question) -> float:
-    """The share of clients whose report speaks of the whole value, however long it is."""
-    protocol = question.protocol
-    if isinstance(protocol, Prefixes):
-        return sum(
-            probability
-            for (level,), probability in protocol.draws
-            if protocol.levels[level].length == protocol.max_length
-        )
-    return 1.0
+    p, q = mechanism.support
+    whole = clients * question.protocol.whole_share
+    return math.ceil(abs(shift) * whole * abs(q - p) / (1 - p))
 
 
 def detectable(
@@ -101,7 +82,7 @@ def detectable(
     """
     whole = question.protocol.mechanisms[0]
     looked_at = candidates if question.kind == "string" else whole.width
-    return _z(alpha, looked_at) * noise_sd(whole, clients * whole_share(question))
+    return _z(alpha, looked_at) * noise_sd(whole, clients * question.protocol.whole_share)
 
 
 def discoverable(
@@ -118,92 +99,62 @@ def discoverable(
     pattern, unlike those of words and addresses (n-grams, and domains of which all strings are
     looked at, do not profit from patterns)
     """
-    protocol = question.protocol
-    if not isinstance(protocol, NGrams | Prefixes):
-        raise InputError(
-            f"question {question.name!r} asks for whole values only: give it a dictionary, with "
-            "protocol ngrams or prefixes"
-        )
-    symbols = len(protocol.alphabet.content)
-    typical = protocol.max_length / 2 if length is None else length
-    nats = typical * math.log(symbols + 1)
-    if isinstance(protocol, NGrams):
-        return _gram_threshold(protocol, nats, alpha) / math.sqrt(clients)
-    sd = noise_sd(protocol.mechanism, clients)
+    one = _discoverable_by_one(question.protocol, _Search(length, random, alpha))
+    return one / math.sqrt(clients)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What is searched for: see `discoverable`."""
+
+    length: float | None
+    random: bool
+    alpha: float
+
+    def typical(self, protocol: TextProtocol) -> tuple[float, float]:
+        """Return the length of a typical string, and its nats if nothing is known about it."""
+        length = protocol.max_length / 2 if self.length is None else self.length
+        return length, length * math.log(len(protocol.alphabet.content) + 1)
+
+
+@singledispatch
+def _discoverable_by_one(protocol: Protocol, search: _Search) -> float:
+    """Return what `discoverable` is with a single client: thresholds fall with √N."""
+    raise InputError(
+        f"question {protocol.question!r} asks for whole values only: give it a dictionary, with "
+        "protocol ngrams or prefixes"
+    )
+
+
+@_discoverable_by_one.register
+def _by_prefixes(protocol: Prefixes, search: _Search) -> float:
+    sd = noise_sd(protocol.mechanism, 1.0)
     if len(protocol.levels) == 1:
-        return _z(alpha, count_strings(symbols, protocol.max_length)) * sd
-    takes = RANDOM_FACTOR * nats if random else WORDS_NATS * typical
-    return sd * math.sqrt(2 * (takes + TEST_NATS - math.log(alpha)))
+        return (
+            _z(search.alpha, count_strings(len(protocol.alphabet.content), protocol.max_length))
+            * sd
+        )
+    length, nats = search.typical(protocol)
+    takes = RANDOM_FACTOR * nats if search.random else WORDS_NATS * length
+    return sd * math.sqrt(2 * (takes + TEST_NATS - math.log(search.alpha)))
 
 
-def _gram_threshold(protocol: NGrams, nats: float, alpha: float) -> float:
-    """Of the default reading, times √N."""
-    full = noise_sd(protocol.full, 1.0)
-    grams = [noise_sd(mechanism, 1.0) for mechanism in protocol.grams]
-    proposing = sum(1 / (a * b) ** 2 for a, b in combinations(grams, 2))
-    proposing += sum(1 / sd**2 for sd in grams) / 2
-    enough = math.sqrt(2 * (nats + TEST_NATS - math.log(alpha)) / (1 / full**2 + proposing))
+@_discoverable_by_one.register
+def _by_ngrams(protocol: NGrams, search: _Search) -> float:
+    _, nats = search.typical(protocol)
+    full = protocol.full.variance()
+    grams = [mechanism.variance() for mechanism in protocol.grams]
+    proposing = sum(1 / (a * b) for a, b in combinations(grams, 2))
+    proposing += sum(1 / variance for variance in grams) / 2
+    enough = math.sqrt(2 * (nats + TEST_NATS - math.log(search.alpha)) / (1 / full + proposing))
     proposed = math.sqrt(max(nats - math.log(PROPOSED), 0.0) / proposing)
-    return max(enough, proposed, STANDS_OUT * full)
+    return max(enough, proposed, STANDS_OUT * math.sqrt(full))
 
 
 def expected_found(weights: Sequence[float], threshold: float, sd: float) -> float:
     """How many of strings with these frequencies pass a threshold, on average."""
     normal = NormalDist()
     return sum(normal.cdf((w - threshold) / sd) for w in weights)
-
-
-@dataclass(frozen=True)
-class Split:
-    """Shares of ε for the full string and for each n-gram, and the threshold they give."""
-
-    shares: tuple[float, ...]
-    threshold: float
-
-
-def best_split(
-    epsilon: float,
-    clients: float,
-    alphabet: Alphabet,
-    max_length: int,
-    gram: int = 2,
-    grams: int = 2,
-) -> Split:
-    """The division of ε between full string and n-grams with the lowest predicted threshold.
-
-    The paper gives each report the same share and leaves the best one open. Long strings take most
-    of their evidence from pairs of grams; short ones must above all stand out as full strings.
-    """
-    found = [
-        Split(shares, split_threshold(epsilon, shares, clients, alphabet, max_length, gram))
-        for full in range(1, 100)
-        if (shares := (full / 100, *[(1 - full / 100) / grams] * grams))
-    ]
-    return min(found, key=lambda s: s.threshold)
-
-
-def split_threshold(
-    epsilon: float,
-    shares: Sequence[float],
-    clients: float,
-    alphabet: Alphabet,
-    max_length: int,
-    gram: int = 2,
-    length: float | None = None,
-) -> float:
-    """Predicted threshold of n-gram discovery with these shares of ε, full string first.
-
-    length : of a typical string, half of max_length if not given
-    """
-    from deniable.mechanisms import Noise
-
-    start = Bloom(noise=Noise.of(p=2**-32, q=0.5), bits=256, cohorts=64)
-    parts = split(epsilon, shares)
-    made = {part: calibrate(start, part, vary="p") for part in set(parts)}
-    full, *each = (made[part] for part in parts)
-    protocol = NGrams(alphabet, max_length, gram, full, tuple(each))
-    nats = (max_length / 2 if length is None else length) * math.log(len(alphabet.content) + 1)
-    return _gram_threshold(protocol, nats, ALPHA) / math.sqrt(clients)
 
 
 def _z(alpha: float, looked_at: int) -> float:
