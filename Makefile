@@ -41,18 +41,18 @@ test: lint $(VENV)/.torch
 	$(BIN)/python -m pytest -n 2
 
 bench: $(VENV)/.ready
-	$(BIN)/python benchmarks/client.py
-	$(BIN)/python benchmarks/browser.py
-	$(BIN)/python benchmarks/crowds.py
-	$(BIN)/python benchmarks/marginal.py --large
-	$(BIN)/python benchmarks/joint.py
-	$(BIN)/python benchmarks/cluster.py
-	$(BIN)/python benchmarks/decode.py --large
-	$(BIN)/python benchmarks/counts.py
-	$(BIN)/python benchmarks/scale.py --reports 10000000
-	$(BIN)/python benchmarks/discover.py --large
-	$(BIN)/python benchmarks/collector.py
-	$(BIN)/python benchmarks/stores.py
+	$(BIN)/python -m benchmarks.client
+	$(BIN)/python -m benchmarks.browser
+	$(BIN)/python -m benchmarks.crowds
+	$(BIN)/python -m benchmarks.marginal --large
+	$(BIN)/python -m benchmarks.joint
+	$(BIN)/python -m benchmarks.cluster
+	$(BIN)/python -m benchmarks.decode --large
+	$(BIN)/python -m benchmarks.counts
+	$(BIN)/python -m benchmarks.scale --reports 10000000
+	$(BIN)/python -m benchmarks.discover --large
+	$(BIN)/python -m benchmarks.collector
+	$(BIN)/python -m benchmarks.stores
 
 campaign: $(VENV)/.ready
 	$(BIN)/python -m tests.faults.campaign

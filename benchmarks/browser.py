@@ -1,4 +1,4 @@
-"""How fast the browser client is: python benchmarks/browser.py
+"""How fast the browser client is: python -m benchmarks.browser
 
 A person's first answer, from the survey's bytes to the report's, in new browser profiles (which
 make the database, the secret and a synced ledger) and in new node processes (which keep all in

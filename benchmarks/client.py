@@ -1,4 +1,4 @@
-"""How fast the real client is: python benchmarks/client.py
+"""How fast the real client is: python -m benchmarks.client
 
 One core, operating-system randomness, the ledger in memory, by processor time, since machines are
 shared; the file ledger's rate, which waits for the disk at every answer, is by the clock.

@@ -1,6 +1,6 @@
 """A Dask cluster of two local workers against two threads, on the same evidence.
 
-Run:   python benchmarks/cluster.py       (about a minute on two cores)
+Run:   python -m benchmarks.cluster       (about a minute on two cores)
 
 N = 10⁶ reports, 20 × 20 cells. Overhead: an exchange with both workers that finds next to nothing
 to do, less the same with threads; asked for below 20 ms. Solve: a certified fit, best of five,

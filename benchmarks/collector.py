@@ -1,4 +1,4 @@
-"""Uploads a second, durable before they are acknowledged: python benchmarks/collector.py [--quick]
+"""Uploads a second, durable before they are acknowledged: python -m benchmarks.collector [--quick]
 
 Load generator and server share the machine. Each figure is the best of three runs of a few seconds,
 interleaved with the two that it is compared with: the same server committing every upload by itself

@@ -1,4 +1,4 @@
-"""Joint tables from counts: python benchmarks/counts.py [--reports 1000000]
+"""Joint tables from counts: python -m benchmarks.counts [--reports 1000000]
 
 Two Bloom questions (128 bits, h = 2, p = .25, q = .75, 64 cohorts), 20 × 20 categories, Other among
 them. Counting is set beside two readings of the same packed bytes: from the Parquet file that they

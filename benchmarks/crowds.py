@@ -1,7 +1,7 @@
 """Rates of the compiled kernels against plain Python and numpy, in one run.
 
-    python benchmarks/crowds.py            about two minutes on two cores
-    python benchmarks/crowds.py --quick    a tenth of the reports
+    python -m benchmarks.crowds            about two minutes on two cores
+    python -m benchmarks.crowds --quick    a tenth of the reports
 
 Every peer runs in the same process, best of several, so ratios hold on a busy machine better than
 rates do; the load average is printed. First calls run in fresh processes, with an empty and with a

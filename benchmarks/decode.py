@@ -1,4 +1,4 @@
-"""Packed reports to results, whole: python benchmarks/decode.py [--large]
+"""Packed reports to results, whole: python -m benchmarks.decode [--large]
 
 Two Bloom questions (128 bits, h = 2, p = .25, q = .75, 64 cohorts), exponential populations of 100
 strings; `associate` counts, decodes both marginals, makes likelihood rows with Other, fits to the

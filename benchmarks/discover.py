@@ -1,4 +1,4 @@
-"""Reports to strings, whole: python benchmarks/discover.py [--large] [--row NAME]
+"""Reports to strings, whole: python -m benchmarks.discover [--large] [--row NAME]
 
 The paper's hash trial (N = 10⁵) by n-grams with both readings; cliques of 10 partitions of 50 nodes
 with 8 planted and 30% random edges; --large adds the URL trial (N = 10⁶) by n-grams and prefixes.

@@ -1,6 +1,6 @@
 """One GPU: passes against their roofline, a joint table of 40 × 40, discovery, agreement.
 
-    python benchmarks/gpu.py [--device cuda] [--reports 10000000] [--only NAME ...] [-o FILE.json]
+    python -m benchmarks.gpu [--device cuda] [--reports 10000000] [--only NAME ...] [-o FILE.json]
 
 About two minutes on an H200. `--device cpu --reports 20000` runs
 the same code without a GPU. Every section prints its table and its seconds; one that fails prints

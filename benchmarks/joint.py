@@ -1,6 +1,6 @@
 """Joint fits against a plain compiled loop and plain numpy, in one run on one machine.
 
-Run:   python benchmarks/joint.py [small]       (about 3 minutes; `small` leaves N = 10⁶ out)
+Run:   python -m benchmarks.joint [small]       (about 3 minutes; `small` leaves N = 10⁶ out)
 
 Peers: EM report by report in numba (step rule 1e-6, the field's) and EM with numpy matrix products,
 both to the same step rule, which stops earlier than ours: their gap in nats is printed beside ours.

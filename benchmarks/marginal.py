@@ -1,6 +1,6 @@
 """Time of marginal decoding and likelihood rows on one thread.
 
-    OPENBLAS_NUM_THREADS=1 python benchmarks/marginal.py [--large]
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.marginal [--large]
 
 Second call of each, after compilation. --large adds a million candidates (1.3 GB, 10 s).
 """

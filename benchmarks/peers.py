@@ -1,4 +1,4 @@
-"""Beside pure-ldp's RAPPOR: python benchmarks/peers.py   (needs: pip install pure-ldp)
+"""Beside pure-ldp's RAPPOR: python -m benchmarks.peers   (needs: pip install pure-ldp)
 
 Same population (100 values, Zipf), same Bloom filters (128 bits, two hashes, 8 cohorts), permanent
 noise f = .5 only, which is all that pure-ldp has. Three questions: how often a set bit is sent as

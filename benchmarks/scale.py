@@ -1,4 +1,4 @@
-"""A hundred million reports on one machine: python benchmarks/scale.py [--reports N] [--only WHAT]
+"""A hundred million reports on one machine: python -m benchmarks.scale [--reports N] [--only WHAT]
 
 Two Bloom questions (128 bits, h = 2, p = .25, q = .75, 64 cohorts), 100 strings each. Reports are
 simulated a shard at a time, counted and dropped; the counts are added, kept in a file, read back

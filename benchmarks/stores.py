@@ -1,7 +1,7 @@
 """Durable appends with and without group commit, compaction and reading, for every store.
 
-    python benchmarks/stores.py                          about a minute on two idle cores
-    python benchmarks/stores.py --batches 2000 --postgres postgresql://…
+    python -m benchmarks.stores                          about a minute on two idle cores
+    python -m benchmarks.stores --batches 2000 --postgres postgresql://…
 
 Batches of 1,000 reports of 16 bytes and uploads of one report, each durable before the next. With
 group commit 32 of them share a transaction, as when that many clients wait. The two take turns, so

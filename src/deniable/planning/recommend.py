@@ -8,7 +8,7 @@ so a plan promises only what the rule of `survey.defaults` gives.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -25,13 +25,18 @@ from deniable.planning.thresholds import (
 )
 from deniable.results.survey_plan import Plan, QuestionDesign
 from deniable.simulation import exponential, zipf
+from deniable.simulation.populations import Weights
 from deniable.survey import Question
 from deniable.survey.draft import Draft, DraftQuestion
 
 LEAST, MOST = 0.05, 12.0
 """ε that is worth planning with."""
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
-SHAPES = {"Zipf(1)": zipf, "Zipf(1.2)": partial(zipf, s=1.2), "exponential(25)": exponential}
+SHAPES: dict[str, Callable[[int], Weights]] = {
+    "Zipf(1)": zipf,
+    "Zipf(1.2)": partial(zipf, s=1.2),
+    "exponential(25)": exponential,
+}
 POPULATIONS: dict[str, list[float]] = {
     f"{n:,} {name}": shape(n).tolist() for n in (100, 1000) for name, shape in SHAPES.items()
 }

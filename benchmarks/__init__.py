@@ -1,0 +1,1 @@
+"""Speed, printed and never asserted: `python -m benchmarks.NAME` from the repository's root."""

@@ -1,0 +1,1 @@
+"""Programs that look at the source itself."""
