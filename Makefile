@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint bench campaign docs reference clean
+.PHONY: help demo check test lint fast kernels bench campaign docs reference clean
 help:
-	@echo "make demo      the main job end to end      make test  lint and the whole test suite"
-	@echo "make bench     speed, as ratios in one run  make lint  ruff, mypy, import-linter"
-	@echo "make campaign  every fault in earnest       make docs  the documentation as a site"
+	@echo "make check     lint and the fast tests      make test  lint and the whole test suite"
+	@echo "make demo      the main job end to end      make lint  ruff, mypy, import-linter"
+	@echo "make bench     speed, as ratios in one run  make docs  the documentation as a site"
+	@echo "make campaign  every fault in earnest"
 
 # uv when it is on the PATH, else venv and pip.
 $(VENV)/.ready: pyproject.toml
@@ -37,8 +38,19 @@ lint: $(VENV)/.ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-test: lint $(VENV)/.torch
-	$(BIN)/python -m pytest -n 2
+# Tests that run side by side would each compile the same kernels: compile them first.
+kernels: $(VENV)/.ready
+	@$(BIN)/python -m tests.warm_kernels
+
+fast: kernels
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not external"
+
+# The loop while you edit: linters and fast tests at once, under a minute when caches are warm.
+check: $(VENV)/.ready
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync lint fast
+
+test: lint kernels $(VENV)/.torch
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=10
 
 bench: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.client

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,13 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-BLUE, GREY, RED = "#1f6f8b", "#b8b8b8", "#c4541a"
+Data = Mapping[str, Any]
+"""An experiment's record as JSON: rows by the names of its parts."""
+BLUE, GREY, RED, GREEN, BROWN = "#1f6f8b", "#b8b8b8", "#c4541a", "#3f8f4f", "#8a5a2b"
+CENTRED = {"ha": "center", "va": "center"}
 
 
-def draw_tables(data: dict[str, Any]) -> Figure:
+def draw_tables(data: Data) -> Figure:
     """Tables I and II: estimated and drawn, in per cent, each cell in its colour."""
     rows = data["table"]
     names = [row["value"] for row in rows]
@@ -22,16 +25,15 @@ def draw_tables(data: dict[str, Any]) -> Figure:
         table = 100 * np.array([row[what] for row in rows])
         ax.imshow(table, cmap="Blues", vmin=0, vmax=table[:-1, :-1].max() * 1.4)
         for (i, j), value in np.ndenumerate(table):
-            dark = value > table[:-1, :-1].max()
-            ax.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=9,
-                    color="white" if dark else "black")  # fmt: skip
+            colour = "white" if value > table[:-1, :-1].max() else "black"
+            ax.text(j, i, f"{value:.2f}", **CENTRED, fontsize=9, color=colour)
         ax.set_xticks(range(len(names)), rows[0]["other values"], fontsize=9)
         ax.set_yticks(range(len(names)), names, fontsize=9)
         ax.set_title({"estimate": "Estimated, %", "truth": "Drawn, %"}[what], loc="left")
     return figure
 
 
-def draw_other(data: dict[str, Any]) -> Figure:
+def draw_other(data: Data) -> Figure:
     """Estimates against truth, without Other above and with it below."""
     figure, axes = plt.subplots(2, 2, figsize=(8, 8), layout="constrained")
     for row, (way, title) in zip(
@@ -52,7 +54,7 @@ def draw_other(data: dict[str, Any]) -> Figure:
     return figure
 
 
-def draw_playstore(data: dict[str, Any]) -> Figure:
+def draw_playstore(data: Data) -> Figure:
     """Rate of paid apps by category, and the table's 60 cells, with 95% intervals."""
     cells = sorted(data["cells"], key=lambda c: -c["truth"][0] / sum(c["truth"]))
     figure, (above, below) = plt.subplots(2, 1, figsize=(9, 10), layout="constrained")
@@ -60,12 +62,10 @@ def draw_playstore(data: dict[str, Any]) -> Figure:
         above.plot([i, i], [100 * c["rate_low"][0], 100 * c["rate_high"][0]], color=BLUE, lw=2)
         above.plot(i, 100 * c["rate"][0], "o", color=BLUE, ms=4)
         above.plot(i, 100 * c["truth"][0] / sum(c["truth"]), "_", color=RED, ms=11, mew=2)
-        for side, colour in ((0, "#8a5a2b"), (1, "#3f8f4f")):
-            below.plot(
-                [100 * c["low"][side], 100 * c["high"][side]], [100 * c["truth"][side]] * 2,
-                color=colour, lw=1.5,
-            )  # fmt: skip
-            below.plot(100 * c["table"][side], 100 * c["truth"][side], "o", color=colour, ms=4)
+        for side, colour in enumerate((BROWN, GREEN)):
+            low, high, truth = (100 * c[name][side] for name in ("low", "high", "truth"))
+            below.plot([low, high], [truth, truth], color=colour, lw=1.5)
+            below.plot(100 * c["table"][side], truth, "o", color=colour, ms=4)
     names = [c["category"].replace("_", " ").lower() for c in cells]
     above.set_xticks(range(len(cells)), names, rotation=90, fontsize=8)
     above.set_ylabel("paid, % (red: true)")
@@ -77,7 +77,7 @@ def draw_playstore(data: dict[str, Any]) -> Figure:
     return figure
 
 
-def draw_independence(data: dict[str, Any]) -> Figure:
+def draw_independence(data: Data) -> Figure:
     """Sorted p-values against uniform quantiles, one panel for each setting without association."""
     settings = {name: rows for name, rows in data.items() if name.endswith("strength=0.0")}
     columns = -(-len(settings) // 2)
@@ -98,11 +98,15 @@ def draw_independence(data: dict[str, Any]) -> Figure:
     return figure
 
 
-COLOURS = {"paper, δ = .04 as its program": RED, "paper, δ by its formula": "#d99a6c",
-           "default": BLUE, "our protocol": "#123f52"}  # fmt: skip
+COLOURS = {
+    "paper, δ = .04 as its program": RED,
+    "paper, δ by its formula": "#d99a6c",
+    "default": BLUE,
+    "our protocol": "#123f52",
+}
 
 
-def draw_hashes(data: dict[str, Any]) -> Figure:
+def draw_hashes(data: Data) -> Figure:
     """The most frequent strings: truth as steps, every reading's estimates as points."""
     rows = data["strings"][:22]
     figure, ax = plt.subplots(figsize=(9, 4.4), layout="constrained")
@@ -128,7 +132,7 @@ BARS = {
 }
 
 
-def draw_urls(data: dict[str, Any]) -> Figure:
+def draw_urls(data: Data) -> Figure:
     """The top 30 domains: true frequency and every scenario's estimate; no bar, not found."""
     rows = data["bars"]
     figure, ax = plt.subplots(figsize=(8, 13), layout="constrained")
@@ -146,22 +150,20 @@ def draw_urls(data: dict[str, Any]) -> Figure:
     return figure
 
 
-def draw_length(data: dict[str, Any]) -> Figure:
+def draw_length(data: Data) -> Figure:
     """Hellinger distance, and strings not found, against the length; every trial in light."""
     figure, axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
     rows = data["length"]
-    colours = {2: BLUE, 3: RED, 4: "#3f8f4f"}
-    for reading, style in (("paper", "-"), ("fused", "--")):
-        for n, colour in colours.items():
-            some = [r for r in rows if r["n"] == n and r["reading"] == reading]
-            x = [r["length"] for r in some]
-            name = f"n = {n}, {'paper' if reading == 'paper' else 'ours'}"
+    for reading, line, name in (("paper", "o-", "paper"), ("fused", "o--", "ours")):
+        for n, colour in {2: BLUE, 3: RED, 4: GREEN}.items():
+            chosen = [r for r in rows if r["n"] == n and r["reading"] == reading]
+            lengths, style = [r["length"] for r in chosen], {"color": colour, "ms": 5}
             for ax, what in zip(axes, ("Hellinger", "not found"), strict=True):
-                ax.plot(x, [r[what] for r in some], style, marker="o", ms=5, color=colour,
-                        label=name)  # fmt: skip
-            for r in some if reading == "paper" else ():
-                axes[0].plot([r["length"]] * len(r["each"]), r["each"], ".", ms=3, alpha=0.15,
-                             color=colour)  # fmt: skip
+                values = [r[what] for r in chosen]
+                ax.plot(lengths, values, line, label=f"n = {n}, {name}", **style)
+            for r in chosen if reading == "paper" else ():
+                x = [r["length"]] * len(r["each"])
+                axes[0].plot(x, r["each"], ".", color=colour, ms=3, alpha=0.15)
     for ax, what in zip(axes, ("Hellinger distance", "false negative rate"), strict=True):
         ax.set_xlabel("length of strings")
         ax.set_ylabel(what)
@@ -170,14 +172,15 @@ def draw_length(data: dict[str, Any]) -> Figure:
     return figure
 
 
-def draw_threshold(data: dict[str, Any]) -> Figure:
+def draw_threshold(data: Data) -> Figure:
     """Hellinger distance against edges, one cluster a threshold."""
     figure, ax = plt.subplots(figsize=(7, 4.6), layout="constrained")
     colours = plt.get_cmap("viridis")(np.linspace(0, 0.9, len(data["threshold"])))
     for row, colour in zip(data["threshold"], colours, strict=True):
         ax.plot(row["each edges"], row["each"], "o", ms=4, alpha=0.5, color=colour)
-        ax.plot(row["edges"], row["Hellinger"], "D", ms=8, color=colour, mec="black",
-                label=f"{row['threshold / delta']:g} δ")  # fmt: skip
+        marker = {"ms": 8, "color": colour, "mec": "black"}
+        label = f"{row['threshold / delta']:g} δ"
+        ax.plot(row["edges"], row["Hellinger"], "D", **marker, label=label)
     ax.set_xlabel("edges of the graph of bigrams")
     ax.set_ylabel("Hellinger distance")
     ax.legend(frameon=False, title="threshold")
@@ -185,7 +188,7 @@ def draw_threshold(data: dict[str, Any]) -> Figure:
     return figure
 
 
-def draw_distributions(data: dict[str, Any]) -> Figure:
+def draw_distributions(data: Data) -> Figure:
     """Every shape: truth by rank as steps, estimates of what was found as points."""
     shapes = list(dict.fromkeys(row["weights"] for row in data["ranks"]))
     figure, axes = plt.subplots(2, 2, figsize=(10, 7), layout="constrained")
@@ -195,9 +198,8 @@ def draw_distributions(data: dict[str, Any]) -> Figure:
         ax.step(range(len(truth)), truth, where="mid", color="#7a7a7a", label="true")
         for shift, row in enumerate(rows):
             found = 100 * np.sort(row["estimate"])[::-1][: len(truth)]
-            places = np.arange(len(found)) + 0.25 * (shift - 1)
-            ax.plot(places, found, "o", ms=3.5, color=COLOURS[row["reading"]],
-                    label=row["reading"])  # fmt: skip
+            places, reading = np.arange(len(found)) + 0.25 * (shift - 1), row["reading"]
+            ax.plot(places, found, "o", ms=3.5, color=COLOURS[reading], label=reading)
         name = "the hash trial's" if shape == "power" else shape
         ax.set_title(f"{name}: estimates of what was found, by rank", fontsize=10, loc="left")
         ax.set_ylabel("% of clients")
@@ -212,7 +214,7 @@ def _plain(*axes: Axes) -> None:
         ax.spines[["top", "right"]].set_visible(False)
 
 
-FIGURES: dict[str, Callable[[dict[str, Any]], Figure]] = {
+FIGURES: dict[str, Callable[[Data], Figure]] = {
     "tables": draw_tables,
     "other": draw_other,
     "playstore": draw_playstore,
