@@ -64,7 +64,7 @@ def table(old: dict[Row, list[float]], new: dict[Row, list[float]]) -> str:
         spreads = [f"{min(runs):.4g} to {max(runs):.4g}" for runs in (before, after)]
         label = f"{row[0]} [{row[1] + 1}]"
         lines.append((label, *(f"{m:.4g}" for m in medians), ratio, *spreads))
-    return "\n".join(aligned(lines, [False, True, True, True, False, False], ruled=True))
+    return "\n".join(aligned(lines, [False, True, True, True, False, False]))
 
 
 def main() -> None:
