@@ -27,13 +27,13 @@ QUESTION = """
 [questions.word]
 kind = "string"
 mechanism = "{}"
-epsilon = 6.0
+epsilon = 3.5
 [questions.word.dictionary]
 protocol = "{}"
 max_length = {}
 alphabet = "a-f"
 """
-UNKNOWN = (("localhash", "prefixes", 4), ("bloom", "prefixes", 20), ("bloom", "ngrams", 6))
+UNKNOWN = (("localhash", "prefixes", 4), ("localhash", "prefixes", 12), ("bloom", "ngrams", 6))
 
 
 def main() -> None:
