@@ -18,7 +18,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parent.parent / "src" / "deniable"
 
 LIMITS = {
-    "lines of code": 19_500,
+    "lines of code": 22_600,
     "repeated class names": 0,
     "isinstance on mechanisms, protocols and categories": 12,
     "lines with Any": 150,
@@ -26,14 +26,9 @@ LIMITS = {
     "functions with more than 8 parameters": 0,
 }
 
-MECHANISMS_AND_CATEGORIES = {
-    "Mechanism", "BitMechanism", "Bloom", "Boolean", "Choice", "LocalHash",
-    "Protocol", "Single", "NGrams", "Prefixes",
-    "Design", "Channel", "Hashed", "BloomDesign", "BitChannel", "HashDesign", "CategoryModel",
-    "NoOther", "ProductOther", "MixtureOther",
-    "OptionReading", "BloomReading", "HashReading",
-}  # fmt: skip
-OWN_FOLDERS = ("mechanisms", "protocols", "survey")
+TYPE_FOLDERS = ("mechanisms", "protocols", "inference/models")
+"""Where the types are defined that others should not have to tell apart."""
+OWN_FOLDERS = (*TYPE_FOLDERS, "survey")
 VERBS = {"decode", "associate", "discover", "pair_counts", "plan", "simulate", "trend"}
 MAX_PARAMETERS = 8
 CODELESS = {
@@ -93,17 +88,27 @@ def folders(root: Path = PACKAGE) -> dict[str, int]:
 
 
 def type_tests(root: Path = PACKAGE) -> list[str]:
-    """List each `isinstance` on a mechanism, protocol or category outside its own folder."""
+    """List each test of type on a mechanism, protocol or category outside its own folder."""
+    types = {
+        node.name
+        for folder in TYPE_FOLDERS
+        for _, _, tree in modules(root / folder)
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+    }
     found = []
     for path, _, tree in modules(root):
-        if path.relative_to(root).parts[0] in OWN_FOLDERS:
+        if str(path.relative_to(root)).startswith(OWN_FOLDERS):
             continue
         for node in ast.walk(tree):
+            tested: list[ast.AST] = []
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
-                tested = {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)}
-                tested |= {n.attr for n in ast.walk(node.args[1]) if isinstance(n, ast.Attribute)}
-                if tested & MECHANISMS_AND_CATEGORIES:
-                    found.append(f"{path.relative_to(root)}:{node.lineno}")
+                tested = list(ast.walk(node.args[1]))
+            elif isinstance(node, ast.MatchClass):
+                tested = [node.cls]
+            names = {getattr(n, "id", getattr(n, "attr", "")) for n in tested}
+            if names & types:
+                found.append(f"{path.relative_to(root)}:{node.lineno}")
     return found
 
 

@@ -6,8 +6,8 @@ from deniable.results.covariance import Covariance, Interval
 from deniable.results.discovery import Discovery, GramGraph, Stage
 from deniable.results.joint import Joint
 from deniable.results.marginal import Marginal, Measured
+from deniable.results.periods import Trend
 from deniable.results.survey_plan import Plan, QuestionDesign
-from deniable.results.trend import Trend
 
 __all__ = [
     "AssociationTest",
