@@ -108,7 +108,7 @@ def type_tests(root: Path = PACKAGE) -> list[str]:
                 tested = [node.cls]
             names = {getattr(n, "id", getattr(n, "attr", "")) for n in tested}
             if names & types:
-                found.append(f"{path.relative_to(root)}:{node.lineno}")
+                found.append(f"{path.relative_to(root)}:{getattr(node, 'lineno', 0)}")
     return found
 
 

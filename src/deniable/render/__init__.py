@@ -1,6 +1,6 @@
 """Results as text, plots and web pages."""
 
 from deniable.render.view import View, shows, view_of
-from deniable.render.views import joint_view, plan_view, trend_view, values_view
+from deniable.render.views import joint_view, plan_view, trend_view, values_view  # noqa: F401
 
-__all__ = ["View", "joint_view", "plan_view", "shows", "trend_view", "values_view", "view_of"]
+__all__ = ["View", "shows", "view_of"]
