@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 from deniable.compute.progress import report_progress
 
 Result = TypeVar("Result")
+MIN_TASKS = 16
+"""Fewer tasks run in this process: each new one would first have to load everything."""
 
 
 def in_processes(
@@ -18,12 +20,11 @@ def in_processes(
 ) -> list[Result]:
     """[function(*task) for every task]; function is one of a module, what it takes and gives small.
 
-    stage : told to whoever follows the progress. A single task runs here: a process would have to
-    load everything first.
+    stage : name under which progress is reported
     """
     workers = min(os.cpu_count() or 1, len(tasks))
     results = []
-    if workers <= 1:
+    if workers <= 1 or len(tasks) < MIN_TASKS:
         for task in tasks:
             results.append(function(*task))
             report_progress(stage, len(results) / len(tasks))
