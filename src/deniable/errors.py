@@ -26,7 +26,7 @@ A message gives what was expected, what was found, and what to do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 class DeniableError(Exception):
@@ -118,3 +118,34 @@ def check_integer(name: str, value: object, low: int, high: int) -> None:
     """Raise InputError unless the value is a whole number from `low` to `high`."""
     if type(value) is not int or not low <= value <= high:
         raise InputError(f"expected {name} from {low} to {high}, got {value!r}")
+
+
+def did_you_mean(word: object, choices: Iterable[str]) -> str:
+    """Return a hint that names the choice closest to a misspelt word.
+
+    Parameters
+    ----------
+    word : object
+        What the user wrote; anything but a string gets no hint.
+    choices : iterable of str
+        The words that are allowed.
+
+    Returns
+    -------
+    str
+        `' Did you mean "x"?'`, with a leading space, or an empty string if no choice is close.
+
+    Examples
+    --------
+    >>> did_you_mean("hompage", ["homepage", "colour"])
+    ' Did you mean "homepage"?'
+    >>> did_you_mean("x", ["homepage", "colour"])
+    ''
+    """
+    from difflib import get_close_matches  # loaded after a mistake only: it takes milliseconds
+
+    if not isinstance(word, str):
+        return ""
+    by_lower_case = {choice.lower(): choice for choice in choices}
+    close = get_close_matches(word.lower(), by_lower_case, 1)
+    return f' Did you mean "{by_lower_case[close[0]]}"?' if close else ""
