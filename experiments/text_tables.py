@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from deniable.formatting import aligned
 from deniable.reproduction.records import Record, Row
-from deniable.results.format import aligned
 
 
 def show(record: Record, part: str, rows: Sequence[Row], note: str = "") -> None:

@@ -17,10 +17,10 @@ from deniable import Survey, decode, simulate
 from deniable.cli.app import app
 from deniable.columns import ReportBatch, write
 from deniable.columns.wire import records
+from deniable.formatting import percent, visible
 from deniable.render.html import report
 from deniable.results import Discovery, Joint, Marginal, Trend
 from deniable.results import Result as AnyResult
-from deniable.results.format import percent, visible
 from deniable.simulation import Population, contingency, zipf
 from deniable.store import Upload
 from deniable.store import open as open_store

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import pytest
 
 from deniable.errors import InputError
+from deniable.formatting import Columns
 from deniable.render.view import NoteOptions, View, view_of
 from deniable.results import Discovery, Joint, Marginal, Plan, Result, Trend
-from deniable.results.format import Columns
 
 
 @dataclass(frozen=True, eq=False)

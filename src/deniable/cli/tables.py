@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from deniable.formatting import TextTable
     from deniable.render.view import NoteOptions
     from deniable.results import Result
-    from deniable.results.format import TextTable
 
 
 def console() -> Console:
@@ -40,7 +40,7 @@ def print_table(table: TextTable, out: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from deniable.results.format import visible
+    from deniable.formatting import visible
 
     drawn = Table(title=table.title or None)
     for name, right in zip(table.names, table.right or [False] * len(table.names), strict=True):
@@ -51,6 +51,6 @@ def print_table(table: TextTable, out: Console) -> None:
 
 
 def _print_text(out: Console, text: str) -> None:
-    from deniable.results.format import visible
+    from deniable.formatting import visible
 
     out.print(visible(text), markup=False, soft_wrap=True)

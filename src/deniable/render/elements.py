@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from deniable.formatting import html_table, html_text, percent
 from deniable.planning import clients_to_move
 from deniable.results import Provenance, Result
-from deniable.results.format import html_table, html_text, percent
 from deniable.survey import Survey
 
 ROWS = 1000

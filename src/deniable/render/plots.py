@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deniable.formatting import shortened, visible
 from deniable.render.view import Shares, view_of
 from deniable.results import Result
-from deniable.results.format import shortened, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from deniable.formatting import html_text, percent, shortened
 from deniable.render.view import Shares
 from deniable.results import Discovery, Joint
-from deniable.results.format import html_text, percent, shortened
 
 LABEL, WIDTH, ROW, MARGIN = 190, 740, 22, 26
 LONGEST = 22

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from deniable.errors import InputError
+from deniable.formatting import TextTable
 from deniable.render import elements
 from deniable.results import Result, Trend
-from deniable.results.format import TextTable
 from deniable.survey import Survey
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from deniable.errors import InputError
-from deniable.results.format import aligned
+from deniable.formatting import aligned
 from deniable.version import __version__
 
 Row = Mapping[str, Any]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from deniable.errors import InputError
-from deniable.results.format import Columns, html_table, html_text, text_table
+from deniable.formatting import Columns, html_table, html_text, text_table
 from deniable.results.json_values import to_json_value, typed_fields
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.formatting import Columns, text_table
 from deniable.results.base import Provenance, Result
-from deniable.results.format import Columns, text_table
 from deniable.results.marginal import Measured, explained
 
 Floats = NDArray[np.float64]

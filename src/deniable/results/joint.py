@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import InputError
+from deniable.formatting import Columns
 from deniable.results.association import AssociationTest, EffectSize
 from deniable.results.base import Provenance, Result
 from deniable.results.covariance import Covariance, Interval
-from deniable.results.format import Columns
 
 Floats = NDArray[np.float64]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.formatting import Columns, percent
 from deniable.results.base import Provenance, Result
-from deniable.results.format import Columns, percent
 
 Z95 = 1.9599639845400545
 """Standard errors from an estimate to each end of its 95% interval."""

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import InputError
+from deniable.formatting import Columns
 from deniable.results.base import Provenance, Result
-from deniable.results.format import Columns
 from deniable.results.json_values import to_json_value, typed_fields
 from deniable.results.marginal import UNMEASURED, Marginal
 

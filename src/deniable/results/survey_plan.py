@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import InputError
+from deniable.formatting import Columns
 from deniable.results.base import Result
-from deniable.results.format import Columns
 
 
 @dataclass(frozen=True)

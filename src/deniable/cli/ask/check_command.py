@@ -169,7 +169,7 @@ def _odds(epsilon: float) -> str:
 
 
 def _show(findings: Findings) -> None:
-    from deniable.results.format import TextTable
+    from deniable.formatting import TextTable
 
     out = console()
     out.print(
@@ -212,7 +212,7 @@ def _show(findings: Findings) -> None:
 
 
 def _show_thresholds(out: Console, findings: Findings, which: str, title: str) -> None:
-    from deniable.results.format import TextTable, percent
+    from deniable.formatting import TextTable, percent
 
     questions = [q for q in findings["questions"] if q[which] is not None]
     if not questions:

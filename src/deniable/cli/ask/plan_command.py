@@ -86,7 +86,7 @@ def plan(
 
 
 def _show(planned: Plan) -> None:
-    from deniable.results.format import TextTable, percent
+    from deniable.formatting import TextTable, percent
 
     out, once, best = console(), planned.collect == "once", planned.best
     aim = "" if planned.wanted is None else f" (to find {percent(planned.wanted)} of them)"
@@ -132,6 +132,6 @@ def _show(planned: Plan) -> None:
 
 
 def _threshold(share: float) -> str:
-    from deniable.results.format import percent
+    from deniable.formatting import percent
 
     return percent(share) if share < 1 else "nothing"

@@ -92,7 +92,7 @@ def _as_data(found: list[Finding], fine: bool) -> dict[str, Any]:
 
 
 def _show(found: list[Finding], fine: bool, verbose: bool) -> None:
-    from deniable.results.format import TextTable
+    from deniable.formatting import TextTable
 
     out = console()
     shown: Counter[str] = Counter()

@@ -12,10 +12,10 @@ import math
 from collections.abc import Sequence
 
 from deniable.errors import InputError
+from deniable.formatting import html_text
 from deniable.render.html.static_files import static
 from deniable.render.view import Truth, view_of
 from deniable.results import Result
-from deniable.results.format import html_text
 from deniable.survey import Survey
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deniable.errors import InputError
+from deniable.formatting import TextTable, p_phrase
 from deniable.render import elements, plots, svg
 from deniable.render.view import NoteOptions, Truth, View, shows
 from deniable.results import Joint, Trend
-from deniable.results.format import TextTable, p_phrase
 from deniable.survey import Survey
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from deniable.formatting import percent
 from deniable.render import plots
 from deniable.render.view import View, shows
 from deniable.results import Plan
-from deniable.results.format import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

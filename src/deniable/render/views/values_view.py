@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import InputError
+from deniable.formatting import percent
 from deniable.render import elements, plots, svg
 from deniable.render.view import NoteOptions, Shares, Truth, View, shows
 from deniable.results import Discovery, Marginal, Trend
-from deniable.results.format import percent
 from deniable.survey import Survey
 
 if TYPE_CHECKING:

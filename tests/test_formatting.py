@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from deniable.results.format import TextTable, cell, html_table, text_table
+from deniable.formatting import TextTable, cell, html_table, text_table
 
 COLUMNS = {"value": ["<b>", " x"], "estimate": [0.25, math.nan], "low": [0.2, 0.0],
            "high": [0.3, 1.0], "p_value": [0.0, 0.5], "detected": [True, False]}  # fmt: skip
