@@ -21,7 +21,6 @@ from deniable.analysis.decoding import count_all, provenance
 from deniable.analysis.from_counts import associate_counts
 from deniable.analysis.source import Part, Reports, Source
 from deniable.columns import ReportBatch
-from deniable.compute.array_types import DeviceArray, Integers, Table
 from deniable.compute.arrays import ArrayKernels
 from deniable.compute.backend import Backend
 from deniable.compute.named import default_backend
@@ -47,6 +46,7 @@ from deniable.inference.joint.uncertainty import (
 )
 from deniable.inference.linear.joint_counts import PairCounts
 from deniable.inference.models.base import AnyModel, Axis, OtherModel, TableSettings
+from deniable.kernels.array_types import DeviceArray, Integers, Table
 from deniable.results import Covariance, Joint
 from deniable.results.association import AssociationTest
 from deniable.results.joint import Tests

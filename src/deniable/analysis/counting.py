@@ -21,12 +21,12 @@ from deniable.analysis.source import Part, Reports, Source, listed
 from deniable.columns import ReportBatch
 from deniable.columns.batch import numbers
 from deniable.columns.partition import Partition
-from deniable.compute.array_types import Integers
 from deniable.compute.backend import Backend
 from deniable.compute.named import default_backend
 from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError
 from deniable.inference.linear.joint_counts import PairCounts
+from deniable.kernels.array_types import Integers
 from deniable.kernels.counting.pair_tables import PairTables
 from deniable.survey import Question, Survey
 

@@ -12,20 +12,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from deniable.compute.array_types import (
+from deniable.compute.rows import LikelihoodRows
+from deniable.compute.screening import ScreeningKernels
+from deniable.errors import InputError
+from deniable.kernels.array_types import (
     Bytes,
     DeviceArray,
     Floats,
     Integers,
     Mask,
     RowArrays,
-    Rows,
+    Singles,
     Strata,
     Weights,
 )
-from deniable.compute.rows import LikelihoodRows
-from deniable.compute.screening import ScreeningKernels
-from deniable.errors import InputError
 from deniable.kernels.likelihood.bit_rows import BloomTables, ChannelTables
 from deniable.kernels.likelihood.hash_rows import HashTables, SentNumbers
 
@@ -124,7 +124,7 @@ class ArrayKernels(Protocol):
         """
         ...
 
-    def shuffle(self, strata: Sequence[RowArrays], seed: int, scores: Rows) -> None:
+    def shuffle(self, strata: Sequence[RowArrays], seed: int, scores: Singles) -> None:
         """Fill float32[shuffles, mn] with Σ x yᵀ over random shuffles of y within strata.
 
         strata : x, y and weights of each; a row counts as often as its weight says.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deniable.compute.array_types import DeviceArray, Floats, Integers, Rows
 from deniable.errors import InputError
+from deniable.kernels.array_types import DeviceArray, Floats, Integers, Singles
 
 if TYPE_CHECKING:
     from deniable.compute.arrays import ArrayKernels
@@ -125,7 +125,7 @@ class LikelihoodRatios:
             xy += self.arrays.product(x, y, w)
         return Scatters(xx, yy, xy)
 
-    def fourth_powers(self, roots: Sequence[Rows]) -> Floats:
+    def fourth_powers(self, roots: Sequence[Singles]) -> Floats:
         """Σ w |x|⁴ and Σ w |y|⁴ of whitened rows, float64[2]."""
         sums = []
         for side, root in zip((self.x, self.y), roots, strict=True):
@@ -133,7 +133,7 @@ class LikelihoodRatios:
             sums.append(float((self.weights * lengths**2).sum()))
         return np.array(sums)
 
-    def shuffled(self, shuffles: int, seed: int) -> Rows:
+    def shuffled(self, shuffles: int, seed: int) -> Singles:
         """Σ x yᵀ over random shuffles within strata, float32[shuffles, mn].
 
         Each report counts as often as its weight says; weights are whole numbers.

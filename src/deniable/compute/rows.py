@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deniable.compute.array_types import (
+from deniable.compute.ratios import LikelihoodRatios, by_stratum
+from deniable.errors import InputError
+from deniable.kernels.array_types import (
     DeviceArray,
     Floats,
     Indices,
     Integers,
-    Rows,
+    Singles,
     Strata,
     Table,
     Weights,
 )
-from deniable.compute.ratios import LikelihoodRatios, by_stratum
-from deniable.errors import InputError
 
 if TYPE_CHECKING:
     from deniable.compute.arrays import ArrayKernels
@@ -119,7 +119,7 @@ class LikelihoodRows(ABC):
         """The same rows, of these strata, integers[N]."""
         return replace(self, strata=strata)
 
-    def ratios(self, margins: Sequence[Rows]) -> LikelihoodRatios:
+    def ratios(self, margins: Sequence[Singles]) -> LikelihoodRatios:
         """Likelihood ratios at two margins, float32[m] and float32[n], for the score test."""
         rows, weights = self.rows, np.ones(self.count) if self.weights is None else self.weights
         labels: Integers = np.zeros(1, np.intp)
@@ -134,7 +134,7 @@ class LikelihoodRows(ABC):
         )
         return LikelihoodRatios(x, y, self.arrays.placed(weights), labels, edges, self.arrays)
 
-    def mixed(self, mixing: Sequence[Rows]) -> LikelihoodRows:
+    def mixed(self, mixing: Sequence[Singles]) -> LikelihoodRows:
         """Rows over new categories: each variable's rows times its float32[m, m′], rescaled."""
         placed = [self.arrays.placed(each) for each in mixing]
         new = [rows @ each for rows, each in zip(self.rows, placed, strict=True)]

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.compute.array_types import DeviceArray, Floats
+from deniable.kernels.array_types import DeviceArray, Floats
 
 Number = TypeVar("Number", bound=np.generic)
 Singles = NDArray[np.float32]

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from deniable.compute.array_types import RowShard
 from deniable.compute.cpu.threads import Threads
 from deniable.compute.rows import multiply_out
 from deniable.errors import InputError
@@ -25,6 +24,7 @@ from deniable.inference.joint.fit import (
 )
 from deniable.inference.joint.quadratic import minimise_quadratic
 from deniable.inference.joint.solver import maximise
+from deniable.kernels.array_types import RowShard
 
 
 def simulated(

@@ -7,21 +7,21 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.compute.array_types import (
-    Bytes,
-    DeviceArray,
-    Floats,
-    Integers,
-    RowArrays,
-    Rows,
-    Strata,
-    Weights,
-)
 from deniable.compute.arrays import Likelihood
 from deniable.compute.cpu import row_blocks
 from deniable.compute.cpu.screening import CPU
 from deniable.compute.cpu.systems import CpuSystem
 from deniable.compute.screening import ScreeningKernels
+from deniable.kernels.array_types import (
+    Bytes,
+    DeviceArray,
+    Floats,
+    Integers,
+    RowArrays,
+    Singles,
+    Strata,
+    Weights,
+)
 from deniable.kernels.likelihood import bit_rows, hash_rows
 from deniable.kernels.likelihood.bit_rows import BloomTables, ChannelTables
 from deniable.kernels.likelihood.hash_rows import HashTables, SentNumbers
@@ -100,11 +100,11 @@ class CpuKernels:
 
     on_host = placed
 
-    def row_maxima(self, rows: Rows) -> Rows:
+    def row_maxima(self, rows: Singles) -> Singles:
         """The largest entry of every row, [N, 1]."""
         return np.asarray(rows.max(axis=1, keepdims=True))
 
-    def product(self, x: Rows, y: Rows, weights: Floats | None = None) -> Floats:
+    def product(self, x: Singles, y: Singles, weights: Floats | None = None) -> Floats:
         """Chunk by chunk."""
         product = np.zeros((x.shape[1], y.shape[1]))
         for start in range(0, len(x), ROWS_PER_PRODUCT):
@@ -113,7 +113,7 @@ class CpuKernels:
             product += left.T @ y[chunk].astype(np.float64)
         return product
 
-    def shuffle(self, strata: Sequence[RowArrays], seed: int, scores: Rows) -> None:
+    def shuffle(self, strata: Sequence[RowArrays], seed: int, scores: Singles) -> None:
         """By NumPy's generator."""
         rng = np.random.default_rng(seed)
         whole = [

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.compute.array_types import Floats, Indices, RowArrays, Rows, Strata, Table, Weights
 from deniable.compute.arrays import ArrayKernels
 from deniable.compute.rows import SMALLEST, LikelihoodRows, multiply_out, scaling_error
+from deniable.kernels.array_types import Floats, Indices, RowArrays, Singles, Strata, Table, Weights
 from deniable.kernels.likelihood.mixture_pass import BLOCK, expect, to_blocks
 
 ROWS_PER_PRODUCT = 2048
@@ -23,8 +23,8 @@ class RowBlocks(LikelihoodRows):
     stacked; block_weights : float64[B, 256], or float64[B, 0] without weights.
     """
 
-    first: Rows
-    others: Rows
+    first: Singles
+    others: Singles
     block_weights: Floats
 
     def evaluate(self, table: Table) -> Floats:
@@ -60,10 +60,10 @@ class RowBlocks(LikelihoodRows):
         a, b = self._two_sides(chosen)
         d = np.maximum(np.einsum("kj,kj->k", a @ table.astype(np.float32), b), SMALLEST)
         weights = np.ones(len(chosen)) if self.weights is None else self.weights[chosen]
-        score: Rows = ((a * (weights / d).astype(np.float32)[:, None]).T @ b).ravel()
+        score: Singles = ((a * (weights / d).astype(np.float32)[:, None]).T @ b).ravel()
         return score.astype(np.float64)
 
-    def _two_sides(self, chosen: slice | Indices) -> tuple[Rows, Rows]:
+    def _two_sides(self, chosen: slice | Indices) -> tuple[Singles, Singles]:
         first = self.rows[0][chosen]
         if len(self.rows) == 1:
             return first, np.ones((len(first), 1), np.float32)
@@ -85,7 +85,7 @@ def lay_out(arrays: ArrayKernels, rows: RowArrays, weights: Weights, strata: Str
     return RowBlocks(given, kept, strata, arrays, laid[0], stacked, block_weights)
 
 
-def _blocks(rows: Rows, blocks: int) -> Rows:
+def _blocks(rows: Singles, blocks: int) -> Singles:
     out = np.empty((blocks, rows.shape[1], BLOCK), np.float32)
     worst = to_blocks(rows, out)
     if not worst <= 1e-5:
@@ -93,7 +93,7 @@ def _blocks(rows: Rows, blocks: int) -> Rows:
     return out
 
 
-def _pairs(rows: Rows, out: Rows) -> None:
+def _pairs(rows: Singles, out: Singles) -> None:
     """Fill out[m(m+1)/2, N] with the products of every unordered pair of rows float32[m, N]."""
     start = 0
     for i in range(len(rows)):

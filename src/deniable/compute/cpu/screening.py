@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.compute.array_types import DeviceArray, Floats
 from deniable.compute.screening import Moved, Number, Numbers, Singles, Stretch, Symbols
+from deniable.kernels.array_types import DeviceArray, Floats
 from deniable.kernels.chunks import over_threads, spans, thread_count
 from deniable.kernels.hashing.positions import hash_fixed_pairs
 from deniable.kernels.likelihood.hash_rows import line_support

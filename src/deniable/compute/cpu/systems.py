@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from deniable.compute.array_types import Floats, Mask
+from deniable.kernels.array_types import Floats, Mask
 
 
 class CpuSystem:

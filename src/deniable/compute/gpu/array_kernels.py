@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deniable.compute.array_types import (
-    Bytes,
-    DeviceArray,
-    Floats,
-    Integers,
-    RowArrays,
-    Rows,
-    Strata,
-    Weights,
-)
 from deniable.compute.arrays import Likelihood
 from deniable.compute.gpu import likelihood_rows as making
 from deniable.compute.gpu import tensor_rows
 from deniable.compute.gpu.screening import TensorScreening
 from deniable.compute.gpu.systems import TensorSystem
 from deniable.compute.gpu.tensors import Tensor, device, on_host, placed, torch
+from deniable.kernels.array_types import (
+    Bytes,
+    DeviceArray,
+    Floats,
+    Integers,
+    RowArrays,
+    Singles,
+    Strata,
+    Weights,
+)
 from deniable.kernels.likelihood.bit_rows import BloomTables, ChannelTables
 from deniable.kernels.likelihood.hash_rows import HashTables, SentNumbers
 
@@ -91,7 +91,7 @@ class TensorKernels:
             product += left.mT @ y[chunk].double()
         return on_host(product)
 
-    def shuffle(self, strata: Sequence[RowArrays], seed: int, scores: Rows) -> None:
+    def shuffle(self, strata: Sequence[RowArrays], seed: int, scores: Singles) -> None:
         """By the device's generator."""
         t = torch()
         generator = t.Generator(self.device).manual_seed(seed & (2**63 - 1))

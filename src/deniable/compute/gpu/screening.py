@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.compute.array_types import Floats
 from deniable.compute.cpu.screening import hashed_sums
 from deniable.compute.gpu.tensors import Tensor, device, on_host, placed, torch
 from deniable.compute.screening import Moved, Number, Numbers, Singles, Stretch, Symbols
+from deniable.kernels.array_types import Floats
 from deniable.kernels.hashing.lines import line_numbers
 
 STRINGS_PER_CHUNK = 1 << 21

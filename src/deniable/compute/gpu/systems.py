@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from deniable.compute.array_types import Floats, Mask
 from deniable.compute.gpu.tensors import Tensor, on_host, placed, torch
+from deniable.kernels.array_types import Floats, Mask
 
 
 class TensorSystem:

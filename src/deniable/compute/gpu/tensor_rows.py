@@ -11,11 +11,11 @@ from functools import cached_property
 
 import numpy as np
 
-from deniable.compute.array_types import Floats, Indices, RowArrays, Strata, Table, Weights
 from deniable.compute.arrays import ArrayKernels
 from deniable.compute.gpu import expectation
 from deniable.compute.gpu.tensors import Tensor, on_host, torch
 from deniable.compute.rows import LikelihoodRows, scaling_error
+from deniable.kernels.array_types import Floats, Indices, RowArrays, Strata, Table, Weights
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,10 +18,10 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from deniable.compute.array_types import Floats
 from deniable.compute.cpu.threads import one_blas_thread
 from deniable.errors import InputError
 from deniable.inference.joint.evidence import Evidence
+from deniable.kernels.array_types import Floats
 from deniable.results.association import EffectSize
 from deniable.results.covariance import Covariance
 

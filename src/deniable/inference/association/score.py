@@ -27,7 +27,6 @@ import numpy.typing as npt
 from scipy.linalg import eigh
 from scipy.special import chdtrc
 
-from deniable.compute.array_types import Floats
 from deniable.compute.backend import Held, MethodCall
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.compute.cpu.threads import one_blas_thread
@@ -36,6 +35,7 @@ from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
 from deniable.inference.joint.evidence import Evidence
 from deniable.inference.joint.solver import maximise
+from deniable.kernels.array_types import Floats
 from deniable.results.association import AssociationTest
 
 REPORTS_PER_FREEDOM = 200

@@ -20,13 +20,13 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from deniable.compute.array_types import Floats
 from deniable.errors import InputError
 from deniable.inference.association.score import chi2_tail, score_test
 from deniable.inference.joint.curvature import information
 from deniable.inference.joint.evidence import Evidence
 from deniable.inference.joint.fit import JointFit
 from deniable.inference.joint.solver import maximise
+from deniable.kernels.array_types import Floats
 from deniable.results.association import AssociationTest
 
 

@@ -8,10 +8,10 @@ arithmetic of a symmetric product of the N × cells array and a quarter of a pla
 
 import numpy as np
 
-from deniable.compute.array_types import Floats, Indices
 from deniable.compute.backend import MethodCall
 from deniable.compute.rows import LikelihoodRows
 from deniable.inference.joint.evidence import Evidence
+from deniable.kernels.array_types import Floats, Indices
 
 
 def information(evidence: Evidence, table: Floats) -> Floats:

@@ -17,12 +17,12 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from deniable.compute.array_types import Floats, Rows, RowShard
 from deniable.compute.arrays import ArrayKernels
 from deniable.compute.backend import Backend, Held, MethodCall
 from deniable.compute.named import default_backend
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
+from deniable.kernels.array_types import Floats, RowShard, Singles
 
 ROWS_PER_PART = 32_768
 WORTHWHILE_ROWS = 2048
@@ -81,7 +81,7 @@ class Evidence:
         rows = self.rows.hold(MethodCall(LikelihoodRows.only, variables))
         return replace(self, shape=tuple(self.shape[v] for v in variables), rows=rows)
 
-    def mixed(self, mixing: Sequence[Rows]) -> "Evidence":
+    def mixed(self, mixing: Sequence[Singles]) -> "Evidence":
         """Return the same reports' evidence about other categories; see `LikelihoodRows.mixed`."""
         rows = self.rows.hold(MethodCall(LikelihoodRows.mixed, mixing))
         return replace(self, shape=tuple(matrix.shape[1] for matrix in mixing), rows=rows)

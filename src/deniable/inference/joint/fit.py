@@ -14,9 +14,9 @@ from math import isfinite, log
 
 import numpy as np
 
-from deniable.compute.array_types import Floats
 from deniable.errors import InputError
 from deniable.inference.joint.evidence import Evaluation, Evidence
+from deniable.kernels.array_types import Floats
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ alone and exchanges every variable of the wrong sign at once (Júdice and Pires 
 
 import numpy as np
 
-from deniable.compute.array_types import Floats, Mask
 from deniable.compute.arrays import ArrayKernels
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
+from deniable.kernels.array_types import Floats, Mask
 
 _PATIENCE = 3
 

@@ -14,12 +14,12 @@ from functools import partial, reduce
 
 import numpy as np
 
-from deniable.compute.array_types import Floats
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
 from deniable.inference.joint.evidence import Evidence, evidence_of
 from deniable.inference.joint.fit import JointFit
 from deniable.inference.joint.solver import maximise
+from deniable.kernels.array_types import Floats
 
 STRENGTHS = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001, 0.0)
 _FOLDS = 5

@@ -15,7 +15,6 @@ from math import log, prod
 
 import numpy as np
 
-from deniable.compute.array_types import Floats
 from deniable.compute.cpu.threads import one_blas_thread
 from deniable.compute.progress import report_progress
 from deniable.errors import InputError
@@ -29,6 +28,7 @@ from deniable.inference.joint.fit import (
     starting_table,
 )
 from deniable.inference.joint.quadratic import minimise_quadratic
+from deniable.kernels.array_types import Floats
 
 MAX_CELLS = 4096
 """The curvature of a larger table would not fit a small machine's memory."""

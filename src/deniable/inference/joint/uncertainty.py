@@ -16,13 +16,13 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from deniable.compute.array_types import Floats, Indices
 from deniable.compute.backend import MethodCall
 from deniable.compute.cpu.threads import one_blas_thread
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
 from deniable.inference.joint.curvature import information
 from deniable.inference.joint.evidence import Evidence
+from deniable.kernels.array_types import Floats, Indices
 from deniable.results.covariance import Covariance
 
 STRATA = 64

@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.columns import Column
-from deniable.compute.array_types import Bytes, Indices, Integers, Mask
 from deniable.compute.arrays import ArrayKernels, Likelihood
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.multiplicity import Correction
 from deniable.inference.models.components import Components
+from deniable.kernels.array_types import Bytes, Indices, Integers, Mask
 from deniable.protocols.alphabet import PAD
 from deniable.results.marginal import Marginal
 from deniable.survey import Question

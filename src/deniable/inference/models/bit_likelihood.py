@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from deniable.compute.array_types import Bytes, Floats, Integers
 from deniable.compute.arrays import ArrayKernels, Likelihood
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
+from deniable.kernels.array_types import Bytes, Floats, Integers
 from deniable.kernels.likelihood.bit_rows import ChannelTables
 
 

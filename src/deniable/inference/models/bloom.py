@@ -12,7 +12,6 @@ from functools import cached_property, partial
 import numpy as np
 
 from deniable.columns import Column
-from deniable.compute.array_types import Bytes, DeviceArray, Floats, Indices, Integers, Mask
 from deniable.compute.arrays import ArrayKernels, Likelihood
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
@@ -24,6 +23,7 @@ from deniable.inference.models.base import Candidates, informative_rows, registe
 from deniable.inference.models.bit_likelihood import checked_strata
 from deniable.inference.models.other import ProductOther, check_known
 from deniable.inference.models.strings import StringModel, hashed_positions
+from deniable.kernels.array_types import Bytes, DeviceArray, Floats, Indices, Integers, Mask
 from deniable.kernels.likelihood.bit_rows import BloomTables
 from deniable.results.marginal import Marginal
 

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from deniable.columns import Column
 from deniable.columns.batch import numbers
-from deniable.compute.array_types import Bytes, DeviceArray, Floats, Indices, Integers, Mask
 from deniable.compute.arrays import ArrayKernels, Likelihood
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
@@ -34,6 +33,7 @@ from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.inference.marginal.multiplicity import Correction
 from deniable.inference.models.base import Candidates, informative_rows, register
 from deniable.inference.models.strings import StringModel, hashed_positions
+from deniable.kernels.array_types import Bytes, DeviceArray, Floats, Indices, Integers, Mask
 from deniable.kernels.hashing.lines import digits_of, line_numbers
 from deniable.kernels.likelihood.hash_rows import HashTables, SentNumbers, line_support
 from deniable.mechanisms import LocalHash

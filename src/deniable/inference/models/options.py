@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 
 from deniable.columns import Column
-from deniable.compute.array_types import Bytes, Floats, Integers
 from deniable.compute.arrays import ArrayKernels, Likelihood
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.inference.marginal.bit_counts import BitCounts, count_bits
@@ -25,6 +24,7 @@ from deniable.inference.models.base import (
 )
 from deniable.inference.models.bit_likelihood import channel_rows
 from deniable.inference.models.components import Components
+from deniable.kernels.array_types import Bytes, Floats, Integers
 from deniable.results.marginal import Marginal
 
 

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from scipy import stats
 
-from deniable.compute.array_types import Bytes, DeviceArray, Floats, Indices, Integers
 from deniable.compute.arrays import ArrayKernels
 from deniable.errors import InputError
 from deniable.inference.models.bit_likelihood import channel_rows
 from deniable.inference.models.components import Components
+from deniable.kernels.array_types import Bytes, DeviceArray, Floats, Indices, Integers
 from deniable.results.marginal import Marginal
 
 if TYPE_CHECKING:

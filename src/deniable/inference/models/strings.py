@@ -14,7 +14,6 @@ from typing import ClassVar, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.compute.array_types import Bytes, DeviceArray, Floats, Indices, Integers
 from deniable.compute.arrays import ArrayKernels, Likelihood
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
@@ -30,6 +29,7 @@ from deniable.inference.models.base import (
 )
 from deniable.inference.models.components import Components
 from deniable.inference.models.other import Other, mixture_other, nothing_left
+from deniable.kernels.array_types import Bytes, DeviceArray, Floats, Indices, Integers
 from deniable.kernels.hashing.positions import bloom_positions, hash_pairs
 from deniable.mechanisms.base import StringMechanism
 from deniable.mechanisms.schemes import DENIABLE_1
