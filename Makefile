@@ -75,7 +75,7 @@ docs: $(VENV)/.ready
 	@echo "site/index.html"
 
 reference: $(VENV)/.ready
-	$(BIN)/python -m tools.command_reference > docs/commands.md
+	$(BIN)/python -m tools.command_reference > docs/reference/commands.md
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo site

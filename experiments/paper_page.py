@@ -1,6 +1,6 @@
 """Fill the documentation's page about the paper with the rows of a run.
 
-    python -m experiments.paper_page docs/paper docs/paper.md
+    python -m experiments.paper_page docs/results/paper docs/results/paper.md
 
 The page is text written by hand; between `<!-- rows NAME -->` and `<!-- end -->` stand the rows of
 FOLDER/NAME.json, and this puts them there.

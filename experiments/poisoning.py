@@ -18,7 +18,7 @@ estimate by (m/N)·(influence − f). Liars may choose their cohort: `one cohort
     counts as (1 − 1/g)/(q* − 1/g) holders, so that about `planning.discoverable` · N over that many
     are needed.
 
-Measured with the defaults, a minute on two busy cores: see docs/threats.md.
+Measured with the defaults, a minute on two busy cores: see docs/explanation/threats.md.
 """
 
 from __future__ import annotations

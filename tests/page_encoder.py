@@ -1,4 +1,4 @@
-"""A client of scheme deniable-1, encoder and ledger, written from docs/wire.md alone."""
+"""A client of scheme deniable-1, encoder and ledger, written from docs/reference/wire.md alone."""
 
 import hashlib
 import hmac

@@ -1,6 +1,6 @@
-"""docs/commands.md, made from the commands themselves.
+"""docs/reference/commands.md, made from the commands themselves.
 
-    python -m tools.command_reference > docs/commands.md
+    python -m tools.command_reference > docs/reference/commands.md
 
 A test compares the page with what this prints, so that no command or option goes undocumented.
 """

@@ -1,7 +1,7 @@
 /**
  * The browser client of deniable: values in, reports out, paid for before they exist.
  *
- * Made from docs/wire.md, scheme deniable-1; the numbers below are its sections. Randomness, SHA-256
+ * Made from docs/reference/wire.md, scheme deniable-1; the numbers below are its sections. Randomness, SHA-256
  * and HMAC are WebCrypto's; numbers that can pass 2^53 are BigInts. Errors differ by their `name`:
  * SurveyError, SurveyExpired, InputError, BudgetExceeded, StoreError.
  */

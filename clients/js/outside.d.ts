@@ -4,7 +4,7 @@
  */
 export declare function memoryStore(kept?: Map<any, any>): import("./deniable.js").Store;
 /**
- * Reports of one survey as one upload (docs/wire.md, section 6). It links what it holds together, so
+ * Reports of one survey as one upload (docs/reference/wire.md, section 6). It links what it holds together, so
  * it is for reports of many people.
  * @param {import("./deniable.js").Bytes[]} reports @returns {import("./deniable.js").Bytes}
  */

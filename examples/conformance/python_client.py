@@ -2,8 +2,9 @@
 
     deniable conformance -- python examples/conformance/python_client.py
 
-docs/clients.md describes the lines that are read and written. An adapter for a client in another
-language is about as long; a step that the client does not show is answered with "unsupported".
+docs/how-to/other-languages.md describes the lines that are read and written. An adapter for a
+client in another language is about as long; a step that the client does not show is answered with
+"unsupported".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-// The browser client replays the vectors, in a page or under node: what docs/clients.md asks for.
+// The browser client replays the vectors, in a page or under node: what docs/how-to/other-languages.md asks for.
 import { openClient, readSurvey, steps } from "../../clients/js/deniable.js";
 import { memoryStore, toBatch } from "../../clients/js/outside.js";
 

@@ -47,7 +47,7 @@ def test_a_person_answers_once(context: Any, site: str) -> None:
 
 def test_the_documented_example_runs(context: Any, site: str) -> None:
     survey = Survey.load(PUBLISHED)
-    (example,) = blocks(ROOT / "docs" / "browser.md", "js")
+    (example,) = blocks(ROOT / "docs" / "how-to" / "browser.md", "js")
     page = context.new_page()
     page.goto(f"{site}/examples/site/survey.json")
     with collecting(survey) as collector:

@@ -48,7 +48,7 @@ def in_process(
 
 
 def test_the_page_of_commands_is_what_the_commands_say() -> None:
-    written = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    written = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     assert written == page(), "run: make reference"
 
 

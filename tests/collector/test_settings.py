@@ -56,11 +56,11 @@ def test_mistakes(
 
 def test_every_setting_has_a_flag_and_stands_in_the_documentation() -> None:
     shown = CliRunner().invoke(app, ["serve", "--help"]).output
-    page = (ROOT / "docs" / "operating.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "collector.md").read_text()
     for item in fields(Settings):
         if item.name != "surveys":
             assert f"--{item.name.replace('_', '-')} " in shown
-        assert f"| `{item.name}` |" in page, f"docs/operating.md does not list {item.name}"
+        assert f"| `{item.name}` |" in page, f"docs/how-to/collector.md does not list {item.name}"
     assert PREFIX in page
 
 

@@ -1,4 +1,4 @@
-"""Joint tables on a device agree with those of processors, within what docs/gpu.md states."""
+"""Joint tables on a device agree with those of processors, as docs/how-to/gpu.md states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vectors: this release still writes them; an encoder made from docs/wire.md alone agrees."""
+"""This release still writes the vectors; an encoder made from docs/reference/wire.md agrees."""
 
 from __future__ import annotations
 
@@ -69,5 +69,5 @@ def test_batches_parse_back_to_their_reports() -> None:
 
 
 def test_vectors_are_documented() -> None:
-    page = Path("docs/wire.md").read_text()
+    page = Path("docs/reference/wire.md").read_text()
     assert all(name in page for name in make.FILES)

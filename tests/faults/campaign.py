@@ -1,7 +1,7 @@
 """Every fault in earnest: python -m tests.faults.campaign [--scale 0.02] [--only kill,slow]
 
 At scale 1 about an hour. Prints a row for each fault as it ends, and the table of all at the end;
-docs/operating.md has the last one. The exit code is 1 if any promise was broken.
+docs/how-to/collector.md has the last one. The exit code is 1 if any promise was broken.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def test_quick_runs_write_data_a_figure_and_rows(name: str, tmp_path: Path) -> N
 
 
 def test_the_page_shows_the_rows_of_its_data() -> None:
-    docs = Path(__file__).parents[2] / "docs"
+    docs = Path(__file__).parents[2] / "docs" / "results"
     page = (docs / "paper.md").read_text()
     assert filled(page, docs / "paper") == page, "run: python -m experiments.paper_page"
     for name in PAPER:

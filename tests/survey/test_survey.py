@@ -249,7 +249,7 @@ def test_a_dotted_name_is_one_name() -> None:
 
 
 def test_every_setting_is_documented() -> None:
-    page = Path("docs/survey.md").read_text()
+    page = Path("docs/reference/survey.md").read_text()
     source = Path("src/deniable/survey/author.py").read_text()
     settings = set(re.findall(r'"(\w+)": \w', source)) | {"p", "q", "f", "split", "shares"}
     assert len(settings) > 20

@@ -1,7 +1,7 @@
 """Writes the vectors: python -m tests.vectors.make
 
-Every client, in any language, must reproduce them from docs/wire.md. They pin scheme deniable-1: a
-test fails when this release would write others.
+Every client, in any language, must reproduce them from docs/reference/wire.md. They pin scheme
+deniable-1: a test fails when this release would write others.
 """
 
 from __future__ import annotations

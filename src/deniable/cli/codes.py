@@ -1,4 +1,4 @@
-"""Exit codes: documented in docs/commands.md, and they never change their meaning."""
+"""Exit codes: documented in docs/reference/commands.md, and they never change their meaning."""
 
 from __future__ import annotations
 

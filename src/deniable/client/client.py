@@ -97,7 +97,7 @@ class Client:
     def send(self, url: str, *, token: str | None = None, spread: float = 0.0) -> Sent:
         """Send the queued reports that are due to the collector at this address, each by itself.
 
-        Call it again later, or keep a `Sender` running, for what is left; see docs/sending.md.
+        Call it again later, or keep a `Sender` running, for what is left; see docs/how-to/send.md.
         """
         from deniable.client.sender import Sender
 

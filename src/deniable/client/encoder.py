@@ -1,5 +1,6 @@
-"""A whole report as a pure function of values, secret and random bytes. docs/wire.md describes it.
+"""A whole report as a pure function of values, secret and random bytes.
 
+docs/reference/wire.md describes it.
 Nothing here reads a clock, a file or the operating system's randomness, so any language can replay
 it against the vectors. `Client` adds what is not pure: the ledger, which is charged before a report
 exists, and fresh random bytes.

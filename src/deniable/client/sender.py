@@ -1,8 +1,8 @@
 """The sender: what waits in an outbox goes to the collector, once, whatever happens on the way.
 
 A device sends each report by itself: own upload, own key, own connection, in random order. Only a
-gateway that mixes the reports of many people puts several in one upload (`batch`). docs/sending.md
-says what this hides and what it does not.
+gateway that mixes the reports of many people puts several in one upload (`batch`).
+docs/how-to/send.md says what this hides and what it does not.
 """
 
 from __future__ import annotations

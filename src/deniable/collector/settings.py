@@ -1,4 +1,4 @@
-"""Every setting of the collector, in one place; docs/operating.md lists them.
+"""Every setting of the collector, in one place; docs/how-to/collector.md lists them.
 
 A setting is taken from the command line if it stands there, else from the environment
 (`DENIABLE_MAX_BODY`), else from a TOML file (`max_body = 1000000`), else it has its default.

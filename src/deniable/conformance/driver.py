@@ -1,8 +1,8 @@
 """Asking a program to replay the vectors, over its standard input and output.
 
-One JSON object a line each way; docs/clients.md describes them. The program may answer each line as
-it comes or all at the end, in any order. When it dies or falls silent, the first vector without
-an answer is to blame, and a new process is asked the rest.
+docs/how-to/other-languages.md describes the JSON objects, one per line each way. The program may
+answer each line as it comes or all at the end, in any order. When it dies or falls silent,
+the first vector without an answer is to blame, and a new process is asked the rest.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@
     kind = "boolean"
     epsilon = 1.0
 
-docs/survey.md describes every setting; a test holds the two together.
+docs/reference/survey.md describes every setting; a test holds the two together.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ OWNER = "YOUR NAME, and how to reach you"
 DESCRIPTION = "WHAT IS ASKED AND WHY, for those who are asked"
 
 HEAD = """\
-# A survey for deniable. docs/survey.md describes every setting.
+# A survey for deniable. docs/reference/survey.md describes every setting.
 # Next: deniable check {file}               names mistakes, says what is promised and what it costs
 #       deniable check {file} -o survey.json   publishes it for clients
 

@@ -1,4 +1,4 @@
-"""Reports as bytes: compact, versioned, strict. docs/wire.md specifies them byte by byte.
+"""Reports as bytes: compact, versioned, strict. docs/reference/wire.md specifies them byte by byte.
 
     report  =  "dn" 01 01  digest[16]  body
     batch   =  "dn" 01 02  digest[16]  count[4, little-endian]  body × count

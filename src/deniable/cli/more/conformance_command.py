@@ -1,4 +1,4 @@
-"""`deniable conformance`: does a client in any language do what docs/wire.md says?"""
+"""`deniable conformance`: does a client in any language do what docs/reference/wire.md says?"""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def conformance(
 ) -> None:
     """Ask the program CMD to replay every vector, and compare.
 
-    It reads and writes one JSON object a line; docs/clients.md describes them. Exits with 0 if
-    nothing failed and no whole report or ledger was left out.
+    It reads and writes one JSON object per line, as docs/how-to/other-languages.md describes.
+    Exits with 0 if nothing failed and no whole report or ledger was left out.
 
     Parameters
     ----------

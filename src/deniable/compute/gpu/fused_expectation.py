@@ -125,7 +125,7 @@ class Shape:
 
 
 SINGLE, DOUBLE = Shape(32, 2, 2, 4, True), Shape(32, 2, 4, 4, False)
-"""The quickest of those measured; see docs/gpu.md."""
+"""The quickest of those measured; see docs/how-to/gpu.md."""
 
 
 def fits(m: int, n: int) -> bool:
