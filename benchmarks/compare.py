@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -21,6 +22,8 @@ from deniable.formatting import aligned
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 Row = tuple[str, int]
 """A printed line with its numbers left out, and which of its numbers is meant."""
+PROCESSOR_TIME = "processor time of the whole run, s"
+"""The row that depends least on what else the machine is doing."""
 
 
 def numbers_of(output: str) -> dict[Row, float]:
@@ -46,10 +49,13 @@ def run(tree: Path, benchmark: str, options: list[str]) -> dict[Row, float]:
     program = ["-m", f"benchmarks.{benchmark}"] if package else [f"benchmarks/{benchmark}.py"]
     environment = {**os.environ, "PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree}"}
     command = [sys.executable, *program, *options]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         command, cwd=tree, env=environment, check=True, text=True, stdout=subprocess.PIPE
     )
-    return numbers_of(done.stdout)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {**numbers_of(done.stdout), (PROCESSOR_TIME, 0): used}
 
 
 def table(old: dict[Row, list[float]], new: dict[Row, list[float]]) -> str:
