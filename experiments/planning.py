@@ -23,10 +23,10 @@ import numpy as np
 from scipy.optimize import brentq
 
 from deniable import Survey, discover, simulate
+from deniable.kernels.array_types import Floats
 from deniable.planning import discoverable, expected_found, noise_sd
 from deniable.reproduction.records import Record
 from deniable.simulation import Population, exponential, random_strings, top_domains
-from deniable.simulation.populations import Weights
 from experiments.options import arguments
 from experiments.text_tables import show
 
@@ -116,7 +116,7 @@ CASES = QUICK | {
 }  # fmt: skip
 
 
-def measured_threshold(weights: Weights, found: float, sd: float) -> float:
+def measured_threshold(weights: Floats, found: float, sd: float) -> float:
     """The threshold that would make the prediction right."""
     least, most = 1e-3 * weights.min(), 2 * weights.max()
     inside = float(np.clip(found, 0.02, len(weights) - 0.02))

@@ -24,10 +24,10 @@ import numpy as np
 from deniable import discover, simulate
 from deniable.compute.backend import Backend
 from deniable.compute.named import executor_of
+from deniable.kernels.array_types import Floats
 from deniable.reproduction.dictionaries import prefix_survey
 from deniable.reproduction.records import Record
 from deniable.simulation import Population, exponential, top_domains, zipf
-from deniable.simulation.populations import Weights
 from experiments.options import arguments
 from experiments.text_tables import show
 
@@ -66,7 +66,7 @@ def main() -> None:
     )  # fmt: skip
     trials = 1 if options.quick else options.trials
     record = Record("prefixes", options.seed, {"reports": REPORTS, "trials": trials})
-    settings: list[tuple[str, Weights, dict[str, float]]] = [
+    settings: list[tuple[str, Floats, dict[str, float]]] = [
         ("exponential", exponential(100, 25.0), {}),
         ("zipf", zipf(100), {}),
     ]

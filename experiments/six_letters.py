@@ -17,17 +17,17 @@ from __future__ import annotations
 import numpy as np
 
 from deniable import discover, simulate
+from deniable.kernels.array_types import Floats
 from deniable.reproduction.dictionaries import prefix_survey
 from deniable.reproduction.records import Record
 from deniable.simulation import Population, power, random_strings, zipf
-from deniable.simulation.populations import Weights
 from experiments.options import arguments
 from experiments.text_tables import show
 
 SURVEY = prefix_survey(epsilon=4.394449, length=6, alphabet="a-z")
 
 
-def hashes() -> Weights:
+def hashes() -> Floats:
     """The authors' weights: i^20 scaled to sum 1, plus .001, scaled again."""
     return power(100, floor=0.001)
 
@@ -39,7 +39,7 @@ CROWDS = {
 }
 
 
-def trial(weights: Weights, clients: int, seed: list[int]) -> dict[str, float]:
+def trial(weights: Floats, clients: int, seed: list[int]) -> dict[str, float]:
     """One crowd: strings found, false ones, how many intervals cover."""
     rng = np.random.default_rng(seed)
     population = Population(random_strings(100, 6, rng), weights)

@@ -11,13 +11,10 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.kernels.array_types import DeviceArray, Floats
+from deniable.kernels.array_types import Bytes, DeviceArray, Floats, Int64s, Singles
 
 Number = TypeVar("Number", bound=np.generic)
-Singles = NDArray[np.float32]
-Numbers = NDArray[np.int64]
-Symbols = NDArray[np.uint8]
-Moved = tuple[Numbers, Numbers, float]
+Moved = tuple[Int64s, Int64s, float]
 ENDING = 9
 """Bytes that SHA-256 adds to a message at least: a bit, and the length."""
 
@@ -25,7 +22,7 @@ ENDING = 9
 class Stretch(NamedTuple):
     """The strings that differ from u8[M] `row` at the places first … stop only."""
 
-    row: Symbols
+    row: Bytes
     first: int
     stop: int
     symbols: int
@@ -39,31 +36,29 @@ class Stretch(NamedTuple):
 class ScreeningKernels(Protocol):
     """The operations of screening that are written once for each kind of memory."""
 
-    def line_support(
-        self, sent: NDArray[Number], lines: Numbers, cells: Numbers
-    ) -> NDArray[Number]:
+    def line_support(self, sent: NDArray[Number], lines: Int64s, cells: Int64s) -> NDArray[Number]:
         """[…, K] of sent[…, L, g]: for each cell, the sum over lines of its number's entry.
 
         lines : int64[L, d - 1], digits; cells : int64[K, d], digits
         """
         ...
 
-    def evidence(self, header: bytes, rows: Symbols, length: int, tables: Singles) -> Singles:
+    def evidence(self, header: bytes, rows: Bytes, length: int, tables: Singles) -> Singles:
         """float32[n]: for the first `length` symbols of every row u8[n, M], the sum over families
         of tables[C, K] at their cells."""
         ...
 
     def log_mixtures(
-        self, weight: Singles, parent: Numbers, sums: Singles, masses: Singles, precision: float
+        self, weight: Singles, parent: Int64s, sums: Singles, masses: Singles, precision: float
     ) -> Singles:
         """float32[n]: see `kernels.search.cell_sums.log_mixtures`."""
         ...
 
-    def best(self, odds: Singles, count: int) -> Numbers:
+    def best(self, odds: Singles, count: int) -> Int64s:
         """Which entries of odds[n] are the largest, `count` of them or all; equals in any order."""
         ...
 
-    def transforms(self, lattice: Numbers, size: int) -> DeviceArray:
+    def transforms(self, lattice: Int64s, size: int) -> DeviceArray:
         """Fourier transforms of the distribution of each row of lattice[P, K], modulo `size`; kept
         for `convolved`."""
         ...
@@ -75,7 +70,7 @@ class ScreeningKernels(Protocol):
         """
         ...
 
-    def scan(self, header: bytes, stretch: Stretch, tables: Singles, least: float) -> Numbers:
+    def scan(self, header: bytes, stretch: Stretch, tables: Singles, least: float) -> Int64s:
         """Which strings of a stretch have evidence of at least `least`.
 
         Numbers of the symbols that differ, to the base of their number; see

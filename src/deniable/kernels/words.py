@@ -5,9 +5,9 @@ B = ceil(k / 8) bytes, and its padding bits are 0. Word w holds bits 64w to 64w 
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.errors import InputError
+from deniable.kernels.array_types import Bytes, Words
 from deniable.kernels.compiled import inlined, read_only
 
 WIDEST = 65536
@@ -24,7 +24,7 @@ def byte_width(k: int) -> int:
     return (k + 7) // 8
 
 
-def check_packed(bits: NDArray[np.uint8], k: int, name: str = "bits") -> NDArray[np.uint8]:
+def check_packed(bits: Bytes, k: int, name: str = "bits") -> Bytes:
     """Return `bits` as read-only contiguous u8[N, B], or raise if that does not fit width k."""
     width = byte_width(k)
     if bits.dtype != np.uint8 or bits.ndim != 2 or bits.shape[1] != width:
@@ -35,7 +35,7 @@ def check_packed(bits: NDArray[np.uint8], k: int, name: str = "bits") -> NDArray
     return read_only(bits, np.uint8)
 
 
-def as_words(bits: NDArray[np.uint8]) -> NDArray[np.uint64]:
+def as_words(bits: Bytes) -> Words:
     """Return rows as words, u64[N, ceil(B / 8)]: a view where possible, else a padded copy."""
     rows, width = bits.shape
     words = (width + 7) // 8
@@ -47,7 +47,7 @@ def as_words(bits: NDArray[np.uint8]) -> NDArray[np.uint64]:
 
 
 @inlined
-def load_word(data: NDArray[np.uint8], start: int, stop: int) -> np.uint64:
+def load_word(data: Bytes, start: int, stop: int) -> np.uint64:
     """Read bytes [start, start + 8) of flat data as a little-endian word, none from `stop` on.
 
     Flat data and a position, not a row of a matrix: numba counts references to every row it slices.
@@ -63,7 +63,7 @@ def load_word(data: NDArray[np.uint8], start: int, stop: int) -> np.uint64:
 
 
 @inlined
-def store_word(data: NDArray[np.uint8], start: int, stop: int, word: np.uint64) -> None:
+def store_word(data: Bytes, start: int, stop: int, word: np.uint64) -> None:
     """Write a word to bytes [start, start + 8) of flat data, none from `stop` on."""
     if stop - start >= 8:
         for byte in range(8):

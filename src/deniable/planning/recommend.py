@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 
 from deniable.errors import InputError
+from deniable.kernels.array_types import Floats
 from deniable.planning.thresholds import (
     ALPHA,
     CANDIDATES,
@@ -25,14 +26,13 @@ from deniable.planning.thresholds import (
 )
 from deniable.results.survey_plan import Plan, QuestionDesign
 from deniable.simulation import exponential, zipf
-from deniable.simulation.populations import Weights
 from deniable.survey import Question
 from deniable.survey.draft import Draft, DraftQuestion
 
 LEAST, MOST = 0.05, 12.0
 """ε that is worth planning with."""
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
-SHAPES: dict[str, Callable[[int], Weights]] = {
+SHAPES: dict[str, Callable[[int], Floats]] = {
     "Zipf(1)": zipf,
     "Zipf(1.2)": partial(zipf, s=1.2),
     "exponential(25)": exponential,

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.analysis.associating import associate_likelihoods
 from deniable.errors import InputError
@@ -19,6 +18,7 @@ from deniable.inference.models.base import OTHER
 from deniable.inference.models.bloom import BloomModel
 from deniable.inference.models.options import OptionModel
 from deniable.inference.models.other import mixture_other
+from deniable.kernels.array_types import Singles
 from deniable.kernels.counting.bit_sums import count_ones
 from deniable.rappor import files as rappor
 from deniable.rappor.files import DistMetrics, Params, ResultRow, Variable
@@ -113,7 +113,7 @@ def _variable(
     reports: Reports,
     top: int,
     alpha: float,
-) -> tuple[NDArray[np.float32], tuple[str, ...]]:
+) -> tuple[Singles, tuple[str, ...]]:
     """One variable's likelihood rows and labels."""
     params = rappor.read_params(params_dir / f"{variable.params}.csv")
     bits, width = reports.columns[variable.name]

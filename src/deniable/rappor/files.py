@@ -15,9 +15,9 @@ from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.errors import InputError
+from deniable.kernels.array_types import Floats, Int32s, Int64s
 from deniable.mechanisms import Noise
 from deniable.mechanisms.schemes import scheme_named
 from deniable.rappor.gram_graph import GramEdges
@@ -69,7 +69,7 @@ def write_params(path: str | Path, params: Params) -> None:
 # --- counts.csv and map.csv --------------------------------------------------------------------
 
 
-def read_counts(path: str | Path, params: Params) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def read_counts(path: str | Path, params: Params) -> tuple[Int64s, Int64s]:
     """counts.csv: (ones int64[m, k], total int64[m])."""
     table = _integers(path, params.m, params.k + 1, "total,bit0,…")
     ones, total = table[:, 1:], table[:, 0]
@@ -81,7 +81,7 @@ def read_counts(path: str | Path, params: Params) -> tuple[NDArray[np.int64], ND
     return ones, total
 
 
-def write_counts(path: str | Path, ones: NDArray[np.int64], total: NDArray[np.int64]) -> None:
+def write_counts(path: str | Path, ones: Int64s, total: Int64s) -> None:
     """counts.csv."""
     _write(path, np.column_stack([total, ones]).tolist())
 
@@ -91,7 +91,7 @@ class Map:
     """Which bits each candidate sets: positions int32[m, V, h], counted from 0 in each cohort."""
 
     strings: tuple[str, ...]
-    positions: NDArray[np.int32]
+    positions: Int32s
 
 
 def read_map(path: str | Path, params: Params) -> Map:
@@ -202,10 +202,7 @@ def write_metrics(path: str | Path, metrics: DistMetrics) -> None:
 
 
 def write_assoc_results(
-    path: str | Path,
-    names: Sequence[str],
-    labels: Sequence[Sequence[str]],
-    table: NDArray[np.float64],
+    path: str | Path, names: Sequence[str], labels: Sequence[Sequence[str]], table: Floats
 ) -> None:
     """assoc-results.csv: `<var1>,<var2>,proportion`, largest first."""
     order = np.argsort(-table.ravel(), kind="stable")
@@ -270,7 +267,7 @@ def _rows(path: str | Path) -> list[list[str]]:
         raise InputError(f"{path} is not CSV: {error}") from None
 
 
-def _integers(path: str | Path, rows: int, columns: int, form: str) -> NDArray[np.int64]:
+def _integers(path: str | Path, rows: int, columns: int, form: str) -> Int64s:
     found = _rows(path)
     if len(found) != rows or any(len(row) != columns for row in found):
         got = f"{len(found)} rows of {sorted({len(r) for r in found})} columns"

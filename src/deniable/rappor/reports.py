@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from deniable.errors import InputError
+from deniable.kernels.array_types import Bytes, Int32s, UInt16s, UInt32s
 from deniable.kernels.words import byte_width, check_packed
 from deniable.rappor.report_lines import LineForm, checked_fields, form_of, header_names
 
-Bits = NDArray[np.uint8]
-Fields = tuple[NDArray[np.bytes_], NDArray[np.uint16], list[Bits]]
+Fields = tuple[NDArray[np.bytes_], UInt16s, list[Bytes]]
 """Clients, cohorts, and each column's characters, uint8[N, width]."""
 
 COMMA, NEWLINE, ZERO, NINE = b",\n09"
@@ -37,8 +37,8 @@ class Reports:
     """A reports file: clients as bytes, cohort u16[N], each bit column packed, with its width."""
 
     clients: NDArray[np.bytes_]
-    cohort: NDArray[np.uint16]
-    columns: Mapping[str, tuple[Bits, int]]
+    cohort: UInt16s
+    columns: Mapping[str, tuple[Bytes, int]]
 
     def __len__(self) -> int:
         return len(self.cohort)
@@ -64,7 +64,7 @@ def read_reports(
 
 
 def parse_reports(
-    data: NDArray[np.uint8],
+    data: Bytes,
     *,
     widths: Sequence[int] | None = None,
     columns: Sequence[str] | None = None,
@@ -107,7 +107,7 @@ def _packed_pieces(pieces: Iterator[Fields], form: LineForm) -> Iterator[Fields]
         yield clients, cohort, [_packed(characters) for characters in columns]
 
 
-def _packed(characters: Bits) -> Bits:
+def _packed(characters: Bytes) -> Bytes:
     """Pack characters, the most significant bit first, into bytes, the least significant first."""
     rows, width = characters.shape
     bits = np.zeros((rows, (width + 7) // 8 * 8), np.uint8)
@@ -117,7 +117,7 @@ def _packed(characters: Bits) -> Bits:
     return np.ascontiguousarray(np.packbits(bits, axis=1)[:, ::-1])
 
 
-def _cut_by_arrow(body: NDArray[np.uint8], form: LineForm) -> Iterator[Fields]:
+def _cut_by_arrow(body: Bytes, form: LineForm) -> Iterator[Fields]:
     """The fields of all lines; ValueError or ArrowInvalid where a line may be wrong."""
     if body[:3].tobytes() == BYTE_ORDER_MARK:
         raise ValueError("Arrow would skip the byte-order mark")
@@ -138,7 +138,7 @@ def _cut_by_arrow(body: NDArray[np.uint8], form: LineForm) -> Iterator[Fields]:
         yield _clients(client), _cohorts(cohort, form.cohorts), [_characters(c) for c in columns]
 
 
-def _texts(column: pa.BinaryArray) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+def _texts(column: pa.BinaryArray) -> tuple[Int32s, Bytes]:
     """The offsets, from 0, and the bytes of a column of texts."""
     _, offsets, data = column.buffers()
     edges = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
@@ -156,26 +156,26 @@ def _clients(column: pa.BinaryArray) -> NDArray[np.bytes_]:
     return text.reshape(-1).view(f"S{width}")
 
 
-def _cohorts(column: pa.BinaryArray, cohorts: int) -> NDArray[np.uint16]:
+def _cohorts(column: pa.BinaryArray, cohorts: int) -> UInt16s:
     edges, data = _texts(column)
     lengths = np.diff(edges)
     if lengths.min(initial=1) < 1 or lengths.max(initial=1) > MOST_DIGITS:
         raise ValueError("expected one to five digits")
     if data.min(initial=ZERO) < ZERO or data.max(initial=ZERO) > NINE:
         raise ValueError("expected digits")
-    numbers: NDArray[np.uint32] = pc.cast(column.cast(pa.string()), pa.uint32()).to_numpy()
+    numbers: UInt32s = pc.cast(column.cast(pa.string()), pa.uint32()).to_numpy()
     if numbers.max(initial=0) >= cohorts:
         raise ValueError("expected a smaller cohort")
     return numbers.astype(np.uint16)
 
 
-def _characters(column: pa.FixedSizeBinaryArray) -> Bits:
+def _characters(column: pa.FixedSizeBinaryArray) -> Bytes:
     width = column.type.byte_width
     data = np.frombuffer(column.buffers()[1], np.uint8)
     return data[column.offset * width : (column.offset + len(column)) * width].reshape(-1, width)
 
 
-def _cut_slowly(body: NDArray[np.uint8], headed: bool, form: LineForm) -> Iterator[Fields]:
+def _cut_slowly(body: Bytes, headed: bool, form: LineForm) -> Iterator[Fields]:
     """The same, line by line; InputError with the first wrong line's number."""
     lines = body.tobytes().removesuffix(b"\n").split(b"\n") if len(body) else []
     fields = [checked_fields(line, n, form) for n, line in enumerate(lines, 1 + headed)]
@@ -188,7 +188,7 @@ def _cut_slowly(body: NDArray[np.uint8], headed: bool, form: LineForm) -> Iterat
     )
 
 
-def _line_at(data: NDArray[np.uint8], start: int) -> bytes:
+def _line_at(data: Bytes, start: int) -> bytes:
     """Return the line that starts at `start`, its end included."""
     step = 1 << 12
     for stop in range(start + step, len(data) + step, step):
@@ -198,7 +198,7 @@ def _line_at(data: NDArray[np.uint8], start: int) -> bytes:
     return data[start:].tobytes()
 
 
-def _line_count(body: NDArray[np.uint8]) -> int:
+def _line_count(body: Bytes) -> int:
     blocks = range(0, len(body), BLOCK_BYTES)
     ends = sum(int(np.count_nonzero(body[a : a + BLOCK_BYTES] == NEWLINE)) for a in blocks)
     return ends + bool(len(body) and body[-1] != NEWLINE)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from deniable.discovery import discover
+from deniable.kernels.array_types import Floats
 from deniable.reproduction.processes import in_processes
 from deniable.reproduction.records import Row
 from deniable.reproduction.trials import bloom, hellinger, survey_of
 from deniable.results import Discovery
 from deniable.simulation import Population, random_strings, simulate
-from deniable.simulation.populations import Weights
 from deniable.survey import Survey
 
 AS_RUN = 0.04
@@ -138,7 +138,7 @@ def summary(name: str, runs: Sequence[Run]) -> Row:
 class Short:
     """Crowds with random strings of one length: the parameters of section V's simulations."""
 
-    weights: Weights
+    weights: Floats
     length: int = 6
     gram: int = 2
 
@@ -157,7 +157,7 @@ def short_trial(short: Short, seed: int, reading: str, delta: float | None = Non
 
 
 def short_strings(
-    shapes: Mapping[str, Weights], seed: int, trials: int, stage: str
+    shapes: Mapping[str, Floats], seed: int, trials: int, stage: str
 ) -> dict[tuple[str, str], list[Run]]:
     """Crowds of every shape in every reading: runs by shape and reading."""
     keys = [(shape, reading) for shape in shapes for reading in READINGS]

@@ -34,10 +34,10 @@ from typing import Any
 import numpy as np
 
 import deniable
+from deniable.kernels.array_types import Floats
 from deniable.reproduction.processes import in_processes
 from deniable.reproduction.records import Record, Row
 from deniable.reproduction.trials import (
-    Floats,
     TrialTable,
     TrialTables,
     bloom,

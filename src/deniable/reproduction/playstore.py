@@ -19,9 +19,9 @@ from scipy.stats import chi2
 
 import deniable
 from deniable.compute.progress import report_progress
+from deniable.kernels.array_types import Floats
 from deniable.reproduction.records import Record, Row, rows_of
 from deniable.reproduction.trials import (
-    Floats,
     TrialTable,
     TrialTables,
     boolean,

@@ -20,19 +20,17 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.errors import InputError
+from deniable.kernels.array_types import Floats
 from deniable.results import Joint
 from deniable.simulation.populations import (
     JointPopulation,
-    Weights,
     correlated,
     random_strings,
 )
 from deniable.survey import Survey
 
-Floats = NDArray[np.float64]
 Settings = dict[str, Any]
 
 
@@ -89,7 +87,7 @@ def _lines(settings: Mapping[str, object]) -> list[str]:
 
 
 def pair(
-    x: Weights, y: Weights, *, strength: float = 0.0, rng: np.random.Generator | None = None
+    x: Floats, y: Floats, *, strength: float = 0.0, rng: np.random.Generator | None = None
 ) -> JointPopulation:
     """Two variables, x and y, with these weights: independent, or correlated by `strength`.
 

@@ -8,15 +8,15 @@ from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from deniable.kernels.array_types import Bytes, Int32s, UInt16s, Words
 from deniable.kernels.hashing.positions import hash_pairs, row_positions
 from deniable.kernels.noise.noisy_rows import BitPositions, encode_rows, noise_rows
 from deniable.kernels.noise.permanent_bits import permanent_rows
 from deniable.kernels.noise.sampler import CERTAIN, Response
 from deniable.mechanisms import BitMechanism, Bloom
 from deniable.mechanisms.schemes import DENIABLE_1
-from deniable.simulation.parts import NO_ANSWER, Bits, Clients, PartSimulator
+from deniable.simulation.parts import NO_ANSWER, Clients, PartSimulator
 
 B = TypeVar("B", bound=BitMechanism)
 
@@ -28,9 +28,9 @@ class KeptBits:
     """Permanent responses, packed: uint8[N, size]."""
 
     mechanism: BitMechanism
-    bits: Bits
+    bits: Bytes
 
-    def report(self, rng: np.random.Generator) -> Bits:
+    def report(self, rng: np.random.Generator) -> Bytes:
         """Add fresh noise."""
         noise = self.mechanism.noise
         return noise_rows(self.bits, self.mechanism.width, Response(noise.p, noise.q), rng)
@@ -48,18 +48,18 @@ class BitPart(PartSimulator[B]):
             bits = self._permanent(bits, clients, clients.secrets) if flip else bits
         return KeptBits(self.mechanism, bits)
 
-    def once(self, clients: Clients, rng: np.random.Generator) -> Bits:
+    def once(self, clients: Clients, rng: np.random.Generator) -> Bytes:
         noise = self.mechanism.noise
         return self._encoded(clients, Response(noise.p, noise.q).after_permanent(noise.flip), rng)
 
-    def _encoded(self, clients: Clients, response: Response, rng: np.random.Generator) -> Bits:
+    def _encoded(self, clients: Clients, response: Response, rng: np.random.Generator) -> Bytes:
         out = np.empty((len(clients), self.mechanism.size), np.uint8)
         for rows, piece in clients.pieces():
             places = self.positions(piece)
             encode_rows(places, self.mechanism.width, response, rng, out=out[rows])
         return out
 
-    def _permanent(self, bits: Bits, clients: Clients, secrets: Bits) -> Bits:
+    def _permanent(self, bits: Bytes, clients: Clients, secrets: Bytes) -> Bytes:
         """Permanent responses as the clients that hold these secrets compute them."""
         out = np.empty_like(bits)
         for slot, mechanism in enumerate(self.mechanisms):
@@ -73,7 +73,7 @@ class BitPart(PartSimulator[B]):
         return BitPositions(self.row(clients).astype(np.int32), clients.cohort, self._table)
 
     @cached_property
-    def _table(self) -> NDArray[np.int32]:
+    def _table(self) -> Int32s:
         """int32[cohorts, slots × answers, most bits], slot after slot, padded with −1."""
         sets = [
             [
@@ -101,13 +101,11 @@ class BloomPart(BitPart[Bloom]):
         return BitPositions(own_row, np.zeros(len(clients), np.uint16), table[np.newaxis])
 
     @cached_property
-    def _pairs(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    def _pairs(self) -> tuple[Words, Words]:
         return slot_pairs([m.header for m in self.mechanisms], self.tokens)
 
 
-def slot_pairs(
-    headers: Sequence[bytes], tokens: Sequence[Sequence[bytes]]
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def slot_pairs(headers: Sequence[bytes], tokens: Sequence[Sequence[bytes]]) -> tuple[Words, Words]:
     """The hash pairs of every slot's tokens, slot after slot."""
     pairs = [
         hash_pairs(
@@ -133,7 +131,7 @@ def _set_bits(bits: int) -> list[int]:
     return places
 
 
-def _keyed(m: BitMechanism, bits: Bits, cohort: NDArray[np.uint16], secrets: Bits) -> Bits:
+def _keyed(m: BitMechanism, bits: Bytes, cohort: UInt16s, secrets: Bytes) -> Bytes:
     """By the kernel, from the messages of `BitMechanism.permanent_message`."""
     lengths = np.empty((len(bits), 3), ">u4")
     lengths[:, 0], lengths[:, 1], lengths[:, 2] = 4, cohort, m.size
@@ -141,7 +139,7 @@ def _keyed(m: BitMechanism, bits: Bits, cohort: NDArray[np.uint16], secrets: Bit
     return permanent_rows(bits, m.width, m.noise.flip, secrets, m.permanent_prefix, message_end)
 
 
-def _one_by_one(m: BitMechanism, bits: Bits, cohort: NDArray[np.uint16], secrets: Bits) -> Bits:
+def _one_by_one(m: BitMechanism, bits: Bytes, cohort: UInt16s, secrets: Bytes) -> Bytes:
     """By the mechanism itself."""
     rows = [
         m.permanent(int.from_bytes(b.tobytes(), "little"), int(c), s.tobytes())

@@ -6,17 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from deniable.kernels.array_types import Bytes, UInt16s
 from deniable.mechanisms.noise import ONE
 from deniable.protocols import NGrams, Prefixes, Protocol
-from deniable.simulation.parts import ROWS, Bits
+from deniable.simulation.parts import ROWS
 from deniable.survey import Survey
 
-Fields = NDArray[np.uint8]
 
-
-def fields_of_secrets(survey: Survey, secrets: Bits) -> tuple[NDArray[np.uint16], list[Fields]]:
+def fields_of_secrets(survey: Survey, secrets: Bytes) -> tuple[UInt16s, list[Bytes]]:
     """Cohorts uint16[N] and each question's clear bytes, drawn from secrets as clients do."""
     drawn = [survey.draw(secret.tobytes()) for secret in secrets]
     fields = [
@@ -26,14 +24,14 @@ def fields_of_secrets(survey: Survey, secrets: Bits) -> tuple[NDArray[np.uint16]
     return np.array([cohort for cohort, _ in drawn], np.uint16), fields
 
 
-def drawn_fields(protocol: Protocol, clients: int, rng: np.random.Generator) -> Fields:
+def drawn_fields(protocol: Protocol, clients: int, rng: np.random.Generator) -> Bytes:
     """Clear bytes uint8[N, fields] of one question, from the generator."""
     if not protocol.clear:
         return np.empty((clients, 0), np.uint8)
     return DRAWS.get(protocol.name, _of_random_secrets)(protocol, clients, rng)
 
 
-def _positions(protocol: NGrams, clients: int, rng: np.random.Generator) -> Fields:
+def _positions(protocol: NGrams, clients: int, rng: np.random.Generator) -> Bytes:
     """Distinct positions in increasing order, each set of them equally likely."""
     fields = len(protocol.clear)
     out = np.empty((clients, fields), np.uint8)
@@ -44,20 +42,20 @@ def _positions(protocol: NGrams, clients: int, rng: np.random.Generator) -> Fiel
     return out
 
 
-def _levels(protocol: Prefixes, clients: int, rng: np.random.Generator) -> Fields:
+def _levels(protocol: Prefixes, clients: int, rng: np.random.Generator) -> Bytes:
     """One level, with the probability of its weight."""
     uniform = rng.integers(0, ONE, clients, dtype=np.uint64)
     tops = np.array(protocol.cumulated, np.uint64)
     return np.searchsorted(tops, uniform, side="right").astype(np.uint8)[:, np.newaxis]
 
 
-def _of_random_secrets(protocol: Protocol, clients: int, rng: np.random.Generator) -> Fields:
+def _of_random_secrets(protocol: Protocol, clients: int, rng: np.random.Generator) -> Bytes:
     """Any protocol, by its own draw."""
     drawn = [protocol.draw(rng.bytes(32), "", "") for _ in range(clients)]
     return np.array(drawn, np.uint8).reshape(clients, -1)
 
 
-DRAWS: dict[str, Callable[[Any, int, np.random.Generator], Fields]] = {
+DRAWS: dict[str, Callable[[Any, int, np.random.Generator], Bytes]] = {
     "ngrams": _positions,
     "prefixes": _levels,
 }

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.errors import InputError
+from deniable.kernels.array_types import Int32s
 
 NO_ANSWER = -1
 Levels: TypeAlias = tuple[Any, ...]
@@ -25,7 +25,7 @@ class Coded:
     """
 
     levels: Levels
-    codes: NDArray[np.int32]
+    codes: Int32s
 
     def __post_init__(self) -> None:
         codes = self.codes

@@ -14,19 +14,19 @@ from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.columns import ReportBatch
 from deniable.errors import InputError
+from deniable.kernels.array_types import Bytes, Int32s, UInt16s
 from deniable.simulation.bit_parts import BitPart, BloomPart
-from deniable.simulation.clear_fields import Fields, drawn_fields, fields_of_secrets
+from deniable.simulation.clear_fields import drawn_fields, fields_of_secrets
 from deniable.simulation.coded import NO_ANSWER, Coded, Levels
 from deniable.simulation.number_parts import HashPart
-from deniable.simulation.parts import ROWS, Bits, Clients, EncodingPart, Kept, PartSimulator
+from deniable.simulation.parts import ROWS, Clients, EncodingPart, Kept, PartSimulator
 from deniable.survey import Survey
 
 Values = Mapping[str, Coded | Iterable[object]] | Coded | Iterable[object]
-Codes = Mapping[str, NDArray[np.int32]]
+Codes = Mapping[str, Int32s]
 T = TypeVar("T")
 AnySimulator: TypeAlias = PartSimulator[Any]
 
@@ -40,7 +40,7 @@ SIMULATORS: dict[str, type[AnySimulator]] = {
 
 
 def simulate(
-    survey: Survey, values: Values, *, rng: np.random.Generator, secrets: Bits | None = None
+    survey: Survey, values: Values, *, rng: np.random.Generator, secrets: Bytes | None = None
 ) -> ReportBatch:
     """One report from each client.
 
@@ -58,7 +58,7 @@ def simulate_days(
     days: int,
     *,
     rng: np.random.Generator,
-    secrets: Bits | None = None,
+    secrets: Bytes | None = None,
 ) -> Iterator[ReportBatch]:
     """The same clients, with the same answers, on several days: permanent noise is kept."""
     crowd, codes = _crowd_of(survey, values)
@@ -90,8 +90,8 @@ class PermanentResponses:
     """What clients keep from one report to the next: clear fields, and each part's own state."""
 
     survey: Survey
-    cohort: NDArray[np.uint16]
-    clear: tuple[Fields, ...]
+    cohort: UInt16s
+    clear: tuple[Bytes, ...]
     parts: tuple[tuple[Kept, ...], ...]
 
     def report(self, rng: np.random.Generator) -> ReportBatch:
@@ -126,7 +126,7 @@ class Crowd:
         ]
 
     def report(
-        self, codes: Codes, *, rng: np.random.Generator, secrets: Bits | None = None
+        self, codes: Codes, *, rng: np.random.Generator, secrets: Bytes | None = None
     ) -> ReportBatch:
         """One report from each client; codes are indices into `levels`."""
         if secrets is not None:
@@ -137,7 +137,7 @@ class Crowd:
         return ReportBatch(self.survey, cohort, clear, bits, _origin(rng), trusted=True)
 
     def permanent(
-        self, codes: Codes, *, rng: np.random.Generator, secrets: Bits | None = None
+        self, codes: Codes, *, rng: np.random.Generator, secrets: Bytes | None = None
     ) -> PermanentResponses:
         """What each client keeps, before any fresh noise."""
         columns = self._by_part(
@@ -148,14 +148,14 @@ class Crowd:
     def _by_part(
         self,
         codes: Codes,
-        secrets: Bits | None,
+        secrets: Bytes | None,
         rng: np.random.Generator,
         encode: Callable[[AnySimulator, Clients], T],
-    ) -> tuple[NDArray[np.uint16], tuple[Fields, ...], tuple[tuple[T, ...], ...]]:
+    ) -> tuple[UInt16s, tuple[Bytes, ...], tuple[tuple[T, ...], ...]]:
         """Cohorts, clear fields, and what `encode` makes of each part of each question."""
         n = _number_of_clients(codes, secrets)
         questions = self.survey.questions
-        each: Iterable[Fields]
+        each: Iterable[Bytes]
         if secrets is None:
             cohort = rng.integers(0, self.survey.cohorts, n, dtype=np.uint16)
             # Drawn between the parts of one question and the next: a seed's reports depend on it.
@@ -177,7 +177,7 @@ def _origin(rng: np.random.Generator) -> str:
     return f"simulated, seed {seed}"
 
 
-def _crowd_of(survey: Survey, values: Values) -> tuple[Crowd, dict[str, NDArray[np.int32]]]:
+def _crowd_of(survey: Survey, values: Values) -> tuple[Crowd, dict[str, Int32s]]:
     frame: Any = values
     if hasattr(frame, "columns"):  # pandas or polars
         values = {str(name): frame[name].to_list() for name in frame.columns}
@@ -191,7 +191,7 @@ def _crowd_of(survey: Survey, values: Values) -> tuple[Crowd, dict[str, NDArray[
     return crowd, {name: c.codes for name, c in coded.items()}
 
 
-def _number_of_clients(codes: Mapping[str, NDArray[np.int32]], secrets: Bits | None) -> int:
+def _number_of_clients(codes: Mapping[str, Int32s], secrets: Bytes | None) -> int:
     lengths = {name: len(code) for name, code in codes.items()}
     if secrets is not None:
         lengths["secrets"] = len(secrets)

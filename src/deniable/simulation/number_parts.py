@@ -10,27 +10,23 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from deniable.kernels.array_types import Bytes, Int32s, Int64s, UInt16s, UInt32s, Words
 from deniable.kernels.hashing.lines import digits_of, line_numbers
 from deniable.kernels.hashing.positions import row_positions
 from deniable.mechanisms import LocalHash
 from deniable.simulation.bit_parts import slot_pairs
-from deniable.simulation.parts import Bits, Clients, PartSimulator
+from deniable.simulation.parts import Clients, PartSimulator
 
 
-def true_numbers(
-    mechanism: LocalHash, cell: NDArray[np.int32], cohort: NDArray[np.uint16]
-) -> NDArray[np.int64]:
+def true_numbers(mechanism: LocalHash, cell: Int32s, cohort: UInt16s) -> Int64s:
     """int64[N]: where each client's line takes its cell; g for no answer (a cell of −1)."""
     g, d = mechanism.values, mechanism.digits
     line = digits_of(cohort % mechanism.lines, g, d - 1)
     return np.where(cell < 0, g, line_numbers(digits_of(cell, g, d), line, g))
 
 
-def noise_numbers(
-    mechanism: LocalHash, true: NDArray[np.int64], uniform: NDArray[np.uint32]
-) -> NDArray[np.int64]:
+def noise_numbers(mechanism: LocalHash, true: Int64s, uniform: UInt32s) -> Int64s:
     """What clients send whose 32 random bits these are."""
     g, p, q = mechanism.values, mechanism.noise.p, mechanism.noise.q
     u = uniform.astype(np.int64)
@@ -43,9 +39,9 @@ class KeptNumbers:
     """True numbers, int64[N]; g for no answer."""
 
     mechanism: LocalHash
-    numbers: NDArray[np.int64]
+    numbers: Int64s
 
-    def report(self, rng: np.random.Generator) -> Bits:
+    def report(self, rng: np.random.Generator) -> Bytes:
         """Add fresh noise, and pack the numbers with their low byte first."""
         uniform = rng.integers(0, 1 << 32, len(self.numbers), dtype=np.uint32)
         sent = noise_numbers(self.mechanism, self.numbers, uniform).astype("<u4")
@@ -58,7 +54,7 @@ class HashPart(PartSimulator[LocalHash]):
     def keep(self, clients: Clients, rng: np.random.Generator) -> KeptNumbers:
         return KeptNumbers(self.mechanism, self._numbers(clients))
 
-    def _numbers(self, clients: Clients) -> NDArray[np.int64]:
+    def _numbers(self, clients: Clients) -> Int64s:
         m = self.mechanism
         out = np.empty(len(clients), np.int64)
         for rows, piece in clients.pieces():
@@ -68,5 +64,5 @@ class HashPart(PartSimulator[LocalHash]):
         return out
 
     @cached_property
-    def _pairs(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    def _pairs(self) -> tuple[Words, Words]:
         return slot_pairs([m.header for m in self.mechanisms], self.tokens)

@@ -13,12 +13,11 @@ from typing import Generic, TypeVar, cast
 from typing import Protocol as Interface
 
 import numpy as np
-from numpy.typing import NDArray
 
+from deniable.kernels.array_types import Bytes, Int32s, Int64s, UInt16s
 from deniable.mechanisms import Mechanism
 from deniable.protocols import Protocol
 
-Bits = NDArray[np.uint8]
 M = TypeVar("M", bound=Mechanism)
 
 NO_ANSWER = -1
@@ -36,10 +35,10 @@ class Clients:
     secrets : uint8[N, 32], or None where everything is drawn from the generator
     """
 
-    answer: NDArray[np.int32]
-    slot: NDArray[np.uint8]
-    cohort: NDArray[np.uint16]
-    secrets: Bits | None
+    answer: Int32s
+    slot: Bytes
+    cohort: UInt16s
+    secrets: Bytes | None
 
     def __len__(self) -> int:
         return len(self.cohort)
@@ -64,7 +63,7 @@ class Clients:
 class Kept(Interface):
     """What clients keep between their reports, permanent noise included."""
 
-    def report(self, rng: np.random.Generator) -> Bits:
+    def report(self, rng: np.random.Generator) -> Bytes:
         """Draw one more report from each client: uint8[N, size]."""
         ...
 
@@ -94,17 +93,17 @@ class PartSimulator(ABC, Generic[M]):
     def keep(self, clients: Clients, rng: np.random.Generator) -> Kept:
         """Draw what clients keep."""
 
-    def once(self, clients: Clients, rng: np.random.Generator) -> Bits:
+    def once(self, clients: Clients, rng: np.random.Generator) -> Bytes:
         """Draw the only report of each client: uint8[N, size]."""
         return self.keep(clients, rng).report(rng)
 
-    def own_view(self, crowd: Clients, fields: NDArray[np.uint8]) -> Clients:
+    def own_view(self, crowd: Clients, fields: Bytes) -> Clients:
         """The crowd with this part's slots, by its clear bytes, and its mechanism's cohorts."""
         chosen = self.part.chosen_by
         slot = crowd.slot if chosen is None else fields[:, chosen]
         return replace(crowd, slot=slot, cohort=self.mechanism.own_cohort(crowd.cohort))
 
-    def row(self, clients: Clients) -> NDArray[np.int64]:
+    def row(self, clients: Clients) -> Int64s:
         """Where a client's slot and answer stand in a table of all slots' answers; −1 for none."""
         row = clients.answer.astype(np.int64)
         if len(self.tokens) == 1:
@@ -120,9 +119,9 @@ class KeptSecrets:
 
     simulator: EncodingPart
     clients: Clients
-    secrets: Bits
+    secrets: Bytes
 
-    def report(self, rng: np.random.Generator) -> Bits:
+    def report(self, rng: np.random.Generator) -> Bytes:
         """Call the mechanism's own encoder for each client."""
         mechanisms, tokens = self.simulator.mechanisms, self.simulator.tokens
         size = mechanisms[0].rand_size

@@ -16,47 +16,47 @@ from numpy.typing import ArrayLike, NDArray
 
 from deniable.columns.spreadsheet import read_rows
 from deniable.errors import InputError
+from deniable.kernels.array_types import Floats, Int32s
 from deniable.simulation.coded import Coded, Levels
 
-Weights = NDArray[np.float64]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-def zipf(n: int = 100, s: float = 1.0) -> Weights:
+def zipf(n: int = 100, s: float = 1.0) -> Floats:
     """∝ 1/rank^s."""
     return _normalised(np.arange(1, n + 1, dtype=float) ** -s)
 
 
-def power(n: int = 100, exponent: float = 20.0, floor: float = 0.0) -> Weights:
+def power(n: int = 100, exponent: float = 20.0, floor: float = 0.0) -> Floats:
     """∝ i^exponent, i = n … 1, then `floor` added and rescaled: the paper's "Zipfian" is exponent
     20, and its dictionary simulation adds 0.001."""
     return _normalised(_normalised((np.arange(n, 0, -1) / n) ** exponent) + floor)
 
 
-def geometric(n: int = 100, p: float = 0.3) -> Weights:
+def geometric(n: int = 100, p: float = 0.3) -> Floats:
     """∝ (1−p)^rank, cut after n."""
     return _normalised((1 - p) ** np.arange(n))
 
 
-def step(n: int = 100) -> Weights:
+def step(n: int = 100) -> Floats:
     """Four values of 0.12, four of 0.06, the others share the rest (the paper's Appendix B)."""
     if n < 9:
         raise InputError(f"expected a step population of at least 9 values, got {n}")
     return np.array([0.12] * 4 + [0.06] * 4 + [0.28 / (n - 8)] * (n - 8))
 
 
-def uniform(n: int = 100) -> Weights:
+def uniform(n: int = 100) -> Floats:
     """All the same."""
     return np.full(n, 1 / n)
 
 
-def exponential(n: int = 100, scale: float = 25.0) -> Weights:
+def exponential(n: int = 100, scale: float = 25.0) -> Floats:
     """∝ exp(−rank/scale)."""
     return _normalised(np.exp(-np.arange(n) / scale))
 
 
 _SHAPES = (zipf, power, geometric, step, uniform, exponential)
-SHAPES: dict[str, Callable[..., Weights]] = {shape.__name__: shape for shape in _SHAPES}
+SHAPES: dict[str, Callable[..., Floats]] = {shape.__name__: shape for shape in _SHAPES}
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class Population:
     """Values and how common each is."""
 
     values: Levels
-    weights: Weights
+    weights: Floats
 
     def __post_init__(self) -> None:
         w = np.asarray(self.weights, float)
@@ -92,7 +92,7 @@ class JointPopulation:
     """Several questions' values and how common each combination is."""
 
     values: Mapping[str, Levels]
-    table: NDArray[np.float64]
+    table: Floats
 
     def __post_init__(self) -> None:
         t = np.asarray(self.table, float)
@@ -117,7 +117,7 @@ class JointPopulation:
         return Population(self.values[question], self.table.sum(axis=others))
 
 
-def correlated(*weights: Weights, strength: float) -> NDArray[np.float64]:
+def correlated(*weights: Floats, strength: float) -> Floats:
     """A table with these margins: independent at strength 0, moving together at 1.
 
     The mixture (1−strength)·product + strength·comonotone coupling, for two margins or more.
@@ -232,20 +232,20 @@ def from_spec(spec: str, rng: np.random.Generator) -> Population:
     return Population(random_strings(len(weights), length, rng), weights)
 
 
-def _drawn(weights: Weights, clients: int, rng: np.random.Generator) -> NDArray[np.int32]:
+def _drawn(weights: Floats, clients: int, rng: np.random.Generator) -> Int32s:
     tops = np.cumsum(weights)
     found = np.searchsorted(tops / tops[-1], rng.random(clients), side="right")
     return found.astype(np.int32)
 
 
-def _checked(weights: NDArray[np.float64], name: str) -> Weights:
+def _checked(weights: Floats, name: str) -> Floats:
     """Normalised, if they can be."""
     if not np.isfinite(weights).all() or (weights < 0).any() or weights.max() == 0:
         raise InputError(f"expected {name} of 0 or more, some above 0, all finite")
     return _normalised(weights)
 
 
-def _normalised(weights: NDArray[np.floating]) -> Weights:
+def _normalised(weights: NDArray[np.floating]) -> Floats:
     scaled = weights / np.max(weights)  # so that the sum of huge weights stays finite
     return np.asarray(scaled / scaled.sum(), np.float64)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.compute.arrays import Likelihood
 from deniable.compute.cpu import row_blocks
@@ -16,6 +15,7 @@ from deniable.kernels.array_types import (
     Bytes,
     DeviceArray,
     Floats,
+    Int64s,
     Integers,
     RowArrays,
     Singles,
@@ -132,7 +132,7 @@ class CpuKernels:
 CPU_KERNELS = CpuKernels()
 
 
-def count_ones(bits: Bytes, width: int) -> NDArray[np.int64]:
+def count_ones(bits: Bytes, width: int) -> Int64s:
     """Ones among the first `width` bits of every report, int64[N]; padding is ignored."""
     out = np.empty(len(bits), dtype=np.int64)
     bit_rows.ones_in_reports(bits, width, out)

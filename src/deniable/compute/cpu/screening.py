@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.compute.screening import Moved, Number, Numbers, Singles, Stretch, Symbols
-from deniable.kernels.array_types import DeviceArray, Floats
+from deniable.compute.screening import Moved, Number, Stretch
+from deniable.kernels.array_types import Bytes, DeviceArray, Floats, Int64s, Singles
 from deniable.kernels.chunks import over_threads, spans, thread_count
 from deniable.kernels.hashing.positions import hash_fixed_pairs
 from deniable.kernels.likelihood.hash_rows import line_support
@@ -21,9 +21,7 @@ STRINGS_PER_CHUNK = 1 << 16
 class CpuScreening:
     """Compiled loops on this machine's processors."""
 
-    def line_support(
-        self, sent: NDArray[Number], lines: Numbers, cells: Numbers
-    ) -> NDArray[Number]:
+    def line_support(self, sent: NDArray[Number], lines: Int64s, cells: Int64s) -> NDArray[Number]:
         """Table by table."""
         tables = np.ascontiguousarray(sent).reshape(-1, *sent.shape[-2:])
         out = np.empty((len(tables), len(cells)), sent.dtype)
@@ -35,12 +33,12 @@ class CpuScreening:
         over_threads(work, spans(len(tables), len(tables)), thread_count(None))
         return out.reshape(*sent.shape[:-2], -1)
 
-    def evidence(self, header: bytes, rows: Symbols, length: int, tables: Singles) -> Singles:
+    def evidence(self, header: bytes, rows: Bytes, length: int, tables: Singles) -> Singles:
         """Hashed and looked up, never stored."""
         return hashed_sums(header, rows, length, tables)
 
     def log_mixtures(
-        self, weight: Singles, parent: Numbers, sums: Singles, masses: Singles, precision: float
+        self, weight: Singles, parent: Int64s, sums: Singles, masses: Singles, precision: float
     ) -> Singles:
         """Some at a time."""
         out = np.empty(len(sums), np.float32)
@@ -52,13 +50,13 @@ class CpuScreening:
         _in_threads(work, len(sums))
         return out
 
-    def best(self, odds: Singles, count: int) -> Numbers:
+    def best(self, odds: Singles, count: int) -> Int64s:
         """By partition."""
         if len(odds) <= count:
             return np.arange(len(odds))
         return np.asarray(np.argpartition(-odds, count)[:count])
 
-    def transforms(self, lattice: Numbers, size: int) -> DeviceArray:
+    def transforms(self, lattice: Int64s, size: int) -> DeviceArray:
         """complex[P, size/2 + 1]."""
         out = np.empty((len(lattice), size // 2 + 1), np.complex128)
 
@@ -87,7 +85,7 @@ class CpuScreening:
         _in_threads(work, len(product), 1 << 13)
         return np.fft.irfft(product, size)
 
-    def scan(self, header: bytes, stretch: Stretch, tables: Singles, least: float) -> Numbers:
+    def scan(self, header: bytes, stretch: Stretch, tables: Singles, least: float) -> Int64s:
         """Hashed and looked up, sixteen side by side."""
         row, first, stop, symbols = stretch
         lead = np.frombuffer(header, ">u4").astype(np.uint32)
@@ -100,7 +98,7 @@ class CpuScreening:
 CPU = CpuScreening()
 
 
-def hashed_sums(header: bytes, rows: Symbols, length: int, tables: Singles) -> Singles:
+def hashed_sums(header: bytes, rows: Bytes, length: int, tables: Singles) -> Singles:
     """float32[n]: as `ScreeningKernels.evidence`."""
     out = np.empty(len(rows), np.float32)
 
@@ -120,7 +118,7 @@ def _in_threads(
     over_threads(work, spans(count, -(-count // chunk)), thread_count(None))
 
 
-def _ended(row: Symbols, before: int) -> Symbols:
+def _ended(row: Bytes, before: int) -> Bytes:
     """u8[32]: the row as SHA-256 ends a message, with so many bytes before it."""
     block = np.zeros(domain.TAIL, np.uint8)
     block[: len(row)] = row

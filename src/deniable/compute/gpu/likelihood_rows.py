@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.compute.arrays import Likelihood
 from deniable.compute.gpu.tensors import Tensor, placed, torch
+from deniable.kernels.array_types import Floats
 from deniable.kernels.hashing.lines import line_numbers
 from deniable.kernels.likelihood.bit_rows import POPCOUNT, BloomTables, ChannelTables
 from deniable.kernels.likelihood.hash_rows import HashTables
 
-Floats = NDArray[np.float64]
 TEMPORARY_BYTES = 1 << 28
 """Bytes of a temporary array, about."""
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from deniable.compute.cpu.screening import hashed_sums
 from deniable.compute.gpu.tensors import Tensor, device, on_host, placed, torch
-from deniable.compute.screening import Moved, Number, Numbers, Singles, Stretch, Symbols
-from deniable.kernels.array_types import Floats
+from deniable.compute.screening import Moved, Number, Stretch
+from deniable.kernels.array_types import Bytes, Floats, Int64s, Singles
 from deniable.kernels.hashing.lines import line_numbers
 
 STRINGS_PER_CHUNK = 1 << 21
@@ -29,9 +29,7 @@ class TensorScreening:
     def __init__(self, name: str) -> None:
         self._device = device(name)
 
-    def line_support(
-        self, sent: NDArray[Number], lines: Numbers, cells: Numbers
-    ) -> NDArray[Number]:
+    def line_support(self, sent: NDArray[Number], lines: Int64s, cells: Int64s) -> NDArray[Number]:
         """All tables at once."""
         given, digits = self._placed(sent), self._placed(cells)
         out = torch().zeros((*sent.shape[:-2], len(cells)), dtype=given.dtype, device=self._device)
@@ -40,13 +38,13 @@ class TensorScreening:
             out += given[..., number, :].index_select(-1, at)
         return on_host(out)
 
-    def evidence(self, header: bytes, rows: Symbols, length: int, tables: Singles) -> Singles:
+    def evidence(self, header: bytes, rows: Bytes, length: int, tables: Singles) -> Singles:
         """Millions at a time."""
         given = self._placed(np.ascontiguousarray(rows))
         return on_host(self._sums(header, given, length, self._placed(tables)))
 
     def log_mixtures(
-        self, weight: Singles, parent: Numbers, sums: Singles, masses: Singles, precision: float
+        self, weight: Singles, parent: Int64s, sums: Singles, masses: Singles, precision: float
     ) -> Singles:
         """Millions at a time."""
         weights, parents, each, mass = map(self._placed, (weight, parent, sums, masses))
@@ -59,13 +57,13 @@ class TensorScreening:
             out[some] = top + (total + TINY).log()
         return on_host(out)
 
-    def best(self, odds: Singles, count: int) -> Numbers:
+    def best(self, odds: Singles, count: int) -> Int64s:
         """By `torch.topk`."""
         if len(odds) <= count:
             return np.arange(len(odds))
         return on_host(self._placed(odds).topk(count, sorted=False).indices)
 
-    def transforms(self, lattice: Numbers, size: int) -> Tensor:
+    def transforms(self, lattice: Int64s, size: int) -> Tensor:
         """complex128[P, size/2 + 1], which stays on the device."""
         t, each = torch(), self._placed(lattice)
         counts = t.zeros((len(lattice), size), dtype=t.float64, device=self._device)
@@ -85,7 +83,7 @@ class TensorScreening:
             product[start : start + FREQUENCIES_PER_CHUNK] = each.prod(dim=0)
         return on_host(t.fft.irfft(product, size))
 
-    def scan(self, header: bytes, stretch: Stretch, tables: Singles, least: float) -> Numbers:
+    def scan(self, header: bytes, stretch: Stretch, tables: Singles, least: float) -> Int64s:
         """A stretch at once."""
         number = torch().arange(stretch.strings, device=self._device)
         rows, left = self._placed(stretch.row).repeat(len(number), 1), number

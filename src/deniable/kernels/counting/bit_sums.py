@@ -7,9 +7,9 @@ and one vector instruction does each. Bytes are emptied into 64-bit counts befor
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.errors import InputError
+from deniable.kernels.array_types import Bytes, Int32s, Int64s, Integers, Words
 from deniable.kernels.chunks import over_threads, spans, thread_count
 from deniable.kernels.compiled import compiled, inlined, read_only
 from deniable.kernels.words import as_words, check_packed
@@ -20,7 +20,7 @@ EVERY_BYTE = np.uint64(0x0101010101010101)
 
 
 @inlined
-def _empty(counters: NDArray[np.uint64], stratum: int, words: int, ones: NDArray[np.int64]) -> None:
+def _empty(counters: Words, stratum: int, words: int, ones: Int64s) -> None:
     """Add a stratum's byte counters to its 64-bit counts, and clear them."""
     for word in range(words):
         for shift in range(8):
@@ -35,13 +35,7 @@ def _empty(counters: NDArray[np.uint64], stratum: int, words: int, ones: NDArray
 
 
 @compiled
-def _add(
-    reports: NDArray[np.uint64],
-    stratum: NDArray[np.int32],
-    bytewise: NDArray[np.uint64],
-    totals: NDArray[np.int64],
-    ones: NDArray[np.int64],
-) -> None:
+def _add(reports: Words, stratum: Int32s, bytewise: Words, totals: Int64s, ones: Int64s) -> None:
     rows, words = reports.shape
     # An 8 that the compiler cannot see: a loop of known length is unrolled, not vectorised.
     eight = bytewise.shape[1]
@@ -61,20 +55,15 @@ def _add(
 
 
 @compiled
-def _finish(bytewise: NDArray[np.uint64], words: int, ones: NDArray[np.int64]) -> None:
+def _finish(bytewise: Words, words: int, ones: Int64s) -> None:
     counters = bytewise.reshape(-1)
     for s in range(ones.shape[0]):
         _empty(counters, s, words, ones)
 
 
 def count_ones(
-    bits: NDArray[np.uint8],
-    k: int,
-    stratum: NDArray[np.integer],
-    strata: int,
-    *,
-    threads: int | None = None,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    bits: Bytes, k: int, stratum: Integers, strata: int, *, threads: int | None = None
+) -> tuple[Int64s, Int64s]:
     """Count set bits per stratum and position.
 
     bits : u8[N, B], packed reports of width k (their padding bits are not counted)
@@ -99,7 +88,7 @@ def count_ones(
     if strata * k > bits.size:
         workers = 1  # a second table of counts would cost more than the counting
 
-    def work(start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def work(start: int, stop: int) -> tuple[Int64s, Int64s]:
         words = (k + 63) // 64
         ones = np.zeros((strata, k), dtype=np.int64)
         totals = np.zeros(strata, dtype=np.int64)

@@ -6,16 +6,12 @@ storage order, so a million candidates over 64 strata take about a second. A pos
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from deniable.kernels.array_types import Floats, Int32s, Words
 from deniable.kernels.compiled import compiled, inlined
-
-Floats = NDArray[np.float64]
 
 
 @inlined
-def _distinct(positions: NDArray[np.int32], s: int, j: int, a: int) -> int:
+def _distinct(positions: Int32s, s: int, j: int, a: int) -> int:
     """Return positions[s, j, a], or −1 if the same candidate has it earlier."""
     b = int(positions[s, j, a])
     for earlier in range(a):
@@ -26,7 +22,7 @@ def _distinct(positions: NDArray[np.int32], s: int, j: int, a: int) -> int:
 
 @compiled
 def gather_sums(
-    positions: NDArray[np.int32],
+    positions: Int32s,
     weight: Floats,
     value: Floats,
     limit: Floats,
@@ -87,12 +83,12 @@ def gather_sums(
 
 @compiled
 def gather_cross(
-    positions: NDArray[np.int32],
+    positions: Int32s,
     start: int,
     stop: int,
     weight: Floats,
-    row_start: NDArray[np.int32],
-    columns: NDArray[np.int32],
+    row_start: Int32s,
+    columns: Int32s,
     cross: Floats,
     mass: Floats,
 ) -> None:
@@ -118,9 +114,7 @@ def gather_cross(
 
 
 @compiled
-def set_fingerprints(
-    positions: NDArray[np.int32], keys: NDArray[np.uint64], out: NDArray[np.uint64]
-) -> None:
+def set_fingerprints(positions: Int32s, keys: Words, out: Words) -> None:
     """Sum of keys[s, b] over each candidate's distinct positions, modulo 2^64.
 
     keys : uint64[S, k]; out : uint64[m], zeroed by the caller.

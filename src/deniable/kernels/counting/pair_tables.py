@@ -12,13 +12,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 from deniable.errors import InputError
+from deniable.kernels.array_types import Bytes, Int64s, Integers, UInt32s, Words
 from deniable.kernels.compiled import compiled, compiled_sums, inlined, read_only
 from deniable.kernels.words import as_words, check_packed
 
-Words = NDArray[np.uint64]
 Emitted: TypeAlias = Any
 """What numba passes around while code is emitted."""
 PLANE_WORDS = 32
@@ -57,7 +56,7 @@ def _transpose(block: Words) -> None:
 
 @compiled
 def _planes(
-    reports: Words, order: NDArray[np.int64], start: int, stop: int, block: Words, planes: Words
+    reports: Words, order: Int64s, start: int, stop: int, block: Words, planes: Words
 ) -> None:
     """Fill planes u64[64·words, PLANE_WORDS] with the reports order[start:stop], 0 beyond them."""
     rows = stop - start
@@ -75,7 +74,7 @@ def _planes(
 
 
 @compiled_sums
-def _together(x: Words, y: Words, words: int, k: int, both: NDArray[np.uint32]) -> None:
+def _together(x: Words, y: Words, words: int, k: int, both: UInt32s) -> None:
     """Add to both[a, b] how often planes x[a] and y[b] are set together; y has spare planes.
 
     Two planes against four at a time: each word that is loaded serves several pairs.
@@ -103,7 +102,7 @@ def _together(x: Words, y: Words, words: int, k: int, both: NDArray[np.uint32]) 
 
 
 @compiled
-def _alone(planes: Words, words: int, ones: NDArray[np.uint32]) -> None:
+def _alone(planes: Words, words: int, ones: UInt32s) -> None:
     """Add to ones[a] how often plane a is set."""
     for a in range(len(ones)):
         count = np.uint64(0)
@@ -116,11 +115,11 @@ def _alone(planes: Words, words: int, ones: NDArray[np.uint32]) -> None:
 def _count(
     first: Words,
     second: Words,
-    order: NDArray[np.int64],
-    edges: NDArray[np.int64],
-    both: NDArray[np.uint32],
-    ones: NDArray[np.uint32],
-    other_ones: NDArray[np.uint32],
+    order: Int64s,
+    edges: Int64s,
+    both: UInt32s,
+    ones: UInt32s,
+    other_ones: UInt32s,
 ) -> None:
     """Count stratum s, the reports order[edges[s]:edges[s + 1]], for every s."""
     block = np.empty(64, np.uint64)
@@ -145,10 +144,10 @@ class PairTables:
     second; first, second : uint32[S, k], that set a bit of either; total : int64[S]
     """
 
-    both: NDArray[np.uint32]
-    first: NDArray[np.uint32]
-    second: NDArray[np.uint32]
-    total: NDArray[np.int64]
+    both: UInt32s
+    first: UInt32s
+    second: UInt32s
+    total: Int64s
 
     @classmethod
     def empty(cls, strata: int, widths: tuple[int, int]) -> "PairTables":
@@ -158,12 +157,7 @@ class PairTables:
         both, first, second = (np.zeros(shape, np.uint32) for shape in shapes)
         return cls(both, first, second, np.zeros(strata, np.int64))
 
-    def add(
-        self,
-        first: NDArray[np.uint8],
-        second: NDArray[np.uint8],
-        stratum: NDArray[np.integer],
-    ) -> None:
+    def add(self, first: Bytes, second: Bytes, stratum: Integers) -> None:
         """Count reports: u8[N, B] each, packed, and integers[N] in 0..S-1.
 
         On one thread: batches are spread over threads already.

@@ -9,9 +9,9 @@ messages above 55 bytes) and 2 per 32 bytes of stream.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.errors import InputError
+from deniable.kernels.array_types import Bytes, UInt32s
 from deniable.kernels.compiled import compiled, inlined, read_only
 from deniable.kernels.hashing.sha256 import (
     LANES,
@@ -28,14 +28,14 @@ DIGEST_BYTES = 32
 
 
 @inlined
-def _copy_state(source: NDArray[np.uint32], start: int, to: NDArray[np.uint32], at: int) -> None:
+def _copy_state(source: UInt32s, start: int, to: UInt32s, at: int) -> None:
     # A loop: numba takes a second to compile the assignment of one slice to another.
     for i in range(8 * LANES):
         to[at + i] = source[start + i]
 
 
 @inlined
-def _start_keyed(work: NDArray[np.uint32], key: NDArray[np.uint32], pad: np.uint32) -> None:
+def _start_keyed(work: UInt32s, key: UInt32s, pad: np.uint32) -> None:
     """Leave in the state of `work` what a hash begins with under a 32-byte key, u32[8 * 16]."""
     for i in range(8 * LANES):
         work[i] = key[i] ^ pad
@@ -45,7 +45,7 @@ def _start_keyed(work: NDArray[np.uint32], key: NDArray[np.uint32], pad: np.uint
 
 
 @inlined
-def _fill_short(work: NDArray[np.uint32], words: int, counter: int) -> None:
+def _fill_short(work: UInt32s, words: int, counter: int) -> None:
     """End a keyed block of `words` words, 1 or 8; `counter` is the one word."""
     for i in range(LANES * words, LANES * 15):
         work[i] = 0
@@ -57,7 +57,7 @@ def _fill_short(work: NDArray[np.uint32], words: int, counter: int) -> None:
 
 
 @inlined
-def _finish_keyed(work: NDArray[np.uint32], outer: NDArray[np.uint32]) -> None:
+def _finish_keyed(work: UInt32s, outer: UInt32s) -> None:
     """Hash the digests in the state of `work` under the outer key states."""
     _copy_state(work, STATE, work, 0)
     _copy_state(outer, 0, work, STATE)
@@ -66,12 +66,7 @@ def _finish_keyed(work: NDArray[np.uint32], outer: NDArray[np.uint32]) -> None:
 
 
 @inlined
-def _pads(
-    work: NDArray[np.uint32],
-    key: NDArray[np.uint32],
-    inner: NDArray[np.uint32],
-    outer: NDArray[np.uint32],
-) -> None:
+def _pads(work: UInt32s, key: UInt32s, inner: UInt32s, outer: UInt32s) -> None:
     """Set the states that a keyed hash begins and ends with."""
     _start_keyed(work, key, np.uint32(0x5C5C5C5C))
     _copy_state(work, STATE, outer, 0)
@@ -80,9 +75,7 @@ def _pads(
 
 
 @compiled
-def _streams(
-    secrets: NDArray[np.uint32], messages: NDArray[np.uint8], length: int, out: NDArray[np.uint32]
-) -> None:
+def _streams(secrets: UInt32s, messages: Bytes, length: int, out: UInt32s) -> None:
     count, lead = secrets.shape[0], np.empty(0, dtype=np.uint32)
     work = np.empty(WORK, dtype=np.uint32)
     key = np.empty(8 * LANES, dtype=np.uint32)
@@ -111,12 +104,7 @@ def _streams(
                     out[group + lane, 8 * counter + t] = work[STATE + LANES * t + lane]
 
 
-def keyed_streams(
-    secrets: NDArray[np.uint8],
-    prefix: bytes,
-    suffix: NDArray[np.uint8],
-    size: int,
-) -> NDArray[np.uint8]:
+def keyed_streams(secrets: Bytes, prefix: bytes, suffix: Bytes, size: int) -> Bytes:
     """Return the first `size` bytes of every client's stream for message prefix ‖ its suffix.
 
     secrets : u8[N, 32]

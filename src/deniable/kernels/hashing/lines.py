@@ -8,12 +8,11 @@ it to v₀ + a₁v₁ + a₂v₂ + … modulo g, as `mechanisms.local_hash` does
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Numbers = NDArray[np.int64]
+from deniable.kernels.array_types import Int64s, Integers
 
 
-def digits_of(numbers: NDArray[np.integer], base: int, digits: int) -> Numbers:
+def digits_of(numbers: Integers, base: int, digits: int) -> Int64s:
     """int64[..., digits], the last digit first; −1 throughout for a number below 0.
 
     >>> digits_of(np.array([11, -1]), 10, 3).tolist()
@@ -28,7 +27,7 @@ def digits_of(numbers: NDArray[np.integer], base: int, digits: int) -> Numbers:
     return out
 
 
-def line_numbers(cells: Numbers, lines: Numbers, base: int) -> Numbers:
+def line_numbers(cells: Int64s, lines: Int64s, base: int) -> Int64s:
     """Where lines take cells: int64[...] of cells[..., d] and lines[..., d - 1], both digits.
 
     Tensors of other libraries do as well.
@@ -36,5 +35,5 @@ def line_numbers(cells: Numbers, lines: Numbers, base: int) -> Numbers:
     >>> line_numbers(np.array([[4, 1], [4, 1]]), np.array([[0], [3]]), 5).tolist()  # 4 and 4 + 3·1
     [4, 2]
     """
-    numbers: Numbers = (cells[..., 0] + (cells[..., 1:] * lines).sum(-1)) % base
+    numbers: Int64s = (cells[..., 0] + (cells[..., 1:] * lines).sum(-1)) % base
     return numbers

@@ -6,9 +6,9 @@ bit instead of one hash.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.errors import InputError
+from deniable.kernels.array_types import Bytes, Int32s, Int64s, UInt16s, Words
 from deniable.kernels.chunks import PIECES_PER_THREAD, over_threads, spans, thread_count
 from deniable.kernels.compiled import compiled, inlined, read_only
 from deniable.kernels.hashing.sha256 import sha256_rows
@@ -20,12 +20,8 @@ MOST_PLACES = 1 << 30
 
 
 def hash_pairs(
-    header: bytes,
-    data: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-    *,
-    threads: int | None = None,
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    header: bytes, data: Bytes, offsets: Int64s, *, threads: int | None = None
+) -> tuple[Words, Words]:
     """Hash ragged values: value i is data[offsets[i] : offsets[i + 1]].
 
     header : 32 bytes; data : u8[any]; offsets : int64[V + 1], ascending
@@ -42,12 +38,8 @@ def hash_pairs(
 
 
 def hash_fixed_pairs(
-    header: bytes,
-    rows: NDArray[np.uint8],
-    lengths: NDArray[np.int64],
-    *,
-    threads: int | None = None,
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    header: bytes, rows: Bytes, lengths: Int64s, *, threads: int | None = None
+) -> tuple[Words, Words]:
     """Hash values held in rows of equal width: value i is rows[i, : lengths[i]].
 
     rows : u8[V, any]; lengths : integers[V]
@@ -64,12 +56,8 @@ def hash_fixed_pairs(
 
 
 def _pairs(
-    header: bytes,
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    threads: int | None,
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    header: bytes, data: Bytes, starts: Int64s, lengths: Int64s, threads: int | None
+) -> tuple[Words, Words]:
     if len(header) != HEADER_BYTES:
         raise InputError(f"expected a header of {HEADER_BYTES} bytes, got {len(header)}")
     x = np.empty(len(starts), dtype=np.uint64)
@@ -102,9 +90,7 @@ def _check_places(k: int) -> None:
 
 
 @compiled
-def _positions(
-    x: NDArray[np.uint64], y: NDArray[np.uint64], k: np.uint64, first: int, out: NDArray[np.int32]
-) -> None:
+def _positions(x: Words, y: Words, k: np.uint64, first: int, out: Int32s) -> None:
     cohorts, values, hashes = out.shape
     flat = out.reshape(-1)
     for cohort in range(cohorts):
@@ -117,14 +103,8 @@ def _positions(
 
 
 def bloom_positions(
-    x: NDArray[np.uint64],
-    y: NDArray[np.uint64],
-    cohorts: int,
-    hashes: int,
-    k: int,
-    *,
-    threads: int | None = None,
-) -> NDArray[np.int32]:
+    x: Words, y: Words, cohorts: int, hashes: int, k: int, *, threads: int | None = None
+) -> Int32s:
     """Return the bits that every value sets in every cohort: int32[cohorts, V, hashes].
 
     x, y : u64[V] of `hash_pairs`
@@ -150,12 +130,7 @@ def bloom_positions(
 
 @compiled
 def _row_positions(
-    x: NDArray[np.uint64],
-    y: NDArray[np.uint64],
-    value: NDArray[np.int64],
-    cohort: NDArray[np.uint16],
-    k: np.uint64,
-    out: NDArray[np.int32],
+    x: Words, y: Words, value: Int64s, cohort: UInt16s, k: np.uint64, out: Int32s
 ) -> None:
     rows, hashes = out.shape
     flat = out.reshape(-1)
@@ -172,13 +147,8 @@ def _row_positions(
 
 
 def row_positions(
-    x: NDArray[np.uint64],
-    y: NDArray[np.uint64],
-    value: NDArray[np.int64],
-    cohort: NDArray[np.uint16],
-    hashes: int,
-    k: int,
-) -> NDArray[np.int32]:
+    x: Words, y: Words, value: Int64s, cohort: UInt16s, hashes: int, k: int
+) -> Int32s:
     """Return the bits that each report's own value sets in its own cohort: int32[N, hashes].
 
     x, y : u64[V] of `hash_pairs`; value : int64[N], index into them, -1 for no answer (bits of -1)

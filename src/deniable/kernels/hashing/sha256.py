@@ -15,9 +15,9 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 from deniable.errors import InputError
+from deniable.kernels.array_types import Bytes, Int64s, UInt32s
 from deniable.kernels.compiled import compiled, inlined, read_only
 
 Emitted: TypeAlias = Any
@@ -32,7 +32,7 @@ KEPT = np.array([0, 0, 0xFF000000, 0xFFFF0000, 0xFFFFFF00, 0xFFFFFFFF], dtype=np
 ENDED = np.array([0, 0x80000000, 0x00800000, 0x00008000, 0x00000080, 0], dtype=np.uint32)
 
 
-def _fractional_roots(root: int, count: int) -> NDArray[np.uint32]:
+def _fractional_roots(root: int, count: int) -> UInt32s:
     """First 32 bits of the fractional parts of the square or cube roots of the first primes."""
     primes = [n for n in range(2, 312) if all(n % d for d in range(2, n))][:count]
     words = []
@@ -130,7 +130,7 @@ def _compress(_typing: Emitted, work: Emitted) -> Emitted:
 
 
 @inlined
-def compress(work: NDArray[np.uint32]) -> None:
+def compress(work: UInt32s) -> None:
     """Compress the block of each lane of `work`, u32[384], into its state."""
     _compress(work)  # type: ignore[call-arg]  # numba passes the typing context itself
 
@@ -142,7 +142,7 @@ def block_count(length: int) -> int:
 
 
 @inlined
-def _big_endian(data: NDArray[np.uint8], place: int) -> np.uint64:
+def _big_endian(data: Bytes, place: int) -> np.uint64:
     word = np.uint64(0)
     for byte in range(4):
         word |= np.uint64(data[np.uint64(place + byte)]) << np.uint64(24 - 8 * byte)
@@ -151,11 +151,11 @@ def _big_endian(data: NDArray[np.uint8], place: int) -> np.uint64:
 
 @inlined
 def fill_block(
-    work: NDArray[np.uint32],
+    work: UInt32s,
     lane: int,
     block: int,
-    lead: NDArray[np.uint32],
-    data: NDArray[np.uint8],
+    lead: UInt32s,
+    data: Bytes,
     start: int,
     length: int,
     before: int,
@@ -182,13 +182,7 @@ def fill_block(
 
 
 @compiled
-def _hash(
-    lead: NDArray[np.uint32],
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    out: NDArray[np.uint32],
-) -> None:
+def _hash(lead: UInt32s, data: Bytes, starts: Int64s, lengths: Int64s, out: UInt32s) -> None:
     rows = starts.shape[0]
     work = np.empty(WORK, dtype=np.uint32)
     for group in range(0, rows, LANES):
@@ -210,12 +204,7 @@ def _hash(
                         out[row, t] = work[STATE + LANES * t + lane]
 
 
-def sha256_rows(
-    header: bytes,
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-) -> NDArray[np.uint8]:
+def sha256_rows(header: bytes, data: Bytes, starts: Int64s, lengths: Int64s) -> Bytes:
     """Hash header ‖ data[start : start + length] for every row: u8[N, 32].
 
     header : bytes, a multiple of 4 of them

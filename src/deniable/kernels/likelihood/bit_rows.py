@@ -9,14 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from deniable.kernels.array_types import Bytes, Floats, Int32s, Int64s, Integers, Singles
 from deniable.kernels.compiled import compiled
-
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
-Bytes = NDArray[np.uint8]
-Integers = NDArray[np.int64]
 
 POPCOUNT = np.array([bin(value).count("1") for value in range(256)], dtype=np.int64)
 
@@ -33,8 +28,8 @@ class BloomTables(NamedTuple):
     """
 
     bits: int
-    positions: NDArray[np.int32]
-    distinct: NDArray[np.int32]
+    positions: Int32s
+    distinct: Int32s
     ratio: Floats
     unlisted: Floats
     empty: Floats
@@ -52,7 +47,7 @@ class ChannelTables(NamedTuple):
 
 
 @compiled
-def ones_in_reports(bits: Bytes, width: int, out: Integers) -> None:
+def ones_in_reports(bits: Bytes, width: int, out: Int64s) -> None:
     """Count the ones among the first `width` bits of every report, int64[N]; padding is ignored."""
     whole = width // 8
     last = np.uint8((1 << (width % 8)) - 1)
@@ -68,8 +63,8 @@ def ones_in_reports(bits: Bytes, width: int, out: Integers) -> None:
 @compiled
 def sparse_rows(
     bits: Bytes,
-    stratum: NDArray[np.integer],
-    ones: Integers,
+    stratum: Integers,
+    ones: Int64s,
     tables: BloomTables,
     rows: Singles,
     log_scale: Floats,
@@ -100,12 +95,7 @@ def sparse_rows(
 
 @compiled
 def mixture_column(
-    bits: Bytes,
-    stratum: NDArray[np.integer],
-    ones: Integers,
-    tables: BloomTables,
-    share: Floats,
-    out: Floats,
+    bits: Bytes, stratum: Integers, ones: Int64s, tables: BloomTables, share: Floats, out: Floats
 ) -> None:
     """Weighted sum of candidates' ratios and, with the last weight, of an unlisted string's.
 
@@ -163,9 +153,7 @@ def nibble_table(logit: Floats, base: Floats, table: Floats) -> None:
 
 
 @compiled
-def dense_rows(
-    bits: Bytes, order: Integers, table: Floats, rows: Singles, log_scale: Floats
-) -> None:
+def dense_rows(bits: Bytes, order: Int64s, table: Floats, rows: Singles, log_scale: Floats) -> None:
     """Likelihood rows of the reports in `order`, all of one stratum, from its nibble table."""
     nibbles, _, categories = table.shape
     total = np.empty(categories)

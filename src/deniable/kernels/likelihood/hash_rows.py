@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.kernels.array_types import Floats, Int64s, Singles
 from deniable.kernels.compiled import compiled, inlined
-
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 
 
 class HashTables(NamedTuple):
@@ -26,21 +24,21 @@ class HashTables(NamedTuple):
     """
 
     base: int
-    lines: Numbers
-    cells: Numbers
+    lines: Int64s
+    cells: Int64s
     chance: Floats
 
 
 class SentNumbers(NamedTuple):
     """The reports: number, stratum and line of each, int64[N]."""
 
-    number: Numbers
-    stratum: Numbers
-    line: Numbers
+    number: Int64s
+    stratum: Int64s
+    line: Int64s
 
 
 @inlined
-def _number(cell: Numbers, line: Numbers, base: int) -> np.int64:
+def _number(cell: Int64s, line: Int64s, base: int) -> np.int64:
     """As `kernels.hashing.lines.line_numbers`, for one cell and one line."""
     total = np.int64(cell[0])
     for i in range(len(line)):
@@ -49,7 +47,7 @@ def _number(cell: Numbers, line: Numbers, base: int) -> np.int64:
 
 
 @compiled
-def line_support(sent: NDArray[Any], lines: Numbers, cells: Numbers, out: NDArray[Any]) -> None:
+def line_support(sent: NDArray[Any], lines: Int64s, cells: Int64s, out: NDArray[Any]) -> None:
     """How many reports agree with each cell, on their own line.
 
     sent : [L, g], reports of each line by number, or what each number is worth; lines :
@@ -64,9 +62,7 @@ def line_support(sent: NDArray[Any], lines: Numbers, cells: Numbers, out: NDArra
 
 
 @compiled
-def number_rows(
-    sent: SentNumbers, tables: HashTables, rows: NDArray[np.float32], log_scale: Floats
-) -> None:
+def number_rows(sent: SentNumbers, tables: HashTables, rows: Singles, log_scale: Floats) -> None:
     """Likelihood rows of candidates, the largest entry of every row 1.
 
     rows : float32[N, m]; log_scale : float64[N]

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.errors import InputError
+from deniable.kernels.array_types import Bytes, Int32s, Mask, UInt16s, Words
 from deniable.kernels.chunks import PIECES_PER_THREAD, over_threads, spans, thread_count
 from deniable.kernels.compiled import compiled, read_only
 from deniable.kernels.noise.sampler import (
@@ -28,8 +28,7 @@ from deniable.kernels.noise.sampler import (
 )
 from deniable.kernels.words import byte_width, check_packed, lane_mask, load_word, store_word
 
-Bits = NDArray[np.uint8]
-Arrays: TypeAlias = tuple[NDArray[np.int32], NDArray[np.uint16], NDArray[np.int32]]
+Arrays: TypeAlias = tuple[Int32s, UInt16s, Int32s]
 
 NO_ANSWER = -1
 NO_BITS = read_only(np.empty((0, 1)), np.uint8)
@@ -46,9 +45,9 @@ class BitPositions:
     table : int32[C, V, h], bits that value v sets in cohort c, -1 for none
     """
 
-    value: NDArray[np.int32]
-    cohort: NDArray[np.uint16]
-    table: NDArray[np.int32]
+    value: Int32s
+    cohort: UInt16s
+    table: Int32s
 
     def __post_init__(self) -> None:
         if self.value.ndim != 1 or self.cohort.shape != self.value.shape:
@@ -91,15 +90,15 @@ NOWHERE = BitPositions(
 
 @compiled
 def _randomise(
-    bits: Bits,
+    bits: Bytes,
     places: Arrays,
     k: int,
     limits: Thresholds,
     levels: int,
-    rand: Bits,
-    seed: NDArray[np.uint64],
-    out: Bits,
-    undecided: NDArray[np.bool_],
+    rand: Bytes,
+    seed: Words,
+    out: Bytes,
+    undecided: Mask,
 ) -> None:
     """Randomise the reports `bits`, or, where `bits` is empty, those at `places`.
 
@@ -144,9 +143,7 @@ def _randomise(
                 row, word = row + 1, 0
 
 
-def randomise_rows(
-    bits: Bits, k: int, response: Response, rand: Bits
-) -> tuple[Bits, NDArray[np.bool_]]:
+def randomise_rows(bits: Bytes, k: int, response: Response, rand: Bytes) -> tuple[Bytes, Mask]:
     """Randomise packed reports with the caller's random bytes, as a client does with its own.
 
     bits : u8[N, B], packed reports of width k
@@ -175,14 +172,14 @@ def randomise_rows(
 
 
 def _noised(
-    bits: Bits,
+    bits: Bytes,
     places: BitPositions,
     k: int,
     response: Response,
     rng: np.random.Generator,
-    out: Bits,
+    out: Bytes,
     threads: int | None,
-) -> Bits:
+) -> Bytes:
     """Randomise `bits`, or if they are empty those at `places`, into `out`: one seed per chunk."""
     rows = chunk_rows(out.shape[1])
     seeds = chunk_seeds(len(out), out.shape[1], rng)
@@ -201,13 +198,8 @@ def _noised(
 
 
 def noise_rows(
-    bits: Bits,
-    k: int,
-    response: Response,
-    rng: np.random.Generator,
-    *,
-    threads: int | None = None,
-) -> Bits:
+    bits: Bytes, k: int, response: Response, rng: np.random.Generator, *, threads: int | None = None
+) -> Bytes:
     """Randomise packed reports with simulated randomness, the same on any number of threads.
 
     bits : u8[N, B], packed reports of width k
@@ -229,9 +221,9 @@ def encode_rows(
     response: Response,
     rng: np.random.Generator,
     *,
-    out: Bits | None = None,
+    out: Bytes | None = None,
     threads: int | None = None,
-) -> Bits:
+) -> Bytes:
     """Encode one report per client, the same for a given rng on any number of threads.
 
     response : the instantaneous response, or both (`Response.after_permanent`). Thresholds

@@ -7,9 +7,9 @@ leave one row in 32 to 64 undecided, and only those rows go on to the end.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.errors import InputError
+from deniable.kernels.array_types import Bytes, Indices, Mask
 from deniable.kernels.chunks import over_threads, spans, thread_count
 from deniable.kernels.hashing.keyed_streams import keyed_streams
 from deniable.kernels.noise.noisy_rows import randomise_rows
@@ -20,15 +20,15 @@ CHUNK_ROWS = 1 << 12
 
 
 def permanent_rows(
-    bits: NDArray[np.uint8],
+    bits: Bytes,
     k: int,
     phi: int,
-    secrets: NDArray[np.uint8],
+    secrets: Bytes,
     prefix: bytes,
-    suffix: NDArray[np.uint8],
+    suffix: Bytes,
     *,
     threads: int | None = None,
-) -> NDArray[np.uint8]:
+) -> Bytes:
     """Return every client's permanent bits, as its own client computes them.
 
     bits : u8[N, B], packed Bloom bits of width k
@@ -55,7 +55,7 @@ def permanent_rows(
     first = min(levels, k.bit_length() + 5)
     out = np.empty(bits.shape, dtype=np.uint8)
 
-    def settle(rows: NDArray[np.intp], depth: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    def settle(rows: Indices, depth: int) -> tuple[Bytes, Mask]:
         stream = keyed_streams(secrets[rows], prefix, suffix[rows], depth * width)
         return randomise_rows(bits[rows], k, response, stream)
 

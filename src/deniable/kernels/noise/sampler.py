@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.errors import InputError
+from deniable.kernels.array_types import Bytes, Words
 from deniable.kernels.compiled import compiled, inlined
 from deniable.kernels.words import load_word
 
@@ -97,7 +97,7 @@ def chunk_rows(width: int) -> int:
     return max(1, CHUNK_BYTES // width)
 
 
-def chunk_seeds(rows: int, width: int, rng: np.random.Generator) -> NDArray[np.uint64]:
+def chunk_seeds(rows: int, width: int, rng: np.random.Generator) -> Words:
     """Draw 256-bit states for the BLOCK generators of every chunk: u64[chunks, 4 BLOCK]."""
     chunks = -(-rows // chunk_rows(width))
     return rng.integers(0, 1 << 64, size=(chunks, 4 * BLOCK), dtype=np.uint64)
@@ -120,7 +120,7 @@ def next_word(state: State) -> tuple[np.uint64, State]:
 
 
 @inlined
-def _draw(work: NDArray[np.uint64]) -> None:
+def _draw(work: Words) -> None:
     """Fill the block's random words from its generators, one each."""
     for i in range(BLOCK):
         at = np.uint64(STATE + i)
@@ -140,7 +140,7 @@ def _draw(work: NDArray[np.uint64]) -> None:
 
 
 @inlined
-def _begin(work: NDArray[np.uint64], count: int, limits: Thresholds) -> None:
+def _begin(work: Words, count: int, limits: Thresholds) -> None:
     """Settle what probabilities 0 and 1 settle at once: neither may keep a block drawing."""
     nothing = np.uint64(0)
     zero, one, sure_zero, sure_one = limits
@@ -155,7 +155,7 @@ def _begin(work: NDArray[np.uint64], count: int, limits: Thresholds) -> None:
 
 
 @inlined
-def _settle(work: NDArray[np.uint64], digit_zero: np.uint64, digit_one: np.uint64) -> np.uint64:
+def _settle(work: Words, digit_zero: np.uint64, digit_one: np.uint64) -> np.uint64:
     """Compare one digit of U with the thresholds' in all lanes; non-zero if some are still open."""
     left = np.uint64(0)
     when_one, when_zero = np.uint64(0) - digit_one, np.uint64(0) - digit_zero
@@ -172,11 +172,11 @@ def _settle(work: NDArray[np.uint64], digit_zero: np.uint64, digit_one: np.uint6
 
 @compiled
 def sample_block(
-    work: NDArray[np.uint64],
+    work: Words,
     count: int,
     limits: Thresholds,
     levels: int,
-    rand: NDArray[np.uint8],
+    rand: Bytes,
     first: int,
     words: int,
     width: int,

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from deniable.kernels.array_types import Int32s, Int64s, Singles
 from deniable.kernels.compiled import compiled
 
-Single = NDArray[np.float32]
 SPARE = 4
 
 
 @compiled
 def extend(
-    score: Single,
-    chosen: NDArray[np.int32],
-    prior: Single,
-    gain: Single,
-    start: NDArray[np.int64],
+    score: Singles,
+    chosen: Int32s,
+    prior: Singles,
+    gain: Singles,
+    start: Int64s,
     width: int,
-    best: Single,
-    parent: NDArray[np.int64],
-    child: NDArray[np.int32],
+    best: Singles,
+    parent: Int64s,
+    child: Int32s,
 ) -> int:
     """Write the `width` best extensions, unordered; return how many there are.
 
@@ -69,7 +68,7 @@ def extend(
 
 @compiled
 def _compact(
-    best: Single, parent: NDArray[np.int64], child: NDArray[np.int32], count: int, width: int
+    best: Singles, parent: Int64s, child: Int32s, count: int, width: int
 ) -> tuple[int, np.float32]:
     """Keep the `width` largest; return how many are left and the smallest of them."""
     least = np.partition(best[:count], count - width)[count - width]

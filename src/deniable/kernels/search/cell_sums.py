@@ -6,8 +6,8 @@ in one go.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from deniable.kernels.array_types import Int64s, Singles, Words
 from deniable.kernels.compiled import compiled, compiled_sums
 from deniable.kernels.hashing.positions import mix64
 
@@ -15,12 +15,7 @@ TINY = np.float32(1e-30)
 
 
 @compiled
-def cell_sums(
-    x: NDArray[np.uint64],
-    y: NDArray[np.uint64],
-    tables: NDArray[np.float32],
-    out: NDArray[np.float32],
-) -> None:
+def cell_sums(x: Words, y: Words, tables: Singles, out: Singles) -> None:
     """out[i] = sum over families c of tables[c, cell of string i in family c].
 
     x, y : u64[V] of `bloom.hash_pairs`; tables : float32[C, K]; out : float32[V]
@@ -37,12 +32,12 @@ def cell_sums(
 
 @compiled_sums
 def log_mixtures(
-    weight: NDArray[np.float32],
-    parent: NDArray[np.int64],
-    evidence: NDArray[np.float32],
-    masses: NDArray[np.float32],
+    weight: Singles,
+    parent: Int64s,
+    evidence: Singles,
+    masses: Singles,
     precision: np.float32,
-    out: NDArray[np.float32],
+    out: Singles,
 ) -> None:
     """out[i] = log sum over masses f of weight[parent[i], f] exp(f e_i - f^2 precision / 2).
 

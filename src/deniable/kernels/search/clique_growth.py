@@ -10,12 +10,10 @@ goes on from there.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from deniable.kernels.array_types import Int64s, Mask, Words
 from deniable.kernels.compiled import compiled, inlined
 
-Words = NDArray[np.uint64]
-Places = NDArray[np.int64]
 ONE = np.uint64(1)
 
 
@@ -37,7 +35,7 @@ def _lowest(word: np.uint64) -> int:
 
 
 @inlined
-def _narrowest(open_nodes: Words, bounds: Places, taken: NDArray[np.bool_]) -> int:
+def _narrowest(open_nodes: Words, bounds: Int64s, taken: Mask) -> int:
     """The partition not yet taken with the fewest open nodes; -1 if one has none."""
     best, fewest = -1, 1 << 40
     for partition in range(len(taken)):
@@ -55,17 +53,17 @@ def _narrowest(open_nodes: Words, bounds: Places, taken: NDArray[np.bool_]) -> i
 
 @compiled
 def advance(
-    edges: Places,
-    partition_of: Places,
-    bounds: Places,
+    edges: Int64s,
+    partition_of: Int64s,
+    bounds: Int64s,
     adjacent: Words,
     open_nodes: Words,
-    branch: Places,
-    chosen: Places,
-    state: Places,
+    branch: Int64s,
+    chosen: Int64s,
+    state: Int64s,
     steps: int,
-    out: Places,
-    last: Places,
+    out: Int64s,
+    last: Int64s,
 ) -> int:
     """Go on with the search; return how many cliques were written to `out`.
 

@@ -6,8 +6,8 @@ string, so that 10⁹ strings take a minute and no memory but for the few that a
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from deniable.kernels.array_types import Bytes, Int64s, Singles, UInt32s, Words
 from deniable.kernels.compiled import compiled, inlined
 from deniable.kernels.hashing.positions import mix64
 from deniable.kernels.hashing.sha256 import LANES, START, STATE, WORK, compress
@@ -18,14 +18,14 @@ TAIL = 32
 
 @compiled
 def scan(
-    lead: NDArray[np.uint32],
-    tail: NDArray[np.uint8],
+    lead: UInt32s,
+    tail: Bytes,
     first: int,
     stop: int,
     symbols: int,
-    tables: NDArray[np.float32],
+    tables: Singles,
     least: np.float32,
-    kept: NDArray[np.int64],
+    kept: Int64s,
 ) -> int:
     """Look at all symbols ** (stop - first) strings that begin with tail[:first].
 
@@ -62,12 +62,7 @@ def scan(
 
 
 @inlined
-def _add_up(
-    x: NDArray[np.uint64],
-    y: NDArray[np.uint64],
-    tables: NDArray[np.float32],
-    total: NDArray[np.float32],
-) -> None:
+def _add_up(x: Words, y: Words, tables: Singles, total: Singles) -> None:
     """As `cells.cell_sums`, the lanes side by side; x is used up."""
     families, cells = tables.shape
     total[:] = 0
@@ -79,7 +74,7 @@ def _add_up(
 
 
 @inlined
-def _count_up(tail: NDArray[np.uint8], first: int, stop: int, symbols: int) -> None:
+def _count_up(tail: Bytes, first: int, stop: int, symbols: int) -> None:
     at = stop - 1
     while at >= first:
         tail[at] += 1
@@ -90,7 +85,7 @@ def _count_up(tail: NDArray[np.uint8], first: int, stop: int, symbols: int) -> N
 
 
 @inlined
-def _big_endian(tail: NDArray[np.uint8], at: int) -> np.uint32:
+def _big_endian(tail: Bytes, at: int) -> np.uint32:
     word = np.uint32(0)
     for byte in range(4):
         word = (word << np.uint32(8)) | np.uint32(tail[at + byte])
@@ -98,7 +93,7 @@ def _big_endian(tail: NDArray[np.uint8], at: int) -> np.uint32:
 
 
 @inlined
-def _little_endian(work: NDArray[np.uint32], word: int, lane: int) -> np.uint64:
+def _little_endian(work: UInt32s, word: int, lane: int) -> np.uint64:
     """Eight bytes of a lane's digest, from this word on."""
     low = np.uint64(work[STATE + LANES * word + lane])
     z = (np.uint64(work[STATE + LANES * (word + 1) + lane]) << np.uint64(32)) | low

@@ -8,20 +8,20 @@ bits S makes a report more likely by the factor prod over S of q/mu (a bit that 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from deniable.kernels.array_types import Bytes, Int32s, Int64s, Singles, UInt16s
 from deniable.kernels.compiled import compiled
 
 
 @compiled
 def excess_rows(
-    bits: NDArray[np.uint8],
-    rows: NDArray[np.int64],
-    stratum: NDArray[np.uint16],
-    positions: NDArray[np.int32],
-    one: NDArray[np.float32],
-    zero: NDArray[np.float32],
-    out: NDArray[np.float32],
+    bits: Bytes,
+    rows: Int64s,
+    stratum: UInt16s,
+    positions: Int32s,
+    one: Singles,
+    zero: Singles,
+    out: Singles,
 ) -> None:
     """Write that factor less 1 for the chosen reports and every candidate.
 

@@ -11,8 +11,8 @@ as many as the word was likelier.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from deniable.kernels.array_types import Bytes, Floats, Int32s, Int64s, Singles
 from deniable.kernels.compiled import compiled
 
 WORD, RUN, END, STAY = 0.5, 0.4, 0.1, 0.85
@@ -21,14 +21,14 @@ ASTRAY = 0.05
 
 @compiled
 def next_symbols(
-    rows: NDArray[np.uint8],
-    context: NDArray[np.int64],
+    rows: Bytes,
+    context: Int64s,
     length: int,
-    log_p: NDArray[np.float32],
-    child: NDArray[np.int32],
-    below: NDArray[np.float64],
-    ends: NDArray[np.float64],
-    out: NDArray[np.float32],
+    log_p: Singles,
+    child: Int32s,
+    below: Floats,
+    ends: Floats,
+    out: Singles,
 ) -> None:
     """out[i, s] = log P(symbol s | the first `length` symbols of rows[i]); the last s is the end.
 
