@@ -14,6 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
+from scipy.special import betaincinv
+
 
 @dataclass(frozen=True)
 class Audit:
@@ -75,22 +77,4 @@ def upper_limit(successes: int, runs: int, alpha: float) -> float:
     """Clopper–Pearson's one-sided upper limit of a probability."""
     if successes >= runs:
         return 1.0
-    low, high = successes / runs, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _tail(successes, runs, middle) > alpha else (low, middle)
-    return high
-
-
-def _tail(successes: int, runs: int, p: float) -> float:
-    """P(Binomial(runs, p) ≤ successes), summed downwards from its largest term."""
-    failures = runs - successes
-    ways = math.lgamma(runs + 1) - math.lgamma(successes + 1) - math.lgamma(failures + 1)
-    term = math.exp(ways + successes * math.log(p) + failures * math.log1p(-p))
-    total, odds = 0.0, (1 - p) / p
-    for k in range(successes, -1, -1):
-        total += term
-        if term < 1e-18 * total:
-            break
-        term *= k / (runs - k + 1) * odds
-    return total
+    return float(betaincinv(successes + 1, runs - successes, 1 - alpha))

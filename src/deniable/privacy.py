@@ -128,11 +128,12 @@ def split(epsilon: float, weights: Sequence[float] = (1, 1, 1)) -> tuple[float, 
     return tuple(shares)
 
 
-def largest(low: int, high: int, fits: Callable[[int], bool]) -> int | None:
-    """The largest integer in [low, high] that fits, where all below one that fits do too."""
-    if low > high or not fits(low):
-        return None
+def largest_step(epsilon: float, low: int, high: int, loss: Callable[[int], float]) -> int:
+    """The largest integer from `low` to `high` whose loss, which grows with it, is within ε."""
+    check_epsilon(epsilon)
+    if low > high or loss(low) > epsilon:
+        raise InputError(f"no probabilities spend as little as ε = {epsilon}: ask for more")
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+        low, high = (middle, high) if loss(middle) <= epsilon else (low, middle - 1)
     return low

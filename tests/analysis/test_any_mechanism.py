@@ -18,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from deniable import ReportBatch, Survey, associate, decode
+from deniable import ReportBatch, Survey, associate, decode, mechanisms
 from deniable.columns import Column
 from deniable.columns.batch import numbers
 from deniable.compute.arrays import ArrayKernels, Likelihood
@@ -30,7 +30,6 @@ from deniable.inference.marginal.multiplicity import Correction
 from deniable.inference.models import Candidates, CategoryModel, register
 from deniable.inference.models.base import MODELS, Axis, TableSettings
 from deniable.inference.models.components import Components
-from deniable.mechanisms import registry
 from deniable.mechanisms.base import Settings
 from deniable.mechanisms.noise import ONE, Noise
 from deniable.mechanisms.number_mechanism import NumberMechanism, number_noise
@@ -40,7 +39,7 @@ from deniable.simulation import contingency, correlated, uniform, zipf
 from deniable.survey import Question
 
 
-@registry.register
+@mechanisms.register
 @dataclass(frozen=True, kw_only=True)
 class KaryResponse(NumberMechanism):
     """One of the options, as its number."""

@@ -56,7 +56,7 @@ def test_mistakes_are_printed_without_a_traceback(tmp_path: Path) -> None:
     bad.write_text(Path(ONCE).read_text().replace("max_length", "maxlength"))
     got = run("check", str(bad))
     assert got.exit_code == 1
-    assert 'did you mean "max_length"' in got.output
+    assert 'Did you mean "max_length"' in got.output
     assert "Traceback" not in got.output
 
 

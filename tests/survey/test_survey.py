@@ -123,12 +123,12 @@ options = []
     for expected in (
         "name (line 1): expected a-z", "version (line 2): expected a whole number",
         "description: missing", "expires (line 4): expected a day",
-        "collect: missing", 'colect (line 5): unknown setting; did you mean "collect"?',
+        "collect: missing", 'colect (line 5): unknown setting. Did you mean "collect"?',
         "questions.page.bits (line 9): expected a whole number from 2",
         "questions.page.epsilon (line 10): expected a number above 0",
-        'questions.page.hashs (line 11): unknown setting; did you mean "hashes"?',
-        'questions.theme.kind (line 14): expected "string" or "choice" or "boolean" '
-        '(did you mean "choice"?)',
+        'questions.page.hashs (line 11): unknown setting. Did you mean "hashes"?',
+        'questions.theme.kind (line 14): expected "string" or "choice" or "boolean"; '
+        "got 'choise'. Did you mean \"choice\"?",
     ):  # fmt: skip
         assert expected in text, f"{expected!r} not in\n{text}"
 
@@ -150,7 +150,7 @@ options = []
         (STRING + "epsilon = 1\nscheme = 'rappor-python'", "at most 32 bits"),
         ('[questions."Bad!"]\nkind = "boolean"\nepsilon = 1.0', "question's name"),
         (STRING + "epsilon = 1\n[questions.a.dictionary]\nprotocol = 'grams'\nmax_length = 4\n"
-         "alphabet = 'a-z'", 'did you mean "ngrams"'),
+         "alphabet = 'a-z'", 'Did you mean "ngrams"'),
         (STRING + "epsilon = 1\n[questions.a.dictionary]\nprotocol = 'ngrams'\nmax_length = 5\n"
          "alphabet = 'a-z'", "use 6"),
         (STRING + "epsilon = 1\n[questions.a.dictionary]\nprotocol = 'ngrams'\nmax_length = 4\n"

@@ -12,7 +12,7 @@ from deniable.client.secret import load_or_create_secret, load_secret, new_secre
 from deniable.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from deniable.client.fetch import fetch_survey
+    from deniable.client.exchange import fetch_survey
     from deniable.client.outbox import Outbox
     from deniable.client.sender import Sender, Sent
 
@@ -32,7 +32,7 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "deniable.client.fetch": ["fetch_survey"],
+        "deniable.client.exchange": ["fetch_survey"],
         "deniable.client.outbox": ["Outbox"],
         "deniable.client.sender": ["Sender", "Sent"],
     },

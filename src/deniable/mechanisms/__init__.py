@@ -3,12 +3,11 @@
 from typing import TYPE_CHECKING
 
 from deniable.lazy import lazy_exports
-from deniable.mechanisms.base import Domain, Mechanism, StringMechanism
+from deniable.mechanisms.base import Domain, Mechanism, StringMechanism, from_canonical, register
 from deniable.mechanisms.bit_mechanism import BitMechanism
 from deniable.mechanisms.bloom import Bloom
 from deniable.mechanisms.noise import Noise, randomise, threshold
 from deniable.mechanisms.options import Boolean, Choice
-from deniable.mechanisms.registry import from_canonical, register
 
 if TYPE_CHECKING:
     from deniable.mechanisms.calibration import calibrate

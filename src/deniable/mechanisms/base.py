@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from deniable.errors import InputError
+from deniable.lazy import Registry
 from deniable.mechanisms import prf
 from deniable.mechanisms.noise import Noise
 from deniable.mechanisms.schemes import DENIABLE_1, Scheme
@@ -201,3 +202,22 @@ class StringMechanism(Mechanism):
     @abstractmethod
     def hash_layout(self) -> tuple[int, int, int]:
         """How many families of hash functions, hashes per family, and cells that they hash to."""
+
+
+# Local hashing is imported when a survey has it: most clients never do.
+KINDS = Registry[Mechanism](
+    "mechanism", lambda cls: cls.kind, {"localhash": "deniable.mechanisms.local_hash"}
+)
+register = KINDS.register
+
+
+def from_canonical(data: Settings) -> Mechanism:
+    """The mechanism that `Mechanism.canonical` described; every key must be one it knows."""
+    settings = dict(data)
+    kind = settings.pop("kind", None)
+    cls = KINDS[kind]
+    try:
+        noise = Noise(settings.pop("flip"), settings.pop("p"), settings.pop("q"))
+        return cls.from_settings(noise, settings)
+    except (KeyError, TypeError) as error:
+        raise InputError(f"a published {kind} mechanism cannot be read: {error}") from None

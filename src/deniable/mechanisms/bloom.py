@@ -10,10 +10,9 @@ from functools import cached_property
 from typing import Self
 
 from deniable.errors import check_integer
-from deniable.mechanisms.base import MAX_COHORTS, Settings, StringMechanism
+from deniable.mechanisms.base import MAX_COHORTS, Settings, StringMechanism, register
 from deniable.mechanisms.bit_mechanism import BitMechanism
 from deniable.mechanisms.noise import Noise
-from deniable.mechanisms.registry import register
 from deniable.mechanisms.schemes import Scheme, scheme_named
 
 MAX_BITS = 65536
@@ -41,7 +40,7 @@ class Bloom(BitMechanism, StringMechanism):
         check_integer("bits", self.bits, 2, MAX_BITS)
         check_integer("hashes", self.hashes, 1, MAX_BITS)
         check_integer("cohorts", self.cohorts, 1, MAX_COHORTS)
-        self.scheme.check(self.bits, self.hashes, self.cohorts, self.noise)
+        self.scheme.check(self.bits, self.hashes, self.noise)
 
     @property
     def width(self) -> int:

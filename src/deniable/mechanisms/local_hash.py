@@ -19,9 +19,8 @@ import math
 from dataclasses import dataclass
 
 from deniable.errors import InputError, check_integer
-from deniable.mechanisms.base import MAX_COHORTS, Settings, StringMechanism
+from deniable.mechanisms.base import MAX_COHORTS, Settings, StringMechanism, register
 from deniable.mechanisms.number_mechanism import NumberMechanism, number_noise
-from deniable.mechanisms.registry import register
 from deniable.privacy import check_epsilon
 
 MAX_VALUES = 65521

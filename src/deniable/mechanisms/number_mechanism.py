@@ -15,7 +15,7 @@ from functools import cached_property
 from deniable.errors import InputError
 from deniable.mechanisms.base import Mechanism, Token
 from deniable.mechanisms.noise import ONE, Noise
-from deniable.privacy import PrivacyLoss, check_epsilon, largest, upper_log
+from deniable.privacy import PrivacyLoss, largest_step, upper_log
 
 RAND_SIZE = 4
 
@@ -89,15 +89,11 @@ def number_noise(epsilon: float, bound: int) -> Noise:
     >>> noise.q + 2 * noise.p == 2**32, round(noise.q / noise.p, 6)
     (True, 2.718282)
     """
-    check_epsilon(epsilon)
     top = (ONE - 1) // bound
 
-    def fits(less: int) -> bool:
+    def loss(less: int) -> float:
         p = top - less
-        return upper_log([(Fraction(ONE - (bound - 1) * p, p), 1)]) <= epsilon
+        return upper_log([(Fraction(ONE - (bound - 1) * p, p), 1)])
 
-    less = largest(0, top - 1, fits)
-    if less is None:
-        raise InputError(f"no p and q spend as little as ε = {epsilon}: ask for more")
-    p = top - less
+    p = top - largest_step(epsilon, 0, top - 1, loss)
     return Noise(0, p, ONE - (bound - 1) * p)

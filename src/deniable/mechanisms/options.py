@@ -12,10 +12,9 @@ from functools import cached_property
 from typing import Self
 
 from deniable.errors import InputError
-from deniable.mechanisms.base import Settings
+from deniable.mechanisms.base import Settings, register
 from deniable.mechanisms.bit_mechanism import BitMechanism
 from deniable.mechanisms.noise import Noise
-from deniable.mechanisms.registry import register
 
 MAX_OPTIONS = 65536
 

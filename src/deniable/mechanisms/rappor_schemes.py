@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from deniable.errors import InputError
 from deniable.mechanisms import prf
 from deniable.mechanisms.noise import ONE, Noise
-from deniable.mechanisms.schemes import Deniable1
+from deniable.mechanisms.schemes import Scheme
 
 if TYPE_CHECKING:
     from deniable.mechanisms.bit_mechanism import BitMechanism
@@ -67,14 +67,13 @@ def hmac_drbg(entropy: bytes, personalisation: bytes, size: int) -> bytes:
     return out[:size]
 
 
-class _Rappor:
+class _Rappor(Scheme):
     """What the Python and C++ clients share; subclasses say where bytes come from."""
 
-    name = ""
     draw_bytes = 4  # bytes of one uniform draw of the instantaneous response
     max_width = 32
 
-    def check(self, width: int, hashes: int, cohorts: int, noise: Noise) -> None:
+    def check(self, width: int, hashes: int, noise: Noise) -> None:
         if width > self.max_width:
             raise InputError(f"scheme {self.name} has at most {self.max_width} bits, got {width}")
         if noise.flip % HALF_STEP:
@@ -154,12 +153,12 @@ class RapporCpp(_Rappor):
         return hmac_drbg(secret, b"\x01" + name + bits.to_bytes((width + 7) // 8, "big"), width)
 
 
-class RapporJava(Deniable1):
+class RapporJava(Scheme):
     """Their Java client's hashing, two MD5 bytes per hash, big-endian; our noise."""
 
     name = "rappor-java"
 
-    def check(self, width: int, hashes: int, cohorts: int, noise: Noise) -> None:
+    def check(self, width: int, hashes: int, noise: Noise) -> None:
         if width > 4096 or hashes > 8:
             raise InputError(
                 f"scheme {self.name} has at most 4096 bits and 8 hashes, got {width} and {hashes}"

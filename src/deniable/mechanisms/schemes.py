@@ -6,7 +6,7 @@ their users already have; see `rappor.py`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from deniable.errors import InputError
 from deniable.mechanisms import prf
@@ -18,29 +18,6 @@ if TYPE_CHECKING:
 U64 = (1 << 64) - 1
 
 
-class Scheme(Protocol):
-    """One way of hashing and of deriving noise; named in the survey, never changed once named."""
-
-    name: str
-
-    def check(self, width: int, hashes: int, cohorts: int, noise: Noise) -> None:
-        """Raise InputError where the scheme cannot carry these parameters."""
-
-    def positions(
-        self, value: bytes, cohort: int, width: int, hashes: int, header: bytes
-    ) -> tuple[int, ...]:
-        """The bits that a string sets, one per hash, in the order of the hashes."""
-
-    def permanent(self, bits: int, mechanism: BitMechanism, cohort: int, secret: bytes) -> int:
-        """The permanent response to these bits."""
-
-    def rand_size(self, width: int, noise: Noise) -> int:
-        """Random bytes that `instant` takes."""
-
-    def instant(self, bits: int, width: int, noise: Noise, rand: bytes) -> int:
-        """The instantaneous response to a permanent one."""
-
-
 def mix64(z: int) -> int:
     """The finaliser of SplitMix64 (Steele, Lea and Flood, 2014)."""
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & U64
@@ -48,17 +25,22 @@ def mix64(z: int) -> int:
     return z ^ (z >> 31)
 
 
-class Deniable1:
-    """Ours: SHA-256 for hashing, HMAC-SHA-256 for the PRR, any width, any hashes and cohorts."""
+class Scheme:
+    """One way of hashing and of deriving noise; named in the survey, never changed once named.
+
+    This one is ours: SHA-256 for hashing, HMAC-SHA-256 for the permanent noise, any width, any
+    number of hashes. Others override its methods.
+    """
 
     name = "deniable-1"
 
-    def check(self, width: int, hashes: int, cohorts: int, noise: Noise) -> None:
-        """Every width, number of hashes and number of cohorts is fine."""
+    def check(self, width: int, hashes: int, noise: Noise) -> None:
+        """Raise InputError where the scheme cannot carry these parameters; ours carries all."""
 
     def positions(
         self, value: bytes, cohort: int, width: int, hashes: int, header: bytes
     ) -> tuple[int, ...]:
+        """The bits that a string sets, one per hash, in the order of the hashes."""
         # One SHA-256 a value, whatever the number of cohorts: its first 16 bytes seed a SplitMix64
         # generator (start x, odd step y) whose outputs c·h … c·h+h−1 are cohort c's hashes. Privacy
         # does not rest on the hash; an analyst hashing millions of candidates rests on its speed.
@@ -70,15 +52,18 @@ class Deniable1:
         return tuple([((mix64(z & U64) >> 32) * width) >> 32 for z in steps])
 
     def permanent(self, bits: int, mechanism: BitMechanism, cohort: int, secret: bytes) -> int:
+        """The permanent response to these bits."""
         flip = mechanism.noise.flip
         message = mechanism.permanent_message(bits, cohort)
         words = prf.words(secret, message, mechanism.size)
         return randomise(bits, mechanism.width, flip, ONE - flip, words)
 
     def rand_size(self, width: int, noise: Noise) -> int:
+        """Random bytes that `instant` takes."""
         return noise.irr_levels * ((width + 7) // 8)
 
     def instant(self, bits: int, width: int, noise: Noise, rand: bytes) -> int:
+        """The instantaneous response to a permanent one."""
         size = (width + 7) // 8
 
         def word(level: int) -> int:
@@ -87,20 +72,16 @@ class Deniable1:
         return randomise(bits, width, noise.p, noise.q, word)
 
 
-DENIABLE_1 = Deniable1()
+DENIABLE_1 = Scheme()
+SCHEME_NAMES = ("deniable-1", "rappor-python", "rappor-cpp", "rappor-java")
 
 
 def scheme_named(name: str) -> Scheme:
     """The scheme of this name."""
     if name == DENIABLE_1.name:
         return DENIABLE_1
+    if name not in SCHEME_NAMES:
+        raise InputError(f"expected a scheme among {', '.join(SCHEME_NAMES)}; got {name!r}")
     from deniable.mechanisms import rappor_schemes as rappor
 
-    for scheme in rappor.SCHEMES:
-        if scheme.name == name:
-            return scheme
-    known = ", ".join(SCHEME_NAMES)
-    raise InputError(f"expected a scheme among {known}; got {name!r}")
-
-
-SCHEME_NAMES = ("deniable-1", "rappor-python", "rappor-cpp", "rappor-java")
+    return next(scheme for scheme in rappor.SCHEMES if scheme.name == name)

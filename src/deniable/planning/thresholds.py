@@ -37,8 +37,7 @@ from statistics import NormalDist
 from deniable.errors import InputError
 from deniable.mechanisms import Mechanism
 from deniable.protocols import NGrams, Prefixes, Protocol
-from deniable.protocols.alphabet import count_strings
-from deniable.protocols.text_protocol import TextProtocol
+from deniable.protocols.alphabet import TextProtocol, count_strings
 from deniable.survey import Question
 
 ALPHA = 0.05

@@ -3,15 +3,13 @@
 from typing import TYPE_CHECKING
 
 from deniable.lazy import lazy_exports
-from deniable.protocols.alphabet import Alphabet
-from deniable.protocols.base import ClearField, Part, Protocol, Slot
-from deniable.protocols.registry import from_canonical, register
+from deniable.protocols.alphabet import Alphabet, TextProtocol
+from deniable.protocols.base import ClearField, Part, Protocol, Slot, from_canonical, register
 from deniable.protocols.single import Single
 
 if TYPE_CHECKING:
     from deniable.protocols.ngrams import NGrams
     from deniable.protocols.prefixes import Prefixes
-    from deniable.protocols.text_protocol import TextProtocol
 
 __all__ = [
     "Alphabet",
@@ -33,6 +31,5 @@ __getattr__ = lazy_exports(
     {
         "deniable.protocols.ngrams": ["NGrams"],
         "deniable.protocols.prefixes": ["Prefixes"],
-        "deniable.protocols.text_protocol": ["TextProtocol"],
     },
 )

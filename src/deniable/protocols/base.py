@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
+from deniable.errors import InputError
+from deniable.lazy import Registry
 from deniable.mechanisms import Domain, Mechanism, prf
 from deniable.mechanisms.base import Settings, Token
 from deniable.privacy import PrivacyLoss, total
@@ -191,3 +193,20 @@ def clear_message(survey: str, question: str, what: str) -> bytes:
 def cohort_of(secret: bytes, survey: str, cohorts: int) -> int:
     """A client's cohort, one for the whole survey: clear fields link reports."""
     return prf.draw(secret, clear_message(survey, "", "cohort"), cohorts)
+
+
+# These are imported when a survey has them: a client of a plain survey never does.
+LATER = {"ngrams": "deniable.protocols.ngrams", "prefixes": "deniable.protocols.prefixes"}
+NAMES = Registry[Protocol]("protocol", lambda cls: cls.name, LATER)
+register = NAMES.register
+
+
+def from_canonical(data: Settings) -> Protocol:
+    """The protocol that `Protocol.canonical` described; every key must be one it knows."""
+    settings = dict(data)
+    name = settings.pop("name", None)
+    cls = NAMES[name]
+    try:
+        return cls.from_settings(settings)
+    except (KeyError, TypeError) as error:
+        raise InputError(f"a published {name} protocol cannot be read: {error}") from None

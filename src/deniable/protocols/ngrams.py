@@ -17,9 +17,8 @@ from typing import Self
 from deniable.errors import InputError, check_integer
 from deniable.mechanisms import Mechanism, from_canonical, prf
 from deniable.mechanisms.base import Settings
-from deniable.protocols.base import ClearField, Draw, Part, clear_message
-from deniable.protocols.registry import register
-from deniable.protocols.text_protocol import TextProtocol
+from deniable.protocols.alphabet import TextProtocol
+from deniable.protocols.base import ClearField, Draw, Part, clear_message, register
 
 MAX_POSITIONS = 256
 

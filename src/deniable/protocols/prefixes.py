@@ -17,9 +17,8 @@ from deniable.errors import InputError
 from deniable.mechanisms import Mechanism, from_canonical, prf
 from deniable.mechanisms.base import Settings
 from deniable.mechanisms.noise import ONE
-from deniable.protocols.base import ClearField, Draw, Part, clear_message
-from deniable.protocols.registry import register
-from deniable.protocols.text_protocol import TextProtocol
+from deniable.protocols.alphabet import TextProtocol
+from deniable.protocols.base import ClearField, Draw, Part, clear_message, register
 
 MAX_LEVELS = 256
 

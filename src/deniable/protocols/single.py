@@ -9,8 +9,7 @@ from typing import Self
 from deniable.mechanisms import Mechanism, from_canonical
 from deniable.mechanisms.base import Settings, Token
 from deniable.protocols.alphabet import well_formed
-from deniable.protocols.base import Part, Protocol, Value
-from deniable.protocols.registry import register
+from deniable.protocols.base import Part, Protocol, Value, register
 
 
 @register

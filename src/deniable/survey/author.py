@@ -30,9 +30,8 @@ from collections.abc import Callable, Sequence
 
 from deniable.errors import InputError, SurveyError
 from deniable.mechanisms import Boolean, Mechanism, Noise
-from deniable.mechanisms.base import Settings
+from deniable.mechanisms.base import KINDS, Settings
 from deniable.mechanisms.local_hash import MAX_VALUES
-from deniable.mechanisms.registry import KINDS
 from deniable.mechanisms.schemes import SCHEME_NAMES
 from deniable.privacy import nanonats_down, split
 from deniable.protocols import Alphabet, NGrams, Prefixes, Protocol, Single

@@ -23,7 +23,7 @@ from fractions import Fraction
 from deniable.errors import InputError
 from deniable.mechanisms import LocalHash, Mechanism, Noise, calibrate
 from deniable.mechanisms.noise import ONE
-from deniable.privacy import NANO, largest, nanonats_down
+from deniable.privacy import NANO, largest_step, nanonats_down
 from deniable.protocols.alphabet import count_strings
 
 HASHES, COHORTS = 1, 64
@@ -104,10 +104,7 @@ def _symmetric(build: Build, epsilon: float, f: float) -> Mechanism:
     def at(step: int) -> Mechanism:
         return build(Noise(flip, ONE // 2 - step, ONE // 2 + step))
 
-    step = largest(1, ONE // 2 - 1, lambda s: at(s).loss.once <= epsilon)
-    if step is None:
-        raise InputError(f"no p and q spend as little as ε = {epsilon}: ask for more")
-    return at(step)
+    return at(largest_step(epsilon, 1, ONE // 2 - 1, lambda step: at(step).loss.once))
 
 
 def _repeatedly(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from deniable.errors import InputError
+from deniable.errors import InputError, did_you_mean
 from deniable.mechanisms.base import Settings
 
 T = TypeVar("T")
@@ -127,18 +127,16 @@ class Table:
 
     def _value(self, key: str, setting: Setting) -> object:
         self.known.append(key)
-        expected = setting.expected
         if key not in self.data:
             if setting.default is REQUIRED:
-                self.mistake(key, f"missing; expected {expected}")
+                self.mistake(key, f"missing; expected {setting.expected}.")
                 return None
             return setting.default
         got: object = self.data[key]
         if setting.valid(got):
             return got
-        if isinstance(got, str) and (close := _close(got, setting.among)):
-            expected += f' (did you mean "{close}"?)'
-        self.mistake(key, f"expected {expected}; got {got!r}")
+        hint = did_you_mean(got, setting.among)
+        self.mistake(key, f"expected {setting.expected}; got {got!r}.{hint}")
         return None
 
     def inner(self, key: str, data: Settings, name: str = "") -> Table:
@@ -158,12 +156,5 @@ class Table:
         """Everything that is in the file but means nothing is a mistake."""
         for key in self.data:
             if key not in self.known:
-                close = _close(key, self.known)
-                hint = f'did you mean "{close}"?' if close else f"it takes {', '.join(self.known)}"
-                self.mistake(key, f"unknown setting; {hint}")
-
-
-def _close(word: str, among: Sequence[str]) -> str | None:
-    from difflib import get_close_matches
-
-    return next(iter(get_close_matches(word, among, 1)), None)
+                hint = did_you_mean(key, self.known) or f" It takes {', '.join(self.known)}."
+                self.mistake(key, f"unknown setting.{hint}")

@@ -84,7 +84,7 @@ def answer(
 
 
 def _survey(where: str, digest: str | None) -> Survey:
-    from deniable.client.fetch import checked_digest, fetch_survey
+    from deniable.client.exchange import checked_digest, fetch_survey
     from deniable.survey import Survey
 
     if where.startswith(("http://", "https://")):
