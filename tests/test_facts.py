@@ -1,0 +1,53 @@
+"""Numbers in the documentation: each page shows what its data files and the code say."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tools import facts
+
+from deniable.errors import InputError
+from deniable.reproduction import PAPER
+
+
+def test_no_page_is_stale() -> None:
+    stale = [str(page.relative_to(facts.ROOT)) for page in facts.stale_pages()]
+    assert not stale, "run: make facts"
+
+
+def test_a_changed_figure_is_noticed() -> None:
+    page = "It finds <!-- generated: accuracy::words::names::found -->17<!-- end --> strings."
+    assert facts.filled(page) == page.replace("17", "90.2")
+
+
+@pytest.mark.parametrize(
+    "name", ["paper::urls::no such quantity", "accuracy::no-table", "code::nothing", "elsewhere::x"]
+)
+def test_an_unknown_fact_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="no fact"):
+        facts.filled(f"a <!-- generated: {name} --><!-- end -->")
+
+
+def test_a_figure_at_the_start_of_a_line_is_refused() -> None:
+    """Markdown takes such a line for HTML."""
+    with pytest.raises(InputError, match="start of a line"):
+        facts.filled("text\n<!-- generated: code::bits.least --><!-- end --> bits")
+
+
+def test_every_table_of_results_is_shown_and_complete() -> None:
+    shown = "".join(page.read_text() for page in facts.pages())
+    for path in sorted((facts.RESULTS / "data").glob("*.json")):
+        data = json.loads(path.read_text())
+        for name, table in data["tables"].items():
+            assert f"<!-- generated: {path.stem}::{name} -->" in shown, f"no page shows {name}"
+            assert table["command"] and table["conditions"]
+            assert all(len(row) == len(table["columns"]) for row in table["rows"].values()), name
+
+
+def test_the_paper_is_shown_from_full_runs() -> None:
+    page = (facts.RESULTS / "paper.md").read_text()
+    for name in PAPER:
+        assert f"<!-- generated: paper::{name} -->" in page and f"paper/{name}.png" in page
+        data = json.loads((facts.RESULTS / "paper" / f"{name}.json").read_text())
+        assert not data["parameters"].get("quick"), "not from a full run"

@@ -1,0 +1,186 @@
+"""Facts of the documentation that are computed from the code: settings, defaults, limits.
+
+`tools/facts.py` inserts them where a page says `<!-- generated: code::NAME -->`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from deniable.mechanisms import Bloom
+from deniable.survey import Survey, author, defaults, toml
+
+MEANINGS = tomllib.loads((Path(__file__).parent / "survey_keys.toml").read_text())
+PAPER_EPSILON = 4.39
+STRING = """
+name = "facts"
+version = 1
+owner = "documentation"
+description = "defaults"
+expires = 2999-12-31
+collect = "once"
+[questions.q]
+kind = "string"
+epsilon = {}
+"""
+
+
+# --- the keys of the survey file -----------------------------------------------------------------
+
+
+def key_table(section: str) -> str:
+    """Return the keys of one part of the survey file: type, default and meaning."""
+    accepted, described = SETTINGS[section], MEANINGS[section]
+    if accepted.keys() != described.keys():
+        different = sorted(accepted.keys() ^ described.keys())
+        raise KeyError(f"tools/survey_keys.toml and the code differ in {different}")
+    lines = ["| Key | Type | Default | Meaning |", "| --- | --- | --- | --- |"]
+    for key, setting in accepted.items():
+        default = _default(setting, described[key].get("omitted", ""))
+        lines.append(f"| `{key}` | {_type(setting)} | {default} | {described[key]['meaning']} |")
+    return "\n".join(lines)
+
+
+def _type(setting: toml.Setting) -> str:
+    if setting.among:
+        return " or ".join(f'`"{word}"`' for word in setting.among)
+    for words, name in TYPES.items():
+        if setting.expected.startswith(words):
+            return name + setting.expected.removeprefix(words).split(", such as")[0]
+    return "string"
+
+
+def _default(setting: toml.Setting, omitted: str) -> str:
+    if setting.default is toml.REQUIRED:
+        return "required"
+    if omitted:
+        return omitted
+    return "empty" if setting.default == "" else f"`{json.dumps(setting.default)}`"
+
+
+TYPES = {
+    "a whole number": "integer",
+    "a number": "number",
+    "a list of": "list of",
+    "true or false": "boolean",
+    "a day without a time": "date",
+    "a table": "table",
+}
+SETTINGS: Mapping[str, Mapping[str, toml.Setting]] = {
+    "survey": author.SURVEY,
+    "question": author.QUESTION,
+    "string": {"mechanism": author.MECHANISM, "dictionary": toml.inner_table},
+    **author.MECHANISMS,
+    "dictionary": author.DICTIONARY,
+    "ngrams": {**author.NGRAMS, "split": toml.numbers([])},
+    "prefixes": {"levels": toml.integers([]), "shares": toml.numbers([])},
+}
+
+
+# --- defaults ------------------------------------------------------------------------------------
+
+
+def default_bits(epsilon: float) -> int:
+    """Return the bits of a Bloom filter for a string collected once with this ε."""
+    mechanism = Survey.from_toml(STRING.format(epsilon)).questions[0].protocol.mechanisms[0]
+    assert isinstance(mechanism, Bloom)
+    return mechanism.bits
+
+
+def bits_sentence() -> str:
+    """Return from which ε on how many bits are the default."""
+    tenths = [n / 10 for n in range(1, 120)]
+    fewest = defaults.FEWEST_BITS
+    last = max(epsilon for epsilon in tenths if default_bits(epsilon) == fewest)
+    return f"{fewest} up to ε = {last}, {default_bits(PAPER_EPSILON)} at ε = {PAPER_EPSILON}"
+
+
+def example_levels() -> str:
+    """Return the default prefix lengths and shares of 20 characters of a-z0-9._-, as a table."""
+    levels = defaults.levels(39, 20)
+    lines = [
+        "| Prefix length | " + " | ".join(str(length) for length, _ in levels) + " |",
+        "| --- |" + " --- |" * len(levels),
+        "| Clients | " + " | ".join(f"{100 * share:.1f} %" for _, share in levels) + " |",
+    ]
+    return "\n".join(lines)
+
+
+def epsilon_table() -> str:
+    """Return what ε means for the odds and for a yes-or-no question."""
+    lines = [
+        "| ε | Factor e^ε | A boolean question is answered truthfully with probability |",
+        "| --- | --- | --- |",
+    ]
+    for epsilon in (0.5, 1.0, math.log(3), 2.0, 3.0, PAPER_EPSILON):
+        odds = math.exp(epsilon)
+        lines.append(f"| {epsilon:.3g} | {odds:.2g} | {odds / (1 + odds):.2f} |")
+    return "\n".join(lines)
+
+
+def power_of_ten(value: int) -> str:
+    """Return a large number as a multiple of a power of ten.
+
+    >>> power_of_ten(1_200_000_000), power_of_ten(4_000_000)
+    ('1.2 · 10⁹', '4 · 10⁶')
+    """
+    exponent = int(math.log10(value))
+    superscript = str(exponent).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{value / 10**exponent:g} · 10{superscript}"
+
+
+# --- limits of the guarantee ---------------------------------------------------------------------
+
+
+def change_evidence(changed: bool, bits: int = 128, hashes: int = 2) -> float:
+    """Return the largest log-likelihood ratio of two reports for or against a change of the value.
+
+    Permanent noise f = ½, fresh noise p = ¼ and q = ¾. Each bit contributes the largest ratio over
+    both reports' bits; `hashes` bits are set by the first value only, as many by the second only.
+    """
+    permanent, fresh = {0: 0.25, 1: 0.75}, {0: 0.25, 1: 0.75}
+
+    def sent(bit: int, out: int) -> float:
+        return fresh[bit] if out else 1 - fresh[bit]
+
+    def both(value_bit: int, first: int, second: int) -> float:
+        one = permanent[value_bit]
+        return sum((one if b else 1 - one) * sent(b, first) * sent(b, second) for b in (0, 1))
+
+    def single(value_bit: int, out: int) -> float:
+        return both(value_bit, out, 0) + both(value_bit, out, 1)
+
+    def largest(before: int, after: int) -> float:
+        ratios = [
+            math.log(single(before, x) * single(after, y) / both(before, x, y))
+            for x in (0, 1) for y in (0, 1)
+        ]  # fmt: skip
+        return max(ratios) if changed else -min(ratios)
+
+    unset = (bits - 2 * hashes) * largest(0, 0)
+    return unset + hashes * (largest(1, 0) + largest(0, 1))
+
+
+CODE_FACTS: dict[str, Callable[[], str]] = {
+    **{f"keys.{section}": lambda s=section: key_table(s) for section in SETTINGS},  # type: ignore[misc]
+    "default.bits": bits_sentence,
+    "default.hashes": lambda: str(defaults.HASHES),
+    "default.cohorts": lambda: str(defaults.COHORTS),
+    "default.families": lambda: str(defaults.FAMILIES),
+    "bits.least": lambda: str(defaults.FEWEST_BITS),
+    "bits.most": lambda: f"{defaults.MOST_BITS:,}",
+    "levels.whole": lambda: power_of_ten(defaults.MOST_WHOLE),
+    "levels.longest": lambda: str(defaults.LONGEST_WHOLE),
+    "levels.first": lambda: f"{defaults.MOST_FIRST:,}",
+    "levels.decay": lambda: f"{defaults.FALL:g}",
+    "levels.last": lambda: f"{100 * defaults.SECOND_LOOK:g} %",
+    "levels.example": example_levels,
+    "epsilon.table": epsilon_table,
+    "odds.paper": lambda: f"{math.exp(PAPER_EPSILON):.0f}",
+    "evidence.changed": lambda: str(math.floor(change_evidence(True))),
+    "evidence.unchanged": lambda: str(math.floor(change_evidence(False))),
+}
