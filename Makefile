@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo check test lint fast kernels bench campaign docs reference clean
+.PHONY: help demo check test lint fast kernels bench campaign docs facts reference clean
 help:
 	@echo "make check     lint and the fast tests      make test  lint and the whole test suite"
 	@echo "make demo      the main job end to end      make lint  ruff, mypy, import-linter"
@@ -73,6 +73,10 @@ docs: $(VENV)/.ready
 	@$(BIN)/python -c 'import mkdocs, mkdocstrings' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	$(BIN)/python -m mkdocs build --quiet --strict
 	@echo "site/index.html"
+
+# Numbers in README and docs, from docs/results and from the code.
+facts: $(VENV)/.ready
+	$(BIN)/python -m tools.facts
 
 reference: $(VENV)/.ready
 	$(BIN)/python -m tools.command_reference > docs/reference/commands.md

@@ -14,9 +14,10 @@ On lines of their own the comments enclose a table, within a line a single figur
 | `FILE::TABLE` | a table of docs/results/data/FILE.json, with its command and conditions |
 | `FILE::TABLE::ROW::COLUMN` | one figure of that table |
 | `paper::EXPERIMENT` | the comparison with the paper, from docs/results/paper/EXPERIMENT.json |
-| `paper::EXPERIMENT::QUANTITY` | our mean; with `::range`, `::printed` or `::summary` the spread, the |
-| | paper's number, or mean and spread together |
-| `paper::EXPERIMENT::PART::CASE::found` | strings found; with `::false` the runs with a false string |
+| `paper::EXPERIMENT::QUANTITY` | our mean; with `::summary` also minimum and |
+| | maximum; with `::share` in three decimals; with `::printed` the paper's number |
+| `paper::EXPERIMENT::PART::CASE::found` | strings found; with `::false` runs with a false one |
+| `paper::minutes` | how long all experiments took together |
 | `code::FACT` | a constant or a table computed by `tools/code_facts.py` |
 
 A cell of a data file may itself contain `{NAME}`. `tests/test_facts.py` fails when a page is stale.
@@ -91,6 +92,8 @@ def _data_file(file: str, table: str, row: str = "", column: str = "") -> str:
     if row:
         return _cell(chosen["rows"][row][list(chosen["columns"]).index(column)])
     lines = markdown_table(chosen["columns"].values(), chosen["rows"].values())
+    if "command" in chosen["columns"]:
+        return lines
     conditions = [chosen["conditions"]]
     if "machine" in chosen:
         conditions.insert(0, data["machines"][chosen["machine"]])
@@ -99,6 +102,9 @@ def _data_file(file: str, table: str, row: str = "", column: str = "") -> str:
 
 def _paper(experiment: str, first: str = "", second: str = "", kind: str = "") -> str:
     """Return an experiment's comparison with the paper, or one figure of the experiment."""
+    if experiment == "minutes":
+        seconds = sum(_load(path)["seconds"] for path in (RESULTS / "paper").glob("*.json"))
+        return f"{seconds / 60:.0f}"
     data = _load(RESULTS / "paper" / f"{experiment}.json")
     if not first:
         rows = [_comparison(row) for row in data["comparisons"]]
@@ -111,9 +117,12 @@ def _paper(experiment: str, first: str = "", second: str = "", kind: str = "") -
         spread = f"{case['least']} to {case['most']}; {case['runs']} crowds"
         return f"{one_decimal(case[kind])} ({spread})"
     row = next(row for row in data["comparisons"] if row["quantity"] == first)
-    mean, spread = one_decimal(row["ours"]), f"{row['low']:g} to {row['high']:g}"
-    shown = {"": mean, "range": spread, "summary": f"{mean} ({spread})", "printed": row["paper"]}
-    return str(shown[second])
+    if second == "printed":
+        return str(row["paper"])
+    if second == "share":
+        return f"{row['ours']:.3f}"
+    mean = one_decimal(row["ours"])
+    return mean if not second else f"{mean} ({row['low']:g} to {row['high']:g})"
 
 
 def _comparison(row: dict[str, Any]) -> list[str]:

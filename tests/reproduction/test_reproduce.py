@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from experiments.paper_page import filled
 
 from deniable.cli.app import app
-from deniable.errors import InputError
 from deniable.reproduction import PAPER
 from deniable.reproduction.figures import FIGURES
 from deniable.reproduction.processes import MIN_TASKS, in_processes
@@ -40,21 +38,6 @@ def test_quick_runs_write_data_a_figure_and_rows(name: str, tmp_path: Path) -> N
     assert data["seed"] == __import__(f"deniable.reproduction.{name}", fromlist=["x"]).SEED
     assert data["version"] and data["parameters"] and len(data["comparisons"]) == len(rows)
     assert (tmp_path / f"{name}.png").stat().st_size > 5_000
-
-
-def test_the_page_shows_the_rows_of_its_data() -> None:
-    docs = Path(__file__).parents[2] / "docs" / "results"
-    page = (docs / "paper.md").read_text()
-    assert filled(page, docs / "paper") == page, "run: python -m experiments.paper_page"
-    for name in PAPER:
-        assert f"<!-- rows {name} -->" in page and f"paper/{name}.png" in page
-        data = json.loads((docs / "paper" / f"{name}.json").read_text())
-        assert not data["parameters"].get("quick"), "from a full run"
-
-
-def test_a_page_without_its_data_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is no"):
-        filled("<!-- rows tables -->\n<!-- end -->", tmp_path)
 
 
 def test_every_experiment_has_a_figure() -> None:
