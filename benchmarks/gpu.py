@@ -32,7 +32,6 @@ from deniable import Survey, associate, discover, simulate
 from deniable.compute.cpu.threads import Threads
 from deniable.compute.gpu import expectation as estep
 from deniable.compute.gpu.backend import Gpu
-from deniable.inference.joint.curvature import information
 from deniable.inference.joint.evidence import evidence_of, gather
 from deniable.inference.joint.solver import maximise
 from deniable.inference.joint.uncertainty import covariance
@@ -283,7 +282,7 @@ def agreement(bench: Bench) -> None:
         mine, its = (e.evaluate(table, precise=precise) for e in (here, there))
         off = np.abs(its.gradient / mine.gradient - 1).max()
         bench.note("agreement", f"gradient, {'double' if precise else 'single'}", relative=off)
-    mine_i, its_i = information(here, table), information(there, table)
+    mine_i, its_i = here.information(table), there.information(table)
     bench.note("agreement", "information", relative=float(np.abs(its_i / mine_i - 1).max()))
     fits = [bench.timed(partial(maximise, e)) for e in (here, there)]
     (mine_f, mine_s), (its_f, its_s) = fits

@@ -28,8 +28,7 @@ from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.closed_form import estimate_basic
 from deniable.inference.marginal.multiplicity import Correction
 from deniable.inference.models import Candidates, CategoryModel, register
-from deniable.inference.models.base import MODELS, Axis, TableSettings
-from deniable.inference.models.components import Components
+from deniable.inference.models.base import MODELS, Axis, Components, TableSettings
 from deniable.mechanisms.base import Settings
 from deniable.mechanisms.noise import ONE, Noise
 from deniable.mechanisms.number_mechanism import NumberMechanism, number_noise

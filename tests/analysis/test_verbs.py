@@ -16,7 +16,7 @@ from deniable.columns import ReportBatch, write
 from deniable.columns.arrow import to_arrow
 from deniable.compute.cpu.threads import Threads
 from deniable.errors import InputError
-from deniable.inference.joint.fit import NotConvergedWarning
+from deniable.inference.joint.solver import NotConvergedWarning
 from deniable.results import Joint, Marginal, Result
 from deniable.simulation import Population, contingency, correlated, simulate, zipf
 from tests.surveys import make_survey

@@ -14,7 +14,6 @@ from scipy.stats import binomtest, chi2, kstest
 from deniable.inference.association import tests as association
 from deniable.inference.association.effect_size import cramers_v
 from deniable.inference.association.score import score_test
-from deniable.inference.joint.curvature import information
 from deniable.inference.joint.evidence import Evidence, gather
 from deniable.inference.joint.solver import maximise
 from deniable.inference.joint.uncertainty import covariance, invert_on_simplex
@@ -120,7 +119,7 @@ def test_intervals_without_the_cells_at_zero_do_not_cover() -> None:
     def kept_cells_only(evidence: Evidence) -> Interval:
         table = maximise(evidence).table
         kept = np.flatnonzero(table > 0)
-        observed = information(evidence, table)[np.ix_(kept, kept)]
+        observed = evidence.information(table)[np.ix_(kept, kept)]
         errors = np.zeros(table.size)
         errors[kept] = np.sqrt(np.diagonal(invert_on_simplex(observed)))
         reach = 1.96 * errors.reshape(table.shape)

@@ -8,16 +8,16 @@ certified to be within a hundredth of a nat of the best.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
+from operator import itemgetter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.analysis.axes import axes_of, joint_of
 from deniable.analysis.candidates import Strings
 from deniable.analysis.counting import pair_counts
-from deniable.analysis.decoding import count_all, provenance
+from deniable.analysis.decoding import count_all, provenance_of
 from deniable.analysis.from_counts import associate_counts
 from deniable.analysis.source import Part, Reports, Source
 from deniable.columns import ReportBatch
@@ -33,20 +33,18 @@ from deniable.inference.association.tests import (
     conditional_independence,
     mutual_independence,
 )
-from deniable.inference.joint.collapse import collapse_evidence
+from deniable.inference.joint.collapse import collapse_evidence, collapse_influence
 from deniable.inference.joint.evidence import Evidence, evidence_of, gather
-from deniable.inference.joint.fit import JointFit
 from deniable.inference.joint.shrinkage import shrunk
-from deniable.inference.joint.solver import maximise
+from deniable.inference.joint.solver import JointFit, maximise
 from deniable.inference.joint.uncertainty import (
-    collapsed_influence,
     covariance,
     stratum_influence,
     widened,
 )
 from deniable.inference.linear.joint_counts import PairCounts
 from deniable.inference.models.base import AnyModel, Axis, OtherModel, TableSettings
-from deniable.kernels.array_types import DeviceArray, Integers, Table
+from deniable.kernels.array_types import Indices, Integers, Table
 from deniable.results import Covariance, Joint
 from deniable.results.association import AssociationTest
 from deniable.results.joint import Tests
@@ -105,16 +103,15 @@ def associate(
     source = Source(reports, survey)
     models, axes = axes_of(asked, given, partial(count_all, source, executor), settings)
     by_name = dict(zip(questions, models, strict=True))
-    rows = source.hold(executor, partial(_rows, by_name, executor.arrays))
-    scale = sum(rows.map(_log_scale))
-    laid_out = rows.hold(partial(_laid_out, executor.arrays, survey.cohorts > 1))
-    evidence = evidence_of(laid_out, [len(axis.labels) for axis in axes], executor.arrays)
+    rows = source.hold(executor, partial(_rows, by_name, executor.arrays, survey.cohorts > 1))
+    shape = [len(axis.labels) for axis in axes]
+    evidence = evidence_of(rows.hold(itemgetter(0)), shape, executor.arrays)
     fit = maximise(evidence, nats=nats, max_passes=max_passes)
     joint = _joint(questions, axes, evidence, fit, shrink)
     return replace(
         joint,
-        log_likelihood=joint.log_likelihood + scale,
-        provenance=provenance(source, asked, joint.reports),
+        log_likelihood=joint.log_likelihood + sum(rows.map(itemgetter(1))),
+        provenance=provenance_of(survey, asked, joint.reports, source.origin),
     )
 
 
@@ -151,32 +148,17 @@ def associate_likelihoods(
 # --- reports to rows to a table ------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Likelihood rows of some reports, one float32[N, m] per question, and their cohorts [N]."""
-
-    rows: tuple[DeviceArray, ...]
-    log_scale: float
-    cohorts: NDArray[np.uint16]
-
-
-def _rows(models: Mapping[str, AnyModel], arrays: ArrayKernels, batch: ReportBatch) -> _Rows:
-    """Likelihood rows; flat in a question that a report says nothing of."""
-    columns = {name: batch.column(name) for name in models}
+def _rows(
+    models: Mapping[str, AnyModel], arrays: ArrayKernels, by_cohort: bool, batch: ReportBatch
+) -> tuple[LikelihoodRows, float]:
+    """Likelihood rows, flat in a question that a report says nothing of; and their log-scale."""
+    columns = [batch.column(name) for name in models]
     made = [
-        model.likelihood(columns[name].bits, columns[name].stratum, arrays)
-        for name, model in models.items()
+        model.likelihood(column.bits, column.stratum, arrays)
+        for model, column in zip(models.values(), columns, strict=True)
     ]
-    scale = float(sum(each.log_scale.sum() for each in made))
-    return _Rows(tuple(each.rows for each in made), scale, batch.cohort)
-
-
-def _log_scale(rows: _Rows) -> float:
-    return rows.log_scale
-
-
-def _laid_out(arrays: ArrayKernels, by_cohort: bool, rows: _Rows) -> LikelihoodRows:
-    return arrays.lay_out(rows.rows, strata=rows.cohorts if by_cohort else None)
+    rows = arrays.lay_out([each.rows for each in made], strata=batch.cohort if by_cohort else None)
+    return rows, float(sum(each.log_scale.sum() for each in made))
 
 
 def _joint(
@@ -191,7 +173,7 @@ def _joint(
     groups = [axis.groups for axis in axes]
     shown = whole.collapsed(groups)
     if any(rest := [axis.ends_with_other for axis in axes]):
-        influence = collapsed_influence(stratum_influence(evidence, whole), groups)
+        influence = collapse_influence(stratum_influence(evidence, whole), groups)
         shown = widened(shown, influence, rest)
     point, strength = None, None
     if shrink is not None:
@@ -211,7 +193,7 @@ def _joint(
 
 
 def _tests(
-    evidence: Evidence, fit: JointFit, whole: Covariance, groups: Sequence[NDArray[np.intp]]
+    evidence: Evidence, fit: JointFit, whole: Covariance, groups: Sequence[Indices]
 ) -> Tests:
     """Tests about the categories that are shown, made when first asked for."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.errors import InputError
 from deniable.inference.models import Candidates
+from deniable.kernels.array_types import Bytes
 from deniable.protocols.alphabet import TEXT_SETTINGS
 from deniable.results import Discovery
 from deniable.survey import Question
@@ -49,7 +49,7 @@ def _spelt_alike(found: Discovery, question: Question) -> bool:
     return all(key in mine and mine[key] == theirs.get(key, ...) for key in TEXT_SETTINGS)
 
 
-def _symbols(question: Question, names: tuple[str, ...]) -> NDArray[np.uint8] | None:
+def _symbols(question: Question, names: tuple[str, ...]) -> Bytes | None:
     """u8[m, M], the symbols of each string; None where strings are taken whole."""
     rows = [question.protocol.symbols(name) for name in ("", *names)]
     whole = [row for row in rows if row is not None]

@@ -15,7 +15,6 @@ from operator import add
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.analysis.source import Part, Reports, Source, listed
 from deniable.columns import ReportBatch
@@ -26,7 +25,7 @@ from deniable.compute.named import default_backend
 from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError
 from deniable.inference.linear.joint_counts import PairCounts
-from deniable.kernels.array_types import Integers
+from deniable.kernels.array_types import Bytes, Indices, Integers
 from deniable.kernels.counting.pair_tables import PairTables
 from deniable.survey import Question, Survey
 
@@ -72,7 +71,7 @@ class Layout:
         """How many strata."""
         return prod(self.shape)
 
-    def own(self, side: int) -> NDArray[np.intp]:
+    def own(self, side: int) -> Indices:
         """intp[S], each stratum's stratum among those of one question: slot·cohorts + cohort."""
         places = np.unravel_index(np.arange(self.strata), self.shape)
         mechanism = self.questions[side].protocol.mechanisms[0]
@@ -156,7 +155,7 @@ def _count(layout: Layout, parts: list[Partition]) -> PairTables:
     return tables
 
 
-def _outcomes(question: Question, batch: ReportBatch) -> NDArray[np.uint8]:
+def _outcomes(question: Question, batch: ReportBatch) -> Bytes:
     """Packed bits, u8[N, B]; a number is the one bit that it counts."""
     column = batch.column(question.name)
     if column.mechanism.bound is None:

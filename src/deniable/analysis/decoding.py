@@ -60,7 +60,7 @@ def decode(
         found,
         question=question,
         reports=counts.reports,
-        provenance=provenance(source, (asked,), counts.reports),
+        provenance=provenance_of(survey, (asked,), counts.reports, source.origin),
     )
 
 
@@ -94,15 +94,10 @@ def _count(question: str, counter: Counter, batch: ReportBatch) -> ReportCounts:
     return counter(batch.column(question))
 
 
-def provenance(source: Source, questions: Sequence[Question], reports: int) -> Provenance:
-    """Where a result of these questions came from."""
-    return provenance_of(source.survey, questions, reports, source.origin)
-
-
 def provenance_of(
     survey: Survey, questions: Sequence[Question], reports: int, origin: str
 ) -> Provenance:
-    """The same of reports that are not at hand."""
+    """Where a result of these questions came from."""
     return Provenance(
         survey=survey.name,
         version=survey.version,

@@ -7,11 +7,10 @@ need. See `inference.linear.estimate` for the estimate.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.analysis.axes import axes_of, joint_of
 from deniable.analysis.candidates import Strings
@@ -20,18 +19,15 @@ from deniable.analysis.decoding import provenance_of
 from deniable.compute.cpu.threads import one_blas_thread
 from deniable.errors import InputError
 from deniable.inference.association.effect_size import cramers_v_of
-from deniable.inference.linear.estimate import LinearFit, Strata, linear_joint, linear_test
+from deniable.inference.linear.estimate import LinearFit, QuestionRatios, linear_joint, linear_test
 from deniable.inference.linear.joint_counts import PairCounts
-from deniable.inference.linear.ratios import fit_margin, linear_ratios
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.models.base import AnyModel, ReportCounts, TableSettings
-from deniable.inference.models.components import Components
+from deniable.kernels.array_types import Indices
 from deniable.results import Joint
 from deniable.results.association import AssociationTest, EffectSize
 from deniable.results.joint import Tests
 from deniable.survey import Question, Survey
-
-Floats = NDArray[np.float64]
 
 
 def associate_counts(
@@ -53,10 +49,10 @@ def associate_counts(
     groups = [axis.groups for axis in axes]
     with one_blas_thread():
         sides = [
-            _Side.of(model, bits, layout.own(side))
-            for side, (model, bits) in enumerate(zip(models, own, strict=True))
+            QuestionRatios.of(models[side].components(), own[side], layout.own(side))
+            for side in (0, 1)
         ]
-        fit = linear_joint(counts, *(side.strata for side in sides))
+        fit = linear_joint(counts, *sides)
         shown = fit.collapsed(groups, [axis.ends_with_other for axis in axes])
     tests = _tests(counts, sides, groups, shown)
     joint = joint_of(counts.questions, axes, shown.covariance, counts.reports, tests)
@@ -75,31 +71,10 @@ def _own(counts: PairCounts, layout: Layout, side: int) -> BitCounts:
     return BitCounts(ones, total)
 
 
-@dataclass(frozen=True, eq=False)
-class _Side:
-    """One question: what its categories are made of, and their ratios in each joint stratum."""
-
-    components: Components
-    margin: Floats
-    strata: Strata
-
-    @classmethod
-    def of(cls, model: AnyModel, counts: BitCounts, own: NDArray[np.intp]) -> _Side:
-        components = model.components()
-        margin = fit_margin(counts, components)
-        return cls(components, margin, Strata.of(components, margin, counts, own))
-
-    def collapsed(self, groups: NDArray[np.intp]) -> Strata:
-        """The ratios of categories added up."""
-        margin = np.asarray(np.bincount(groups, self.margin), np.float64)
-        components = self.components.collapsed(groups, self.margin)
-        return replace(self.strata, ratios=linear_ratios(components, self.strata.known, margin))
-
-
 def _tests(
     counts: PairCounts,
-    sides: Sequence[_Side],
-    groups: Sequence[NDArray[np.intp]],
+    sides: Sequence[QuestionRatios],
+    groups: Sequence[Indices],
     shown: LinearFit,
 ) -> Tests:
     """Tests about the categories that are shown, made when first asked for."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -54,21 +53,28 @@ def by_period(
     Trend
         One result per period; and for each period that could not be analysed, the reason.
     """
+    if by not in ("day", "week"):
+        raise InputError(f"expected by day or week, got {by!r}")
     parts: dict[str, R] = {}
     skipped: dict[str, str] = {}
-    with _opened(survey, Stored(store, since, until), by) as periods:
-        for start, reports in periods.reports.items():
+    first, last = since or date.min, until or date.max
+    with Stored(store, since, until).opened() as opened:
+        days = sorted(day for day in opened.days(survey) if first <= day <= last)
+        if not days:
+            raise InputError(f"{opened.url} has no reports of {survey!r} in these days")
+        for start, end in _periods(days, by).items():
             try:
-                parts[start] = analyse(reports)
+                parts[str(start)] = analyse(Stored(opened, max(first, start), min(last, end)))
             except InputError as error:
                 if strict:
                     raise
-                skipped[start] = str(error)
+                skipped[str(start)] = str(error)
+        origin = f"{opened.url}, {days[0]} to {days[-1]}, by {by}"
     sources = [part.provenance for part in parts.values() if part.provenance is not None]
     whole = None
     if sources:
         total = sum(source.reports for source in sources)
-        whole = replace(sources[0], reports=total, origin=periods.origin)
+        whole = replace(sources[0], reports=total, origin=origin)
     return Trend(by, tuple(parts), tuple(parts.values()), skipped, whole)
 
 
@@ -111,33 +117,9 @@ def trend(
     return by_period(survey, store, analyse, by=by, since=since, until=until, strict=True)
 
 
-@dataclass(frozen=True)
-class _Periods:
-    """The reports of each period that has some, by its first day; and where they all are."""
-
-    reports: dict[str, Stored]
-    origin: str
-
-
-@contextmanager
-def _opened(survey: Survey, stored: Stored, by: By) -> Iterator[_Periods]:
-    """Cut a store into periods; it is open meanwhile."""
-    if by not in ("day", "week"):
-        raise InputError(f"expected by day or week, got {by!r}")
-    first, last = stored.since or date.min, stored.until or date.max
-    with stored.opened() as store:
-        days = sorted(day for day in store.days(survey) if first <= day <= last)
-        if not days:
-            raise InputError(f"{store.url} has no reports of {survey!r} in these days")
-        if by == "day":
-            periods = {day: day for day in days}
-        else:
-            mondays = (day - timedelta(days=day.weekday()) for day in days)
-            periods = {monday: monday + timedelta(days=6) for monday in mondays}
-        yield _Periods(
-            {
-                str(start): Stored(store, max(first, start), min(last, end))
-                for start, end in periods.items()
-            },
-            f"{store.url}, {days[0]} to {days[-1]}, by {by}",
-        )
+def _periods(days: list[date], by: By) -> dict[date, date]:
+    """First and last day of every period that these days lie in."""
+    if by == "day":
+        return {day: day for day in days}
+    mondays = (day - timedelta(days=day.weekday()) for day in days)
+    return {monday: monday + timedelta(days=6) for monday in mondays}

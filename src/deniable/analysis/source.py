@@ -90,8 +90,7 @@ class Source:
 
     def batches(self) -> Iterator[ReportBatch]:
         """Every report, some at a time."""
-        for part in self._taken():
-            yield part.load()
+        return (part.load() for part in self._taken())
 
     @cached_property
     def partitions(self) -> list[Partition]:

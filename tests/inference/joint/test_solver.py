@@ -13,17 +13,9 @@ from scipy.optimize import minimize
 from deniable.compute.cpu.threads import Threads
 from deniable.compute.rows import multiply_out
 from deniable.errors import InputError
-from deniable.inference.joint import curvature
-from deniable.inference.joint.evidence import gather
-from deniable.inference.joint.fit import (
-    JointFit,
-    NotConvergedWarning,
-    certified_gap,
-    em_step,
-    starting_table,
-)
+from deniable.inference.joint.evidence import Evidence, gather
 from deniable.inference.joint.quadratic import minimise_quadratic
-from deniable.inference.joint.solver import maximise
+from deniable.inference.joint.solver import JointFit, NotConvergedWarning, maximise
 from deniable.kernels.array_types import RowShard
 
 
@@ -53,13 +45,13 @@ def plain_em(
 ) -> JointFit:
     """The paper's algorithm, until its gap is at most `nats`: the reference for the solver."""
     evidence = gather(shards, shape)
-    table = starting_table(None, evidence)
+    table = np.full(evidence.folded, 1 / np.prod(shape))
     for passes in range(1, max_passes + 1):
         evaluation = evidence.evaluate(table)
-        gap = certified_gap(evaluation, evidence.weight)
+        gap = evaluation.gap
         if gap <= nats or passes == max_passes:
             break
-        table = em_step(table, evaluation)
+        table = evaluation.em_step(table)
     shaped = table.reshape(evidence.shape)
     return JointFit(shaped, evaluation.log_likelihood, gap, passes, gap <= nats)
 
@@ -213,10 +205,8 @@ def test_out_of_passes_it_says_so() -> None:
 def test_a_wrong_curvature_costs_passes_but_not_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = simulated((4, 4), 4000, seed=15)
     right = fitted([rows], (4, 4))
-    real = curvature.information
-    monkeypatch.setattr(
-        "deniable.inference.joint.solver.information", lambda e, t: 0.2 * real(e, t)
-    )
+    real = Evidence.information
+    monkeypatch.setattr(Evidence, "information", lambda e, t: 0.2 * real(e, t))
     wrong = fitted([rows], (4, 4))
     assert wrong.converged
     assert wrong.log_likelihood == pytest.approx(right.log_likelihood, abs=0.01)

@@ -6,12 +6,11 @@ from experiments.direct_rows import basic_rows, dependent_table, draw_cells
 
 from deniable.compute.rows import multiply_out
 from deniable.errors import InputError
-from deniable.inference.joint.curvature import information
+from deniable.inference.joint.collapse import collapse_influence
 from deniable.inference.joint.evidence import Evidence, gather
 from deniable.inference.joint.solver import maximise
 from deniable.inference.joint.uncertainty import (
     STRATA,
-    collapsed_influence,
     covariance,
     invert_on_simplex,
     stratum_influence,
@@ -45,14 +44,14 @@ def test_information_equals_the_sum_over_reports(shape: tuple[int, ...], weighte
         weights = np.ones(piece.count) if piece.weights is None else piece.weights
         scaled = cells / (cells @ table)[:, None]
         total += (scaled * weights[:, None]).T @ scaled
-    found = information(evidence, table.reshape(evidence.folded))
+    found = evidence.information(table.reshape(evidence.folded))
     np.testing.assert_allclose(found, total, rtol=2e-6)
 
 
 def test_information_is_minus_the_derivative_of_the_gradient() -> None:
     evidence = simulated((3, 3), 4000, 3)
     table = maximise(evidence).table * 0.9 + 0.1 / 9
-    found = information(evidence, table)
+    found = evidence.information(table)
     for cell in range(9):
         step = np.zeros(9)
         step[cell] = 1e-5
@@ -184,7 +183,7 @@ def test_errors_widen_by_what_strata_differ_by_apart_for_other() -> None:
     # Categories 1 and 2 of the second question are shown as one, which has twice the variance.
     groups = [np.arange(3), np.array([0, 1, 1, 2]), np.arange(2)]
     shown = given.collapsed(groups)
-    found = widened(shown, collapsed_influence(pulls, groups), (False, True, False))
+    found = widened(shown, collapse_influence(pulls, groups), (False, True, False))
     ratio = found.standard_errors / shown.standard_errors
     np.testing.assert_allclose(ratio[:, :2], ratio[0, 0, 0])
     np.testing.assert_allclose(ratio[:, 2], ratio[0, 2, 0])
@@ -192,4 +191,4 @@ def test_errors_widen_by_what_strata_differ_by_apart_for_other() -> None:
     assert 2.7 < ratio[0, 2, 0] < 3.3
     one = found.matrix[0, 0] / shown.matrix[0, 0]
     assert one == pytest.approx(ratio[0, 0, 0] ** 2)
-    assert widened(shown, collapsed_influence(pulls[:7], groups), (False, True, False)) is shown
+    assert widened(shown, collapse_influence(pulls[:7], groups), (False, True, False)) is shown

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from deniable.inference.linear.estimate import Strata, linear_joint, linear_test
+from deniable.inference.linear.estimate import QuestionRatios, linear_joint, linear_test
 from deniable.inference.linear.joint_counts import PairCounts
 from deniable.inference.linear.ratios import LinearRatios, fit_margin
 from deniable.inference.marginal.bit_counts import BitCounts
-from deniable.inference.models.components import Components
+from deniable.inference.models.base import Components
 
 Floats = NDArray[np.float64]
 SCALE = 10**12
@@ -38,14 +38,15 @@ def outcomes(made: Components, stratum: int) -> tuple[Floats, Floats]:
     return reports, given
 
 
-def sides(strata: int, seed: int, *, exclusive: bool = False) -> list[tuple[Components, Strata]]:
+def sides(
+    strata: int, seed: int, *, exclusive: bool = False
+) -> list[tuple[Components, QuestionRatios]]:
     rng = np.random.default_rng(seed)
     found = []
     for one_of in (exclusive, False):
         made = components(strata, rng, exclusive=one_of)
         margin = rng.dirichlet(np.ones(3))
-        counts = BitCounts(np.zeros((strata, 4), int), np.ones(strata, int))
-        found.append((made, Strata.of(made, margin, counts, np.arange(strata))))
+        found.append((made, QuestionRatios(made, margin, *[np.arange(strata)] * 2)))
     return found
 
 

@@ -3,9 +3,9 @@ import pytest
 from experiments.direct_counts import bit_counts, draw, random_positions, values_by_stratum
 
 from deniable.errors import InputError
-from deniable.inference.joint.collapse import choose_categories
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.estimate import estimate_marginal
+from deniable.inference.models.base import OTHER, TableSettings
 from deniable.inference.models.bloom import BloomModel
 from deniable.inference.models.other import MixtureOther, mixture_other, nothing_left
 from deniable.results.covariance import Covariance
@@ -116,22 +116,25 @@ def test_a_category_must_be_identified():
         design.product_other("q", counts, np.array([0.1, 0.2]))
 
 
-def test_collapse_adds_up():
+def test_other_is_the_sum_of_the_categories_that_are_not_shown():
     rng = np.random.default_rng(8)
     values = values_by_stratum(zipf(100), 10**6, 64, rng)
     positions = random_positions(100, rng)
-    design = BloomModel(positions, 128, 0.25, 0.75)
-    marginal = estimate_marginal(bit_counts(values, positions, 128, 0.25, 0.75, rng), design)
-    plan = choose_categories(marginal, 5, cap=30)
-    assert plan.fitted.size == 30 and plan.shown == 5
-    assert np.array_equal(plan.fitted, marginal.top(30))
-    groups = plan.groups()
-    assert groups.shape == (31,) and groups.max() == 5
+    names = tuple(f"s{i}" for i in range(100))
+    model = BloomModel(positions, 128, 0.25, 0.75, labels=names)
+    counts = bit_counts(values, positions, 128, 0.25, 0.75, rng)
+    top = estimate_marginal(counts, model).top(30)
+    _, axis = model.fitted("q", lambda: counts, TableSettings(top=5, fitted=30))
+    assert axis.labels == (*(names[i] for i in top), OTHER)
+    assert axis.shown == (*axis.labels[:5], OTHER)
     joint = rng.random((31, 31))
-    small = Covariance(joint, np.zeros((961, 961))).collapsed([groups, groups]).table
+    small = Covariance(joint, np.zeros((961, 961))).collapsed([axis.groups, axis.groups]).table
     assert small.sum() == pytest.approx(joint.sum())
     assert small[:5, :5] == pytest.approx(joint[:5, :5])
     assert small[5, 5] == pytest.approx(joint[5:, 5:].sum())
-    assert plan.groups(other=False).shape == (30,)
-    with pytest.raises(InputError, match="top <= cap"):
-        choose_categories(marginal, 5, cap=4)
+    _, axis = model.fitted("q", lambda: counts, TableSettings(top=5, fitted=30, other=False))
+    assert len(axis.labels) == 30 and axis.shown[-1] == OTHER
+    _, axis = model.fitted("q", lambda: counts, TableSettings(top=5, other=False))
+    assert axis.shown == axis.labels
+    with pytest.raises(InputError, match="top of 0 or more"):
+        TableSettings(top=-1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import sqrt
+from math import prod, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,6 @@ from deniable.discovery.ngrams.positions import Position
 from deniable.discovery.ngrams.state import GramReports, Pair, gram_columns, paired_reports
 from deniable.discovery.shared.strings import Floats, Rows
 from deniable.inference.joint.evidence import Evidence, evidence_of
-from deniable.inference.joint.fit import em_step, starting_table
 from deniable.inference.models.bloom import BloomModel
 from deniable.inference.models.other import mixture_other
 from deniable.protocols import NGrams
@@ -102,9 +101,9 @@ def build_graph(
 
 def _expected(evidence: Evidence) -> Floats:
     """Return the joint table after `PASSES` of the paper's EM from a uniform start."""
-    table = starting_table(None, evidence)
+    table: Floats = np.full(evidence.folded, 1.0 / prod(evidence.shape))
     for _ in range(PASSES):
-        table = em_step(table, evidence.evaluate(table))
+        table = evidence.evaluate(table).em_step(table)
     return table.reshape(evidence.shape)
 
 

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.analysis.decoding import provenance
+from deniable.analysis.decoding import provenance_of
 from deniable.analysis.source import Source
 from deniable.compute.backend import Backend
 from deniable.discovery.shared.strings import Floats, FoundStrings, Rows
@@ -123,7 +123,9 @@ class DiscoveryRun(Generic[AnyProtocol]):
             reports=self.reports,
             alpha=self.alpha,
             question=self.question.name,
-            provenance=provenance(self.source, (self.question,), self.reports),
+            provenance=provenance_of(
+                self.source.survey, (self.question,), self.reports, self.source.origin
+            ),
             **vars(account),
         )
 

@@ -14,16 +14,14 @@ from collections.abc import Sequence
 from math import sqrt
 
 import numpy as np
-import numpy.typing as npt
-from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from deniable.compute.cpu.threads import one_blas_thread
 from deniable.errors import InputError
 from deniable.inference.joint.evidence import Evidence
-from deniable.kernels.array_types import Floats
+from deniable.kernels.array_types import Floats, Indices, Mask
 from deniable.results.association import EffectSize
 from deniable.results.covariance import Covariance
+from deniable.results.marginal import Z95
 
 CLEAR = 3.0
 
@@ -32,8 +30,7 @@ def cramers_v(
     evidence: Evidence,
     covariance: Covariance,
     *,
-    groups: Sequence[npt.ArrayLike] | None = None,
-    level: float = 0.95,
+    groups: Sequence[Indices] | None = None,
 ) -> EffectSize:
     """Estimate Cramér's V of two variables from their fitted table and its covariance.
 
@@ -43,23 +40,15 @@ def cramers_v(
         table = covariance.table
         score = evidence.weight * (evidence.evaluate(table.reshape(evidence.folded)).gradient - 1.0)
         free = table + (covariance.matrix @ score.ravel()).reshape(table.shape)
-        return cramers_v_of(free, covariance, evidence.weight, groups=groups, level=level)
+        if groups is not None:
+            free = Covariance(free, covariance.matrix).collapsed(groups).table
+            covariance = covariance.collapsed(groups)
+        return cramers_v_of(free, covariance, evidence.weight)
 
 
-def cramers_v_of(
-    free: Floats,
-    covariance: Covariance,
-    reports: float,
-    *,
-    groups: Sequence[npt.ArrayLike] | None = None,
-    level: float = 0.95,
-) -> EffectSize:
+def cramers_v_of(free: Floats, covariance: Covariance, reports: float) -> EffectSize:
     """The same from an unconstrained estimate p̃ of the table and its covariance."""
     table = covariance.table
-    if groups is not None:
-        free = Covariance(free, covariance.matrix).collapsed(groups).table
-        covariance = covariance.collapsed(groups)
-        table = covariance.table
     if table.ndim != 2 or min(table.shape) < 2:
         raise InputError(f"two variables of two or more categories needed, got {table.shape}")
     there = [_present(covariance, side) for side in (0, 1)]
@@ -78,10 +67,9 @@ def cramers_v_of(
     scaled = weights[:, None] * spread
     bias, noise = float(np.trace(scaled)), 2.0 * float(np.sum(scaled * scaled.T))
     slope = float((weights * excess) @ spread @ (weights * excess)) / form if form > 0 else 0.0
-    z = float(ndtri(0.5 + level / 2))
     # (Q − tr − φ²)² = z²·(noise + 4·slope·φ²), solved for φ²
-    middle = form - bias + 2.0 * z**2 * slope
-    reach = sqrt(max(0.0, middle**2 - (form - bias) ** 2 + z**2 * noise))
+    middle = form - bias + 2.0 * Z95**2 * slope
+    reach = sqrt(max(0.0, middle**2 - (form - bias) ** 2 + Z95**2 * noise))
     largest = min(table.shape) - 1
     estimate, low, high = (
         sqrt(min(1.0, max(0.0, value / largest)))
@@ -90,7 +78,7 @@ def cramers_v_of(
     return EffectSize(estimate, low, high)
 
 
-def _present(covariance: Covariance, side: int) -> NDArray[np.bool_]:
+def _present(covariance: Covariance, side: int) -> Mask:
     """bool[categories of this side]: whose margin is clearly above 0."""
     table = covariance.table
     over = covariance.matrix.reshape(*table.shape, *table.shape).sum(axis=(1 - side, 3 - side))

@@ -18,30 +18,21 @@ from collections.abc import Sequence
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
 
 from deniable.errors import InputError
 from deniable.inference.association.score import chi2_tail, score_test
-from deniable.inference.joint.curvature import information
 from deniable.inference.joint.evidence import Evidence
-from deniable.inference.joint.fit import JointFit
-from deniable.inference.joint.solver import maximise
+from deniable.inference.joint.solver import JointFit, maximise
 from deniable.kernels.array_types import Floats
 from deniable.results.association import AssociationTest
 
 
 def association_test(
-    evidence: Evidence,
-    *,
-    method: str = "score",
-    fit: JointFit | None = None,
-    strata: npt.ArrayLike | None = None,
-    rng: np.random.Generator | None = None,
+    evidence: Evidence, *, method: str = "score", fit: JointFit | None = None
 ) -> AssociationTest:
     """Test whether two variables are independent.
 
     fit : the joint fit of the same evidence, made here where a method needs it and none is given.
-    strata, rng : for the score test; see `score_test`.
     """
     if len(evidence.shape) != 2:
         raise InputError(
@@ -49,7 +40,7 @@ def association_test(
             "mutual_independence or conditional_independence for all"
         )
     if method == "score":
-        return score_test(evidence, strata=strata, rng=rng)
+        return score_test(evidence)
     if method == "paper":
         return _paper_test(evidence, fit or maximise(evidence))
     if method == "lrt":
@@ -88,7 +79,7 @@ def _paper_test(evidence: Evidence, fit: JointFit) -> AssociationTest:
     m, n = evidence.shape
     excess = (fit.table - np.outer(fit.table.sum(axis=1), fit.table.sum(axis=0))).ravel()
     # The excess sums to 0, so Σ̂⁻¹ on the simplex acts on it as the information itself.
-    statistic = float(excess @ information(evidence, fit.table) @ excess)
+    statistic = float(excess @ evidence.information(fit.table) @ excess)
     freedom = (m - 1) * (n - 1)
     return AssociationTest("paper", statistic, freedom, chi2_tail(freedom, statistic), "chi2")
 

@@ -17,39 +17,11 @@ Tests of independence are about the table that is shown, so they add the likelih
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from deniable.errors import InputError
 from deniable.inference.joint.evidence import Evidence
-from deniable.results.marginal import Marginal
-
-
-@dataclass(frozen=True, eq=False)
-class Collapse:
-    """Which categories are fitted, and where each goes in the table that is shown.
-
-    fitted : candidates with a category in the fit, the shown ones first;
-    shown : how many of them are shown. Other is the last category of both tables.
-    """
-
-    fitted: NDArray[np.intp]
-    shown: int
-
-    def groups(self, *, other: bool = True) -> NDArray[np.intp]:
-        """Return each fitted category's place among the shown: intp[fitted (+ 1 with Other)]."""
-        return np.minimum(np.arange(self.fitted.size + int(other)), self.shown)
-
-
-def choose_categories(marginal: Marginal, top: int, *, cap: int = 30) -> Collapse:
-    """Fit every detected candidate up to `cap`, and show the `top` most frequent."""
-    if top < 0 or cap < top:
-        raise InputError(f"expected 0 <= top <= cap, got top = {top} and cap = {cap}")
-    fitted = marginal.top(cap)
-    return Collapse(fitted, min(top, fitted.size))
-
+from deniable.kernels.array_types import Floats, Indices
 
 MAX_EXTRA_CELLS = 600
 """Cells that are fitted without being asked for: a pass over them still costs little."""
@@ -67,9 +39,7 @@ def how_many_to_fit(top: int, strings: int, other_cells: int) -> int:
     return max(top, min(2 * top + 2, affordable))
 
 
-def collapse_evidence(
-    evidence: Evidence, table: NDArray[np.float64], groups: Sequence[NDArray[np.intp]]
-) -> Evidence:
+def collapse_evidence(evidence: Evidence, table: Floats, groups: Sequence[Indices]) -> Evidence:
     """Evidence about categories added up: likelihoods averaged by the fitted margins.
 
     table : float64, the fit of `evidence`; groups[v][i] : the new category of category i.
@@ -79,9 +49,23 @@ def collapse_evidence(
     mixing = []
     for axis, group in enumerate(groups):
         margin = table.sum(axis=tuple(v for v in range(table.ndim) if v != axis))
-        # A little for categories fitted at 0: a report of theirs must not become impossible.
-        weight = margin + 1e-6
-        matrix = np.zeros((group.size, int(group.max()) + 1))
-        matrix[np.arange(group.size), group] = weight
-        mixing.append((matrix / matrix.sum(axis=0)).astype(np.float32))
+        mixing.append(category_averages(group, margin).T.astype(np.float32))
     return evidence.mixed(mixing)
+
+
+def category_averages(groups: Indices, margin: Floats) -> Floats:
+    """Weights of categories in those they are added up into: float64[new, m], rows of sum 1.
+
+    groups : intp[m], the new category of each; margin : float64[m], their shares
+    """
+    matrix = np.zeros((int(groups.max()) + 1, groups.size))
+    # A little for categories estimated at 0: a report of theirs must not become impossible.
+    matrix[groups, np.arange(groups.size)] = margin + 1e-6
+    return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))
+
+
+def collapse_influence(influence: Floats, groups: Sequence[Indices]) -> Floats:
+    """Influence float64[S, *shape] on categories added up; groups as for `collapse_evidence`."""
+    for group in groups:  # each moves its axis to the end, so that the order comes round
+        influence = np.tensordot(influence, np.eye(int(group.max()) + 1)[group], axes=(1, 0))
+    return influence

@@ -7,12 +7,19 @@ folded to a matrix, first variable against all others; the others' products are 
 
 The rows stay in parts where they were made: a pass sends a table to them and adds up, part after
 part in a fixed order, the sums that come back.
+
+The log-likelihood Σ_k w_k log Σ_c p_c v_kc is concave in the table p, so its maximum can be
+*certified*. With the gradient per report g_c = (1/N) Σ_k w_k v_kc / d_k, Jensen's inequality gives
+for any table q
+    l(q) − l(p) = Σ_k w_k log(Σ_c q_c v_kc / d_k) ≤ N log Σ_c q_c g_c ≤ N log max_c g_c.
+That gap, in nats for the whole data set, decides when to stop; small steps prove nothing.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from math import inf, isfinite, log
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +29,7 @@ from deniable.compute.backend import Backend, Held, MethodCall
 from deniable.compute.named import default_backend
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
-from deniable.kernels.array_types import Floats, RowShard, Singles
+from deniable.kernels.array_types import Floats, Indices, Int64s, RowShard, Singles
 
 ROWS_PER_PART = 32_768
 WORTHWHILE_ROWS = 2048
@@ -33,10 +40,28 @@ MAX_GATHERED = 1 << 18
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One pass: total log-likelihood in nats, and the gradient *per report* (at most 1 at best)."""
+    """One pass: total log-likelihood in nats, and the gradient *per report* (at most 1 at best).
+
+    weight : number of reports, N
+    """
 
     log_likelihood: float
     gradient: Floats
+    weight: float
+
+    @property
+    def gap(self) -> float:
+        """Nats by which the maximum may exceed the log-likelihood, at a table that sums to 1."""
+        if not isfinite(self.log_likelihood):
+            return inf
+        # max g ≥ Σ p g = 1; rounding may put it a hair below.
+        return self.weight * max(0.0, log(float(self.gradient.max())))
+
+    def em_step(self, table: Floats) -> Floats:
+        """Return the next iterate of the paper's algorithm, p_c g_c, rescaled against rounding."""
+        following: Floats = table * self.gradient
+        following /= following.sum()
+        return following
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +76,7 @@ class Evidence:
 
     shape: tuple[int, ...]
     rows: Held[LikelihoodRows]
-    counts: npt.NDArray[np.int64]
+    counts: Int64s
     weights: Floats
     arrays: ArrayKernels
 
@@ -74,7 +99,21 @@ class Evidence:
         """Pass over all reports at a table float64[m, n], in float64 if precise, else float32."""
         kind = np.float64 if precise else np.float32
         sums = self.rows.sum(MethodCall(LikelihoodRows.evaluate, table.astype(kind)))
-        return Evaluation(float(sums[-1]), sums[:-1].reshape(table.shape) / self.weight)
+        gradient = sums[:-1].reshape(table.shape) / self.weight
+        return Evaluation(float(sums[-1]), gradient, self.weight)
+
+    def information(self, table: Floats) -> Floats:
+        """Observed information Σ_k w_k v_k v_kᵀ / d_k², float64[mn, mn], at a table float64[m, n].
+
+        With v_k = vec(a_k b_kᵀ), each entry sums products of two pairs, (a_i a_i′)(b_j b_j′).
+        Listing each unordered pair once makes the whole matrix one product of sizes
+        m(m+1)/2 × n(n+1)/2 over the reports, half the arithmetic of a symmetric product of the
+        N × cells array and a quarter of a plain one (`LikelihoodRows.pair_sums`).
+        """
+        sums = self.rows.sum(MethodCall(LikelihoodRows.pair_sums, table))
+        left, right = (_pair_index(size) for size in table.shape)
+        full = sums[left[:, None, :, None], right[None, :, None, :]]
+        return np.ascontiguousarray(full).reshape(table.size, table.size)
 
     def only(self, *variables: int) -> "Evidence":
         """Return the same reports' evidence about some of the variables."""
@@ -135,6 +174,14 @@ def evidence_of(rows: Held[LikelihoodRows], shape: Sequence[int], arrays: ArrayK
     if not weights.sum() > 0:
         raise InputError("no reports: shards hold no row with a weight above 0")
     return Evidence(tuple(shape), rows, counts, weights, arrays)
+
+
+def _pair_index(size: int) -> Indices:
+    """Where the unordered pair (i, i′) stands in the pair sums, as intp[size, size]."""
+    index = np.zeros((size, size), np.intp)
+    rows, columns = np.triu_indices(size)
+    index[rows, columns] = index[columns, rows] = np.arange(len(rows))
+    return index
 
 
 def _laid_out(arrays: ArrayKernels, variables: int, shard: RowShard) -> LikelihoodRows:

@@ -17,8 +17,7 @@ import numpy as np
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
 from deniable.inference.joint.evidence import Evidence, evidence_of
-from deniable.inference.joint.fit import JointFit
-from deniable.inference.joint.solver import maximise
+from deniable.inference.joint.solver import JointFit, maximise
 from deniable.kernels.array_types import Floats
 
 STRENGTHS = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001, 0.0)

@@ -18,15 +18,7 @@ import numpy as np
 from deniable.compute.cpu.threads import one_blas_thread
 from deniable.compute.progress import report_progress
 from deniable.errors import InputError
-from deniable.inference.joint.curvature import information
 from deniable.inference.joint.evidence import Evaluation, Evidence
-from deniable.inference.joint.fit import (
-    JointFit,
-    NotConvergedWarning,
-    certified_gap,
-    em_step,
-    starting_table,
-)
 from deniable.inference.joint.quadratic import minimise_quadratic
 from deniable.kernels.array_types import Floats
 
@@ -39,6 +31,27 @@ _GROWTH = 8
 """Each subsample is this many times the one before."""
 _WARM_UP = 30
 """EM passes over the smallest subsample; they cost less than one quadratic model."""
+
+
+@dataclass(frozen=True)
+class JointFit:
+    """A maximum-likelihood table and how surely it is one.
+
+    table : float64 of the variables' shape, non-negative, sums to 1
+    log_likelihood : nats, all reports together, up to the constant of the row scaling
+    gap_nats : the maximum lies at most this far above log_likelihood
+    passes : passes over the data (passes over subsamples not counted)
+    """
+
+    table: Floats
+    log_likelihood: float
+    gap_nats: float
+    passes: int
+    converged: bool
+
+
+class NotConvergedWarning(UserWarning):
+    """A fit stopped before its certificate was reached."""
 
 
 def maximise(
@@ -68,12 +81,13 @@ def maximise(
             "categories"
         )
     with one_blas_thread():
-        table, curvature = starting_table(start, evidence), None
         if start is None:
-            table, curvature = _from_subsamples(evidence, table)
+            table, curvature = _from_subsamples(evidence)
+        else:
+            table, curvature = _checked_start(start, evidence), None
         solver = SqpSolver(evidence, pseudo, curvature, "fitting the table")
         table, evaluation = solver.run(table, nats, max_passes)
-    gap = certified_gap(evaluation, solver.weight)
+    gap = evaluation.gap
     if gap > nats:
         warnings.warn(
             f"the fit stopped after {solver.passes} passes with a gap of {gap:.3g} nats, "
@@ -85,19 +99,32 @@ def maximise(
     return JointFit(shaped, evaluation.log_likelihood, gap, solver.passes, gap <= nats)
 
 
-def _from_subsamples(evidence: Evidence, table: Floats) -> tuple[Floats, Floats | None]:
+def _checked_start(start: Floats, evidence: Evidence) -> Floats:
+    """Return `start` as a matrix with every cell above 0, since EM never revives one."""
+    table = np.asarray(start, np.float64)
+    if table.shape != evidence.shape or not np.all(table >= 0) or not table.sum() > 0:
+        raise InputError(
+            f"start must be a non-negative table of shape {evidence.shape} with a positive sum, "
+            f"got shape {table.shape}"
+        )
+    opened: Floats = 0.999 * (table / table.sum()).reshape(evidence.folded) + 0.001 / table.size
+    return opened
+
+
+def _from_subsamples(evidence: Evidence) -> tuple[Floats, Floats | None]:
     """Climb on growing subsamples; return a positive table near the optimum, and its curvature.
 
     A subsample's optimum is off by about cells/2 nats of its own likelihood, so a gap of a tenth of
     that is close enough there.
     """
+    table: Floats = np.full(evidence.folded, 1.0 / prod(evidence.shape))
     size = _least_sample(table.size)
     curvature: Floats | None = None
     while 4 * size <= evidence.count:
         sample = evidence.sample(size, np.random.default_rng(size))
         if curvature is None:
             for _ in range(_WARM_UP):
-                table = em_step(table, sample.evaluate(table, precise=False))
+                table = sample.evaluate(table, precise=False).em_step(table)
         solver = SqpSolver(sample, None, curvature)
         table, _ = solver.run(table, 0.05 * table.size, 30)
         curvature = solver.curvature
@@ -145,7 +172,7 @@ class SqpSolver:
         precise = False
         now = self._evaluate(table, precise)
         while True:
-            gap = certified_gap(now, self.weight)
+            gap = now.gap
             self._best = min(self._best, gap)
             if self.stage and 0 < nats < self._best < np.inf:
                 self._first = max(self._first, gap)
@@ -171,7 +198,7 @@ class SqpSolver:
             logs = float(np.sum(self.pseudo[held] * np.log(table[held])))
         gradient = seen.gradient * self.evidence.weight
         gradient[held] += self.pseudo[held] / np.maximum(table[held], 1e-300)
-        return Evaluation(seen.log_likelihood + logs, gradient / self.weight)
+        return Evaluation(seen.log_likelihood + logs, gradient / self.weight, self.weight)
 
     def _step(self, table: Floats, now: Evaluation, precise: bool) -> tuple[Floats, Evaluation]:
         """Return the next table: the quadratic model's, halved while it overshoots, else EM's.
@@ -187,11 +214,11 @@ class SqpSolver:
             then = self._evaluate(trial, precise)
             if (
                 then.log_likelihood >= now.log_likelihood + 1e-4 * share * rise
-                or certified_gap(then, self.weight) <= 0.5 * self._best
+                or then.gap <= 0.5 * self._best
             ):
                 return trial, then
             share *= 0.5
-        trial = em_step(table, now)
+        trial = now.em_step(table)
         return trial, self._evaluate(trial, precise)
 
     def _target(self, table: Floats, now: Evaluation) -> Floats:
@@ -216,13 +243,13 @@ class SqpSolver:
         """
         sample = self.evidence.sample(self._sample_size(), self._rng)
         share = self.evidence.weight / sample.weight
-        curvature = information(sample, table) * (share / self.weight)
+        curvature = sample.information(table) * (share / self.weight)
         if self.pseudo is not None:
             diagonal = np.diag_indices_from(curvature)
             curvature[diagonal] += (self.pseudo / table**2).ravel() / self.weight
         if sample is not self.evidence:
             self._builds += 1
-            if certified_gap(now, self.weight) > table.size:
+            if now.gap > table.size:
                 self._builds = 0
             elif self._builds > 2 and self._previous is not None:
                 curvature += (self._builds - 2) * self._previous
@@ -245,7 +272,7 @@ class SqpSolver:
         at the slower rate it runs at, and a quadratic program some cells². A new curvature is worth
         it where it costs clearly less than the steps still to come at the present pace.
         """
-        before, after = certified_gap(now, self.weight), certified_gap(then, self.weight)
+        before, after = now.gap, then.gap
         if after <= nats:
             return
         sample, cells = min(self._sample_size(), self.evidence.count), table.size

@@ -20,9 +20,8 @@ from deniable.compute.backend import MethodCall
 from deniable.compute.cpu.threads import one_blas_thread
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
-from deniable.inference.joint.curvature import information
 from deniable.inference.joint.evidence import Evidence
-from deniable.kernels.array_types import Floats, Indices
+from deniable.kernels.array_types import Floats
 from deniable.results.covariance import Covariance
 
 STRATA = 64
@@ -39,7 +38,7 @@ def covariance(evidence: Evidence, table: Floats) -> Covariance:
     """
     if table.shape != evidence.shape:
         raise InputError(f"table has shape {table.shape}, the evidence is about {evidence.shape}")
-    observed = information(evidence, table.reshape(evidence.folded))
+    observed = evidence.information(table.reshape(evidence.folded))
     with one_blas_thread():
         return Covariance(table, invert_on_simplex(observed))
 
@@ -76,13 +75,6 @@ def widened(shown: Covariance, influence: Floats, rest: Sequence[bool]) -> Covar
         factor[kind == which] = max(1.0, float(excess[kind == which].mean()))
     root = np.sqrt(factor).ravel()
     return Covariance(shown.table, shown.matrix * np.outer(root, root))
-
-
-def collapsed_influence(influence: Floats, groups: Sequence[Indices]) -> Floats:
-    """Of categories added up: groups[v][i] is the new category of category i of question v."""
-    for group in groups:  # each moves its axis to the end, so that the order comes round
-        influence = np.tensordot(influence, np.eye(int(group.max()) + 1)[group], axes=(1, 0))
-    return influence
 
 
 def invert_on_simplex(observed: Floats) -> Floats:

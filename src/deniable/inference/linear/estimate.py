@@ -19,45 +19,59 @@ No joint fit is needed, and cells at 0 do not matter.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.errors import InputError
 from deniable.inference.association.score import chi2_tail, inverse_root, range_of
-from deniable.inference.joint.uncertainty import collapsed_influence, invert_on_simplex, widened
+from deniable.inference.joint.collapse import collapse_influence
+from deniable.inference.joint.uncertainty import invert_on_simplex, widened
 from deniable.inference.linear.joint_counts import PairCounts
-from deniable.inference.linear.ratios import LinearRatios, linear_ratios, on_simplex
+from deniable.inference.linear.ratios import LinearRatios, fit_margin, linear_ratios, on_simplex
 from deniable.inference.marginal.bit_counts import BitCounts
-from deniable.inference.models.components import Components
+from deniable.inference.models.base import Components
+from deniable.kernels.array_types import Floats, Indices
 from deniable.results.association import AssociationTest
 from deniable.results.covariance import Covariance
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 STRATA_PER_PRODUCT = 64
 """Strata whose covariances are multiplied at once."""
 
 
 @dataclass(frozen=True, eq=False)
-class Strata:
+class QuestionRatios:
     """One question's ratios in the counts' strata.
 
+    components, margin : what its categories are made of, and their shares float64[m]
     known : of the question's own strata those that the ratios are of; place : intp[S], for each
     stratum of the counts where its own is among them, anything where it has no reports.
     """
 
-    ratios: LinearRatios
+    components: Components
+    margin: Floats
     known: Indices
     place: Indices
 
     @classmethod
-    def of(cls, components: Components, margin: Floats, counts: BitCounts, own: Indices) -> Strata:
+    def of(cls, components: Components, counts: BitCounts, own: Indices) -> QuestionRatios:
         """counts : of the question's own strata; own : intp[S], which one each of the pair's is."""
         known = np.flatnonzero(counts.total)
         place = np.minimum(np.searchsorted(known, own), len(known) - 1)
-        return cls(linear_ratios(components, known, margin), known, place)
+        return cls(components, fit_margin(counts, components), known, place)
+
+    @cached_property
+    def ratios(self) -> LinearRatios:
+        """The ratios in the known strata."""
+        return linear_ratios(self.components, self.known, self.margin)
+
+    def collapsed(self, groups: Indices) -> QuestionRatios:
+        """Those of categories added up: groups[i] is the new category of category i."""
+        margin = np.asarray(np.bincount(groups, self.margin), np.float64)
+        return replace(
+            self, components=self.components.collapsed(groups, self.margin), margin=margin
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,12 +93,12 @@ class LinearFit:
         question's last new category is Other.
         """
         left, right = (np.eye(int(group.max()) + 1)[group].T for group in groups)
-        influence = collapsed_influence(self.influence, groups)
+        influence = collapse_influence(self.influence, groups)
         shown = widened(self.covariance.collapsed(groups), influence, rest)
         return LinearFit(shown, left @ self.free @ right.T, influence)
 
 
-def linear_joint(counts: PairCounts, first: Strata, second: Strata) -> LinearFit:
+def linear_joint(counts: PairCounts, first: QuestionRatios, second: QuestionRatios) -> LinearFit:
     """Estimate the table float64[m, n] over both questions' categories, and its covariance."""
     if not counts.reports:
         raise InputError("expected counts of some reports, got none")
@@ -105,7 +119,9 @@ def linear_joint(counts: PairCounts, first: Strata, second: Strata) -> LinearFit
     return LinearFit(covariance, free.reshape(m, n), influence.reshape(moments.shape))
 
 
-def linear_test(counts: PairCounts, first: Strata, second: Strata) -> AssociationTest:
+def linear_test(
+    counts: PairCounts, first: QuestionRatios, second: QuestionRatios
+) -> AssociationTest:
     """Test whether two questions are independent; χ² with (m − 1)(n − 1) degrees of freedom."""
     score = _moments(counts, first, second, centred=True).sum(axis=0)
     weight = np.maximum(counts.total - 1.0, 0.0)
@@ -120,7 +136,9 @@ def linear_test(counts: PairCounts, first: Strata, second: Strata) -> Associatio
     return AssociationTest("score", statistic, freedom, chi2_tail(freedom, statistic), "chi2")
 
 
-def _moments(counts: PairCounts, first: Strata, second: Strata, *, centred: bool = False) -> Floats:
+def _moments(
+    counts: PairCounts, first: QuestionRatios, second: QuestionRatios, *, centred: bool = False
+) -> Floats:
     """float64[S, m, n], Σ_k a_k b_kᵀ of each stratum, about its own means if centred."""
     moments = np.zeros((len(counts.total), first.ratios.categories, second.ratios.categories))
     for s in np.flatnonzero(counts.total):
@@ -138,7 +156,7 @@ def _moments(counts: PairCounts, first: Strata, second: Strata, *, centred: bool
     return moments
 
 
-def _spread(total: Floats, first: Strata, second: Strata, table: Floats) -> Floats:
+def _spread(total: Floats, first: QuestionRatios, second: QuestionRatios, table: Floats) -> Floats:
     """Covariance of Σ_k a_k ⊗ b_k if answers have this distribution: float64[mn, mn].
 
     In a stratum E(aaᵀ ⊗ bbᵀ) = Σ_uv p_uv E(aaᵀ | u) ⊗ E(bbᵀ | v), less the mean's square.
@@ -154,7 +172,7 @@ def _spread(total: Floats, first: Strata, second: Strata, table: Floats) -> Floa
     return _cells(square, m, n) - (means * total[:, None]).T @ means
 
 
-def _means(first: Strata, second: Strata, table: Floats) -> Floats:
+def _means(first: QuestionRatios, second: QuestionRatios, table: Floats) -> Floats:
     """float64[S, m, n], the mean of a bᵀ in each stratum if answers have this distribution."""
     gain_x, gain_y = first.ratios.gain[first.place], second.ratios.gain[second.place]
     return np.asarray(gain_x.transpose(0, 2, 1) @ table @ gain_y)

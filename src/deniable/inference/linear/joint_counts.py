@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import InputError
+from deniable.kernels.array_types import Int64s
 
 FORMAT = "deniable-pair-counts/1"
 ARRAYS = ("both", "first", "second", "total")
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +40,10 @@ class PairCounts:
 
     survey: str
     questions: tuple[str, str]
-    both: Counts
-    first: Counts
-    second: Counts
-    total: Counts
+    both: Int64s
+    first: Int64s
+    second: Int64s
+    total: Int64s
     origin: str = ""
 
     def __post_init__(self) -> None:
@@ -119,6 +119,6 @@ class PairCounts:
         return cls(survey, (x, y), both, first, second, total, origin)
 
 
-def _narrow(array: Counts) -> NDArray[np.unsignedinteger]:
+def _narrow(array: Int64s) -> NDArray[np.unsignedinteger]:
     """The same in the smallest unsigned type that holds it."""
     return array.astype(np.min_scalar_type(int(array.max(initial=0))))

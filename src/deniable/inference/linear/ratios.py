@@ -16,14 +16,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.inference.joint.quadratic import minimise_quadratic
 from deniable.inference.marginal.bit_counts import BitCounts
-from deniable.inference.models.components import Components
+from deniable.inference.models.base import Components
+from deniable.kernels.array_types import Floats, Indices
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 MAX_SOLVED_BITS = 64
 """Bits up to which V is inverted. Of more, few are set by two categories, and its diagonal serves:
 with k = 128 standard errors grow by .2% at p = .25, q = .75, by 3% at p = .05, q = .9."""
@@ -71,10 +69,7 @@ def linear_ratios(components: Components, strata: Indices, margin: Floats) -> Li
 
 
 def _chunks(strata: Indices) -> list[Indices]:
-    return [
-        strata[start : start + STRATA_PER_CHUNK]
-        for start in range(0, len(strata), STRATA_PER_CHUNK)
-    ]
+    return np.split(strata, range(STRATA_PER_CHUNK, len(strata), STRATA_PER_CHUNK))
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,15 +93,16 @@ def _lines(components: Components, strata: Indices, margin: Floats) -> _Lines:
     centre = share @ theta
     sides = (mixing @ theta - centre[:, None, :]).transpose(0, 2, 1)
     if components.exclusive:  # V⁻¹ is diag(1/μ) on differences of distributions
-        return _Lines(components, theta, centre, sides / centre[:, :, None])
-    if len(centre[0]) > MAX_SOLVED_BITS:
-        weight = centre * (1.0 - centre) + TINY
-        return _Lines(components, theta, centre, sides / weight[:, :, None])
-    spread = (theta.transpose(0, 2, 1) * share) @ theta - centre[:, :, None] * centre[:, None, :]
-    every = np.arange(len(centre[0]))
-    spread[:, every, every] += share @ (theta * (1.0 - theta)) + TINY
-    solved = np.asarray(np.linalg.solve(spread, sides), np.float64)
-    return _Lines(components, theta, centre, solved)
+        slope = sides / centre[:, :, None]
+    elif len(centre[0]) > MAX_SOLVED_BITS:
+        slope = sides / (centre * (1.0 - centre) + TINY)[:, :, None]
+    else:
+        spread = (theta.transpose(0, 2, 1) * share) @ theta
+        spread -= centre[:, :, None] * centre[:, None, :]
+        every = np.arange(len(centre[0]))
+        spread[:, every, every] += share @ (theta * (1.0 - theta)) + TINY
+        slope = np.asarray(np.linalg.solve(spread, sides), np.float64)
+    return _Lines(components, theta, centre, slope)
 
 
 def _with_squares(lines: _Lines) -> tuple[Floats, Floats, Floats, Floats]:
@@ -150,7 +146,5 @@ def on_simplex(normal: Floats, seen: Floats) -> Floats:
     # Σp = 1 as a moment that is known almost exactly.
     weight = 1e4 * max(float(np.diagonal(normal).max()), 1.0)
     every = np.ones(len(seen), bool)
-    shares = np.maximum(
-        minimise_quadratic(normal + weight, -(seen + weight), every, ridge=1e-14), 0.0
-    )
+    shares = minimise_quadratic(normal + weight, -(seen + weight), every, ridge=1e-14).clip(0.0)
     return np.asarray(shares / shares.sum())

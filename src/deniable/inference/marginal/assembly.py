@@ -6,15 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.multiplicity import Correction, rejection_cutoff
+from deniable.kernels.array_types import Floats, Mask
 from deniable.results.marginal import Z95, Marginal, Measured
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +26,7 @@ class Estimates:
     value: Floats
     error: Floats
     p_value: Floats
-    identified: Bools
+    identified: Mask
     typical_error: float
     labels: tuple[str, ...] | None
     groups: tuple[tuple[int, ...], ...] = ()
@@ -38,7 +35,7 @@ class Estimates:
 def assemble(
     found: Estimates,
     counts: BitCounts,
-    mass: Callable[[Bools, float], Measured],
+    mass: Callable[[Mask, float], Measured],
     alpha: float,
     correction: Correction,
 ) -> Marginal:

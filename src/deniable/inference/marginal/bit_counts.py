@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.columns import Column
 from deniable.errors import InputError
+from deniable.kernels.array_types import Int64s
 from deniable.kernels.counting.bit_sums import count_ones
 
 
@@ -28,8 +28,8 @@ class BitCounts:
     8
     """
 
-    ones: NDArray[np.int64]
-    total: NDArray[np.int64]
+    ones: Int64s
+    total: Int64s
 
     def __post_init__(self) -> None:
         """Validate shapes and 0 <= ones <= total."""

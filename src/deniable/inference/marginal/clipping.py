@@ -14,14 +14,13 @@ that tell it: prefixes that many strings share make short levels scatter far mor
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.regression import BitTable, RegressionFit
+from deniable.kernels.array_types import Floats
 from deniable.kernels.counting.gather import gather_sums
 
-Floats = NDArray[np.float64]
 CLIP = 2.0
 
 

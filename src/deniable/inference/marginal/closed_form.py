@@ -7,12 +7,12 @@ frequency by itself, with the binomial variance r(1 - r) / (N (q* - p*)^2).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.errors import InputError
 from deniable.inference.marginal.assembly import Estimates, assemble
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.multiplicity import Correction, upper_tail
+from deniable.kernels.array_types import Mask
 from deniable.results.marginal import Marginal, Measured
 
 
@@ -50,7 +50,7 @@ def estimate_basic(
     null = np.sqrt(r0 * (1 - r0) / size) / abs(gain)
     skewness = np.full(categories, np.sign(gain) * (1 - 2 * r0) / np.sqrt(r0 * (1 - r0) * size))
 
-    def mass(detected: NDArray[np.bool_], _: float) -> Measured:
+    def mass(detected: Mask, _: float) -> Measured:
         """Given the values, bits are independent; the values themselves are multinomial. With P the
         sum, variance = sum of conditional variances + P(1 - P) / N."""
         total = float(estimate[detected].sum())

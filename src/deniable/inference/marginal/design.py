@@ -12,10 +12,11 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from deniable.errors import InputError
+from deniable.kernels.array_types import Floats, Indices, Int32s, Int64s, Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +31,9 @@ class HashedStrings:
         strings, which may scatter more or less.
     """
 
-    positions: NDArray[np.int32]
+    positions: Int32s
     labels: tuple[str, ...] | None = field(default=None, kw_only=True)
-    slot: NDArray[np.int64] | None = field(default=None, kw_only=True)
+    slot: Int64s | None = field(default=None, kw_only=True)
 
     def check_positions(self, cells: int) -> None:
         """Validate shapes and ranges; `cells` is how many bits or cells there are."""
@@ -84,16 +85,16 @@ class HashedStrings:
         return bool(self.positions.size) and bool(self.positions.min() < 0)
 
     @property
-    def informative(self) -> NDArray[np.bool_]:
+    def informative(self) -> Mask:
         """bool[S, m], whether a stratum's reports say anything of a candidate."""
         return np.asarray(self.positions[:, :, 0] >= 0)
 
     @property
-    def informative_strata(self) -> NDArray[np.bool_]:
+    def informative_strata(self) -> Mask:
         """bool[S], whether a stratum's reports say anything of some candidate."""
         return np.asarray(self.informative.any(axis=1) | (self.candidates == 0))
 
-    def take(self, candidates: NDArray[np.intp]) -> Self:
+    def take(self, candidates: Indices) -> Self:
         """Return the same of some candidates, in the order given."""
         labels = None if self.labels is None else tuple(self.labels[i] for i in candidates)
         return replace(self, positions=self.positions[:, candidates], labels=labels)
@@ -136,16 +137,16 @@ class BloomDesign(HashedStrings):
             raise InputError("p* = q* in some stratum: its reports say nothing; leave it out")
 
     @property
-    def p(self) -> NDArray[np.float64]:
+    def p(self) -> Floats:
         """p* per stratum, float64[S]."""
         return np.asarray(self.p_star, dtype=np.float64)
 
     @property
-    def q(self) -> NDArray[np.float64]:
+    def q(self) -> Floats:
         """q* per stratum, float64[S]."""
         return np.asarray(self.q_star, dtype=np.float64)
 
-    def distinct_first(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def distinct_first(self) -> tuple[Int32s, Int32s]:
         """Return the positions with repeated ones moved to the end, int32[S, m, h], and how many
         are distinct, int32[S, m]: 0 where they are -1."""
         ordered = np.sort(self.positions, axis=2)
@@ -156,7 +157,7 @@ class BloomDesign(HashedStrings):
         count = (~repeated).sum(axis=2).astype(np.int32)
         return np.ascontiguousarray(np.take_along_axis(ordered, rank, axis=2)), count
 
-    def indicator(self, candidates: NDArray[np.intp] | None = None) -> sparse.csc_matrix:
+    def indicator(self, candidates: Indices | None = None) -> sparse.csc_matrix:
         """Return the 0/1 matrix of some candidates: float64[S * k, len(candidates)], row s*k+b."""
         chosen = self.positions if candidates is None else self.positions[:, candidates]
         strata, columns = chosen.shape[:2]

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from deniable.compute.cpu.threads import one_blas_thread
@@ -23,11 +22,10 @@ from deniable.inference.marginal.multiplicity import Correction, rejection_cutof
 from deniable.inference.marginal.regression import BitTable, RegressionFit, fit_columns
 from deniable.inference.marginal.scan import Scan, scan_candidates
 from deniable.inference.marginal.selection import fit_selected, joint_limit
+from deniable.kernels.array_types import Indices, Mask
 from deniable.kernels.counting.gather import set_fingerprints
 from deniable.results.marginal import Marginal, Measured
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 Groups = tuple[tuple[int, ...], ...]
 DENSITY_WIDTH = 0.5
 MOST_ALL = 10_000
@@ -101,7 +99,7 @@ class _Scanned:
             groups=self.groups,
         )
 
-    def mass(self, detected: NDArray[np.bool_], z_cut: float) -> Measured:
+    def mass(self, detected: Mask, z_cut: float) -> Measured:
         """Estimate the true mass of the detected candidates.
 
         What is reported because it is large is too large on average. For one candidate at p,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from deniable.errors import InputError
+from deniable.kernels.array_types import Floats
 
 Correction = Literal["holm", "bonferroni", "fdr"] | None
 
 
-def rejection_cutoff(p_value: NDArray[np.float64], alpha: float, correction: Correction) -> float:
+def rejection_cutoff(p_value: Floats, alpha: float, correction: Correction) -> float:
     """Return the largest p-value that is rejected.
 
     "holm" (1979) bounds the chance of any false detection by alpha: what is detected need not be
@@ -45,7 +45,7 @@ def rejection_cutoff(p_value: NDArray[np.float64], alpha: float, correction: Cor
     raise InputError(f"correction must be 'holm', 'bonferroni', 'fdr' or None, got {correction!r}")
 
 
-def upper_tail(z: NDArray[np.float64], skewness: NDArray[np.float64]) -> NDArray[np.float64]:
+def upper_tail(z: Floats, skewness: Floats) -> Floats:
     """P(Z >= z) for a standardised variable of known skewness.
 
     A gamma distribution with that skewness (Pearson's third type) replaces the normal: where p* is

@@ -23,8 +23,8 @@ from scipy import linalg, sparse
 from deniable.compute.cpu.threads import one_blas_thread
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.design import BloomDesign
+from deniable.kernels.array_types import Floats, Int64s, Mask
 
-Floats = NDArray[np.float64]
 ONE_THREAD_BELOW = 1000
 """Columns below which a factorisation runs on one thread."""
 
@@ -46,7 +46,7 @@ class BitTable:
     low: Floats
     high: Floats
     background: bool
-    slot: NDArray[np.int64]
+    slot: Int64s
 
     @classmethod
     def of(cls, counts: BitCounts, design: BloomDesign, background: bool) -> BitTable:
@@ -64,7 +64,7 @@ class BitTable:
         return cls(frequency, total, offset, gain, low, np.maximum(low, high), background, slot)
 
     @property
-    def live(self) -> NDArray[np.bool_]:
+    def live(self) -> Mask:
         """Strata with reports, bool[S]."""
         return self.total > 0
 
@@ -102,7 +102,7 @@ class RegressionFit:
 
     coefficient: Floats
     covariance: Floats
-    estimable: NDArray[np.bool_]
+    estimable: Mask
     residual: Floats
     weight: Floats
     third: Floats
@@ -138,7 +138,7 @@ def _overdispersion(table: BitTable, fit: RegressionFit, weight: Floats) -> Floa
     return np.asarray(np.maximum(extra, 0.0))
 
 
-def _inverse(variance: Floats, live: NDArray[np.bool_]) -> Floats:
+def _inverse(variance: Floats, live: Mask) -> Floats:
     return np.where(live[:, None], 1.0 / np.maximum(variance, 1e-300), 0.0)
 
 
@@ -184,7 +184,7 @@ def stratum_sums(weighted: sparse.csc_matrix, strata: int, bits: int) -> Floats:
     return np.asarray((adder @ weighted).toarray())
 
 
-def invert_gram(gram: Floats, uncentred: Floats) -> tuple[Floats, NDArray[np.bool_], int]:
+def invert_gram(gram: Floats, uncentred: Floats) -> tuple[Floats, Mask, int]:
     """Invert a Gram matrix, or what can be inverted of it.
 
     uncentred : float64[a], squared lengths before the background was removed, against which
@@ -200,7 +200,7 @@ def invert_gram(gram: Floats, uncentred: Floats) -> tuple[Floats, NDArray[np.boo
         return _inverted(gram, uncentred)
 
 
-def _inverted(gram: Floats, uncentred: Floats) -> tuple[Floats, NDArray[np.bool_], int]:
+def _inverted(gram: Floats, uncentred: Floats) -> tuple[Floats, Mask, int]:
     size = gram.shape[0]
     present = gram.diagonal() > 1e-9 * uncentred
     scale = np.where(present, 1.0 / np.sqrt(np.where(present, gram.diagonal(), 1.0)), 0.0)

@@ -12,14 +12,13 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.inference.marginal.clipping import clip_level, clipped_away, scores
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.regression import BitTable, RegressionFit, stratum_sums
+from deniable.kernels.array_types import Floats, Indices, Mask
 from deniable.kernels.counting.gather import gather_cross
 
-Floats = NDArray[np.float64]
 BLOCK = 8192
 
 
@@ -37,7 +36,7 @@ class Scan:
     pair_variance: Floats
     test: Floats
     skewness: Floats
-    identified: NDArray[np.bool_]
+    identified: Mask
 
     @cached_property
     def error(self) -> Floats:
@@ -45,7 +44,7 @@ class Scan:
         share = np.clip(np.where(self.identified, self.estimate, 0.0), 0.0, 1.0)
         return np.asarray(np.sqrt(self.variance + share * (1 - share) * self.pair_variance))
 
-    def take(self, candidates: NDArray[np.intp]) -> Scan:
+    def take(self, candidates: Indices) -> Scan:
         """The results of some candidates, in the order given."""
         return Scan(**{field.name: getattr(self, field.name)[candidates] for field in fields(self)})
 
@@ -53,7 +52,7 @@ class Scan:
 def scan_candidates(
     table: BitTable,
     design: BloomDesign,
-    active: NDArray[np.intp],
+    active: Indices,
     fit: RegressionFit,
     z_needed: float,
 ) -> Scan:
@@ -88,7 +87,7 @@ def scan_candidates(
 
 
 def _absent_spread(
-    table: BitTable, design: BloomDesign, active: NDArray[np.intp], fit: RegressionFit
+    table: BitTable, design: BloomDesign, active: Indices, fit: RegressionFit
 ) -> Floats:
     """Return each active estimate's standard error were its string absent, relative to the fit's.
 
@@ -111,9 +110,7 @@ def _absent_spread(
     return np.asarray(np.sqrt(np.clip(relative, 0.05, 4.0)))
 
 
-def _explained(
-    table: BitTable, design: BloomDesign, active: NDArray[np.intp], fit: RegressionFit
-) -> Floats:
+def _explained(table: BitTable, design: BloomDesign, active: Indices, fit: RegressionFit) -> Floats:
     """Squared length of each candidate's column inside the span of the active ones, float64[m]."""
     explained = np.zeros(design.candidates)
     if active.size == 0:

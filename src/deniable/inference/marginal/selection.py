@@ -11,15 +11,13 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse, stats
 
 from deniable.inference.marginal.clipping import clip_level, clipped_away, scores
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.regression import BitTable, RegressionFit, fit_columns
+from deniable.kernels.array_types import Floats, Indices
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 ROUNDS = 6
 MOST_JOINT = 2000
 # Few, because each takes more than its degree of freedom out of the residual variance.

@@ -17,16 +17,15 @@ from importlib import import_module
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.columns import Column
 from deniable.compute.arrays import ArrayKernels, Likelihood
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
+from deniable.inference.joint.collapse import category_averages
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.multiplicity import Correction
-from deniable.inference.models.components import Components
-from deniable.kernels.array_types import Bytes, Indices, Integers, Mask
+from deniable.kernels.array_types import Bytes, Floats, Indices, Integers, Mask
 from deniable.protocols.alphabet import PAD
 from deniable.results.marginal import Marginal
 from deniable.survey import Question
@@ -45,7 +44,7 @@ class Candidates:
 
     question: Question
     names: tuple[str, ...]
-    rows: NDArray[np.uint8] | None = None
+    rows: Bytes | None = None
 
     @cached_property
     def informative(self) -> Mask:
@@ -108,6 +107,10 @@ class TableSettings:
     fitted: int | None = None
     alpha: float = 0.05
 
+    def __post_init__(self) -> None:
+        if self.top < 0:
+            raise InputError(f"expected top of 0 or more, got {self.top}")
+
 
 @dataclass(frozen=True, eq=False)
 class Axis:
@@ -131,6 +134,29 @@ class Axis:
     def ends_with_other(self) -> bool:
         """Whether the last category that is shown is Other."""
         return self.shown[-1] == OTHER
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """What reports of each category are like, stratum by stratum, as mixtures of components.
+
+    A component is a string, or an unknown one: given it, bits are independent, or exactly one of
+    them is set (a number instead of bits). A category is a mixture of components: a known value is
+    one alone; Other is the strings that the marginal decode saw outside the categories, and unknown
+    ones.
+
+    theta(strata) : float64[S, C, k], P(bit = 1 | component) in each of some strata;
+    mixing : float64[m, C], what each category is made of, rows of sum 1;
+    exclusive : whether a report sets exactly one bit.
+    """
+
+    theta: Callable[[Indices], Floats]
+    mixing: Floats
+    exclusive: bool = False
+
+    def collapsed(self, groups: Indices, margin: Floats) -> Components:
+        """Categories added up: groups[i] is the new one of category i; margin : their shares."""
+        return replace(self, mixing=category_averages(groups, margin) @ self.mixing)
 
 
 class CategoryModel(ABC, Generic[C]):

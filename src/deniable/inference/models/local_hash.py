@@ -20,7 +20,6 @@ from functools import cached_property, partial
 from typing import NoReturn, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.columns import Column
 from deniable.columns.batch import numbers
@@ -33,7 +32,16 @@ from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.inference.marginal.multiplicity import Correction
 from deniable.inference.models.base import Candidates, informative_rows, register
 from deniable.inference.models.strings import StringModel, hashed_positions
-from deniable.kernels.array_types import Bytes, DeviceArray, Floats, Indices, Integers, Mask
+from deniable.kernels.array_types import (
+    Bytes,
+    DeviceArray,
+    Floats,
+    Indices,
+    Int32s,
+    Int64s,
+    Integers,
+    Mask,
+)
 from deniable.kernels.hashing.lines import digits_of, line_numbers
 from deniable.kernels.likelihood.hash_rows import HashTables, SentNumbers, line_support
 from deniable.mechanisms import LocalHash
@@ -52,8 +60,8 @@ class HashReports:
         for one each
     """
 
-    places: tuple[NDArray[np.int64], ...]
-    weight: NDArray[np.int64] | None = None
+    places: tuple[Int64s, ...]
+    weight: Int64s | None = None
 
     @property
     def reports(self) -> int:
@@ -69,10 +77,10 @@ class HashReports:
         return self
 
     @cached_property
-    def _sorted(self) -> NDArray[np.int64]:
+    def _sorted(self) -> Int64s:
         return np.sort(np.concatenate([np.zeros(0, np.int64), *self.places]))
 
-    def counted(self, stratum: int, size: int) -> NDArray[np.int64]:
+    def counted(self, stratum: int, size: int) -> Int64s:
         """int64[size], how often each of a stratum's lines and numbers was sent."""
         low, high = np.searchsorted(self._sorted, (stratum * size, (stratum + 1) * size))
         weight = None if self.weight is None else self.weight[low:high]
@@ -112,7 +120,7 @@ class HashModel(StringModel[HashReports]):
         self.check_positions(self.all_cells)
 
     @property
-    def cells(self) -> NDArray[np.int32]:
+    def cells(self) -> Int32s:
         """int32[S, m], −1 where a stratum's reports say nothing of the string."""
         return self.positions[:, :, 0]
 
@@ -127,17 +135,17 @@ class HashModel(StringModel[HashReports]):
         return int(self.values ** (self.digits - 1))
 
     @cached_property
-    def line_digits(self) -> NDArray[np.int64]:
+    def line_digits(self) -> Int64s:
         """int64[lines, d - 1]."""
         return digits_of(np.arange(self.lines), self.values, self.digits - 1)
 
     @cached_property
-    def cell_digits(self) -> NDArray[np.int64]:
+    def cell_digits(self) -> Int64s:
         """int64[S, m, d]."""
         return digits_of(self.cells, self.values, self.digits)
 
     @property
-    def chance(self) -> NDArray[np.float64]:
+    def chance(self) -> Floats:
         """float64[3]: of the string's own number, of another, and of one that is not known."""
         other = (1 - self.keep) / (self.values - 1)
         return np.array([self.keep, other, 1 / self.values])

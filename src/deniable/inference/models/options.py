@@ -19,11 +19,11 @@ from deniable.inference.models.base import (
     Axis,
     Candidates,
     CategoryModel,
+    Components,
     TableSettings,
     register,
 )
 from deniable.inference.models.bit_likelihood import channel_rows
-from deniable.inference.models.components import Components
 from deniable.kernels.array_types import Bytes, Floats, Integers
 from deniable.results.marginal import Marginal
 

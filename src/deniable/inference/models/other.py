@@ -16,15 +16,15 @@ Leaving Other out biases a joint estimate badly (paper, "Handling the Other cate
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import stats
 
 from deniable.compute.arrays import ArrayKernels
 from deniable.errors import InputError
+from deniable.inference.models.base import Components
 from deniable.inference.models.bit_likelihood import channel_rows
-from deniable.inference.models.components import Components
 from deniable.kernels.array_types import Bytes, DeviceArray, Floats, Indices, Integers
 from deniable.results.marginal import Marginal
 
@@ -36,23 +36,6 @@ if TYPE_CHECKING:
 TAIL_P_VALUE = float(stats.norm.sf(2.0))
 
 
-class Other(Protocol):
-    """A model of every value that is not listed."""
-
-    @property
-    def mass(self) -> float:
-        """Its share of all reports."""
-        ...
-
-    def log_likelihood(self, bits: Bytes, stratum: Integers, arrays: ArrayKernels) -> DeviceArray:
-        """float64[N], of every report."""
-        ...
-
-    def components(self, known: Strings) -> Components:
-        """Known strings, and Other as the last category."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class ProductOther:
     """Other as independent bits. bits : float64[S, k], P(bit = 1)."""
@@ -61,9 +44,12 @@ class ProductOther:
     mass: float
 
     def log_likelihood(self, bits: Bytes, stratum: Integers, arrays: ArrayKernels) -> DeviceArray:
+        """float64[N], of every report."""
         return channel_rows(self.bits[:, None, :], bits, stratum, arrays).log_scale
 
     def components(self, known: Strings) -> Components:
+        """Known strings, and Other as the last category."""
+
         def theta(strata: Indices) -> Floats:
             out = known.theta(strata)
             out[:, -1] = self.bits[strata]
@@ -90,14 +76,20 @@ class MixtureOther:
         return np.append(self.share, self.remainder)
 
     def log_likelihood(self, bits: Bytes, stratum: Integers, arrays: ArrayKernels) -> DeviceArray:
+        """float64[N], of every report."""
         return self.tail.mixture_log(bits, stratum, self.shares, arrays)
 
     def components(self, known: Strings) -> Components:
+        """Known strings, and Other as the last category."""
         size, both = known.candidates, known.joined(self.tail)
         mixing = np.zeros((size + 1, both.candidates + 1))
         mixing[:size, :size] = np.eye(size)
         mixing[size, size:] = self.shares
         return Components(both.theta, mixing, known.exclusive)
+
+
+Other = ProductOther | MixtureOther
+"""A model of every value that is not listed; `mass` is its share of all reports."""
 
 
 def mixture_other(

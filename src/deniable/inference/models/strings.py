@@ -12,12 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.compute.arrays import ArrayKernels, Likelihood
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
-from deniable.inference.joint.collapse import choose_categories
 from deniable.inference.marginal.design import HashedStrings
 from deniable.inference.models.base import (
     OTHER,
@@ -25,11 +23,11 @@ from deniable.inference.models.base import (
     C,
     Candidates,
     CategoryModel,
+    Components,
     TableSettings,
 )
-from deniable.inference.models.components import Components
 from deniable.inference.models.other import Other, mixture_other, nothing_left
-from deniable.kernels.array_types import Bytes, DeviceArray, Floats, Indices, Integers
+from deniable.kernels.array_types import Bytes, DeviceArray, Floats, Indices, Int32s, Integers
 from deniable.kernels.hashing.positions import bloom_positions, hash_pairs
 from deniable.mechanisms.base import StringMechanism
 from deniable.mechanisms.schemes import DENIABLE_1
@@ -76,30 +74,29 @@ class StringModel(HashedStrings, CategoryModel[C]):
     ) -> tuple[Self, Axis]:
         counts = count()
         marginal = self.marginal(counts, alpha=settings.alpha, correction="bonferroni")
-        most = max(settings.fitted or 0, settings.top)
-        chosen = choose_categories(marginal, settings.top, cap=most)
-        if chosen.fitted.size == 0:
+        fitted = marginal.top(max(settings.fitted or 0, settings.top))
+        if fitted.size == 0:
             raise InputError(
                 f"question {question!r}: none of {self.candidates} candidates was detected in "
                 f"{counts.reports:,} reports; {marginal.detection_threshold:.4f} would be "
                 "detectable"
             )
-        known, estimate = self.take(chosen.fitted), marginal.estimate[chosen.fitted]
+        known, estimate = self.take(fitted), marginal.estimate[fitted]
         other: Other | None = None
         meaning = nothing_left(estimate) if settings.other else ""
         if settings.other == "product":
             other = known.product_other(question, counts, estimate)
         elif settings.other:
-            other = mixture_other(marginal, self, chosen.fitted)
+            other = mixture_other(marginal, self, fitted)
         labels = known.labels or ()
-        groups = chosen.groups(other=other is not None)
-        shown = labels[: chosen.shown]
-        if int(groups.max()) == chosen.shown:
-            shown += (OTHER,)
+        shown = labels[: settings.top]
         if other is not None:
             labels += (OTHER,)
-            named = f"everything but the {chosen.shown} named values"
+            named = f"everything but the {len(shown)} named values"
             meaning = f"{named}, about {other.mass:.1%} of reports"
+        groups = np.minimum(np.arange(len(labels)), len(shown))
+        if len(labels) > len(shown):
+            shown += (OTHER,)
         return known.with_other(other), Axis(labels, shown, groups, meaning)
 
     def with_other(self, other: Other | None) -> Self:
@@ -120,7 +117,7 @@ class StringModel(HashedStrings, CategoryModel[C]):
         return Components(self.theta, np.eye(self.candidates, self.candidates + 1), self.exclusive)
 
 
-def hashed_positions(candidates: Candidates) -> NDArray[np.int32]:
+def hashed_positions(candidates: Candidates) -> Int32s:
     """int32[slots·families, m, hashes]: the cells (or bits) that each string is hashed to.
 
     They are −1 where a slot's reports say nothing of the string.
