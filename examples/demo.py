@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from deniable import Client, ReportBatch, Survey, associate, decode, discover, simulate, store
-from deniable.cli.ask.check_command import describe, in_words
+from deniable.cli.check_command import epsilon_meaning
 from deniable.client import new_secret
 from deniable.columns import to_wire
 from deniable.render.html import report
@@ -52,7 +52,7 @@ def main() -> None:
         collect(batch, port, kept)
         results = learn(survey, kept, truth)
     write(survey, results, truth)
-    print(f"\n{in_words(describe(survey)['once'], 'Each report')}.")
+    print(f"\n{epsilon_meaning(survey.loss.once, 'Each report')}")
     print(
         f"\nLook at {OUT / 'report.html'} in a browser; {OUT / 'homepage.png'} and its neighbours "
         "are pictures of the same.\nNext: docs/tutorial.md, or `deniable init` for a survey of "

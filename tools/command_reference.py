@@ -13,7 +13,7 @@ from inspect import cleandoc
 import click
 
 from deniable.cli.app import SECTIONS, app
-from deniable.cli.codes import EXIT_CODES
+from deniable.cli.exit_codes import EXIT_CODES
 
 HEAD = """\
 # Commands

@@ -13,6 +13,8 @@ Columns = dict[str, Sequence[Value]]
 """A table by the names of its columns, which are equally long."""
 ROWS_SHOWN = 40
 INTERVAL = ("low", "high")
+MAX_PRINTED_EPSILON = 20
+"""Factors e^ε of a larger ε are written as powers of ten."""
 
 
 def visible(text: str) -> str:
@@ -52,6 +54,27 @@ def number(value: float) -> str:
     if not math.isfinite(value):
         return "–" if math.isnan(value) else ("∞" if value > 0 else "−∞")
     return f"{value:.3g}" if abs(value) < 0.01 else f"{value:.4f}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, in the plural unless the count is 1.
+
+    >>> counted(1, "day"), counted(1500, "report")
+    ('1 day', '1,500 reports')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def odds_factor(epsilon: float) -> str:
+    """Return e^ε, the largest factor by which a report can change the odds of a guess.
+
+    >>> odds_factor(1.0), odds_factor(5.0), odds_factor(100.0)
+    ('2.72', '148', '10^43')
+    """
+    if epsilon > MAX_PRINTED_EPSILON:
+        return f"10^{epsilon / math.log(10):.0f}"
+    factor = math.exp(epsilon)
+    return f"{factor:,.0f}" if factor >= 10 else f"{factor:.2f}"
 
 
 def p_value(value: float) -> str:

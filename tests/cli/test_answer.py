@@ -50,7 +50,7 @@ def test_answer_and_send(folder: Path) -> None:
     assert told["budget"] == 20
     got = run(folder, "answer", survey, "--values", "-", text='{"word": "abc", "dark": null}')
     assert got.exit_code == 0, got.output
-    assert "ε = 20 of 20 is spent; 2 to send" in got.output
+    assert "ε spent: 20 of 20. Reports in the outbox: 2" in got.output
     with Server() as server:
         got = run(folder, "send", server.url)
         assert (got.exit_code, got.output) == (0, "shell: 2 accepted, 0 waiting\n")
@@ -86,7 +86,7 @@ def test_answer_a_published_survey_with_its_digest(folder: Path) -> None:
         (["word"], None, "expected QUESTION=VALUE, got 'word'"),
         (["wrod=a"], None, "no question 'wrod'"),
         (["dark=maybe"], None, "dark: expected yes, no"),
-        (["word=a", "word=b"], None, "one answer to 'word', got two"),
+        (["word=a", "word=b"], None, "question 'word' is answered twice"),
         (["--values", "-"], "[1]", "expected a JSON object"),
         (["--values", "-"], "{", "not JSON"),
         (["--values", "-"], '{"dark": 1}', "expects bool"),
@@ -102,18 +102,21 @@ def test_mistaken_answers_cost_nothing(
 
 
 def test_send_says_what_is_wrong_and_whether_to_try_again(folder: Path) -> None:
-    assert "no report was queued" in run(folder, "send", "http://127.0.0.1:9").output
+    assert "there is no outbox in" in run(folder, "send", "http://127.0.0.1:9").output
     run(folder, "answer", str(folder / "survey.json"))
-    assert "no report of x was" in run(folder, "send", "http://127.0.0.1:9", "--survey=x").output
+    assert (
+        "there is no outbox of x in"
+        in run(folder, "send", "http://127.0.0.1:9", "--survey=x").output
+    )
     acts = [refuse(401, "unknown token"), refuse(410, "it ended")]
     with Server(choose=lambda n: acts[n]) as server:
         got = run(folder, "send", server.url)
         assert got.exit_code == 4
-        assert "1 waiting, next try in" in got.output
+        assert "1 waiting, next attempt in" in got.output
         assert "token: 401 Unauthorized: unknown token" in got.output
         got = run(folder, "send", server.url, "--now")
         assert got.exit_code == 1
-        assert "refused, 1 set aside: 410 Gone: it ended" in got.output
+        assert "1 refused and set aside: 410 Gone: it ended" in got.output
     with Server() as server:
         assert run(folder, "send", server.url).exit_code == 1
         assert run(folder, "send", server.url, "--again").output.startswith("shell: 1 accepted")

@@ -172,16 +172,16 @@ def test_init_from_flags_then_check_and_publish() -> None:
 
 def test_nobody_publishes_without_a_name() -> None:
     assert run("init").exit_code == 0
-    assert "Note: those who are asked" in run("check", "survey.toml").output
+    assert "Note: replace the placeholder of owner" in run("check", "survey.toml").output
     got = run("check", "survey.toml", "-o", "s.json")
     assert got.exit_code == 1
-    assert "change owner" in got.output and "change description" in got.output
+    assert "of owner" in got.output and "of description" in got.output
     assert not Path("s.json").exists()
 
 
 def test_check_tells_of_the_end(tmp_path: Path) -> None:
     today = dt.datetime.now(dt.UTC).date()
-    for days, words in ((-3, "it ended 3 days ago"), (5, "it ends in 5 days")):
+    for days, words in ((-3, "the survey ended 3 days ago"), (1, "the survey ends in 1 day")):
         draft = Draft("s", (DraftQuestion("ads", "boolean", 1.0),), "me", "why",
                       today + dt.timedelta(days=days))  # fmt: skip
         Path("s.toml").write_text(draft.toml())

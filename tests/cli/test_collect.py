@@ -91,7 +91,7 @@ def test_status_check_backup_delete(path: Path, tmp_path: Path) -> None:
     assert "Delete these reports" in run("store", "delete", path, "marks@1", code=1).output
     assert said("store", "delete", path, "marks@1", "--older-than", 1, "--yes")["deleted"] == 120
     assert said("store", "delete", path, "marks", "--before", NEXT, "--yes")["deleted"] == 0
-    assert "all is well" in run("store", "check", copy).output
+    assert "No problems found" in run("store", "check", copy).output
     (segment,) = tmp_path.glob("copy.segments/**/*.parquet")
     segment.unlink()
     assert segment.name in run("store", "check", copy, code=1).output
@@ -113,4 +113,4 @@ COMMANDS += [["store", name] for name in ("status", "check", "backup", "delete")
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_command_has_an_example(command: list[str]) -> None:
-    assert f"Example: deniable {' '.join(command)} " in run(*command, "--help").output
+    assert f"Examples:\n    deniable {' '.join(command)} " in run(*command, "--help").output

@@ -26,13 +26,14 @@ REPEATEDLY = str(make.HERE / "survey-repeatedly.toml")
 def test_check_prints_what_is_promised() -> None:
     got = run("check", ONCE)
     assert got.exit_code == 0
-    for expected in ("15.6833", "no limit", "2,880 groups", "75 bytes alone, 55 in a batch",
-                     "Smallest detectable frequency", "about 347"):  # fmt: skip
+    for expected in ("15.6833", "A client answers once", "2,880 groups",
+                     "75 bytes on its own, 55 bytes in",
+                     "Detection threshold", "about 1 in 2,880 clients"):  # fmt: skip
         assert expected in got.output, got.output
 
 
 def test_check_in_plain_words() -> None:
-    assert "times surer" in run("check", REPEATEDLY).output
+    assert "odds of any guess" in run("check", REPEATEDLY).output
 
 
 def test_check_publishes(tmp_path: Path) -> None:
@@ -96,7 +97,7 @@ def test_check_never_overwrites_its_source() -> None:
 
 
 def test_help_has_an_example() -> None:
-    assert "Example: deniable check" in run("check", "--help").output
+    assert "Examples:\n    deniable check" in run("check", "--help").output
 
 
 def test_noise_is_the_documented_formula() -> None:

@@ -1,19 +1,18 @@
-"""The command's root: its subcommands, its exit codes, and no traceback for a user's mistake.
+"""The root command: its sections, its exit codes, and one message instead of a traceback.
 
-Each command is a module of its own in the folder of its section, imported when it is asked for.
+The module of a command is imported when the command is used.
 """
 
 from __future__ import annotations
 
 import warnings
-from difflib import get_close_matches
 from importlib import import_module
 from keyword import iskeyword
 from typing import Any
 
 import click
 
-from deniable.cli.codes import INTERRUPTED, LATER, MISTAKE, REFUSED
+from deniable.cli.exit_codes import ERROR, INTERRUPTED, REFUSED, UNAVAILABLE
 from deniable.errors import (
     BudgetExceeded,
     DeniableError,
@@ -21,16 +20,35 @@ from deniable.errors import (
     SecretError,
     StoreUnavailable,
     SurveyExpired,
+    did_you_mean,
 )
 from deniable.version import __version__
 
 SECTIONS = {
-    "Ask": ("init", "plan", "check", "simulate"),
-    "Answer": ("answer", "send"),
-    "Collect": ("serve", "keys", "store", "import", "export", "compact"),
-    "Learn": ("decode", "associate", "discover", "count", "report"),
-    "More": ("reproduce", "rappor", "conformance", "completion"),
+    "Design a survey": {
+        "init": "cli.init_command",
+        "plan": "cli.plan_command",
+        "check": "cli.check_command",
+        "simulate": "cli.simulate_command",
+    },
+    "Answer a survey": dict.fromkeys(("answer", "send"), "cli.client_commands"),
+    "Collect reports": {
+        **dict.fromkeys(("serve", "keys"), "cli.collector_commands"),
+        **dict.fromkeys(("store", "import", "export", "compact"), "cli.store_commands"),
+    },
+    "Analyse reports": {
+        **dict.fromkeys(("decode", "associate", "discover", "count"), "cli.analysis_commands"),
+        "report": "cli.report_command",
+    },
+    "Other commands": {
+        "reproduce": "cli.reproduce_command",
+        "rappor": "rappor.commands",
+        "conformance": "cli.conformance_command",
+        "completion": "cli.app",
+    },
 }
+"""Sections of the help: their commands, each with the module that defines it."""
+MODULES = {name: module for section in SECTIONS.values() for name, module in section.items()}
 REFUSALS = (BudgetExceeded, SurveyExpired, SecretError, LedgerError)
 EXTRAS = {
     "granian": "collector",
@@ -38,33 +56,37 @@ EXTRAS = {
     "psycopg": "postgres",
     "starlette": "collector",
 }
+"""Packages that are not part of the `analysis` extra, each with the extra that installs it."""
 
 
 class App(click.Group):
-    """Commands by section, imported late, whose errors are one message and an exit code."""
+    """Commands by section; an error becomes one message and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for names in SECTIONS.values() for name in names]
+        """Return the names of all commands, section by section."""
+        return list(MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
+        """Import and return a command, or None if there is none of this name."""
+        if cmd_name not in MODULES:
             return None
-        function = cmd_name + "_" * iskeyword(cmd_name)
-        found = getattr(import_module(_module_of(cmd_name)), function)
-        assert isinstance(found, click.Command)
-        return found
+        module = import_module(f"deniable.{MODULES[cmd_name]}")
+        command = getattr(module, cmd_name + "_" * iskeyword(cmd_name))
+        assert isinstance(command, click.Command)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is called; suggest a name if there is no such command."""
         known = ctx.resilient_parsing or not args or args[0].startswith("-")
         if not known and self.get_command(ctx, args[0]) is None:
-            close = get_close_matches(args[0], self.list_commands(ctx), 1)
-            hint = f" Did you mean {close[0]}?" if close else " See deniable --help."
+            hint = did_you_mean(args[0], MODULES) or " See deniable --help."
             ctx.fail(f"there is no command {args[0]!r}.{hint}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands, section by section."""
         for section, names in SECTIONS.items():
             commands = [(name, self.get_command(ctx, name)) for name in names]
             with formatter.section(section):
@@ -73,44 +95,59 @@ class App(click.Group):
                 )
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; print one message for an error that the user can mend."""
         try:
             with warnings.catch_warnings():
-                warnings.showwarning = _warn
+                warnings.showwarning = _print_warning
                 return super().invoke(ctx)
         except BrokenPipeError:
-            raise  # whoever read our output has seen enough; click ends quietly
+            raise  # the reader of our output has closed it; click exits quietly
         except REFUSALS as error:
-            _end(ctx, f"refused: {error}", REFUSED)
+            _exit(ctx, f"refused: {error}", REFUSED)
         except StoreUnavailable as error:
-            _end(ctx, f"error: {error}", LATER)
+            _exit(ctx, f"error: {error}", UNAVAILABLE)
         except (DeniableError, OSError) as error:
-            _end(ctx, f"error: {error}", MISTAKE)
+            _exit(ctx, f"error: {error}", ERROR)
         except ModuleNotFoundError as error:
             extra = EXTRAS.get(error.name or "", "analysis")
             text = f"this command needs {error.name}: pip install 'deniable[{extra}]'"
-            _end(ctx, f"error: {text}", MISTAKE)
+            _exit(ctx, f"error: {text}", ERROR)
         except KeyboardInterrupt:
-            _end(ctx, "interrupted", INTERRUPTED)
+            _exit(ctx, "interrupted", INTERRUPTED)
 
 
-def _module_of(name: str) -> str:
-    """Return the module that holds this command."""
-    if name == "rappor":
-        return "deniable.rappor.commands"
-    section = next(section for section, names in SECTIONS.items() if name in names)
-    return f"deniable.cli.{section.lower()}.{name}_command"
-
-
-def _end(ctx: click.Context, message: str, code: int) -> None:
+def _exit(ctx: click.Context, message: str, code: int) -> None:
     click.echo(message, err=True)
     ctx.exit(code)
 
 
-def _warn(message: Warning | str, *_: object, **__: object) -> None:
+def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
     click.echo(f"warning: {message}", err=True)
 
 
 @click.group(cls=App, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="deniable")
 def app() -> None:
-    """Learn what a crowd says without learning what anyone said."""
+    """Collect statistics under local differential privacy.
+
+    Every client adds noise to its answers before it sends them, so that nobody learns what one
+    person answered. The commands below design a survey, answer it, collect the noisy reports, and
+    estimate what the crowd answered, including strings that nobody listed in advance.
+    """
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  deniable completion bash >> ~/.bashrc\n"
+    "  deniable completion zsh >> ~/.zshrc\n"
+    "  deniable completion fish > ~/.config/fish/completions/deniable.fish"
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print a script that lets SHELL complete commands, options and file names."""
+    from click.shell_completion import get_completion_class
+
+    completer = get_completion_class(shell)
+    assert completer is not None
+    root = click.get_current_context().find_root()
+    click.echo(completer(root.command, {}, "deniable", "_DENIABLE_COMPLETE").source())

@@ -1,91 +1,144 @@
-"""Arguments and options that several commands share, so that they are called alike everywhere."""
+"""How commands are declared: the `command` decorator, parameter types, and shared options."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
+from inspect import cleandoc
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-Command = TypeVar("Command", bound=Callable[..., object])
+from deniable.errors import DeniableError
+from deniable.survey import Survey
+
 Decorator = Callable[[Any], Any]
 Context = click.Context | None
-STORES = "STORE is sqlite:///FILE.db, FILE.db, postgresql://…, or a folder of Parquet files."
+SECTION = re.compile(r"\n\n(Parameters|Examples)\n-+\n")
+ENTRY = re.compile(r"^(\w+)\n((?:    .*\n?)+)", re.MULTILINE)
 REPORT_FILES = (".parquet", ".arrow", ".dn")
 RESULT_FILES = (".csv", ".parquet", ".json", ".png", ".svg", ".html")
+STORES = "STORE is sqlite:///FILE.db, FILE.db, postgresql://…, or a folder of Parquet files."
+SOURCES = (
+    "SURVEY is a survey file, or the name of a survey in the store. REPORTS are one or more report "
+    "files (.parquet, .arrow, .dn), folders of report files, or one store (sqlite:///FILE.db, "
+    "FILE.db, postgresql://…, or a folder of Parquet files)."
+)
+
+
+def command(
+    *names: str, make: Callable[..., Any] = click.command, note: str = "", **settings: Any
+) -> Callable[[Callable[..., None]], Any]:
+    """Return a decorator that makes a command from a function and its docstring.
+
+    The help of the command is the text before the first section of the docstring. The section
+    `Parameters` has the help of each option: its name on one line, its text indented below. The
+    section `Examples` has command lines. A shared option brings its own help.
+
+    Parameters
+    ----------
+    *names
+        Name of the command; by default that of the function.
+    make
+        `click.command`, `click.group`, or the `command` method of a group.
+    note
+        Last paragraph of the help.
+    **settings
+        Further settings of click.
+    """
+
+    def decorate(function: Callable[..., None]) -> Any:
+        about, *sections = SECTION.split(cleandoc(function.__doc__ or "") + "\n")
+        parts = dict(zip(sections[::2], sections[1::2], strict=True))
+        text = f"{about}\n\n{note}" if note else about
+        examples = parts["Examples"].strip().splitlines()
+        epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
+        made: click.Command = make(*names, help=text, epilog=epilog, **settings)(function)
+        helps = {
+            name: " ".join(t.split()) for name, t in ENTRY.findall(parts.get("Parameters", ""))
+        }
+        for parameter in made.params:
+            if isinstance(parameter, click.Option) and parameter.help is None:
+                parameter.help = helps.pop(str(parameter.name))
+        if helps:
+            raise TypeError(f"{made.name} has no option {', '.join(helps)}")
+        return made
+
+    return decorate
+
 
 # --- types ---------------------------------------------------------------------------------------
 
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
-AT_LEAST_ONE = click.IntRange(1)
-POSITIVE = click.FloatRange(0, min_open=True)
+POSITIVE_INT = click.IntRange(1)
+POSITIVE_FLOAT = click.FloatRange(0, min_open=True)
 
 
 class Day(click.DateTime):
-    """A day as YYYY-MM-DD."""
+    """A day, written as YYYY-MM-DD."""
 
     def __init__(self) -> None:
         super().__init__(["%Y-%m-%d"])
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: Context) -> Any:
+        """Return the day as a `datetime.date`."""
         return super().convert(value, param, ctx).date()
 
 
-DAY = Day()
-
-
 class OutputPath(click.Path):
-    """A file to write, its form chosen by its ending."""
+    """A file to write, whose extension chooses its format."""
 
     def __init__(self, *suffixes: str) -> None:
         super().__init__(dir_okay=False, writable=True, path_type=Path)
         self.suffixes = suffixes
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: Context) -> Path:
+        """Return the path; fail if its extension is unknown or its folder does not exist."""
         path = Path(str(super().convert(value, param, ctx)))
         if path.suffix not in self.suffixes:
-            self.fail(f"expected a file ending in {', '.join(self.suffixes)}, got {path}")
+            self.fail(f"expected a file name that ends in {', '.join(self.suffixes)}; got {path}")
         if not path.parent.is_dir():
-            self.fail(f"there is no folder {path.parent}")
+            self.fail(f"the folder {path.parent} does not exist; create it first")
         return path
 
 
-def a_share(text: str) -> float:
-    """Return a share of the clients that was typed as 0.001 or 0.1%."""
-    expected = "a share between 0 and 1, such as 0.001 or 0.1%"
-    value = _number(text.removesuffix("%"), text, expected) / (100 if text.endswith("%") else 1)
+def parse_share(text: str) -> float:
+    """Return a share of the clients that was typed as 0.001 or as 0.1%."""
+    scale = 100 if text.endswith("%") else 1
+    value = _number(text.removesuffix("%")) / scale
     if not 0 < value < 1:
-        raise click.BadParameter(f"expected {expected}; got {text!r}")
+        raise click.BadParameter(
+            f"expected a share between 0 and 1, such as 0.001 or 0.1%; got {text!r}"
+        )
     return value
 
 
-def a_count(text: str) -> int:
-    """Return a number of clients that was typed, also as 1e6 or 1,000,000."""
-    expected = "a number from 1 to 10^12, such as 1000000 or 1e6"
-    value = _number(text.replace(",", ""), text, expected)
+def parse_count(text: str) -> int:
+    """Return a number of clients that was typed as 1000000, 1,000,000 or 1e6."""
+    value = _number(text.replace(",", ""))
     if not 1 <= value < 1e12:
-        raise click.BadParameter(f"expected {expected}; got {text!r}")
+        raise click.BadParameter(
+            f"expected a number from 1 to 10^12, such as 1000000 or 1e6; got {text!r}"
+        )
     return round(value)
 
 
-def _number(digits: str, text: str, expected: str) -> float:
+def _number(text: str) -> float:
+    """Return the number, or NaN, which every range refuses."""
     try:
-        return float(digits)
+        return float(text)
     except ValueError:
-        raise click.BadParameter(f"expected {expected}; got {text!r}") from None
+        return float("nan")
 
 
-def question_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Return what a shell completes --question with."""
-    from deniable.errors import DeniableError
-    from deniable.survey import Survey
-
+def complete_question(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of questions with which a shell completes --question."""
     try:
-        # While --question has no value yet, click has not told arguments apart.
+        # While --question has no value yet, click has not assigned the arguments.
         survey = Survey.load(ctx.params.get("survey_name") or ctx.args[0])
     except (DeniableError, OSError, IndexError):
         return []
@@ -96,7 +149,7 @@ def question_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> l
 
 
 def option(*names: str, **settings: Any) -> Decorator:
-    """Return an option; its default, if it has one, is shown."""
+    """Return an option whose help shows its default, if it has one."""
     settings.setdefault("show_default", "default" in settings)
     return click.option(*names, **settings)
 
@@ -105,23 +158,21 @@ flag = partial(click.option, is_flag=True)
 
 
 def json_option(what: str = "the result") -> Decorator:
-    """Return --json, which prints the result of a command as JSON."""
+    """Return the option --json, which prints the outcome of a command as JSON."""
     return flag("--json", "as_json", help=f"Print {what} as JSON.")
 
 
-def together(*decorators: Decorator) -> Decorator:
-    """Return options as one decorator; they are listed in this order."""
+def combine(*decorators: Decorator) -> Decorator:
+    """Return one decorator that adds several options; the help lists them in this order."""
 
-    def decorate(command: Command) -> Command:
+    def decorate(function: Any) -> Any:
         for decorator in reversed(decorators):
-            command = decorator(command)
-        return command
+            function = decorator(function)
+        return function
 
     return decorate
 
 
-survey_argument = click.argument("survey_name", metavar="SURVEY")
-reports_argument = click.argument("reports", metavar="REPORTS...", nargs=-1, required=True)
 output_option = option(
     "-o",
     "--output",
@@ -129,31 +180,25 @@ output_option = option(
     multiple=True,
     type=OutputPath(*RESULT_FILES),
     metavar="FILE",
-    help=f"Also write it, as the ending says: {', '.join(RESULT_FILES)}. May be given again.",
+    help="Also write the result to FILE; the format follows its extension: "
+    f"{', '.join(RESULT_FILES)}. May be repeated.",
 )
 alpha_option = option(
     "--alpha",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.05,
-    help="The chance of any false detection that is accepted.",
+    help="Significance level: maximum probability of any false detection (family-wise).",
 )
-collect_option = partial(
-    option, "--collect", type=click.Choice(["once", "repeatedly"]), default="once"
+collect_option = option(
+    "--collect",
+    type=click.Choice(["once", "repeatedly"]),
+    default="once",
+    help="Collect one report per client (once), or any number of reports about values that seldom "
+    "change (repeatedly).",
 )
-day_option = partial(option, type=DAY, metavar="YYYY-MM-DD")
-days_options = together(
-    day_option("--since", help="Only reports of this day and later."),
-    day_option("--until", help="Only reports of this day and earlier."),
+day_option = partial(option, type=Day(), metavar="YYYY-MM-DD")
+days_options = combine(
+    day_option("--since", help="Use only reports received on this day or later (stores only)."),
+    day_option("--until", help="Use only reports received on this day or earlier (stores only)."),
 )
-by_option = option(
-    "--by",
-    type=click.Choice(["day", "week"]),
-    help="A trend: one result for each day or week. Like --since and --until, of a store only.",
-)
-executor_option = option(
-    "--executor",
-    metavar="NAME",
-    default="threads",
-    help="Where the work is done: threads, threads:N, dask (processes of this machine), "
-    "dask://HOST:PORT, whose workers read the reports themselves, or gpu (gpu:N, of several).",
-)
+question_option = partial(option, "--question", shell_complete=complete_question, metavar="NAME")

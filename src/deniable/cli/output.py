@@ -1,98 +1,155 @@
-"""What every command prints and writes: one way for all.
+"""What commands print and write: outcomes, tables, progress bars, and files of results.
 
-A command's result is a `results.Result`, or plain data where there is no such noun. `--json` prints
-it as JSON, else it is a table. `-o` writes it in the form that the file's ending names: `WRITERS`
-has one function of (result, path, survey or None) for each.
+`--json` prints a result or an outcome as JSON; otherwise people get a table or a sentence. `-o`
+writes a result in the format that the extension of the file names.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from deniable.compute.progress import listening
+from deniable.formatting import TextTable, visible
+
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
+
     from deniable.render.view import NoteOptions
     from deniable.results import Result
     from deniable.survey import Survey
 
+T = TypeVar("T")
+PIPE_WIDTH = 200
+"""Columns of text where standard output is not a terminal: enough for any table."""
 
-def say(data: Mapping[str, object], text: str, as_json: bool) -> None:
-    """Print what a command did: as JSON if asked for, else as a line for people."""
+
+# --- on standard output --------------------------------------------------------------------------
+
+
+def print_outcome(data: Mapping[str, object], text: str, as_json: bool) -> None:
+    """Print what a command did: its data as JSON, or a sentence for people."""
     click.echo(json.dumps(data, indent=2) if as_json else text)
 
 
-def finished(
-    result: Result,
-    paths: Sequence[Path],
-    as_json: bool,
-    survey: Survey | None,
-    notes: NoteOptions | None = None,
-) -> None:
-    """Print the result of an analysis and write it to the files."""
-    from deniable.cli.tables import show
+def console() -> Console:
+    """Return standard output."""
+    from rich.console import Console
+
+    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+
+
+def print_result(result: Result, as_json: bool, notes: NoteOptions | None = None) -> None:
+    """Print a result as JSON, or its heading, its table, and the notes of its view."""
+    from deniable.render.view import NoteOptions, view_of
 
     if as_json:
         click.echo(result.to_json())
-    else:
-        show(result, notes)
-    written(result, paths, survey)
+        return
+    view, out = view_of(result), console()
+    table, notes_below = view.table(), view.notes(notes or NoteOptions())
+    if table.left_out:
+        notes_below.insert(0, f"… and {table.left_out:,} more rows; -o FILE.csv writes all of them")
+    out.print(visible(result.heading()), markup=False, soft_wrap=True)
+    if table.rows:
+        print_table(table, out)
+    for note in notes_below:
+        out.print(visible(note), markup=False, soft_wrap=True)
 
 
-def written(result: Result, paths: Sequence[Path], survey: Survey | None = None) -> None:
-    """Write the result to each of the files, and say so."""
+def print_table(table: TextTable, out: Console) -> None:
+    """Print a table with lines around it."""
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(title=table.title or None)
+    for name, right in zip(table.names, table.right or [False] * len(table.names), strict=True):
+        drawn.add_column(Text(visible(name)), justify="right" if right else "left")
+    for row in table.rows:
+        drawn.add_row(*(Text(visible(text)) for text in row))
+    out.print(drawn)
+
+
+# --- progress on standard error, if that is a terminal -------------------------------------------
+
+
+def track(items: Iterable[T], total: int, label: str, size: Callable[[T], int]) -> Iterator[T]:
+    """Yield the items while a bar advances by the size of each."""
+    with _progress() as bars:
+        task = bars.add_task(label, total=total)
+        for item in items:
+            yield item
+            bars.advance(task, size(item))
+
+
+@contextmanager
+def progress_bars() -> Iterator[None]:
+    """Show one bar per stage of the work inside; they disappear when it ends."""
+    with _progress() as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def listen(stage: str, done: float) -> None:
+            if stage not in tasks:
+                for task in tasks.values():
+                    bars.update(task, completed=1.0)
+                tasks[stage] = bars.add_task(stage, total=1.0)
+            bars.update(tasks[stage], completed=done)
+
+        with listening(listen):
+            yield
+
+
+def _progress() -> Progress:
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = [SpinnerColumn(), *Progress.get_default_columns()[:-1]]
+    columns += [TimeRemainingColumn(), TimeElapsedColumn()]
+    return Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
+
+
+# --- to files ------------------------------------------------------------------------------------
+
+
+def write_result(result: Result, paths: Sequence[Path], survey: Survey | None = None) -> None:
+    """Write a result to each file, in the format of its extension; name the files on stderr."""
     for path in paths:
-        WRITERS[path.suffix](result, path, survey)
+        if path.suffix == ".csv":
+            from deniable.columns.spreadsheet import write_rows
+
+            columns = result.columns()
+            write_rows(path, [list(columns), *map(list, zip(*columns.values(), strict=True))])
+        elif path.suffix == ".parquet":
+            import pyarrow.parquet as pq
+
+            pq.write_table(result.to_arrow(), path)
+        elif path.suffix == ".json":
+            result.save(path)
+        elif path.suffix == ".html":
+            from deniable.render.html import report
+
+            path.write_text(report([result], survey=survey), encoding="utf-8")
+        else:
+            _write_figure(result, path)
         click.echo(f"written: {path}", err=True)
 
 
-# --- by ending -----------------------------------------------------------------------------------
-
-
-def _csv(result: Result, path: Path, survey: Survey | None) -> None:
-    from deniable.columns.spreadsheet import write_rows
-
-    columns = result.columns()
-    write_rows(path, [list(columns), *map(list, zip(*columns.values(), strict=True))])
-
-
-def _parquet(result: Result, path: Path, survey: Survey | None) -> None:
-    import pyarrow.parquet as pq
-
-    pq.write_table(result.to_arrow(), path)
-
-
-def _json(result: Result, path: Path, survey: Survey | None) -> None:
-    result.save(path)
-
-
-def _picture(result: Result, path: Path, survey: Survey | None) -> None:
+def _write_figure(result: Result, path: Path) -> None:
     import matplotlib
 
-    matplotlib.use("Agg")  # draws without a screen
+    matplotlib.use("Agg")  # draws without a display
     from matplotlib import pyplot as plt
 
     figure = result.plot().get_figure(root=True)
     assert figure is not None
-    dated = {"Date": None} if path.suffix == ".svg" else {}
-    figure.savefig(path, dpi=150, metadata=dated)
+    metadata = {"Date": None} if path.suffix == ".svg" else {}
+    figure.savefig(path, dpi=150, metadata=metadata)
     plt.close(figure)
-
-
-def _html(result: Result, path: Path, survey: Survey | None) -> None:
-    from deniable.render.html import report
-
-    path.write_text(report([result], survey=survey), encoding="utf-8")
-
-
-WRITERS: dict[str, Callable[[Result, Path, Survey | None], None]] = {
-    ".csv": _csv,
-    ".parquet": _parquet,
-    ".json": _json,
-    ".png": _picture,
-    ".svg": _picture,
-    ".html": _html,
-}

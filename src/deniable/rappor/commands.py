@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deniable.cli.options import alpha_option
-from deniable.cli.output import say
+from deniable.cli.output import print_outcome
 
 if TYPE_CHECKING:
     from deniable.inference.marginal.multiplicity import Correction
@@ -53,7 +53,7 @@ def decode_dist(
     write_results(output_dir / "results.csv", rows)
     write_metrics(output_dir / "metrics.json", metrics)
     text = f"{len(rows)} strings detected, written to {output_dir / 'results.csv'}"
-    say(asdict(metrics), text, as_json)
+    print_outcome(asdict(metrics), text, as_json)
 
 
 @rappor.command(
@@ -112,7 +112,7 @@ def decode_assoc(
         f"{joint}\n\nindependence: score statistic {test.statistic:.2f}, "
         f"{test.degrees_of_freedom} degrees of freedom, p = {test.p_value:.3g}\nwritten to {path}"
     )
-    say(result, text, as_json)
+    print_outcome(result, text, as_json)
 
 
 @rappor.command("cliques", epilog="Example: deniable rappor cliques graph.txt")
@@ -140,4 +140,4 @@ def cliques(file: Path, most: int, seconds: float, as_json: bool) -> None:
     strings, cut = graph_strings(read_graph(file), most=most, seconds=seconds)
     if cut:
         click.echo(f"cut short: {cut}", err=True)
-    say({"cliques": strings, "cut": cut}, "\n".join(strings), as_json)
+    print_outcome({"cliques": strings, "cut": cut}, "\n".join(strings), as_json)

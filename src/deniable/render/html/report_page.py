@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 
 from deniable.errors import InputError
-from deniable.formatting import html_text
+from deniable.formatting import html_text, odds_factor
 from deniable.render.html.static_files import static
 from deniable.render.view import Truth, view_of
 from deniable.results import Result
@@ -91,9 +91,7 @@ def epsilon_in_words(once: float) -> str:
     """
     if once <= 0:
         return "nothing at all"
-    odds = math.exp(once)
-    shown = f"{odds:.2f}" if odds < 10 else f"{odds:,.0f}"
     return (
         f"whatever someone guessed about an answer before, seeing the report changes the odds by "
-        f"at most a factor of {shown}"
+        f"at most a factor of {odds_factor(once)}"
     )

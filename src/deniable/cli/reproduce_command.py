@@ -1,41 +1,44 @@
-"""`deniable reproduce`: the paper's tables and figures, beside ours."""
+"""`deniable reproduce`: the paper's tables and figures next to ours."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from deniable.cli import options
-from deniable.cli.documented import command
-from deniable.cli.progress_bars import bars
-from deniable.cli.tables import console
+from deniable.cli.options import command
+from deniable.cli.output import console, progress_bars
 from deniable.reproduction import PAPER
 
-NAMES = click.Choice([*PAPER, "all"])
 
-
-@command(short_help="Make the paper's tables and figures, beside ours.")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...", type=NAMES)
+@command(short_help="Reproduce the paper's tables and figures.")
+@click.argument(
+    "names", nargs=-1, required=True, metavar="NAME...", type=click.Choice([*PAPER, "all"])
+)
 @options.flag("--quick")
 @options.option("--seed", type=click.IntRange(0))
-@options.option("-o", "--output", "folder", type=options.FOLDER)
-@options.json_option()
+@options.option("-o", "--output", "folder", type=options.FOLDER, metavar="FOLDER")
+@options.json_option("the comparison")
 def reproduce(
     names: tuple[str, ...], quick: bool, seed: int | None, folder: Path | None, as_json: bool
 ) -> None:
-    """Run the paper's experiments and put every printed number beside ours.
+    """Run the paper's experiments and compare every number it prints with ours.
 
     NAME is tables, other, playstore, independence, hashes, urls, length, threshold, distributions,
-    or all. A number agrees if it lies among those of our trials, or within two of their standard
-    deviations.
+    or all. A number of the paper agrees if it lies in the range of our trials, or within two
+    standard deviations of their mean.
 
     Parameters
     ----------
-    quick : Few trials, under a minute each, to see it run.
-    seed : Another seed than the published one.
-    folder : A folder for data (NAME.json) and figures (NAME.png).
+    quick
+        Run few trials, less than a minute per experiment, to see how it works.
+    seed
+        Use this seed instead of the published one.
+    folder
+        Write data (NAME.json) and figures (NAME.png) to FOLDER.
 
     Examples
     --------
@@ -43,14 +46,11 @@ def reproduce(
     deniable reproduce urls --quick -o paper
     deniable reproduce all -o paper
     """
-    from dataclasses import asdict
-
     from deniable.reproduction import runner
 
-    chosen = list(PAPER) if "all" in names else list(dict.fromkeys(names))
     rows = []
-    for name in chosen:
-        with bars():
+    for name in PAPER if "all" in names else dict.fromkeys(names):
+        with progress_bars():
             record = runner.reproduce(name, quick=quick, seed=seed)
         rows += [{"experiment": name, **asdict(c)} for c in record.comparisons]
         if not as_json:
@@ -58,7 +58,7 @@ def reproduce(
             console().print(f"seed {record.seed}, {record.seconds:.0f} s\n", style="dim")
             click.echo(record.table())
         if folder is not None:
-            data, picture = runner.write(record, folder)
-            click.echo(f"written: {data} and {picture}", err=True)
+            data, figure = runner.write(record, folder)
+            click.echo(f"written: {data} and {figure}", err=True)
     if as_json:
         click.echo(json.dumps(rows, indent=1))

@@ -1,0 +1,367 @@
+"""`deniable decode`, `associate`, `discover` and `count`: what analysts ask of reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from deniable import store
+from deniable.cli import options
+from deniable.cli.inputs import question_of, read_strings, read_words, survey_of
+from deniable.cli.options import command
+from deniable.cli.output import print_outcome, print_result, progress_bars, write_result
+from deniable.errors import InputError
+from deniable.formatting import counted
+
+if TYPE_CHECKING:
+    from deniable.analysis.source import Reports
+    from deniable.compute.backend import Backend
+    from deniable.render.view import NoteOptions
+    from deniable.results import Result
+    from deniable.survey import Survey
+
+    Analyse = Callable[[Reports, Backend], Result]
+
+OTHER_MODELS: dict[str, bool | str] = {"mixture": True, "product": "product", "none": False}
+
+source_arguments = options.combine(
+    click.argument("survey_name", metavar="SURVEY"),
+    click.argument("reports", metavar="REPORTS...", nargs=-1, required=True),
+)
+executor_option = options.option(
+    "--executor",
+    metavar="NAME",
+    default="threads",
+    help="Backend that does the work: threads, threads:N, dask (processes on this machine), "
+    "dask://HOST:PORT (a cluster, whose workers read the reports), gpu, or gpu:N.",
+)
+run_options = options.combine(
+    options.days_options,
+    options.option(
+        "--by",
+        type=click.Choice(["day", "week"]),
+        help="Analyse each day or week separately and show the trend (stores only).",
+    ),
+    executor_option,
+    options.output_option,
+    options.json_option(),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnalysisRun:
+    """The arguments and options that all analyses share."""
+
+    survey_name: str
+    reports: tuple[str, ...]
+    since: date | None
+    until: date | None
+    executor: str
+    as_json: bool
+    by: Literal["day", "week"] | None = None
+    outputs: tuple[Path, ...] = ()
+
+    @cached_property
+    def survey(self) -> Survey:
+        """The survey, from its file or from the store."""
+        return survey_of(self.survey_name, self.reports)
+
+    def perform(
+        self, analyse: Analyse, *, strict: bool = False, notes: NoteOptions | None = None
+    ) -> None:
+        """Analyse the reports, all at once or by period; print and write the result.
+
+        Parameters
+        ----------
+        analyse
+            Function of the reports and a backend.
+        strict
+            Whether an error in one period ends the whole analysis.
+        notes
+            Notes below the table.
+        """
+        from deniable.analysis import by_period
+        from deniable.compute.named import executor_of
+
+        with executor_of(self.executor) as executor:
+            with progress_bars():
+                if self.by is None:
+                    result = analyse(self.chosen_reports(), executor)
+                else:
+                    result = by_period(
+                        self.survey,
+                        self.store(),
+                        lambda stored: analyse(stored, executor),
+                        by=self.by,
+                        since=self.since,
+                        until=self.until,
+                        strict=strict,
+                    )
+            # The backend is still open: tests of a joint table pass over the reports again.
+            print_result(result, self.as_json, notes)
+            write_result(result, self.outputs, self.survey)
+
+    def chosen_reports(self) -> Reports:
+        """Return the reports of the chosen days."""
+        from deniable.analysis import Stored
+
+        if self.since or self.until:
+            return Stored(self.store(), self.since, self.until)
+        return self.reports
+
+    def store(self) -> str:
+        """Return the only source, which must be a store: files do not know days."""
+        if len(self.reports) != 1 or not store.is_url(self.reports[0]):
+            raise InputError(
+                "--since, --until and --by need one store, which knows the day of each report; got "
+                f"{', '.join(self.reports)}"
+            )
+        return self.reports[0]
+
+
+@command(note=options.SOURCES, short_help="Estimate how common each value is.")
+@source_arguments
+@options.question_option()
+@options.option("--candidates", type=options.EXISTING_FILE, metavar="FILE")
+@options.alpha_option
+@options.option(
+    "--correction", type=click.Choice(["holm", "bonferroni", "fdr", "none"]), default="holm"
+)
+@options.option("--reports-per-client", type=click.FloatRange(1), default=1.0, metavar="NUMBER")
+@run_options
+def decode(
+    question: str | None,
+    candidates: Path | None,
+    alpha: float,
+    correction: str,
+    reports_per_client: float,
+    **common: Any,
+) -> None:
+    """Estimate how common each value of a question is, and test which values occur at all.
+
+    A string question needs a list of candidate strings. Choice and boolean questions need none.
+
+    Parameters
+    ----------
+    question
+        Question to decode. Required if the survey has several.
+    candidates
+        Candidate strings: a text file with one per line, a CSV file with a column "value", or a
+        JSON result of discover or decode.
+    correction
+        Correction for testing many candidates: control the probability of any false detection (holm
+        or bonferroni), the false discovery rate (fdr), or each test on its own (none).
+    reports_per_client
+        Average number of reports per client in repeated collection; widens the standard errors.
+
+    Examples
+    --------
+    deniable decode survey.toml reports.parquet --question browser
+    deniable decode survey.toml reports.parquet --question page --candidates pages.txt -o pages.csv
+    deniable decode survey.json sqlite:///reports.db --question browser --by week -o browser.svg
+    """
+    from deniable.analysis import decode as verb
+
+    run = AnalysisRun(**common)
+    name = question_of(run.survey, question)
+    strings = read_strings(candidates) if candidates else None
+    settings: dict[str, Any] = {
+        "alpha": alpha,
+        "correction": None if correction == "none" else correction,
+        "reports_per_client": reports_per_client,
+    }
+    run.perform(
+        lambda reports, executor: verb(
+            run.survey, reports, name, strings, executor=executor, **settings
+        ),
+        strict=True,
+    )
+
+
+@command(note=options.SOURCES, short_help="Estimate the joint distribution of several questions.")
+@source_arguments
+@options.question_option("questions", multiple=True)
+@options.option("--candidates", "lists", multiple=True, metavar="QUESTION=FILE")
+@options.option("--top", type=options.POSITIVE_INT, default=10, metavar="COUNT")
+@options.option("--other", type=click.Choice(list(OTHER_MODELS)), default="mixture")
+@options.option("--fitted", type=options.POSITIVE_INT, metavar="COUNT")
+@options.option("--test", type=click.Choice(["score", "paper", "lrt"]), default="score")
+@options.flag("--from-counts")
+@options.alpha_option
+@run_options
+def associate(
+    questions: tuple[str, ...],
+    lists: tuple[str, ...],
+    other: str,
+    test: str,
+    top: int,
+    fitted: int | None,
+    from_counts: bool,
+    alpha: float,
+    **common: Any,
+) -> None:
+    r"""Estimate the joint distribution of several questions, and test whether they are independent.
+
+    Parameters
+    ----------
+    questions
+        Question of the joint table; give the option two or more times. By default all questions of
+        the survey.
+    lists
+        Candidate strings of a string question, in a file as for decode --candidates. May be
+        repeated.
+    top
+        Number of most common strings per question that get a category; all other strings are
+        counted as (other).
+    other
+        Model of (other): a mixture of strings (mixture), independent bits (product), or no such
+        category (none), which biases the table.
+    fitted
+        Number of strings that are fitted separately before those beyond --top are added to (other).
+    test
+        Test of independence of two questions: score test, the paper's statistic, or likelihood
+        ratio test (lrt).
+    from_counts
+        Estimate the table of two questions from counts of their bits, in one pass over the reports;
+        less precise if strings set several bits. REPORTS may be files that deniable count wrote.
+
+    Examples
+    --------
+    deniable associate survey.toml reports.parquet --question browser --question ad_blocker
+    deniable associate survey.toml reports.parquet --question homepage --question ad_blocker \
+        --candidates homepage=found.csv --top 5 -o joint.png
+    deniable associate survey.toml monday.npz tuesday.npz --from-counts \
+        --question browser --question ad_blocker
+    """
+    from deniable.analysis import associate as verb
+    from deniable.render.view import NoteOptions
+
+    run = AnalysisRun(**common)
+    names = list(questions) or [question.name for question in run.survey.questions]
+    if len(names) < 2:
+        raise click.UsageError(f"expected at least two questions, got {', '.join(names)}")
+    settings: dict[str, Any] = {
+        "candidates": dict(_candidates(run.survey, item) for item in lists),
+        "other": OTHER_MODELS[other],
+        "top": top,
+        "fitted": fitted,
+        "from_counts": from_counts,
+        "alpha": alpha,
+    }
+    run.perform(
+        lambda reports, executor: verb(run.survey, reports, names, executor=executor, **settings),
+        notes=NoteOptions(test=test),
+    )
+
+
+def _candidates(survey: Survey, item: str) -> tuple[str, list[str]]:
+    """Return the question and the strings that QUESTION=FILE names."""
+    name, equals, file = item.partition("=")
+    if not equals or not file:
+        raise click.UsageError(f"expected --candidates QUESTION=FILE, got {item!r}")
+    return survey.question(name).name, read_strings(Path(file))
+
+
+@command(note=options.SOURCES, short_help="Find strings that nobody listed in advance.")
+@source_arguments
+@options.question_option()
+@options.option("--accept", metavar="REGEX")
+@options.alpha_option
+@options.option("--reading", type=click.Choice(["fused", "paper"]))
+@options.option("--delta", type=options.POSITIVE_FLOAT)
+@options.option("--words", type=options.EXISTING_FILE, metavar="FILE")
+@options.flag("--stages")
+@run_options
+def discover(question: str | None, words: Path | None, stages: bool, **given: Any) -> None:
+    r"""Find strings that clients reported and that nobody listed in advance.
+
+    The question must have a dictionary section in the survey: clients report prefixes or n-grams of
+    their strings.
+
+    Parameters
+    ----------
+    question
+        Question to search. Required if several questions have a dictionary section.
+    accept
+        Consider only strings that match this regular expression as a whole. Other strings are not
+        tested, so they do not make the test of the accepted ones stricter.
+    reading
+        Algorithm for n-grams: the joint reading of all n-grams (fused, the default), or the paper's
+        (paper).
+    delta
+        Threshold for pairs of n-grams in the paper's algorithm.
+    words
+        Hints for prefixes: strings that clients may hold and words that these may contain. A text
+        file with one per line, a CSV file with columns "value,weight", or a JSON result of discover
+        from earlier reports. Hints that do not occur do no harm.
+    stages
+        Also show how many strings each stage of the search kept and dropped.
+
+    Examples
+    --------
+    deniable discover survey.toml reports.parquet -o found.csv -o found.png
+    deniable discover survey.json sqlite:///reports.db --question homepage --since 2027-01-01
+    deniable discover survey.toml reports.parquet --accept '[a-z0-9-]+\.(com|org)' --words words.txt
+    """
+    from deniable.discovery import discover as verb
+    from deniable.render.view import NoteOptions
+
+    settings = {name: given.pop(name) for name in ("accept", "alpha", "reading", "delta")}
+    settings["words"] = read_words(words) if words else {}
+    run = AnalysisRun(**given)
+    searchable = [q.name for q in run.survey.questions if q.protocol.name in ("ngrams", "prefixes")]
+    name = question_of(run.survey, question, searchable)
+    run.perform(
+        lambda reports, executor: verb(run.survey, reports, name, executor=executor, **settings),
+        notes=NoteOptions(stages=stages),
+    )
+
+
+@command(note=options.SOURCES, short_help="Count pairs of bits, for associate --from-counts.")
+@source_arguments
+@options.question_option("questions", multiple=True)
+@options.days_options
+@executor_option
+@options.option("-o", "--output", type=options.OutputPath(".npz"), required=True, metavar="FILE")
+@options.json_option("the outcome")
+def count(questions: tuple[str, ...], output: Path, **common: Any) -> None:
+    r"""Count how often bits of two questions occur together.
+
+    These counts are all that deniable associate --from-counts needs of the reports. Counts add up:
+    count shards, days or machines separately, then combine the files with this command. REPORTS may
+    therefore also be files of counts (.npz).
+
+    Parameters
+    ----------
+    questions
+        Question to count; give the option twice. By default the two questions of the survey.
+    output
+        Write the counts to FILE, which must end in .npz.
+
+    Examples
+    --------
+    deniable count survey.toml monday.parquet --question browser --question ad_blocker -o monday.npz
+    deniable count survey.toml monday.npz tuesday.npz --question browser --question ad_blocker \
+        -o both.npz
+    """
+    from deniable.analysis import pair_counts
+    from deniable.compute.named import executor_of
+
+    run = AnalysisRun(**common)
+    names = list(questions) or [question.name for question in run.survey.questions]
+    with executor_of(run.executor) as executor, progress_bars():
+        counts = pair_counts(run.survey, run.chosen_reports(), names, executor=executor)
+    counts.save(output)
+    size = output.stat().st_size
+    print_outcome(
+        {"file": str(output), "reports": counts.reports, "bytes": size},
+        f"Counted {counted(counts.reports, 'report')} of {' × '.join(counts.questions)}: {output}, "
+        f"{size:,} bytes.",
+        run.as_json,
+    )

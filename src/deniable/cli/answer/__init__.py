@@ -1,1 +1,0 @@
-"""Commands that answer a survey and send the reports."""

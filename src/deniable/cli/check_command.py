@@ -1,0 +1,214 @@
+"""`deniable check`: validate a survey, and say what it promises and what it can detect."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from deniable import planning
+from deniable.cli import options
+from deniable.cli.options import command
+from deniable.cli.output import console, print_outcome, print_table
+from deniable.errors import InputError
+from deniable.formatting import TextTable, counted, odds_factor, percent
+from deniable.privacy import NANO
+from deniable.protocols.alphabet import count_strings
+from deniable.survey import Question, Survey
+from deniable.survey.defaults import MOST_WHOLE
+from deniable.survey.draft import DESCRIPTION, OWNER
+
+if TYPE_CHECKING:
+    from deniable.protocols import Prefixes, Protocol
+
+DEFAULT_SIZES = (10**4, 10**5, 10**6, 10**7, 10**8)
+"""Numbers of clients for which thresholds are predicted by default."""
+WARN_DAYS = 30
+"""A note says that the survey ends if fewer days are left."""
+MAX_EXACT_COUNT = 10**12
+"""Larger numbers of strings are written as powers of ten."""
+Findings = dict[str, Any]
+"""What `check` found, as its JSON output has it."""
+THRESHOLD_TITLES = {
+    "detectable": "Detection threshold: smallest share of clients at which decode detects a value "
+    "half of the time (string questions: with 1,000 candidates)",
+    "discoverable": "Detection threshold of discover, for strings that nobody lists (prefixes: "
+    "strings of half the maximum length)",
+}
+
+
+@command(short_help="Validate a survey, show its privacy and accuracy.")
+@click.argument("file", type=options.EXISTING_FILE)
+@options.option("-o", "--output", type=options.OutputPath(".json"), metavar="FILE")
+@options.option("--clients", "sizes", multiple=True, type=options.parse_count, metavar="N")
+@options.json_option("the findings")
+def check(file: Path, output: Path | None, sizes: tuple[int, ...], as_json: bool) -> None:
+    """Validate a survey and show what it promises to clients and what it can detect.
+
+    FILE is a survey file (TOML) or a published survey (JSON). All mistakes are listed at once.
+
+    Parameters
+    ----------
+    output
+        Publish the survey: write the canonical JSON that clients load to FILE.
+    sizes
+        Predict thresholds for this many clients; may be repeated.  [default: 10,000 to 100,000,000]
+
+    Examples
+    --------
+    deniable check survey.toml -o survey.json
+    """
+    survey = Survey.load(file)
+    findings = describe(survey, sizes or DEFAULT_SIZES)
+    if output:
+        if placeholders := _placeholders(survey):
+            raise InputError("\n".join(placeholders))
+        survey.publish(output)
+        findings["published"] = str(output)
+    if as_json:
+        print_outcome(findings, "", as_json)
+    else:
+        _show(findings)
+
+
+def describe(survey: Survey, sizes: Sequence[int] = DEFAULT_SIZES) -> Findings:
+    """Return everything that `check` shows, as plain data. An infinite ε is None."""
+    return {
+        "name": survey.name,
+        "version": survey.version,
+        "digest": survey.digest.hex(),
+        "collect": survey.collect,
+        "expires": survey.expires.isoformat(),
+        "budget": survey.budget / NANO,
+        "once": survey.loss.once,
+        "forever": _finite(survey.loss.forever),
+        "report_bytes": 20 + survey.body_size,
+        "batched_report_bytes": survey.body_size,
+        "groups": survey.groups,
+        "smallest_group": survey.smallest_group,
+        "questions": [_describe_question(question, sizes) for question in survey.questions],
+        "notes": [*_placeholders(survey), *_expiry(survey)],
+    }
+
+
+def _describe_question(question: Question, sizes: Sequence[int]) -> Findings:
+    def by_size(threshold: Any) -> dict[str, float]:
+        return {str(n): threshold(question, n) for n in sizes}
+
+    unknown = question.protocol.name in ("ngrams", "prefixes")
+    return {
+        "name": question.name,
+        "kind": question.kind,
+        "protocol": question.protocol.name,
+        "once": question.loss.once,
+        "forever": _finite(question.loss.forever),
+        "bytes": question.size,
+        "detectable": by_size(planning.detectable),
+        "discoverable": by_size(planning.discoverable) if unknown else None,
+        "levels": _prefix_lengths(question.protocol),
+    }
+
+
+def _finite(x: float) -> float | None:
+    return x if math.isfinite(x) else None
+
+
+def _placeholders(survey: Survey) -> list[str]:
+    """Name the texts of a draft that its author has not replaced."""
+    fields = (
+        (survey.owner, OWNER, "owner: write who is responsible for the survey"),
+        (survey.description, DESCRIPTION, "description: write what is asked and why"),
+    )
+    return [
+        f"replace the placeholder of {advice}, so that clients know"
+        for text, placeholder, advice in fields
+        if text == placeholder
+    ]
+
+
+def _expiry(survey: Survey) -> list[str]:
+    """Say that the survey has ended or ends soon."""
+    left = (survey.expires - datetime.now(UTC).date()).days
+    if left < 0:
+        return [f"the survey ended {counted(-left, 'day')} ago: clients refuse to answer"]
+    return [f"the survey ends in {counted(left, 'day')}"] if left < WARN_DAYS else []
+
+
+def _prefix_lengths(protocol: Protocol) -> str | None:
+    """Say which prefixes clients report, and why; None for other protocols."""
+    if protocol.name != "prefixes":
+        return None
+    protocol = cast("Prefixes", protocol)
+    strings = count_strings(len(protocol.alphabet.content), protocol.max_length)
+    number = f"{strings:,}" if strings < MAX_EXACT_COUNT else f"10^{math.log10(strings):.0f}"
+    lengths = [level.length for level in protocol.levels]
+    if len(lengths) == 1:
+        return f"whole strings only, because discover can test each of the {number} strings"
+    text = f"prefixes of {len(lengths)} lengths, from {lengths[0]} to {lengths[-1]} symbols"
+    if strings > MOST_WHOLE:
+        return f"{text}, because {number} strings are too many to test each"
+    return f"{text}; discover could test each of {number} strings: leave levels out"
+
+
+def epsilon_meaning(epsilon: float | None, what: str) -> str:
+    """Say what ε means for a person who has never met it."""
+    if epsilon is None:
+        return f"{what}: no bound on ε except the budget; every further report reveals more."
+    return (
+        f"{what}: ε = {epsilon:.4g}. This changes the odds of any guess about the answers by a "
+        f"factor of at most {odds_factor(epsilon)}."
+    )
+
+
+def _show(findings: Findings) -> None:
+    """Print the findings as tables and sentences."""
+    out, repeatedly = console(), findings["collect"] == "repeatedly"
+    out.print(
+        f"[bold]{findings['name']}[/] version {findings['version']}, "
+        f"collected {findings['collect']}, until {findings['expires']}"
+    )
+    out.print(f"digest {findings['digest']}\n")
+    whole = {"name": "whole survey", "kind": "", "protocol": ""}
+    whole |= {"bytes": findings["batched_report_bytes"]}
+    names = ["question", "kind", "protocol", "bytes", "ε per report", "odds change by at most"]
+    rows = [
+        [row["name"], row["kind"], row["protocol"], str(row["bytes"]), f"{row['once']:.6g}"]
+        + [f"× {odds_factor(row['once'])}"]
+        + (["no bound" if row["forever"] is None else f"{row['forever']:.6g}"] * repeatedly)
+        for row in [*findings["questions"], findings | whole]
+    ]
+    print_table(TextTable(names + ["ε in total"] * repeatedly, rows), out)
+    out.print(epsilon_meaning(findings["once"], "One report"))
+    if repeatedly:
+        out.print(epsilon_meaning(findings["forever"], "All reports about one set of answers"))
+    else:
+        out.print("A client answers once; a second answer is refused.")
+    out.print(
+        f"Budget per client over all versions: ε = {findings['budget']:.6g}.\n"
+        f"Size of a report: {findings['report_bytes']} bytes on its own, "
+        f"{findings['batched_report_bytes']} bytes in a batch, whatever the answer.\n"
+        f"The clear fields (cohort and drawn positions) divide clients into "
+        f"{counted(findings['groups'], 'group')}; the smallest has about 1 in "
+        f"{1 / findings['smallest_group']:,.0f} clients.\n"
+    )
+    for question in findings["questions"]:
+        if question["levels"]:
+            out.print(f"Clients report of {question['name']}: {question['levels']}.\n")
+    for which, title in THRESHOLD_TITLES.items():
+        questions = [q for q in findings["questions"] if q[which] is not None]
+        if not questions:
+            continue
+        rows = []
+        for clients in questions[0][which]:
+            shares = [question[which][clients] for question in questions]
+            rows.append([f"{int(clients):,}", *("none" if x >= 1 else percent(x) for x in shares)])
+        out.print(f"{title}:")
+        print_table(TextTable(["clients", *(q["name"] for q in questions)], rows), out)
+    for note in findings["notes"]:
+        out.print(f"Note: {note}.", markup=False)
+    if "published" in findings:
+        out.print(f"published: {findings['published']}", markup=False)

@@ -1,0 +1,227 @@
+"""`deniable answer` and `deniable send`: one device answers a survey and sends its reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from deniable.cli import options
+from deniable.cli.exit_codes import ERROR, UNAVAILABLE
+from deniable.cli.inputs import parse_answer
+from deniable.cli.options import command
+from deniable.cli.output import print_outcome
+from deniable.client import Client
+from deniable.errors import InputError
+from deniable.privacy import NANO
+from deniable.survey import Survey
+
+if TYPE_CHECKING:
+    from deniable.client import Sender, Sent
+
+MIN_PAUSE = 0.01
+"""Least number of seconds between two attempts to send."""
+
+folder_option = options.option(
+    "--folder",
+    type=options.FOLDER,
+    envvar="DENIABLE_FOLDER",
+    default=Path("~/.local/share/deniable"),
+    metavar="FOLDER",
+    help="Folder of the client's secret, ledger of spent ε, and outbox.",
+)
+
+
+@command(short_help="Answer a survey and queue the report.")
+@click.argument("survey_at", metavar="SURVEY")
+@click.argument("answers", metavar="[QUESTION=VALUE]...", nargs=-1)
+@options.option("--values", "file", type=click.File("rb"), metavar="FILE")
+@options.option("--digest", metavar="HEX")
+@folder_option
+@options.json_option("the outcome")
+def answer(
+    survey_at: str,
+    answers: tuple[str, ...],
+    file: IO[bytes] | None,
+    digest: str | None,
+    folder: Path,
+    as_json: bool,
+) -> None:
+    """Answer SURVEY, a survey file or the address of a published survey, and queue the report.
+
+    You may leave out questions: nobody can tell whether a report answers a question. Other users
+    of this machine can read a command line while it runs; pass sensitive answers with --values.
+
+    Parameters
+    ----------
+    file
+        Read the answers from FILE, a JSON object, or from standard input if FILE is "-".
+    digest
+        Refuse to answer unless the survey has this digest.
+
+    Examples
+    --------
+    deniable answer survey.json homepage=example.com dark_mode=yes
+    deniable answer https://collector.example/v1/surveys/pages --digest 79cb… --values answers.json
+    """
+    from deniable.client.exchange import checked_digest, fetch_survey
+
+    if survey_at.startswith(("http://", "https://")):
+        survey = fetch_survey(survey_at, digest=digest)
+    else:
+        survey = checked_digest(Survey.load(survey_at), digest, survey_at)
+    client = Client.open(survey, folder)
+    report = client.answer_and_queue(_read_answers(survey, answers, file))
+    assert client.outbox is not None  # Client.open makes one
+    waiting = client.outbox.counts().waiting
+    spent, budget = client.ledger.spent(survey.name), survey.budget / NANO
+    data = {
+        "survey": survey.name,
+        "version": survey.version,
+        "digest": survey.digest.hex(),
+        "report": bytes(report).hex(),
+        "spent": spent,
+        "budget": budget,
+        "waiting": waiting,
+    }
+    text = (
+        f"Answered {survey.name} version {survey.version}. ε spent: {spent:.6g} of {budget:.6g}. "
+        f"Reports in the outbox: {waiting}; send them with: deniable send ADDRESS"
+    )
+    print_outcome(data, text, as_json)
+
+
+def _read_answers(
+    survey: Survey, answers: tuple[str, ...], file: IO[bytes] | None
+) -> dict[str, object]:
+    """Return the answers by question, from the file and from the command line."""
+    values: dict[str, object] = {}
+    if file is not None:
+        try:
+            values = json.loads(file.read())
+        except ValueError as error:
+            raise InputError(f"the file of --values is not JSON: {error}") from None
+        if not isinstance(values, dict):
+            raise InputError(f"expected a JSON object of answers in --values, got {values!r:.80}")
+    for item in answers:
+        name, equals, text = item.partition("=")
+        if not equals:
+            raise InputError(f"expected QUESTION=VALUE, got {item!r:.80}")
+        if name in values:
+            raise InputError(f"question {name!r} is answered twice; give one answer")
+        values[name] = parse_answer(text, survey.question(name).kind, name)
+    return values
+
+
+@command(short_help="Send queued reports to a collector.")
+@click.argument("address")
+@folder_option
+@options.option("--survey", "surveys", multiple=True, metavar="NAME")
+@options.option("--token-file", type=click.File("r"), metavar="FILE")
+@options.option("--batch", type=options.POSITIVE_INT, default=1, metavar="COUNT")
+@options.option("--wait", type=click.FloatRange(min=0), default=0.0, metavar="SECONDS")
+@options.flag("--now")
+@options.flag("--again")
+@options.json_option("the outcome")
+def send(
+    address: str,
+    folder: Path,
+    surveys: tuple[str, ...],
+    token_file: IO[str] | None,
+    batch: int,
+    wait: float,
+    now: bool,
+    again: bool,
+    as_json: bool,
+) -> None:
+    """Send the reports in the outbox to the collector at ADDRESS.
+
+    The exit code is 4 if reports are left to send, and 1 if the collector refused any.
+
+    Parameters
+    ----------
+    surveys
+        Send only the reports of this survey. May be repeated.
+    token_file
+        File that holds the collector's ingest key. By default the key is read from the environment
+        variable DENIABLE_TOKEN.
+    batch
+        Maximum number of reports per upload. Use more than 1 only on a gateway that mixes the
+        reports of many people.
+    wait
+        Keep retrying for this long if the collector cannot be reached.
+    now
+        Send immediately, even if the next attempt is not due yet.
+    again
+        Also send reports that were refused before; fix the cause first.
+
+    Examples
+    --------
+    deniable send https://collector.example
+    deniable send https://collector.example --survey pages --wait 600
+    """
+    from deniable.client import Outbox, Sender
+
+    token = token_file.read().strip() if token_file else os.environ.get("DENIABLE_TOKEN")
+    deadline = time.monotonic() + wait
+    outcomes: dict[str, dict[str, object]] = {}
+    lines: list[str] = []
+    for path in _outboxes(folder.expanduser(), surveys):
+        outbox = Outbox(path)
+        if again:
+            outbox.try_again()
+        sender = Sender(outbox, address, token=token, batch=batch)
+        sent, refusals = _send_until(sender, now or again, deadline), outbox.refusals()
+        name = path.stem.removeprefix("outbox-")
+        outcomes[name] = {**asdict(sent), "refusals": refusals}
+        lines.append(_describe(name, sent, refusals))
+    print_outcome(outcomes, "\n".join(lines), as_json)
+    if any(each["refusals"] for each in outcomes.values()):
+        click.get_current_context().exit(ERROR)
+    if any(each["waiting"] for each in outcomes.values()):
+        click.get_current_context().exit(UNAVAILABLE)
+
+
+def _outboxes(folder: Path, surveys: tuple[str, ...]) -> list[Path]:
+    """Return the outbox of each of these surveys, or of all surveys that have one."""
+    known = {path.stem.removeprefix("outbox-"): path for path in folder.glob("outbox-*.db")}
+    missing = sorted(set(surveys) - known.keys())
+    if missing or not known:
+        which = f" of {', '.join(missing)}" if missing else ""
+        raise InputError(
+            f"there is no outbox{which} in {folder}: queue a report with deniable answer first"
+        )
+    return [path for name, path in sorted(known.items()) if not surveys or name in surveys]
+
+
+def _send_until(sender: Sender, now: bool, deadline: float) -> Sent:
+    """Send, and retry whenever an attempt is due, until the deadline."""
+    total = sender.send(now=now)
+    while total.waiting and (left := deadline - time.monotonic()) > 0:
+        time.sleep(min(max(total.wait, MIN_PAUSE), left))
+        last = sender.send()
+        total = replace(
+            last,
+            accepted=total.accepted + last.accepted,
+            refused=total.refused + last.refused,
+            problem=last.problem or (total.problem if last.waiting else None),
+        )
+    return total
+
+
+def _describe(name: str, sent: Sent, refusals: dict[str, int]) -> str:
+    """Say in words what happened to the reports of one survey."""
+    text = f"{name}: {sent.accepted} accepted, {sent.waiting} waiting"
+    if sent.dropped:
+        text += f", {sent.dropped} dropped because the outbox was full"
+    if sent.waiting:
+        text += f", next attempt in {sent.wait:.0f} s"
+        text += f"\n  {sent.problem}" if sent.problem else ""
+    return text + "".join(
+        f"\n  {count} refused and set aside: {why}" for why, count in refusals.items()
+    )

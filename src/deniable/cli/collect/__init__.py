@@ -1,1 +1,0 @@
-"""Commands that collect and keep reports."""

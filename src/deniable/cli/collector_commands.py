@@ -1,0 +1,145 @@
+"""`deniable serve` and `deniable keys`: run a collector, and say who may use it."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from deniable.cli import options
+from deniable.cli.options import command
+from deniable.cli.output import print_outcome
+from deniable.collector import keys as key_file
+from deniable.collector.settings import Settings
+
+
+def settings_options(function: Any) -> Any:
+    """Add one option per setting; options that are not given leave it to environment and file."""
+    for item in reversed(fields(Settings)):
+        if item.name == "surveys":
+            continue
+        kind: dict[str, Any] = {"type": type(item.default)}
+        if isinstance(item.default, bool):
+            kind = {"is_flag": True, "default": None}
+        function = click.option(
+            "--" + item.name.replace("_", "-"),
+            help=item.metadata["help"],
+            show_default=str(item.default) if item.default else False,
+            **kind,
+        )(function)
+    return function
+
+
+@command(short_help="Collect reports over HTTP.")
+@click.argument("surveys", nargs=-1, type=click.Path(exists=True, dir_okay=False))
+@options.option("--config", type=options.EXISTING_FILE, metavar="FILE")
+@settings_options
+def serve(surveys: tuple[str, ...], config: Path | None, **flags: Any) -> None:
+    """Collect reports of the SURVEYS over HTTP until the process is stopped (SIGTERM or Ctrl-C).
+
+    Every option can also be set in the environment (DENIABLE_MAX_BODY for --max-body) or in a TOML
+    file (max_body). Options take precedence over the environment, and the environment over the
+    file.
+
+    Parameters
+    ----------
+    config
+        TOML file of settings.
+
+    Examples
+    --------
+    deniable serve survey.json --store sqlite:///reports.db
+    deniable serve v1.json v2.json --store postgresql:///reports --keys keys.json --require-key
+    DENIABLE_PORT=80 deniable serve --config collector.toml
+    """
+    from deniable.collector.server import run
+
+    given = {name: value for name, value in flags.items() if value is not None}
+    if surveys:
+        given["surveys"] = surveys
+    run(Settings.load(given, file=config))
+
+
+keys_option = options.option(
+    "--keys",
+    "file",
+    required=True,
+    envvar="DENIABLE_KEYS",
+    type=options.FILE,
+    metavar="FILE",
+    help="File of keys; DENIABLE_KEYS in the environment also names it.",
+)
+
+
+@command(make=click.group, short_help="Manage ingest keys and analyst tokens.")
+def keys() -> None:
+    """Create, list and remove the keys of a collector; a running collector notices changes.
+
+    An ingest key allows uploads of reports, an analyst token allows analyses and their results.
+
+    Examples
+    --------
+    deniable keys add alice --role analyst --keys keys.json
+    """
+
+
+@command(make=keys.command)
+@click.argument("name")
+@options.option("--role", required=True, type=click.Choice(["ingest", "analyst"]))
+@options.option("--quota", type=click.IntRange(0), default=0, metavar="COUNT")
+@keys_option
+@options.json_option("the key")
+def add(name: str, role: str, quota: int, file: Path, as_json: bool) -> None:
+    """Create a key called NAME and print its token, which is not shown again.
+
+    Parameters
+    ----------
+    role
+        Allow uploads of reports (ingest), or analyses (analyst).
+    quota
+        Maximum number of reports per hour; 0 means no limit.
+
+    Examples
+    --------
+    deniable keys add phones --role ingest --keys keys.json
+    """
+    token = key_file.add(file, name, role, quota)
+    data = {"name": name, "role": role, "quota": quota, "token": token}
+    print_outcome(data, token, as_json)
+
+
+@command("list", make=keys.command)
+@keys_option
+@options.json_option("the keys")
+def list_(file: Path, as_json: bool) -> None:
+    """List the keys by name; only hashes of their tokens are stored.
+
+    Examples
+    --------
+    deniable keys list --keys keys.json
+    """
+    names = ("name", "id", "role", "quota")
+    rows = [{name: getattr(key, name) for name in names} for key in key_file.read(file)]
+    lines = [
+        f"{row['name']:20} {row['id']}  {row['role']:8} "
+        + (f"{row['quota']:,} reports per hour" if row["quota"] else "no limit")
+        for row in rows
+    ]
+    print_outcome({"keys": rows}, "\n".join(lines) or "There are no keys.", as_json)
+
+
+@command(make=keys.command)
+@click.argument("name")
+@keys_option
+@options.json_option("the outcome")
+def remove(name: str, file: Path, as_json: bool) -> None:
+    """Remove the key called NAME; its token is refused from now on.
+
+    Examples
+    --------
+    deniable keys remove phones --keys keys.json
+    """
+    key_file.remove(file, name)
+    print_outcome({"removed": name}, f"Removed the key {name}.", as_json)

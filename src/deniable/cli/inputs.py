@@ -1,0 +1,135 @@
+"""Surveys, questions, answers and lists of strings as users name or write them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from deniable import store
+from deniable.errors import InputError, did_you_mean
+from deniable.survey import Survey
+
+BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+# --- surveys, questions, answers -----------------------------------------------------------------
+
+
+def survey_in(opened: store.Store, name: str) -> Survey:
+    """Return the survey NAME (its newest version) or NAME@VERSION of a store."""
+    wanted, _, version = name.partition("@")
+    surveys = opened.surveys()
+    for survey in reversed(surveys):
+        if survey.name == wanted and version in ("", str(survey.version)):
+            return survey
+    known = ", ".join(f"{s.name}@{s.version}" for s in surveys) or "no survey"
+    hint = did_you_mean(wanted, [s.name for s in surveys])
+    raise InputError(f"there is no survey {name!r} in {opened.url}, which has {known}.{hint}")
+
+
+def survey_of(name: str, reports: Sequence[str]) -> Survey:
+    """Return the survey in the file NAME, or the one called NAME in the first store."""
+    if Path(name).is_file():
+        return Survey.load(name)
+    for url in filter(store.is_url, reports):
+        with store.open(url) as opened:
+            return survey_in(opened, name)
+    raise InputError(
+        f"there is no survey file {name}; a survey can be given by its name only if its reports "
+        "are in a store"
+    )
+
+
+def question_of(survey: Survey, given: str | None, names: Sequence[str] = ()) -> str:
+    """Return the given question, or the only one.
+
+    Parameters
+    ----------
+    survey
+        The survey.
+    given
+        Name that the user gave, if any.
+    names
+        Questions to choose from; by default all questions of the survey.
+    """
+    names = names or [question.name for question in survey.questions]
+    if given is not None:
+        return survey.question(given).name
+    if len(names) > 1:
+        raise click.UsageError(f"choose a question: --question {' or '.join(names)}")
+    return names[0]
+
+
+def parse_answer(text: str, kind: str, where: str) -> str | bool:
+    """Return an answer as a question of this kind takes it; `where` begins the error message."""
+    if kind != "boolean":
+        return text
+    if text.lower() not in BOOLEANS:
+        raise InputError(f"{where}: expected yes, no, true, false, 1 or 0; got {text!r}")
+    return BOOLEANS[text.lower()]
+
+
+# --- lists of strings ----------------------------------------------------------------------------
+
+
+def read_strings(path: Path) -> list[str]:
+    """Return the strings in a file: lines, the column `value` of a CSV, or a result in JSON."""
+    if path.suffix == ".csv":
+        return [row[0] for row in _columns(path, ("value",))]
+    if path.suffix == ".json":
+        return _strings_of_result(path)
+    strings = [line for line in _text(path).replace("\r\n", "\n").split("\n") if line]
+    if not strings:
+        raise InputError(f"{path} is empty: expected one string per line")
+    return strings
+
+
+def read_words(path: Path) -> dict[str, float]:
+    """Return the weight of each word in a file: lines, or the columns `value,weight` of a CSV."""
+    if path.suffix != ".csv":
+        return dict.fromkeys(read_strings(path), 1.0)
+    try:
+        return {word: float(weight) for word, weight in _columns(path, ("value", "weight"))}
+    except ValueError as error:
+        raise InputError(f"{path}: expected numbers in the column 'weight': {error}") from None
+
+
+def _columns(path: Path, names: tuple[str, ...]) -> list[list[str]]:
+    """Return the cells of these columns, one list per row."""
+    from deniable.columns.spreadsheet import read_rows
+
+    rows = read_rows(path)
+    _, header = next(rows, (0, []))
+    for name in names:
+        if name not in header:
+            hint = did_you_mean(name, header)
+            raise InputError(f"{path}: expected a column {name!r}, found {header}.{hint}")
+    chosen = []
+    for line, row in rows:
+        if len(row) != len(header):
+            raise InputError(f"{path}, line {line}: expected {len(header)} cells, got {len(row)}")
+        chosen.append([row[header.index(name)] for name in names])
+    return chosen
+
+
+def _strings_of_result(path: Path) -> list[str]:
+    """Return the strings that a saved result of `decode` or `discover` detected."""
+    from deniable.results import Discovery, Marginal, Result
+
+    result = Result.from_json(_text(path))
+    if isinstance(result, Discovery):
+        return list(result.strings)
+    if isinstance(result, Marginal):
+        pairs = zip(result.labels or (), result.detected, strict=True)
+        return [name for name, detected in pairs if detected]
+    kind = type(result).__name__
+    raise InputError(f"{path}: expected a result of decode or discover, got a {kind}")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text: {error}") from None

@@ -1,0 +1,260 @@
+"""`deniable store`, `import`, `export` and `compact`: reports in a store."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+import deniable.store
+from deniable.cli import options
+from deniable.cli.inputs import survey_in
+from deniable.cli.options import command
+from deniable.cli.output import print_outcome
+from deniable.errors import InputError
+from deniable.formatting import counted
+from deniable.survey import Survey
+
+
+def _days_ago(days: int) -> date:
+    return datetime.now(UTC).date() - timedelta(days=days)
+
+
+@command(make=click.group, short_help="Inspect, check, copy and clean up a store.")
+def store() -> None:
+    """Inspect, check, copy and clean up a store of reports.
+
+    Examples
+    --------
+    deniable store status reports.db
+    """
+
+
+@command(make=store.command, note=options.STORES)
+@click.argument("store")
+@options.flag("--json", "as_json")
+def status(store: str, as_json: bool) -> None:
+    """List the surveys in STORE, with the number of reports and the days they cover.
+
+    Parameters
+    ----------
+    as_json
+        Print the list as JSON, with the number of reports per day.
+
+    Examples
+    --------
+    deniable store status reports.db
+    """
+    with deniable.store.open(store) as opened:
+        known = [(survey, opened.days(survey)) for survey in opened.surveys()]
+        url, room = opened.url, opened.room()
+    surveys: list[dict[str, Any]] = [
+        {
+            "name": survey.name,
+            "version": survey.version,
+            "digest": survey.digest.hex(),
+            "reports": sum(days.values()),
+            "days": {str(day): count for day, count in days.items()},
+        }
+        for survey, days in known
+    ]
+    lines = [url]
+    for s in surveys:
+        days = s["days"]
+        period = f", {counted(len(days), 'day')}, {min(days)} to {max(days)}" if days else ""
+        lines.append(f"{s['name']} v{s['version']}: {counted(s['reports'], 'report')}{period}")
+    if room is not None:
+        lines.append(f"free disk space: {room / 1e9:,.1f} GB")
+    print_outcome({"store": url, "surveys": surveys, "room": room}, "\n".join(lines), as_json)
+
+
+@command(make=store.command, note=options.STORES)
+@click.argument("store")
+@options.json_option("the problems")
+@click.pass_context
+def check(ctx: click.Context, store: str, as_json: bool) -> None:
+    """Read everything in STORE and list what is damaged or missing.
+
+    The exit code is 1 if there are problems.
+
+    Examples
+    --------
+    deniable store check reports.db
+    """
+    with deniable.store.open(store) as opened:
+        problems = opened.check()
+    text = "\n".join(problems) or "No problems found."
+    print_outcome({"problems": problems}, text, as_json)
+    ctx.exit(1 if problems else 0)
+
+
+@command(make=store.command, note=options.STORES)
+@click.argument("store")
+@click.argument("to")
+@options.json_option("the outcome")
+def backup(store: str, to: str, as_json: bool) -> None:
+    """Copy STORE, as it is at one moment, to a new store TO.
+
+    A collector may keep running meanwhile. A database is copied to FILE.db or postgresql://…, also
+    from one kind to the other; a folder is copied to a folder.
+
+    Examples
+    --------
+    deniable store backup reports.db 2025-03-09.db
+    """
+    with deniable.store.open(store) as opened:
+        opened.backup(to)
+    print_outcome({"store": opened.url, "to": to}, f"Copied {opened.url} to {to}.", as_json)
+
+
+@command(make=store.command, note=options.STORES)
+@click.argument("store")
+@click.argument("survey")
+@options.day_option("--before")
+@options.option("--older-than", type=click.IntRange(0), metavar="DAYS")
+@options.json_option("the outcome")
+@click.confirmation_option(
+    prompt="Delete these reports permanently?", help="Delete without asking for confirmation."
+)
+def delete(
+    store: str, survey: str, before: date | None, older_than: int | None, as_json: bool
+) -> None:
+    """Permanently delete the reports of SURVEY (NAME or NAME@VERSION) from STORE.
+
+    Parameters
+    ----------
+    before
+        Delete only reports received before this day.
+    older_than
+        Delete only reports older than this many days.
+
+    Examples
+    --------
+    deniable store delete reports.db homepages --older-than 90
+    """
+    if before is not None and older_than is not None:
+        raise click.UsageError("give --before or --older-than, not both")
+    if older_than is not None:
+        before = _days_ago(older_than)
+    with deniable.store.open(store) as opened:
+        wanted = survey_in(opened, survey)
+        deleted = opened.delete(wanted, before=before)
+    print_outcome(
+        {"deleted": deleted, "survey": wanted.name, "version": wanted.version},
+        f"Deleted {counted(deleted, 'report')} of {wanted.name} v{wanted.version}.",
+        as_json,
+    )
+
+
+@command("import", short_help="Add the reports in files or stores to a store.", note=options.STORES)
+@click.argument("store")
+@click.argument("files", nargs=-1, required=True)
+@options.day_option("--day")
+@options.option("--survey", "survey_file", type=options.EXISTING_FILE, metavar="FILE")
+@options.json_option("the outcome")
+def import_(
+    store: str, files: tuple[str, ...], day: date | None, survey_file: Path | None, as_json: bool
+) -> None:
+    """Add the reports in FILES (.parquet, .arrow, .dn, or other stores) to STORE.
+
+    The store is created if it does not exist. A file that is imported twice is counted once, as
+    long as the store remembers its keys (see deniable compact --keep-keys).
+
+    Parameters
+    ----------
+    day
+        Day on which the reports in the files were received; by default today.
+    survey_file
+        Survey of .dn files; other files contain theirs.
+
+    Examples
+    --------
+    deniable import reports.db march.parquet --day 2025-03-31
+    """
+    from deniable.store.bulk import import_file, import_store
+
+    survey = Survey.load(survey_file) if survey_file else None
+    counts = []
+    with deniable.store.open(store, create=True) as opened:
+        for file in files:
+            if deniable.store.is_url(file):
+                with deniable.store.open(file) as source:
+                    counts.append(import_store(opened, source))
+            else:
+                counts.append(import_file(opened, file, day or _days_ago(0), survey))
+    read, new = map(sum, zip(*counts, strict=True))
+    print_outcome(
+        {"reports": read, "new": new, "store": opened.url},
+        f"Read {counted(read, 'report')} and added {new:,} new ones to {opened.url}.",
+        as_json,
+    )
+
+
+@command(short_help="Write the reports of a survey to a file.", note=options.STORES)
+@click.argument("store")
+@click.argument("survey")
+@click.argument("file", type=options.OutputPath(*options.REPORT_FILES))
+@options.days_options
+@options.json_option("the outcome")
+def export(
+    store: str, survey: str, file: Path, since: date | None, until: date | None, as_json: bool
+) -> None:
+    """Write the reports of SURVEY (NAME or NAME@VERSION) in STORE to FILE.
+
+    The format follows the extension of FILE: .parquet, .arrow or .dn.
+
+    Examples
+    --------
+    deniable export reports.db homepages march.parquet --since 2025-03-01 --until 2025-03-31
+    """
+    from deniable.columns import write
+
+    with deniable.store.open(store) as opened:
+        wanted = survey_in(opened, survey)
+        snapshot = opened.snapshot(wanted, since=since, until=until)
+        if not len(snapshot):
+            raise InputError(f"{opened.url} has no reports of {wanted.name} from these days")
+        reports = write(file, snapshot.batches())
+    print_outcome(
+        {"reports": reports, "survey": wanted.name, "version": wanted.version, "file": str(file)},
+        f"Wrote {counted(reports, 'report')} of {wanted.name} v{wanted.version} to {file}.",
+        as_json,
+    )
+
+
+@command(short_help="Shuffle uploads, so that none can be traced.", note=options.STORES)
+@click.argument("store")
+@options.option("--at-least", type=options.POSITIVE_INT, default=1000, metavar="COUNT")
+@options.option("--keep-keys", type=options.POSITIVE_INT, default=7, metavar="DAYS")
+@options.json_option("the outcome")
+def compact(store: str, at_least: int, keep_keys: int, as_json: bool) -> None:
+    """Shuffle the staged uploads in STORE into segments.
+
+    After that, nothing in the store says which reports were uploaded together. A collector may
+    keep running meanwhile.
+
+    Parameters
+    ----------
+    at_least
+        Minimum number of reports per day that are shuffled together; the uploads of a day with
+        fewer stay staged.
+    keep_keys
+        Recognise repeated uploads for this many days; older idempotency keys are deleted.
+
+    Examples
+    --------
+    deniable compact reports.db --at-least 5000
+    """
+    with deniable.store.open(store) as opened:
+        done = opened.compact(at_least=at_least)
+        forgotten = opened.forget(_days_ago(keep_keys))
+    print_outcome(
+        {**asdict(done), "keys_forgotten": forgotten},
+        f"Compacted {counted(done.reports, 'report')} into {counted(done.segments, 'segment')}; "
+        f"{done.waiting:,} not yet compacted (a day needs {at_least:,} before it is shuffled). "
+        f"Deleted {counted(forgotten, 'old idempotency key')}.",
+        as_json,
+    )
