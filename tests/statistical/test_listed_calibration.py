@@ -82,4 +82,4 @@ def test_a_test_that_reads_shared_prefixes_gives_false_strings(
     """The broken twin: tests begin one prefix length too early, where strings begin alike."""
     honest = listed.end_levels
     monkeypatch.setattr(listed, "end_levels", lambda t, rows: np.maximum(honest(t, rows) - 1, 0))
-    assert runs_with_false_strings(crowds)[0] > 25
+    assert runs_with_false_strings(crowds[:30])[0] > 15  # as 25 of 50 above
