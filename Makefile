@@ -70,8 +70,8 @@ campaign: $(VENV)/.ready
 	$(BIN)/python -m tests.faults.campaign
 
 docs: $(VENV)/.ready
-	@$(BIN)/python -c 'import mkdocs, mkdocstrings' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
-	$(BIN)/python -m mkdocs build --quiet --strict
+	@$(BIN)/python -c 'import material, mkdocstrings' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 	@echo "site/index.html"
 
 # Numbers in README and docs, from docs/results and from the code.

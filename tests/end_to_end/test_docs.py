@@ -1,62 +1,94 @@
-"""Every Python block of the README and the documentation runs."""
+"""Every block of the README and the documentation runs, from an empty folder."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot
 import pytest
+from tools.run_docs import ROOT, blocks_of, pages, run_page
 
 import deniable
 from deniable.survey import Survey
-from tests.surveys import survey_toml
+from tests import postgres
 
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-SURVEY = survey_toml(
-    """
-[questions.homepage]
-kind = "string"
-epsilon = 3.0
-[questions.dark_mode]
-kind = "boolean"
-epsilon = 1.0
-""",
-    name="example",
-    owner="docs",
-)
+Replacements = dict[str, str]
 
 
-def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: p.name)
-def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    Survey.from_toml(SURVEY).publish("survey.json")
-    namespace: dict[str, Any] = {}
-    for block in blocks(page, "python"):
-        exec(compile(block, page.name, "exec"), namespace)  # a block that raises fails the test
-    assert len(namespace) > 1
+def runs(page: Path) -> bool:
+    return any(
+        b.language in ("python", "sh") and not b.not_run for b in blocks_of(page.read_text())
+    )
+
+
+def dask() -> Replacements | None:
+    return {} if find_spec("distributed") else None
+
+
+def gpu() -> Replacements | None:
+    """The same code runs on processors where there is PyTorch and no GPU."""
+    if not find_spec("torch"):
+        return None
+    import torch
+
+    return {} if torch.cuda.is_available() else {"gpu": "gpu:cpu"}
+
+
+def curl() -> Replacements | None:
+    return {} if shutil.which("curl") else None
+
+
+def available(page: Path, request: pytest.FixtureRequest) -> dict[str, Replacements]:
+    """What the page's blocks need besides Python and is there; in CI all but a GPU must be."""
+    found: dict[str, Replacements] = {}
+    for need in {need for block in blocks_of(page.read_text()) for need in block.needs}:
+        if need == "postgres":
+            here = postgres.programs() is not None
+            url = request.getfixturevalue("postgres_server").url if here else ""
+            met = {"postgresql:///reports": f"'{url}'"} if here else None
+        else:
+            met = {"dask": dask, "gpu": gpu, "curl": curl}[need]()
+        if met is not None:
+            found[need] = met
+        elif os.environ.get("CI") and need != "gpu":
+            pytest.fail(f"{page.name} needs {need}, which is not installed")
+    return found
+
+
+@pytest.mark.parametrize("page", [p for p in pages() if runs(p)], ids=name_of)
+def test_every_block_runs(page: Path, request: pytest.FixtureRequest) -> None:
+    """In order, from an empty folder; outputs are those that the page shows, up to numbers."""
+    run_page(page, available(page, request))
+    matplotlib.pyplot.close("all")
+
+
+def test_every_block_says_what_it_is() -> None:
+    """A fence names its language; commands stand in fences, where they are run."""
+    for page in pages():
+        text = page.read_text()
+        assert all(block.language for block in blocks_of(text)), f"{page}: ``` without a language"
+        outside = re.sub(r"^ *```.*?^ *```", "", text, flags=re.DOTALL | re.MULTILINE)
+        stray = re.search(r"^ {4,}(deniable|pip|curl|make|python) .*", outside, re.MULTILINE)
+        assert not stray, f"{name_of(page)}: put {stray and stray[0]} into a block of sh"
 
 
 def test_toml_blocks_are_surveys() -> None:
-    found = [block for page in PAGES for block in blocks(page, "toml")]
+    found = [b for page in pages() for b in blocks_of(page.read_text()) if b.language == "toml"]
     assert found
     for block in found:
-        Survey.from_toml(block)
-
-
-def test_links_lead_somewhere() -> None:
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+        if block.title.startswith("survey") or not block.title:
+            Survey.from_toml(block.code)
 
 
 PACKAGES = (

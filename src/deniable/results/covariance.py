@@ -79,7 +79,7 @@ class Covariance:
         return _clipped(rates.reshape(shape), errors.reshape(shape), level)
 
     def collapsed(self, groups: Sequence[npt.ArrayLike]) -> "Covariance":
-        """Add up categories: groups[v][i] is the new category of category i of variable v."""
+        """Add up categories: `groups[v][i]` is the new category of category i of variable v."""
         if len(groups) != self.table.ndim:
             raise InputError(f"groups for {self.table.ndim} variables needed, got {len(groups)}")
         summing = np.ones((1, 1))
