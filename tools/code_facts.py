@@ -10,7 +10,9 @@ import math
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+from deniable import conformance
 from deniable.mechanisms import Bloom
 from deniable.survey import Survey, author, defaults, toml
 
@@ -165,6 +167,33 @@ def change_evidence(changed: bool, bits: int = 128, hashes: int = 2) -> float:
     return unset + hashes * (largest(1, 0) + largest(0, 1))
 
 
+# --- the wire format -----------------------------------------------------------------------------
+
+
+def wire_examples() -> str:
+    """Return one vector of each step that begins with a value or a token."""
+    blocks = []
+    for file in EXAMPLES:
+        vectors = json.loads((VECTORS / file).read_text())
+        vector = next(vector for vector in vectors if _has_input(vector))
+        shown = json.dumps(vector, indent=1, ensure_ascii=False)
+        blocks.append(f"`{file}`:\n\n```json\n{shown}\n```")
+    return "\n\n".join(blocks)
+
+
+def _has_input(vector: Mapping[str, Any]) -> bool:
+    values = [
+        vector.get("token", "x"),
+        vector.get("value", "x"),
+        *vector.get("values", {}).values(),
+    ]
+    return all(values)
+
+
+VECTORS = Path(conformance.__file__).parent / "vectors"
+EXAMPLES = ("hashing.json", "permanent.json", "instantaneous.json", "slots.json", "reports.json")
+
+
 CODE_FACTS: dict[str, Callable[[], str]] = {
     **{f"keys.{section}": lambda s=section: key_table(s) for section in SETTINGS},  # type: ignore[misc]
     "default.bits": bits_sentence,
@@ -179,6 +208,7 @@ CODE_FACTS: dict[str, Callable[[], str]] = {
     "levels.decay": lambda: f"{defaults.FALL:g}",
     "levels.last": lambda: f"{100 * defaults.SECOND_LOOK:g} %",
     "levels.example": example_levels,
+    "wire.examples": wire_examples,
     "epsilon.table": epsilon_table,
     "odds.paper": lambda: f"{math.exp(PAPER_EPSILON):.0f}",
     "evidence.changed": lambda: str(math.floor(change_evidence(True))),
