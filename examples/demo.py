@@ -52,7 +52,7 @@ def main() -> None:
         collect(batch, port, kept)
         results = learn(survey, kept, truth)
     write(survey, results, truth)
-    print(f"\n{epsilon_meaning(survey.loss.once, 'Each report')}")
+    print(f"\n{epsilon_meaning(survey.loss.per_report, 'Each report')}")
     print(
         f"\nLook at {OUT / 'report.html'} in a browser; {OUT / 'homepage.png'} and its neighbours "
         "are pictures of the same.\nNext: docs/tutorial.md, or `deniable init` for a survey of "

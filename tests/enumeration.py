@@ -22,7 +22,7 @@ import pytest
 
 from deniable.client import Client
 from deniable.mechanisms import prf
-from deniable.mechanisms.noise import DIGITS, ONE, Noise, levels
+from deniable.mechanisms.noise import DIGITS, ONE, Noise, digits_needed
 from deniable.survey import Survey
 
 SECRET = bytes(range(32))
@@ -71,7 +71,7 @@ def enumerate_outcomes(run: Callable[[Tape], Outcome]) -> Distribution:
 @cache
 def lane_classes(if_zero: int, if_one: int) -> list[tuple[int, Fraction]]:
     """(a uniform number's digits as they will be read, weight), one for each way it can compare."""
-    count = levels(if_zero, if_one)
+    count = digits_needed(if_zero, if_one)
     shift = DIGITS - count
     classes: dict[tuple[bool, bool], list[int]] = defaultdict(list)
     for digits in range(1 << count):
@@ -82,7 +82,7 @@ def lane_classes(if_zero: int, if_one: int) -> list[tuple[int, Fraction]]:
 
 def lane_words(tape: Tape, width: int, if_zero: int, if_one: int) -> bytes:
     """Random words for `width` lanes, level after level, as the sampler reads them."""
-    count = levels(if_zero, if_one)
+    count = digits_needed(if_zero, if_one)
     chosen = [tape.choose(lane_classes(if_zero, if_one)) for _ in range(width)]
     size = (width + 7) // 8
     words = []

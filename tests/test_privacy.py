@@ -36,14 +36,14 @@ def bloom(p: float, q: float, f: float = 0.0, h: int = 2) -> Bloom:
 def test_loss_is_the_closed_form(
     mechanism: Bloom | Boolean | Choice, once: float, forever: float
 ) -> None:
-    assert mechanism.loss.once == pytest.approx(once, abs=1e-8)
-    assert mechanism.loss.forever == pytest.approx(forever, abs=1e-8)
+    assert mechanism.loss.per_report == pytest.approx(once, abs=1e-8)
+    assert mechanism.loss.in_total == pytest.approx(forever, abs=1e-8)
 
 
 def test_filter_narrower_than_two_values_bits() -> None:
     """With k < 2h two values cannot differ in 2h bits, and the loss says so."""
     narrow = Bloom(noise=Noise.of(p=0.25, q=0.75), bits=3, hashes=2)
-    assert narrow.loss.once == pytest.approx(3 * math.log(3))
+    assert narrow.loss.per_report == pytest.approx(3 * math.log(3))
 
 
 @pytest.mark.slow
@@ -99,23 +99,23 @@ def test_calibrate_spends_as_much_as_integers_allow(
         found = calibrate(start, epsilon, vary=vary)  # type: ignore[arg-type]
     except InputError:
         return
-    assert found.loss.once <= epsilon
+    assert found.loss.per_report <= epsilon
     assert (found.noise.q > found.noise.p) == (start.noise.q > start.noise.p)
     fixed, moved = (found.noise.p, found.noise.q)[:: 1 if vary == "q" else -1]
     further = moved + (1 if moved > fixed else -1)
     if 0 < further < ONE:
         values = {"p": found.noise.p, "q": found.noise.q, vary: further}
         more = Bloom(noise=Noise(found.noise.flip, **values), bits=128, hashes=2, cohorts=64)
-        assert more.loss.once > epsilon
+        assert more.loss.per_report > epsilon
 
 
 @pytest.mark.slow
 @given(st.floats(0.01, 20))
 def test_calibrate_for_ever_moves_f(epsilon: float) -> None:
-    found = calibrate(bloom(0.25, 0.75, 0.5), epsilon, vary="f", forever=True)
-    assert found.loss.forever <= epsilon
+    found = calibrate(bloom(0.25, 0.75, 0.5), epsilon, vary="f", in_total=True)
+    assert found.loss.in_total <= epsilon
     less = Noise(found.noise.flip - 1, found.noise.p, found.noise.q)
-    assert Bloom(noise=less, bits=128, hashes=2).loss.forever > epsilon
+    assert Bloom(noise=less, bits=128, hashes=2).loss.in_total > epsilon
 
 
 def test_calibrate_gives_the_papers_right_third() -> None:
@@ -129,16 +129,16 @@ def test_calibrate_refuses(epsilon: float) -> None:
     with pytest.raises(InputError):
         calibrate(bloom(0.25, 0.75), epsilon)
     with pytest.raises(InputError, match='vary="f"'):
-        calibrate(bloom(0.25, 0.75, 0.5), 1.0, forever=True)
+        calibrate(bloom(0.25, 0.75, 0.5), 1.0, in_total=True)
 
 
 def test_loss_grows_from_once_to_forever() -> None:
     mechanism = bloom(0.5, 0.75, 0.5)
     losses = [mechanism.loss_after(n) for n in (1, 2, 5, 50, 500)]
-    assert losses[0] == mechanism.loss.once
+    assert losses[0] == mechanism.loss.per_report
     assert losses == sorted(losses)
-    assert losses[-1] <= mechanism.loss.forever
-    assert losses[-1] == pytest.approx(mechanism.loss.forever)
+    assert losses[-1] <= mechanism.loss.in_total
+    assert losses[-1] == pytest.approx(mechanism.loss.in_total)
     assert losses[1] <= 2 * losses[0], "reports that share a permanent response tell less each"
 
 

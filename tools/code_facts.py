@@ -96,14 +96,14 @@ def default_bits(epsilon: float) -> int:
 def bits_sentence() -> str:
     """Return from which ε on how many bits are the default."""
     tenths = [n / 10 for n in range(1, 120)]
-    fewest = defaults.FEWEST_BITS
+    fewest = defaults.MIN_DEFAULT_BITS
     last = max(epsilon for epsilon in tenths if default_bits(epsilon) == fewest)
     return f"{fewest} up to ε = {last}, {default_bits(PAPER_EPSILON)} at ε = {PAPER_EPSILON}"
 
 
 def example_levels() -> str:
     """Return the default prefix lengths and shares of 20 characters of a-z0-9._-, as a table."""
-    levels = defaults.levels(39, 20)
+    levels = defaults.prefix_lengths(39, 20)
     lines = [
         "| Prefix length | " + " | ".join(str(length) for length, _ in levels) + " |",
         "| --- |" + " --- |" * len(levels),
@@ -200,13 +200,13 @@ CODE_FACTS: dict[str, Callable[[], str]] = {
     "default.hashes": lambda: str(defaults.HASHES),
     "default.cohorts": lambda: str(defaults.COHORTS),
     "default.families": lambda: str(defaults.FAMILIES),
-    "bits.least": lambda: str(defaults.FEWEST_BITS),
-    "bits.most": lambda: f"{defaults.MOST_BITS:,}",
-    "levels.whole": lambda: power_of_ten(defaults.MOST_WHOLE),
-    "levels.longest": lambda: str(defaults.LONGEST_WHOLE),
-    "levels.first": lambda: f"{defaults.MOST_FIRST:,}",
-    "levels.decay": lambda: f"{defaults.FALL:g}",
-    "levels.last": lambda: f"{100 * defaults.SECOND_LOOK:g} %",
+    "bits.least": lambda: str(defaults.MIN_DEFAULT_BITS),
+    "bits.most": lambda: f"{defaults.MAX_DEFAULT_BITS:,}",
+    "levels.whole": lambda: power_of_ten(defaults.MAX_ENUMERATED_STRINGS),
+    "levels.longest": lambda: str(defaults.MAX_ENUMERATED_LENGTH),
+    "levels.first": lambda: f"{defaults.MAX_FIRST_PREFIXES:,}",
+    "levels.decay": lambda: f"{defaults.SHARE_DECAY:g}",
+    "levels.last": lambda: f"{100 * defaults.CONFIRMATION_SHARE:g} %",
     "levels.example": example_levels,
     "wire.examples": wire_examples,
     "epsilon.table": epsilon_table,

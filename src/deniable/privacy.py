@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from warnings import warn
 
 from deniable.errors import InputError
 
@@ -24,25 +25,51 @@ NANO = 10**9
 
 @dataclass(frozen=True)
 class PrivacyLoss:
-    """ε of one report (`once`) and of any number of reports of one value (`forever`), in nats.
+    """Privacy loss ε in nats, as an upper bound.
 
-    Losses about one person add, each sum rounded up:
+    Losses about one person add; each sum is rounded up.
 
+    Parameters
+    ----------
+    per_report : float
+        ε of one report.
+    in_total : float
+        ε of any number of reports about one unchanging value; infinite without permanent noise.
+
+    Raises
+    ------
+    InputError
+        Unless 0 ≤ per_report ≤ in_total.
+
+    Examples
+    --------
     >>> PrivacyLoss(1.0, 2.0) + PrivacyLoss(0.5, math.inf)
-    PrivacyLoss(once=1.5, forever=inf)
+    PrivacyLoss(per_report=1.5, in_total=inf)
     """
 
-    once: float
-    forever: float
+    per_report: float
+    in_total: float
 
     def __post_init__(self) -> None:
-        if not 0 <= self.once <= self.forever:
-            raise InputError(
-                f"expected 0 <= once <= for ever, got once={self.once}, for ever={self.forever}"
-            )
+        if not 0 <= self.per_report <= self.in_total:
+            raise InputError(f"expected 0 <= per_report <= in_total, got {self}")
 
     def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
-        return PrivacyLoss(add_up(self.once, other.once), add_up(self.forever, other.forever))
+        return PrivacyLoss(
+            add_up(self.per_report, other.per_report), add_up(self.in_total, other.in_total)
+        )
+
+    @property
+    def once(self) -> float:
+        """Deprecated name of `per_report`."""
+        warn("once is now called per_report", DeprecationWarning, stacklevel=2)
+        return self.per_report
+
+    @property
+    def forever(self) -> float:
+        """Deprecated name of `in_total`."""
+        warn("forever is now called in_total", DeprecationWarning, stacklevel=2)
+        return self.in_total
 
 
 NO_LOSS = PrivacyLoss(0.0, 0.0)
@@ -132,7 +159,10 @@ def largest_step(epsilon: float, low: int, high: int, loss: Callable[[int], floa
     """The largest integer from `low` to `high` whose loss, which grows with it, is within ε."""
     check_epsilon(epsilon)
     if low > high or loss(low) > epsilon:
-        raise InputError(f"no probabilities spend as little as ε = {epsilon}: ask for more")
+        raise InputError(
+            f"epsilon = {epsilon:.3g} is too small: no probabilities in steps of 2^-32 have a loss "
+            "this small; choose a larger epsilon"
+        )
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if loss(middle) <= epsilon else (low, middle - 1)

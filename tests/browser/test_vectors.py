@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from deniable.conformance import cases, judge
+from deniable.conformance import cases, replay
 from tests.browser import tools
 
 
@@ -15,6 +15,6 @@ def test_every_vector_bit_for_bit(run: Any) -> None:
 
 def test_the_example_program_conforms() -> None:
     program = [tools.node(), str(tools.ROOT / "examples" / "conformance" / "node_client.mjs")]
-    found = list(judge(program, cases(), timeout=60))
+    found = list(replay(program, cases(), timeout=60))
     assert len(found) == len(cases())
     assert [f for f in found if f.verdict != "passed"] == []

@@ -59,7 +59,7 @@ def test_the_file_does_what_the_plan_says(asked: dict[str, object], names: set[s
     else:
         assert found.threshold == pytest.approx(detectable(question, 200_000))
     assert survey.body_size == found.best.bytes
-    loss = question.loss.forever if asked.get("collect") else question.loss.once
+    loss = question.loss.in_total if asked.get("collect") else question.loss.per_report
     assert 2.99 < loss <= 3.0
 
 
@@ -120,7 +120,7 @@ def test_plan_writes_a_survey_and_pictures(tmp_path: Path) -> None:
     assert got.exit_code == 0, got.output
     survey = Survey.load("pages.toml")
     assert survey.name == "pages"
-    assert f"epsilon = {survey.questions[0].loss.once:.2f}" in Path("pages.toml").read_text()
+    assert f"epsilon = {survey.questions[0].loss.per_report:.2f}" in Path("pages.toml").read_text()
     assert "prefixes, local hashing" in got.stdout and "exponential(25)" in got.stdout
     assert "<svg" in Path("plan.svg").read_text()
     assert Path("plan.csv").read_text().startswith("epsilon,clients,threshold,found of 100 Zipf(1)")
@@ -163,7 +163,7 @@ def test_init_from_flags_then_check_and_publish() -> None:
     assert survey.name == "home-pages" and survey.owner == 'Ada "A", ada@example.com'
     assert survey.description == "which\npages"
     assert [q.kind for q in survey.questions] == ["string", "string", "choice", "boolean"]
-    assert 4.99 < survey.loss.once <= 5.0
+    assert 4.99 < survey.loss.per_report <= 5.0
     published = run("check", "Home Pages.toml", "-o", "s.json", "--clients", "5e5")
     assert published.exit_code == 0, published.output
     assert "500,000" in published.output and "Note" not in published.output

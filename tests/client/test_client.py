@@ -153,7 +153,7 @@ def test_a_version_that_encodes_otherwise_costs_every_value_the_same(name: str) 
             for _ in range(60):
                 Client(s, secret=SECRET, ledger=ledger).answer({"w": value})
         spent.append(ledger.spent("s"))
-    forever = sum(s.loss.forever for s in surveys)
+    forever = sum(s.loss.in_total for s in surveys)
     assert spent == pytest.approx([forever] * len(values))
 
 
@@ -283,9 +283,9 @@ def test_unchanging_value_is_charged_up_to_for_ever() -> None:
     for _ in range(100):
         client.answer({"dark": True, "word": "a"})
         spent.append(client.ledger.spent("s"))
-    assert spent[0] == pytest.approx(s.loss.once)
+    assert spent[0] == pytest.approx(s.loss.per_report)
     assert spent == sorted(spent)
-    assert spent[-1] == pytest.approx(s.loss.forever)
+    assert spent[-1] == pytest.approx(s.loss.in_total)
     with pytest.raises(BudgetExceeded):
         client.answer({"dark": True, "word": "changed"})
     client.answer({"dark": True, "word": "a"})

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from deniable.cli.app import app
-from deniable.conformance import FILES, Case, cases, judge
+from deniable.conformance import FILES, Case, cases, replay
 from deniable.conformance.driver import MOST_STARTS
 from tests.vectors import make
 
@@ -35,7 +35,7 @@ def program(body: str) -> list[str]:
 
 
 def verdicts(command: list[str], timeout: float = 30.0) -> dict[int, tuple[str, str]]:
-    found = list(judge(command, ASKED, timeout=timeout))
+    found = list(replay(command, ASKED, timeout=timeout))
     assert len(found) == len(ASKED), "one finding for each"
     return {f.case.number: (f.verdict, f.detail) for f in found}
 
@@ -170,7 +170,7 @@ def test_a_program_that_never_works_is_given_up() -> None:
 def test_a_program_that_hangs_again_and_again_is_given_up() -> None:
     asked = [Case("hashing", n, {"n": n}, {"twice": 2 * n}) for n in range(100)]
     every_other = ANSWER + '\nif m["input"]["n"] % 2: sys.exit(0)'
-    found = list(judge(program(every_other), asked, timeout=30))
+    found = list(replay(program(every_other), asked, timeout=30))
     assert len(found) == 100
     assert sum("not asked" in f.detail for f in found) >= 100 - 4 * MOST_STARTS
 
@@ -179,7 +179,7 @@ def test_a_program_that_hangs_again_and_again_is_given_up() -> None:
 def test_children_of_a_hanging_program_end_with_it(tmp_path: Path) -> None:
     note = tmp_path / "child"
     script = f"sleep 600 & echo $! > {note}; wait"
-    list(judge(["/bin/sh", "-c", script], ASKED[:1], timeout=1))
+    list(replay(["/bin/sh", "-c", script], ASKED[:1], timeout=1))
     child = int(note.read_text())
     for _ in range(100):
         try:

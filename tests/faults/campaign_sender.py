@@ -117,7 +117,7 @@ def _compare(found: Findings, queued: list[str], server: Server, folder: Path) -
     counts = Outbox(folder / "outbox.db").counts()
     if counts.waiting or counts.refused or counts.dropped:
         found.faults.append(f"left over: {counts}")
-    paid = Ledger(folder / "ledger.json").spent("killed") / SURVEY.loss.once
+    paid = Ledger(folder / "ledger.json").spent("killed") / SURVEY.loss.per_report
     if found.arrived > paid + 1e-6:
         found.faults.append(f"{found.arrived} reports arrived, {paid} were paid for")
 

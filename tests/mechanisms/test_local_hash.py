@@ -72,8 +72,8 @@ def worst_ratio(m: LocalHash) -> Fraction:
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.394, 6.0])
 def test_every_output_keeps_the_promise_and_one_pair_spends_it_all(epsilon: float) -> None:
     m = LocalHash.spending(epsilon)
-    assert upper_log([(worst_ratio(m), 1)]) == m.loss.once <= epsilon
-    assert epsilon - m.loss.once < 1e-5
+    assert upper_log([(worst_ratio(m), 1)]) == m.loss.per_report <= epsilon
+    assert epsilon - m.loss.per_report < 1e-5
 
 
 class NeverTheNext(LocalHash):
@@ -88,7 +88,7 @@ class NeverTheNext(LocalHash):
 def test_the_enumeration_sees_a_twin_that_breaks_its_promise() -> None:
     m = LocalHash.spending(1.0)
     twin = NeverTheNext(noise=m.noise, values=m.values, digits=m.digits, families=m.families)
-    assert upper_log([(worst_ratio(twin), 1)]) > m.loss.once
+    assert upper_log([(worst_ratio(twin), 1)]) > m.loss.per_report
 
 
 def test_two_strings_agree_on_about_one_line_in_g() -> None:

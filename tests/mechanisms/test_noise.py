@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable.mechanisms.noise import DIGITS, ONE, levels, randomise, threshold
+from deniable.mechanisms.noise import DIGITS, ONE, digits_needed, randomise, threshold
 
 THRESHOLD = st.one_of(
     st.integers(0, ONE), st.sampled_from([0, 1, ONE // 4, ONE // 2, 3 * ONE // 4, ONE - 1, ONE])
@@ -25,7 +25,7 @@ def test_equals_comparing_each_lane(
     got = randomise(bits, width, if_zero, if_one, words.__getitem__)
     for i in range(width):
         uniform = 0
-        for level in range(levels(if_zero, if_one)):
+        for level in range(digits_needed(if_zero, if_one)):
             uniform |= (words[level] >> i & 1) << (DIGITS - 1 - level)
         limit = if_one if bits >> i & 1 else if_zero
         assert (got >> i & 1) == (uniform < limit)
@@ -43,9 +43,9 @@ def test_probability_is_exact_over_all_words() -> None:
 
 
 def test_quarter_and_three_quarters_need_two_words() -> None:
-    assert levels(threshold(0.25), threshold(0.75)) == 2
-    assert levels(threshold(0.5), 1) == 32
-    assert levels(0, ONE) == 0
+    assert digits_needed(threshold(0.25), threshold(0.75)) == 2
+    assert digits_needed(threshold(0.5), 1) == 32
+    assert digits_needed(0, ONE) == 0
 
 
 def test_stops_when_every_lane_is_decided() -> None:

@@ -125,7 +125,7 @@ def test_hellinger(found: dict[str, float], distance: float) -> None:
 
 def test_surveys_of_trials_have_the_papers_parameters() -> None:
     survey = survey_of(x=bloom(), y=choice(["a", 'quote " and \\'], f=0.5), z=boolean())
-    loss = [survey.question(q).loss.once for q in "xyz"]
+    loss = [survey.question(q).loss.per_report for q in "xyz"]
     np.testing.assert_allclose(loss[0], 4.3944, atol=1e-4)
     np.testing.assert_allclose(loss[2], np.log(3), atol=1e-6)
     assert survey.cohorts == 64

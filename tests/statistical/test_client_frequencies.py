@@ -77,7 +77,7 @@ def runs_of(noise: Noise, value: bool) -> Any:
 def test_audit_stays_below_the_claim_and_near_it() -> None:
     """α = 1e-6: a bound above the true ε would be one in a million."""
     noise = Noise.of(p=0.1, q=0.6)
-    claim = Boolean(noise=noise).loss.once
+    claim = Boolean(noise=noise).loss.per_report
     found = audit(runs_of(noise, True), runs_of(noise, False), runs=5000, alpha=1e-6)
     assert 0.7 * claim < found.epsilon <= claim
 
@@ -85,7 +85,7 @@ def test_audit_stays_below_the_claim_and_near_it() -> None:
 def test_audit_catches_a_leak() -> None:
     claimed, real = Noise.of(p=0.25, q=0.75), Noise.of(p=0.05, q=0.95)
     found = audit(runs_of(real, True), runs_of(real, False), runs=3000, alpha=1e-6)
-    assert found.epsilon > Boolean(noise=claimed).loss.once
+    assert found.epsilon > Boolean(noise=claimed).loss.per_report
 
 
 def test_clopper_pearson_limits() -> None:

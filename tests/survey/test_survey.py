@@ -61,7 +61,7 @@ def test_digest_changes_with_anything() -> None:
 def test_filled_in_parameters_spend_epsilon_and_no_more(epsilon: float, collect: str) -> None:
     for body in (BOOLEAN, STRING, '[questions.a]\nkind = "choice"\noptions = ["x", "y"]\n'):
         s = survey(body + f"epsilon = {epsilon!r}", collect)
-        spent = s.loss.once if collect == "once" else s.loss.forever
+        spent = s.loss.per_report if collect == "once" else s.loss.in_total
         assert spent <= epsilon
         # One step of an integer moves ε by at most e^ε/2³¹.
         assert spent == pytest.approx(epsilon, abs=1e-8 + math.exp(epsilon) / 2**31)
@@ -89,9 +89,9 @@ def test_ngrams_split_epsilon_as_asked() -> None:
         STRING + "epsilon = 4\n[questions.a.dictionary]\nprotocol = 'ngrams'\nmax_length = 4\n"
         "alphabet = 'ab'\nsplit = [2, 1, 1]\n"
     )
-    shares = [m.loss.once for m in s.questions[0].protocol.mechanisms]
+    shares = [m.loss.per_report for m in s.questions[0].protocol.mechanisms]
     assert shares == pytest.approx([2, 1, 1], abs=1e-6)
-    assert s.loss.once <= 4
+    assert s.loss.per_report <= 4
 
 
 def test_groups_are_counted() -> None:

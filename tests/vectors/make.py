@@ -16,7 +16,7 @@ from deniable.client import Client, Ledger, encode_report
 from deniable.client.encoder import Encoder
 from deniable.errors import BudgetExceeded
 from deniable.mechanisms import Bloom, Domain, Noise, randomise
-from deniable.mechanisms.noise import levels
+from deniable.mechanisms.noise import digits_needed
 from deniable.privacy import NANO
 from deniable.survey import Survey, to_batch
 
@@ -83,7 +83,7 @@ def instantaneous() -> list[dict[str, Any]]:
                   (0, 2**32), (2**32, 2**31), (123456789, 3987654321))  # fmt: skip
     for width in (1, 8, 20, 64, 129):
         for if_zero, if_one in thresholds:
-            size, count = (width + 7) // 8, levels(if_zero, if_one)
+            size, count = (width + 7) // 8, digits_needed(if_zero, if_one)
             rand = stretch(f"irr/{width}/{if_zero}/{if_one}", size * count)
             bits = int.from_bytes(stretch(f"bits/{width}", size), "little") & ((1 << width) - 1)
             words = [rand[i * size : (i + 1) * size] for i in range(count)]

@@ -104,7 +104,7 @@ def provenance_of(
         digest=survey.sha256.hex(),
         questions=tuple(q.name for q in questions),
         parameters={q.name: q.protocol.canonical() for q in questions},
-        epsilon={q.name: q.loss.once for q in questions},
+        epsilon={q.name: q.loss.per_report for q in questions},
         reports=reports,
         origin=origin,
         library=__version__,

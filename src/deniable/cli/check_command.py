@@ -19,8 +19,8 @@ from deniable.formatting import TextTable, counted, odds_factor, percent
 from deniable.privacy import NANO
 from deniable.protocols.alphabet import count_strings
 from deniable.survey import Question, Survey
-from deniable.survey.defaults import MOST_WHOLE
-from deniable.survey.draft import DESCRIPTION, OWNER
+from deniable.survey.defaults import MAX_ENUMERATED_STRINGS
+from deniable.survey.draft import DESCRIPTION_PLACEHOLDER, OWNER_PLACEHOLDER
 
 if TYPE_CHECKING:
     from deniable.protocols import Prefixes, Protocol
@@ -84,8 +84,8 @@ def describe(survey: Survey, sizes: Sequence[int] = DEFAULT_SIZES) -> Findings:
         "collect": survey.collect,
         "expires": survey.expires.isoformat(),
         "budget": survey.budget / NANO,
-        "once": survey.loss.once,
-        "forever": _finite(survey.loss.forever),
+        "once": survey.loss.per_report,
+        "forever": _finite(survey.loss.in_total),
         "report_bytes": 20 + survey.body_size,
         "batched_report_bytes": survey.body_size,
         "groups": survey.groups,
@@ -104,8 +104,8 @@ def _describe_question(question: Question, sizes: Sequence[int]) -> Findings:
         "name": question.name,
         "kind": question.kind,
         "protocol": question.protocol.name,
-        "once": question.loss.once,
-        "forever": _finite(question.loss.forever),
+        "once": question.loss.per_report,
+        "forever": _finite(question.loss.in_total),
         "bytes": question.size,
         "detectable": by_size(planning.detectable),
         "discoverable": by_size(planning.discoverable) if unknown else None,
@@ -120,8 +120,8 @@ def _finite(x: float) -> float | None:
 def _placeholders(survey: Survey) -> list[str]:
     """Name the texts of a draft that its author has not replaced."""
     fields = (
-        (survey.owner, OWNER, "owner: write who is responsible for the survey"),
-        (survey.description, DESCRIPTION, "description: write what is asked and why"),
+        (survey.owner, OWNER_PLACEHOLDER, "owner: write who is responsible for the survey"),
+        (survey.description, DESCRIPTION_PLACEHOLDER, "description: write what is asked and why"),
     )
     return [
         f"replace the placeholder of {advice}, so that clients know"
@@ -149,7 +149,7 @@ def _prefix_lengths(protocol: Protocol) -> str | None:
     if len(lengths) == 1:
         return f"whole strings only, because discover can test each of the {number} strings"
     text = f"prefixes of {len(lengths)} lengths, from {lengths[0]} to {lengths[-1]} symbols"
-    if strings > MOST_WHOLE:
+    if strings > MAX_ENUMERATED_STRINGS:
         return f"{text}, because {number} strings are too many to test each"
     return f"{text}; discover could test each of {number} strings: leave levels out"
 

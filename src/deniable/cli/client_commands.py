@@ -69,12 +69,12 @@ def answer(
     deniable answer survey.json homepage=example.com dark_mode=yes
     deniable answer https://collector.example/v1/surveys/pages --digest 79cb… --values answers.json
     """
-    from deniable.client.exchange import checked_digest, fetch_survey
+    from deniable.client.exchange import check_digest, fetch_survey
 
     if survey_at.startswith(("http://", "https://")):
         survey = fetch_survey(survey_at, digest=digest)
     else:
-        survey = checked_digest(Survey.load(survey_at), digest, survey_at)
+        survey = check_digest(Survey.load(survey_at), digest, survey_at)
     client = Client.open(survey, folder)
     report = client.answer_and_queue(_read_answers(survey, answers, file))
     assert client.outbox is not None  # Client.open makes one

@@ -9,7 +9,7 @@ import click
 from deniable.cli import options
 from deniable.cli.options import command
 from deniable.cli.output import console, print_outcome, print_table
-from deniable.conformance import FILES, REQUIRED, Finding, cases, judge
+from deniable.conformance import FILES, REQUIRED, CaseResult, cases, replay
 from deniable.errors import did_you_mean
 from deniable.formatting import TextTable
 
@@ -65,7 +65,7 @@ def conformance(
         if (not chosen or case.file in chosen) and (case.well_formed or not well_formed)
     ]
     findings = sorted(
-        judge(command, selected, timeout=timeout),
+        replay(command, selected, timeout=timeout),
         key=lambda f: (list(FILES).index(f.case.file), f.case.number),
     )
     counts: dict[str, Counter[str]] = {}
@@ -90,7 +90,7 @@ def conformance(
 
 
 def _show(
-    findings: list[Finding], counts: dict[str, Counter[str]], conforms: bool, verbose: bool
+    findings: list[CaseResult], counts: dict[str, Counter[str]], conforms: bool, verbose: bool
 ) -> None:
     """Print the first failures of each file, or every vector, and a table of counts."""
     out = console()

@@ -15,7 +15,13 @@ from deniable.cli.options import command
 from deniable.cli.output import print_outcome
 from deniable.errors import InputError
 from deniable.formatting import counted
-from deniable.survey.draft import DESCRIPTION, OWNER, Draft, DraftQuestion, survey_name
+from deniable.survey.draft import (
+    DESCRIPTION_PLACEHOLDER,
+    OWNER_PLACEHOLDER,
+    Draft,
+    DraftQuestion,
+    survey_name,
+)
 
 DEFAULT_EPSILON = {"string": 3.0, "unknown": 4.0, "choice": 2.0, "boolean": 1.0}
 """ε of a question by its kind; a given total is divided in these proportions."""
@@ -90,8 +96,10 @@ def init(
         description = description or click.prompt("What you ask and why, for the people you ask")
         asked = asked or _prompt_questions()
     questions = _drafts(asked or [("answer", "boolean", ())], epsilon, collect)
-    name, owner = name or survey_name(file.name), owner or OWNER
-    draft = Draft(name, tuple(questions), owner, description or DESCRIPTION, expires, collect)
+    name, owner = name or survey_name(file.name), owner or OWNER_PLACEHOLDER
+    draft = Draft(
+        name, tuple(questions), owner, description or DESCRIPTION_PLACEHOLDER, expires, collect
+    )
     survey = draft.survey()
     file.write_text(draft.toml(file.name), encoding="utf-8")
     print_outcome(

@@ -167,10 +167,10 @@ def fetch_survey(
     reply = exchange("GET", url, headers={"Accept": "application/json"}, timeout=timeout, tls=tls)
     if reply.status != 200:
         raise TransferError(f"expected a published survey at {url}, got {reply}")
-    return checked_digest(Survey.from_json(reply.body), digest, url)
+    return check_digest(Survey.from_json(reply.body), digest, url)
 
 
-def checked_digest(survey: Survey, digest: str | bytes | None, where: str) -> Survey:
+def check_digest(survey: Survey, digest: str | bytes | None, where: str) -> Survey:
     """The survey found there, if it is the one with this digest, or none was given."""
     if digest is None:
         return survey

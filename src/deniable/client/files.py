@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-PRIVATE = 0o600
+PRIVATE_MODE = 0o600
 
 
 def sync_folder(folder: Path) -> None:
@@ -28,7 +28,7 @@ def write_private(path: Path, data: bytes) -> None:
     """Write and sync a new file with mode 0600; anything of that name is gone first."""
     with suppress(FileNotFoundError):
         path.unlink()
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_MODE)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
         file.flush()
@@ -50,7 +50,7 @@ def replace_private(path: Path, data: bytes) -> None:
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock beside this file, across processes; the system frees it if we are killed."""
     lock = path.with_name(path.name + ".lock")
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, PRIVATE)
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, PRIVATE_MODE)
     try:
         _wait_for_lock(descriptor)
         yield

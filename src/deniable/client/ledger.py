@@ -40,8 +40,8 @@ class Charge:
 
     noise: str
     """Fingerprint of the permanent noise, or the slot's name where there is none."""
-    once: int
-    forever: int | None
+    per_report: int
+    in_total: int | None
 
 
 @dataclass
@@ -117,8 +117,8 @@ def _spend(book: Book, survey: str, budget: int, charges: Sequence[Charge]) -> N
     extra = 0
     new: dict[str, _Entry] = {}
     for charge in charges:
-        old = new.get(charge.noise) or page.get(charge.noise) or _Entry(0, charge.forever)
-        entry = _Entry(old.charged + charge.once, _larger(old.limit, charge.forever))
+        old = new.get(charge.noise) or page.get(charge.noise) or _Entry(0, charge.in_total)
+        entry = _Entry(old.charged + charge.per_report, _larger(old.limit, charge.in_total))
         extra += entry.cost - old.cost
         new[charge.noise] = entry
     if before + extra > budget:

@@ -22,7 +22,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deniable.client.files import PRIVATE, sync_folder
+from deniable.client.files import PRIVATE_MODE, sync_folder
 from deniable.errors import InputError, OutboxError
 from deniable.survey.report import HEADER_SIZE, MAGIC, Report, batch_header
 
@@ -259,7 +259,7 @@ class Outbox:
         if self.path.exists():
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, PRIVATE))
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, PRIVATE_MODE))
         sync_folder(self.path.parent)
         sync_folder(self.path.parent.parent)
 

@@ -4,6 +4,6 @@ It imports nothing of our own client, which is judged by it like any other.
 """
 
 from deniable.conformance.cases import FILES, REQUIRED, Case, cases
-from deniable.conformance.driver import Finding, judge
+from deniable.conformance.driver import CaseResult, replay
 
-__all__ = ["FILES", "REQUIRED", "Case", "Finding", "cases", "judge"]
+__all__ = ["FILES", "REQUIRED", "Case", "CaseResult", "cases", "replay"]

@@ -29,7 +29,7 @@ MOST_FRUITLESS = 3
 
 
 @dataclass(frozen=True)
-class Finding:
+class CaseResult:
     """How a program did on one vector, and why."""
 
     case: Case
@@ -37,14 +37,16 @@ class Finding:
     detail: str = ""
 
 
-def judge(command: Sequence[str], cases: Sequence[Case], *, timeout: float) -> Iterator[Finding]:
+def replay(
+    command: Sequence[str], cases: Sequence[Case], *, timeout: float
+) -> Iterator[CaseResult]:
     """One finding for each case, as they come. `timeout` is seconds without an answer."""
     left = dict(enumerate(cases))
     starts = fruitless = 0
     while left:
         if starts == MOST_STARTS or fruitless == MOST_FRUITLESS:
             why = f"not asked: the program was started {starts} times and failed every time"
-            yield from (Finding(case, "failed", why) for case in left.values())
+            yield from (CaseResult(case, "failed", why) for case in left.values())
             return
         before = len(left)
         starts += 1
@@ -55,7 +57,7 @@ def judge(command: Sequence[str], cases: Sequence[Case], *, timeout: float) -> I
 
 def _one_process(
     command: Sequence[str], left: dict[int, Case], timeout: float
-) -> Iterator[Finding]:
+) -> Iterator[CaseResult]:
     """Ask one process all that is left, until all is answered or it fails; takes from `left`."""
     with tempfile.TemporaryFile() as errors, _Process(command, left, errors) as process:
         while left:
@@ -74,8 +76,8 @@ def _one_process(
                 yield _compare(left.pop(reply["id"]), reply)
 
 
-def _blame(left: dict[int, Case], why: str) -> Finding:
-    return Finding(left.pop(next(iter(left))), "failed", why)
+def _blame(left: dict[int, Case], why: str) -> CaseResult:
+    return CaseResult(left.pop(next(iter(left))), "failed", why)
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
@@ -87,21 +89,21 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     return reply if fine else None
 
 
-def _compare(case: Case, reply: dict[str, Any]) -> Finding:
+def _compare(case: Case, reply: dict[str, Any]) -> CaseResult:
     if "unsupported" in reply:
-        return Finding(case, "unsupported", str(reply["unsupported"])[:200])
+        return CaseResult(case, "unsupported", str(reply["unsupported"])[:200])
     if "error" in reply:
-        return Finding(case, "failed", f"the program says: {str(reply['error'])[:200]}")
+        return CaseResult(case, "failed", f"the program says: {str(reply['error'])[:200]}")
     output = reply.get("output")
     if not isinstance(output, dict):
-        return Finding(case, "failed", f"expected an output, an object; got {output!r:.120}")
+        return CaseResult(case, "failed", f"expected an output, an object; got {output!r:.120}")
     for key, expected in case.expected.items():
         if key not in output:
-            return Finding(case, "failed", f"expected {key} in the output; got {sorted(output)}")
+            return CaseResult(case, "failed", f"expected {key} in the output; got {sorted(output)}")
         # As JSON: in Python alone 1 == True.
         if json.dumps(output[key]) != json.dumps(expected):
-            return Finding(case, "failed", f"{key}: expected {expected!r}, got {output[key]!r}")
-    return Finding(case, "passed")
+            return CaseResult(case, "failed", f"{key}: expected {expected!r}, got {output[key]!r}")
+    return CaseResult(case, "passed")
 
 
 def _last_words(errors: IO[bytes]) -> str:

@@ -175,14 +175,15 @@ class Mechanism(ABC):
         return float(self.noise.p_star), float(self.noise.q_star)
 
     @property
-    def load(self) -> float:
+    def collision_probability(self) -> float:
         """Probability that another value supports a given one too, before any noise."""
         return 0.0
 
     def variance(self, frequency: float = 0.0) -> float:
         """Variance of a value's estimated frequency from one report, at this frequency of it."""
         p, q = self.support
-        supported = p + (q - p) * (self.load + frequency * (1 - self.load))
+        collide = self.collision_probability
+        supported = p + (q - p) * (collide + frequency * (1 - collide))
         return supported * (1 - supported) / (q - p) ** 2
 
     def within(self, domain: Domain) -> Self:

@@ -47,7 +47,7 @@ class BitMechanism(Mechanism):
     @cached_property
     def loss(self) -> PrivacyLoss:
         losses = [self.noise.loss(ups, downs) for ups, downs in self.separations]
-        return PrivacyLoss(max(x.once for x in losses), max(x.forever for x in losses))
+        return PrivacyLoss(max(x.per_report for x in losses), max(x.in_total for x in losses))
 
     def loss_after(self, reports: int) -> float:
         return max(self.noise.loss_after(reports, ups, downs) for ups, downs in self.separations)

@@ -25,7 +25,7 @@ class Bloom(BitMechanism, StringMechanism):
 
     >>> from deniable.mechanisms.noise import Noise
     >>> bloom = Bloom(noise=Noise.of(p=0.25, q=0.75), bits=128, hashes=2, cohorts=64)
-    >>> round(bloom.loss.once, 4)  # h·ln(q(1−p)/(p(1−q))): the paper's 4.39
+    >>> round(bloom.loss.per_report, 4)  # h·ln(q(1−p)/(p(1−q))): the paper's 4.39
     4.3944
     """
 
@@ -55,7 +55,7 @@ class Bloom(BitMechanism, StringMechanism):
         return self.cohorts, self.hashes, self.bits
 
     @property
-    def load(self) -> float:
+    def collision_probability(self) -> float:
         return 1 - (1 - 1 / self.bits) ** self.hashes
 
     def variance(self, frequency: float = 0.0) -> float:

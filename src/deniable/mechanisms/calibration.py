@@ -14,19 +14,19 @@ M = TypeVar("M", bound=Mechanism)
 Letter = Literal["p", "q", "f"]
 
 
-def calibrate(mechanism: M, epsilon: float, *, vary: Letter = "q", forever: bool = False) -> M:
+def calibrate(mechanism: M, epsilon: float, *, vary: Letter = "q", in_total: bool = False) -> M:
     """The same mechanism with one of p, q or f moved to spend as much of ε as integers allow.
 
-    p or q moves along its own side of the other. `forever` says which ε is meant; that one depends
+    p or q moves along its own side of the other. `in_total` says which ε is meant; that one depends
     on f alone. Never above ε:
 
     >>> from deniable.mechanisms import Bloom, Noise
     >>> bloom = Bloom(noise=Noise.of(p=0.25, q=0.75), bits=128, hashes=2, cohorts=64)
     >>> third = calibrate(bloom, 1.4648)
-    >>> round(third.noise.q / 2**32, 4), third.loss.once <= 1.4648
+    >>> round(third.noise.q / 2**32, 4), third.loss.per_report <= 1.4648
     (0.4095, True)
     """
-    if forever and vary != "f":
+    if in_total and vary != "f":
         raise InputError('the loss for ever depends on f alone: use vary="f"')
     noise = mechanism.noise
 
@@ -39,7 +39,7 @@ def calibrate(mechanism: M, epsilon: float, *, vary: Letter = "q", forever: bool
         return replace(mechanism, noise=replace(noise, **{vary: new}))
 
     def loss(step: int) -> float:
-        return moved(step).loss.forever if forever else moved(step).loss.once
+        return moved(step).loss.in_total if in_total else moved(step).loss.per_report
 
     # A probability of 0 or 1 proves a value, except behind permanent noise.
     if vary == "f":

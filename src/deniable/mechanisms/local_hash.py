@@ -34,7 +34,7 @@ class LocalHash(NumberMechanism, StringMechanism):
     """g = `values`, a prime; d = `digits`; `families` hash functions to cells.
 
     >>> made = LocalHash.spending(4.394, families=16)
-    >>> made.values, made.digits, made.cohorts, made.size, round(made.loss.once, 6)
+    >>> made.values, made.digits, made.cohorts, made.size, round(made.loss.per_report, 6)
     (83, 2, 1328, 1, 4.394)
     """
 

@@ -35,7 +35,7 @@ def threshold(probability: float | Fraction) -> int:
     return round(Fraction(probability) * ONE)
 
 
-def levels(if_zero: int, if_one: int) -> int:
+def digits_needed(if_zero: int, if_one: int) -> int:
     """How many random words a comparison with these two thresholds can need."""
     fractional = [t for t in (if_zero, if_one) if 0 < t < ONE]
     if not fractional:
@@ -53,7 +53,7 @@ def randomise(bits: int, width: int, if_zero: int, if_one: int, word: Callable[[
     lanes = (1 << width) - 1
     result = _target(bits, lanes, if_zero >> DIGITS, if_one >> DIGITS)
     undecided = lanes ^ result
-    for level in range(levels(if_zero, if_one)):
+    for level in range(digits_needed(if_zero, if_one)):
         shift = DIGITS - 1 - level
         target = _target(bits, lanes, (if_zero >> shift) & 1, (if_one >> shift) & 1)
         uniform = word(level) & lanes
@@ -119,9 +119,9 @@ class Noise:
         return Fraction((ONE - self.flip) * kept + self.flip * flipped, ONE * ONE)
 
     @cached_property
-    def irr_levels(self) -> int:
+    def fresh_digits(self) -> int:
         """Random words that the instantaneous response of one slot takes."""
-        return levels(self.p, self.q)
+        return digits_needed(self.p, self.q)
 
     def loss(self, ups: int, downs: int) -> PrivacyLoss:
         """ε between two values, `ups` bits set by the first only and `downs` by the second."""

@@ -60,7 +60,7 @@ class Scheme:
 
     def rand_size(self, width: int, noise: Noise) -> int:
         """Random bytes that `instant` takes."""
-        return noise.irr_levels * ((width + 7) // 8)
+        return noise.fresh_digits * ((width + 7) // 8)
 
     def instant(self, bits: int, width: int, noise: Noise, rand: bytes) -> int:
         """The instantaneous response to a permanent one."""

@@ -68,7 +68,7 @@ def clients_to_move(question: Question, clients: int, shift: float) -> int:
     """
     mechanism = question.protocol.mechanisms[0]
     p, q = mechanism.support
-    whole = clients * question.protocol.whole_share
+    whole = clients * question.protocol.identifying_share
     return math.ceil(abs(shift) * whole * abs(q - p) / (1 - p))
 
 
@@ -81,7 +81,7 @@ def detectable(
     """
     whole = question.protocol.mechanisms[0]
     looked_at = candidates if question.kind == "string" else whole.width
-    return _z(alpha, looked_at) * noise_sd(whole, clients * question.protocol.whole_share)
+    return _z(alpha, looked_at) * noise_sd(whole, clients * question.protocol.identifying_share)
 
 
 def discoverable(

@@ -123,7 +123,7 @@ class Protocol(ABC):
         """How many of those symbols this slot of the first part reports; None if taken whole."""
         return None
 
-    def longest_whole(self, slot: int) -> int | None:
+    def longest_identified(self, slot: int) -> int | None:
         """The longest strings, in symbols, of which this slot of the first part tells the whole.
 
         None where it tells all strings. A prefix tells a shorter string, whose padding it holds; a
@@ -156,13 +156,13 @@ class Protocol(ABC):
         return total([mechanism.loss for mechanism in self.mechanisms])
 
     @property
-    def whole_share(self) -> float:
+    def identifying_share(self) -> float:
         """The share of clients whose first part tells the whole value, however long it is."""
         slots = range(len(self.parts[0].slots))
-        if all(self.longest_whole(slot) is None for slot in slots):
+        if all(self.longest_identified(slot) is None for slot in slots):
             return 1.0
         choice = self.parts[0].choice
-        return sum(p for draw, p in self.draws if self.longest_whole(choice(draw)) is None)
+        return sum(p for draw, p in self.draws if self.longest_identified(choice(draw)) is None)
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:

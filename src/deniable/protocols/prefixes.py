@@ -72,13 +72,13 @@ class Prefixes(TextProtocol):
             yield (i,), level.weight / ONE
 
     @cached_property
-    def cumulated(self) -> tuple[int, ...]:
+    def cumulative_weights(self) -> tuple[int, ...]:
         """The weights up to and including each level: the last is 2³²."""
         return tuple(accumulate(level.weight for level in self.levels))
 
     def draw(self, secret: bytes, survey: str, question: str) -> Draw:
         uniform = prf.draw(secret, clear_message(survey, question, "level"), ONE)
-        return (next(i for i, top in enumerate(self.cumulated) if uniform < top),)
+        return (next(i for i, top in enumerate(self.cumulative_weights) if uniform < top),)
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -88,7 +88,7 @@ class Prefixes(TextProtocol):
     def symbols_reported(self, slot: int) -> int:
         return self.levels[slot].length
 
-    def longest_whole(self, slot: int) -> int | None:
+    def longest_identified(self, slot: int) -> int | None:
         length = self.levels[slot].length
         return None if length == self.max_length else length - 1
 

@@ -67,7 +67,7 @@ def boolean(**changes: Any) -> Settings:
 def survey_of(**questions: Settings) -> Survey:
     """Make a survey of these questions; settings are those of a survey file.
 
-    >>> survey_of(x=bloom(), y=boolean()).loss.once > 4.39
+    >>> survey_of(x=bloom(), y=boolean()).loss.per_report > 4.39
     True
     """
     head = {"name": "trial", "version": 1, "owner": "a trial", "description": "simulated clients"}

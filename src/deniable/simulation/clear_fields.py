@@ -45,7 +45,7 @@ def _positions(protocol: NGrams, clients: int, rng: np.random.Generator) -> Byte
 def _levels(protocol: Prefixes, clients: int, rng: np.random.Generator) -> Bytes:
     """One level, with the probability of its weight."""
     uniform = rng.integers(0, ONE, clients, dtype=np.uint64)
-    tops = np.array(protocol.cumulated, np.uint64)
+    tops = np.array(protocol.cumulative_weights, np.uint64)
     return np.searchsorted(tops, uniform, side="right").astype(np.uint8)[:, np.newaxis]
 
 

@@ -37,7 +37,7 @@ from deniable.privacy import nanonats_down, split
 from deniable.protocols import Alphabet, NGrams, Prefixes, Protocol, Single
 from deniable.protocols.prefixes import Level
 from deniable.survey import defaults, toml
-from deniable.survey.survey import NAME, NAME_RULE, Collect, Question, Survey, spent
+from deniable.survey.survey import NAME, NAME_RULE, Collect, Question, Survey, total_charge
 from deniable.survey.toml import Table
 
 SURVEY = {
@@ -112,7 +112,7 @@ def _survey(root: Table) -> Survey | None:
         return None
     asked = tuple(question for question in questions if question is not None)
     # A budget left out is exactly what its answers spend.
-    given["budget"] = spent(asked, collect) if budget is None else nanonats_down(budget)
+    given["budget"] = total_charge(asked, collect) if budget is None else nanonats_down(budget)
     return root.attempt("", lambda: Survey(**given, questions=asked))
 
 
@@ -174,7 +174,7 @@ def _dictionary(table: Table, make: Make, epsilon: float | None) -> Protocol | N
         parts = (asked["grams"] or 2) + 1
         shares = _shares(table, "split", [1.0] * parts, "weights: full string, then each n-gram")
     elif name == "prefixes":
-        usual = defaults.levels(len(alphabet.content) if alphabet else 1, length or 1)
+        usual = defaults.prefix_lengths(len(alphabet.content) if alphabet else 1, length or 1)
         lengths = table.read({"levels": toml.integers([n for n, _ in usual])})["levels"] or []
         even = [1.0] * len(lengths)
         own = even if "levels" in table.data else [share for _, share in usual]

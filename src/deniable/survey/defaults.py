@@ -27,13 +27,13 @@ from deniable.privacy import NANO, largest_step, nanonats_down
 from deniable.protocols.alphabet import count_strings
 
 HASHES, COHORTS = 1, 64
-FEWEST_BITS, MOST_BITS = 128, 1024
-LOAD_NOISE = Fraction(1, 6)
+MIN_DEFAULT_BITS, MAX_DEFAULT_BITS = 128, 1024
+MAX_COLLISION_VARIANCE = Fraction(1, 6)
 FAMILIES = 16
-MOST_WHOLE, LONGEST_WHOLE = 1_200_000_000, 23
+MAX_ENUMERATED_STRINGS, MAX_ENUMERATED_LENGTH = 1_200_000_000, 23
 """Strings of a domain that an analyst can look at each, in a minute on two cores, and their longest
 length, which SHA-256 hashes in one block."""
-MOST_FIRST, FALL, SECOND_LOOK = 4_000_000, 4.5, 0.27
+MAX_FIRST_PREFIXES, SHARE_DECAY, CONFIRMATION_SHARE = 4_000_000, 4.5, 0.27
 
 Build = Callable[[Noise], Mechanism]
 
@@ -55,7 +55,7 @@ def fill(
     else:
         mechanism = _repeatedly(build, epsilon, p, q, f)
     mechanism = build(mechanism.noise)  # its width may follow from its noise
-    spent = mechanism.loss.once if collect == "once" else mechanism.loss.forever
+    spent = mechanism.loss.per_report if collect == "once" else mechanism.loss.in_total
     if epsilon is not None and spent > epsilon:
         word = "once" if collect == "once" else "for ever"
         raise InputError(
@@ -79,7 +79,9 @@ def local_hash(
 def _payable(epsilon: float) -> float:
     """Just below ε in whole billionths of a nat, in which budgets are kept: shares that were
     rounded up could not all be paid from the ε that they are shares of."""
-    return math.nextafter(nanonats_down(epsilon) / NANO, 0.0)
+    if (nanonats := nanonats_down(epsilon)) == 0:
+        raise InputError(f"epsilon = {epsilon:g} is too small: choose 1e-9 or more")
+    return math.nextafter(nanonats / NANO, 0.0)
 
 
 def _once(
@@ -104,7 +106,7 @@ def _symmetric(build: Build, epsilon: float, f: float) -> Mechanism:
     def at(step: int) -> Mechanism:
         return build(Noise(flip, ONE // 2 - step, ONE // 2 + step))
 
-    return at(largest_step(epsilon, 1, ONE // 2 - 1, lambda step: at(step).loss.once))
+    return at(largest_step(epsilon, 1, ONE // 2 - 1, lambda step: at(step).loss.per_report))
 
 
 def _repeatedly(
@@ -115,7 +117,7 @@ def _repeatedly(
         return build(Noise.of(p=p, q=q, f=f))
     if epsilon is None:
         raise InputError("expected epsilon, or f, for repeated collection")
-    return calibrate(build(Noise.of(p=p, q=q, f=0.5)), epsilon, vary="f", forever=True)
+    return calibrate(build(Noise.of(p=p, q=q, f=0.5)), epsilon, vary="f", in_total=True)
 
 
 def bits_for(noise: Noise, hashes: int) -> int:
@@ -124,14 +126,14 @@ def bits_for(noise: Noise, hashes: int) -> int:
     With r = p* + (q*−p*)·h/k, r(1−r) exceeds p*(1−p*) by about (q*−p*)(1−2p*)·h/k.
     """
     p, q = noise.p_star, noise.q_star
-    bits = FEWEST_BITS
+    bits = MIN_DEFAULT_BITS
     load = abs((q - p) * (1 - 2 * p)) * hashes
-    while bits < MOST_BITS and load > LOAD_NOISE * bits * p * (1 - p):
+    while bits < MAX_DEFAULT_BITS and load > MAX_COLLISION_VARIANCE * bits * p * (1 - p):
         bits *= 2
     return bits
 
 
-def levels(symbols: int, length: int) -> list[tuple[int, float]]:
+def prefix_lengths(symbols: int, length: int) -> list[tuple[int, float]]:
     """Prefix lengths and their shares of clients.
 
     If every string can be looked at, the whole string alone: no client is spent on a prefix. Else,
@@ -140,17 +142,20 @@ def levels(symbols: int, length: int) -> list[tuple[int, float]]:
     more, with .27 of the clients, to test what was found. Chosen by trial on strings of 20 symbols;
     shares within a tenth of these find as many.
     """
-    if length <= LONGEST_WHOLE and count_strings(symbols, length) <= MOST_WHOLE:
+    if length <= MAX_ENUMERATED_LENGTH and count_strings(symbols, length) <= MAX_ENUMERATED_STRINGS:
         return [(length, 1.0)]
     first = 1
-    while first < length and (symbols + 1) ** (first + 1) <= MOST_FIRST:
+    while first < length and (symbols + 1) ** (first + 1) <= MAX_FIRST_PREFIXES:
         first += 1
     lengths = range(first, length + 1)
-    shares = [math.exp(-(n - first) / FALL) for n in lengths]
+    shares = [math.exp(-(n - first) / SHARE_DECAY) for n in lengths]
     whole = sum(shares)
     return [
-        *((n, (1 - SECOND_LOOK) * share / whole) for n, share in zip(lengths, shares, strict=True)),
-        (length, SECOND_LOOK),
+        *(
+            (n, (1 - CONFIRMATION_SHARE) * share / whole)
+            for n, share in zip(lengths, shares, strict=True)
+        ),
+        (length, CONFIRMATION_SHARE),
     ]
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from deniable.survey.survey import Survey, check_name
 
-OWNER = "YOUR NAME, and how to reach you"
-DESCRIPTION = "WHAT IS ASKED AND WHY, for those who are asked"
+OWNER_PLACEHOLDER = "YOUR NAME, and how to reach you"
+DESCRIPTION_PLACEHOLDER = "WHAT IS ASKED AND WHY, for those who are asked"
 
 HEAD = """\
 # A survey for deniable. docs/reference/survey.md describes every setting.
@@ -82,8 +82,8 @@ class Draft:
 
     name: str
     questions: tuple[DraftQuestion, ...]
-    owner: str = OWNER
-    description: str = DESCRIPTION
+    owner: str = OWNER_PLACEHOLDER
+    description: str = DESCRIPTION_PLACEHOLDER
     expires: dt.date | None = None
     collect: str = "once"
 

@@ -81,7 +81,7 @@ class Question:
     def charges(self) -> tuple[tuple[int, int | None], ...]:
         """(once, for ever) of each slot in billionths of a nat, rounded up; None is no limit."""
         losses = [m.loss for m in self.protocol.mechanisms]
-        return tuple((nanonats_up(x.once) or 0, nanonats_up(x.forever)) for x in losses)
+        return tuple((nanonats_up(x.per_report) or 0, nanonats_up(x.in_total)) for x in losses)
 
     @property
     def size(self) -> int:
@@ -118,7 +118,7 @@ class Question:
         return cls(data["name"], data["kind"], data["description"], protocol)
 
 
-def spent(questions: Iterable[Question], collect: Collect) -> int:
+def total_charge(questions: Iterable[Question], collect: Collect) -> int:
     """What one client's answers spend, in billionths of a nat: once, or for ever if repeatedly."""
     return sum(
         once if collect == "once" or forever is None else forever
@@ -171,7 +171,7 @@ class Survey:
                 f"of their numbers counts: expected at most {MAX_COHORTS}, got {self.cohorts}; "
                 "choose numbers that share factors"
             )
-        if self.budget < (least := spent(self.questions, self.collect)):
+        if self.budget < (least := total_charge(self.questions, self.collect)):
             raise InputError(
                 f"expected a budget of at least {least / NANO:.9f}, what one client's answers "
                 f"spend; got {self.budget / NANO:.9f}"

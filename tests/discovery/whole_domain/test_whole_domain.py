@@ -99,8 +99,8 @@ def test_every_string_is_looked_at_once(
 def test_a_domain_of_one_block_only() -> None:
     with pytest.raises(InputError, match="up to 23"):
         StringDomain(2, 24)
-    assert defaults.levels(2, 23) == [(23, 1.0)]
-    assert len(defaults.levels(2, 24)) > 2
+    assert defaults.prefix_lengths(2, 23) == [(23, 1.0)]
+    assert len(defaults.prefix_lengths(2, 24)) > 2
 
 
 # --- the mixture --------------------------------------------------------------------------------

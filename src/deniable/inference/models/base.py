@@ -56,7 +56,7 @@ class Candidates:
         string is no evidence for it: unlisted strings may share it.
         """
         protocol = self.question.protocol
-        longest = [protocol.longest_whole(i) for i in range(len(protocol.parts[0].slots))]
+        longest = [protocol.longest_identified(i) for i in range(len(protocol.parts[0].slots))]
         out = np.ones((len(longest), len(self.names)), bool)
         for slot, limit in enumerate(longest):
             if limit is not None and self.rows is not None:

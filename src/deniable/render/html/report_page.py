@@ -69,12 +69,12 @@ def _asked(survey: Survey | None) -> str:
     for question in survey.questions:
         loss = question.loss
         lasting = "no limit on repeated answers but the budget"
-        if math.isfinite(loss.forever):
-            lasting = f"ε = {loss.forever:.2f} for ever, however often it is answered"
+        if math.isfinite(loss.in_total):
+            lasting = f"ε = {loss.in_total:.2f} for ever, however often it is answered"
         name, kind = html_text(question.name), html_text(question.kind)
         rows.append(
-            f"<li><b>{name}</b> ({kind}): ε = {loss.once:.2f} a report; {lasting}. In words: "
-            f"{epsilon_in_words(loss.once)}.</li>"
+            f"<li><b>{name}</b> ({kind}): ε = {loss.per_report:.2f} a report; {lasting}. In words: "
+            f"{epsilon_in_words(loss.per_report)}.</li>"
         )
     return (
         f'<p class="lead">{html_text(survey.description)}</p><div class="card">'

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock
 from urllib.parse import parse_qs
 
-from deniable.client.files import PRIVATE, locked, sync_folder
+from deniable.client.files import PRIVATE_MODE, locked, sync_folder
 from deniable.errors import InputError, StoreError, StoreFull, StoreUnavailable
 from deniable.store.locations import LocalFolder, Location
 from deniable.store.sql.migrations import Dialect, migrate
@@ -158,7 +158,7 @@ def _create(path: Path) -> None:
     """A file without tables that only its owner can read; it can give space back to the disk."""
     if not path.parent.is_dir():
         raise StoreError(f"there is no folder {path.parent} for the store {path.name}")
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT, PRIVATE))
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT, PRIVATE_MODE))
     with closing(sqlite3.connect(path)) as connection, _translated(path):
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
