@@ -221,7 +221,7 @@ def test_every_vector_is_named_when_asked() -> None:
     [
         (["--", "/no/such/program"], 1, "cannot run '/no/such/program'"),
         ([], 2, "Missing argument"),
-        (["--vectors", "hashes", "--", "true"], 2, "got hashes"),
+        (["--vectors", "hashes", "--", "true"], 2, 'Did you mean "hashing"'),
     ],
 )
 def test_wrong_calls(args: list[str], code: int, says: str) -> None:
