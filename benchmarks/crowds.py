@@ -10,7 +10,6 @@ full cache.
 
 import argparse
 import hashlib
-import hmac
 import os
 import subprocess
 import sys
@@ -28,7 +27,6 @@ from numpy.typing import NDArray
 from deniable.kernels.counting.bit_sums import count_ones
 from deniable.kernels.hashing.positions import bloom_positions, hash_pairs
 from deniable.kernels.noise.noisy_rows import BitPositions, encode_rows
-from deniable.kernels.noise.permanent_bits import permanent_rows
 from deniable.kernels.noise.sampler import CERTAIN, Response
 from deniable.rappor.reports import Reports, read_reports, write_reports
 
@@ -152,7 +150,7 @@ def counting(rows: int) -> None:
 
 
 def hashing(rows: int) -> None:
-    """Hash candidates and derive permanent noise, beside hashlib and hmac, on one thread."""
+    """Hash candidates, beside hashlib, on one thread."""
     rng = np.random.default_rng(5)
     lengths = rng.integers(4, 20, rows)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
@@ -166,30 +164,6 @@ def hashing(rows: int) -> None:
     x, y = hash_pairs(header, data[: offsets[10_000]], offsets[:10_001])
     taken = best(lambda: bloom_positions(x, y, COHORTS, HASHES, K, threads=1))
     line("Bloom positions, 1 thread", len(x) * COHORTS * HASHES, taken)
-    permanent(rows // 10)
-
-
-def permanent(rows: int) -> None:
-    """Derive permanent bits from secrets at two values of f."""
-    rng = np.random.default_rng(6)
-    secrets = rng.integers(0, 256, (rows, 32), dtype=np.uint8)
-    bits = rng.integers(0, 256, (rows, K // 8), dtype=np.uint8)
-    prefix, small = bytes(20), rows // 10
-    pairs = [(a.tobytes(), b.tobytes()) for a, b in zip(secrets[:small], bits, strict=False)]
-
-    def plain(blocks: int) -> None:
-        for secret, row in pairs:
-            key = hmac.digest(secret, prefix + row, "sha256")
-            for counter in range(blocks):
-                hmac.digest(key, counter.to_bytes(4, "big"), "sha256")
-
-    # f = .5 needs 2 levels of 16 bytes; f = .3 about 9, if a client stops as soon as it can.
-    for f, blocks in ((0.5, 1), (0.3, 5)):
-        phi = round(f / 2 * CERTAIN)
-        seconds = best(partial(plain, blocks), 3)
-        line(f"permanent, f={f}, the stream alone by hmac", small, seconds)
-        taken = best(partial(permanent_rows, bits, K, phi, secrets, prefix, bits, threads=1), 3)
-        line(f"permanent 128 bits, f={f}, 1 thread", rows, taken, small / seconds / 1e6)
 
 
 def files(rows: int, k: int) -> None:

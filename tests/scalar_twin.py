@@ -1,7 +1,6 @@
 """The definitions, one bit at a time in plain Python: what every kernel must equal."""
 
 import hashlib
-import hmac
 
 CERTAIN = 1 << 32
 MASK = (1 << 64) - 1
@@ -11,23 +10,6 @@ def levels_of(if_zero: int, if_one: int, digits: int = 32) -> int:
     open_ones = [t for t in (if_zero, if_one) if 0 < t < 1 << digits]
     zeros = [len(bin(t)) - len(bin(t).rstrip("0")) for t in open_ones]
     return digits - min(zeros) if zeros else 0
-
-
-def randomise(bits: bytes, k: int, if_zero: int, if_one: int, rand: bytes) -> bytes:
-    """The sampler, lane by lane: U's digits against T's, most significant first."""
-    width = (k + 7) // 8
-    out = bytearray(width)
-    for i in range(k):
-        threshold = if_one if bits[i // 8] >> (i % 8) & 1 else if_zero
-        one = threshold == CERTAIN
-        for level in range(0 if one else levels_of(if_zero, if_one)):
-            u = rand[level * width + i // 8] >> (i % 8) & 1
-            digit = threshold >> (31 - level) & 1
-            if u != digit:
-                one = u < digit
-                break
-        out[i // 8] |= one << (i % 8)
-    return bytes(out)
 
 
 class Xoshiro:
@@ -93,16 +75,6 @@ def noise_reports(
         words[first : first + 64] = block.noise(part, if_zero, if_one, digits)
     rows = [words[first : first + per_report] for first in range(0, len(words), per_report)]
     return [sum(w << 64 * i for i, w in enumerate(row)) & ((1 << k) - 1) for row in rows]
-
-
-def stream(secret: bytes, message: bytes, size: int) -> bytes:
-    key = hmac.digest(secret, message, "sha256")
-    out = b""
-    counter = 0
-    while len(out) < size:
-        out += hmac.digest(key, counter.to_bytes(4, "big"), "sha256")
-        counter += 1
-    return out[:size]
 
 
 def bloom_bits(header: bytes, value: bytes, cohort: int, hashes: int, k: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Lanes of SHA-256 and HMAC-SHA-256 against the standard library."""
+"""Lanes of SHA-256 against the standard library."""
 
 import hashlib
 
@@ -8,12 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.errors import InputError
-from deniable.kernels.hashing.keyed_streams import keyed_streams
 from deniable.kernels.hashing.positions import bloom_positions, hash_fixed_pairs, hash_pairs
 from deniable.kernels.hashing.sha256 import sha256_rows
-from deniable.kernels.noise.permanent_bits import permanent_rows
-from deniable.kernels.words import byte_width
-from tests.scalar_twin import CERTAIN, bloom_bits, levels_of, randomise, stream
+from tests.scalar_twin import bloom_bits
 
 
 def ragged(values: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
@@ -72,39 +69,6 @@ def test_positions_equal_the_definition(k: int, cohorts: int, hashes: int, value
         assert table[cohort, 1].tolist() == bloom_bits(header, value, cohort, hashes, k)
 
 
-@pytest.mark.slow
-@given(
-    rows=st.integers(0, 35),
-    prefix=st.binary(max_size=130),
-    suffix=st.integers(0, 40),
-    size=st.integers(0, 130),
-    seed=st.integers(0, 1 << 32),
-)
-@settings(max_examples=80, deadline=None)
-def test_streams_equal_hmac(rows: int, prefix: bytes, suffix: int, size: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    secrets = rng.integers(0, 256, (rows, 32), dtype=np.uint8)
-    answers = rng.integers(0, 256, (rows, suffix), dtype=np.uint8)
-    out = keyed_streams(secrets, prefix, answers, size)
-    for row in range(rows):
-        message = prefix + answers[row].tobytes()
-        assert out[row].tobytes() == stream(secrets[row].tobytes(), message, size)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("k, phi", [(8, 715827883), (13, 1 << 30), (128, 644245094), (8, 0)])
-def test_permanent_bits_equal_the_client(k: int, phi: int) -> None:
-    """2,000 clients: the 32 levels of phi = 715827883 leave some rows to the second pass."""
-    rng = np.random.default_rng(4)
-    bits = np.packbits(rng.integers(0, 2, (2000, k), dtype=np.uint8), axis=1, bitorder="little")
-    secrets = rng.integers(0, 256, (2000, 32), dtype=np.uint8)
-    out = permanent_rows(bits, k, phi, secrets, b"prefix", bits, threads=2)
-    size = levels_of(phi, CERTAIN - phi) * byte_width(k)
-    for row, secret, noisy in zip(bits, secrets, out, strict=True):
-        rand = stream(secret.tobytes(), b"prefix" + row.tobytes(), size)
-        assert noisy.tobytes() == randomise(row.tobytes(), k, phi, CERTAIN - phi, rand)
-
-
 def test_wrong_arguments_say_expected_and_got() -> None:
     data = np.zeros(10, dtype=np.uint8)
     one = np.array([1])
@@ -118,8 +82,3 @@ def test_wrong_arguments_say_expected_and_got() -> None:
         hash_pairs(bytes(32), data, np.array([5, 2]))
     with pytest.raises(InputError, match="lengths up to 2, got 3"):
         hash_fixed_pairs(bytes(32), data.reshape(5, 2), np.full(5, 3))
-    with pytest.raises(InputError, match=r"uint8\[N, 32\], got uint8\[1, 31\]"):
-        keyed_streams(np.zeros((1, 31), dtype=np.uint8), b"", np.zeros((1, 1), dtype=np.uint8), 1)
-    with pytest.raises(InputError, match=r"0..2\^31"):
-        rows = data.reshape(10, 1)
-        permanent_rows(rows, 8, 1 << 32, np.zeros((10, 32), np.uint8), b"", rows)

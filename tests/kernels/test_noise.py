@@ -1,68 +1,29 @@
 """The sampler's kernels against the definition, bit for bit, and its frequencies exactly."""
 
-import itertools
 import math
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from deniable.errors import InputError
 from deniable.kernels.noise import sampler as noise
-from deniable.kernels.noise.noisy_rows import noise_rows, randomise_rows
+from deniable.kernels.noise.noisy_rows import noise_rows
 from deniable.kernels.noise.sampler import BLOCK, Response, chunk_rows
 from deniable.kernels.words import byte_width
-from tests.scalar_twin import CERTAIN, Xoshiro, levels_of, noise_reports, randomise
+from tests.scalar_twin import CERTAIN, Xoshiro, noise_reports
 
 thresholds = st.one_of(
     st.sampled_from([0, 1, 1 << 29, 1 << 30, 1 << 31, 3 << 30, CERTAIN - 1, CERTAIN]),
     st.integers(0, CERTAIN),
 )
-widths = st.one_of(st.integers(1, 200), st.sampled_from([63, 64, 65, 127, 128, 129]))
 
 
 def packed(rng: np.random.Generator, rows: int, k: int) -> NDArray[np.uint8]:
     bits = rng.integers(0, 2, (rows, k), dtype=np.uint8)
     return np.packbits(bits, axis=1, bitorder="little")
-
-
-@given(k=widths, if_zero=thresholds, if_one=thresholds, seed=st.integers(0, 1 << 32))
-@example(k=128, if_zero=1 << 30, if_one=3 << 30, seed=0)
-@settings(max_examples=150, deadline=None)
-def test_given_bytes_equal_the_definition(k: int, if_zero: int, if_one: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    bits = packed(rng, 3, k)
-    rand = rng.integers(0, 256, (3, levels_of(if_zero, if_one) * byte_width(k)), dtype=np.uint8)
-    out, _ = randomise_rows(bits, k, Response(if_zero, if_one), rand)
-    expected = [
-        randomise(row.tobytes(), k, if_zero, if_one, given_bytes.tobytes())
-        for row, given_bytes in zip(bits, rand, strict=True)
-    ]
-    assert [row.tobytes() for row in out] == expected
-
-
-def test_widest_reports_equal_the_definition() -> None:
-    rng = np.random.default_rng(5)
-    for k in (4096, 65535, 65536):
-        bits = packed(rng, 1, k)
-        rand = rng.integers(0, 256, (1, 3 * byte_width(k)), dtype=np.uint8)
-        out, _ = randomise_rows(bits, k, Response(1 << 29, 5 << 29), rand)
-        expected = randomise(bits.tobytes(), k, 1 << 29, 5 << 29, rand.tobytes())
-        assert out.tobytes() == expected
-
-
-@pytest.mark.parametrize("if_zero, if_one", [(1 << 28, 13 << 28), (0, 5 << 28), (7 << 29, CERTAIN)])
-def test_frequencies_are_the_thresholds_exactly(if_zero: int, if_one: int) -> None:
-    """Over every value of the random bits, each lane is 1 for exactly T of 2^32 of them."""
-    response = Response(if_zero, if_one)
-    choices = np.array(list(itertools.product(range(4), repeat=response.levels)), dtype=np.uint8)
-    bits = np.full((len(choices), 1), 0b10, dtype=np.uint8)
-    out, _ = randomise_rows(bits, 2, response, choices)
-    ones = np.unpackbits(out, axis=1, bitorder="little", count=2).sum(axis=0)
-    assert ones[0] * CERTAIN == if_zero * len(choices)
-    assert ones[1] * CERTAIN == if_one * len(choices)
 
 
 def test_xoshiro_gives_its_published_words() -> None:
@@ -101,19 +62,13 @@ def test_drawn_noise_equals_the_definition(
     assert as_numbers(out) == expected
 
 
-def test_undecided_rows_are_those_a_further_level_could_change() -> None:
-    """T = 0b0101 (4 digits): after the first digits 0, 1 the lane is open; after 1 it is 0."""
-    bits = np.zeros((3, 1), dtype=np.uint8)
-    rand = np.array([[0, 1], [1, 0], [0, 0]], dtype=np.uint8)
-    out, undecided = randomise_rows(bits, 1, Response(5 << 28, 0), rand)
-    assert out.tolist() == [[0], [0], [1]] and undecided.tolist() == [True, False, False]
-    # An open padding bit beside a settled one must not count.
-    padding = np.array([[0b00, 0b01], [0b01, 0b10], [0b00, 0b10]], dtype=np.uint8)
-    assert randomise_rows(bits, 1, Response(5 << 28, 0), padding)[1].tolist() == [
-        True,
-        False,
-        False,
-    ]
+@pytest.mark.parametrize("k", [65535, 65536])
+def test_widest_reports_equal_the_definition(k: int) -> None:
+    bits = packed(np.random.default_rng(5), 1, k)
+    out = noise_rows(bits, k, Response(1 << 29, 5 << 29), np.random.default_rng(6))
+    drawn = np.random.default_rng(6).integers(0, 1 << 64, 4 * BLOCK, dtype=np.uint64)
+    expected = noise_reports(as_numbers(bits), k, 1 << 29, 5 << 29, drawn.tolist())
+    assert as_numbers(out) == expected
 
 
 def test_rows_do_not_depend_on_threads_and_chunks_differ() -> None:
@@ -164,13 +119,10 @@ def test_drawn_frequencies(probability: float) -> None:
 
 def test_wrong_arguments_say_expected_and_got() -> None:
     bits = np.zeros((2, 2), dtype=np.uint8)
-    none = np.zeros((2, 0), dtype=np.uint8)
     with pytest.raises(InputError, match=r"uint8\[N, 3\] for 17 bits, got uint8\[2, 2\]"):
-        randomise_rows(bits, 17, Response(0, CERTAIN), none)
+        noise_rows(bits, 17, Response(0, CERTAIN), np.random.default_rng(1))
     with pytest.raises(InputError, match=r"if_one in 0..2\^32, got 4294967297"):
         Response(0, CERTAIN + 1)
-    with pytest.raises(InputError, match=r"uint8\[2, up to 2 levels of 2\], got uint8\[2, 6\]"):
-        randomise_rows(bits, 16, Response(1 << 30, 1 << 31), np.zeros((2, 6), dtype=np.uint8))
     with pytest.raises(InputError, match="1 to 65536 bits, got 65537"):
         noise_rows(bits, 65537, Response(0, 0), np.random.default_rng(1))
     with pytest.raises(InputError, match="at least 1 thread"):

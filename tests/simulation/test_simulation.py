@@ -19,8 +19,6 @@ from deniable.cli.app import app
 from deniable.client import Client
 from deniable.columns import ReportBatch, read
 from deniable.errors import InputError
-from deniable.kernels.noise.noisy_rows import randomise_rows
-from deniable.kernels.noise.sampler import Response
 from deniable.mechanisms import Mechanism
 from deniable.simulation import (
     Coded,
@@ -124,15 +122,12 @@ def test_equals_the_real_client_on_the_same_secrets_and_random_words(survey: Sur
         rand = [words(used[i] + m.rand_size, i)[used[i] :] for i in range(n)]
         for i in range(n):
             used[i] += m.rand_size
-        if m.scheme.name == "rappor-python":  # another layout of random bytes: one row at a time
-            rows = [
-                m.scheme.instant(int.from_bytes(row.tobytes(), "little"), m.width, m.noise, own)
-                for row, own in zip(bits, rand, strict=True)
-            ]
-            joined = b"".join(row.to_bytes(m.size, "little") for row in rows)
-            return np.frombuffer(joined, np.uint8).reshape(n, m.size)
-        rows_of = np.frombuffer(b"".join(rand), np.uint8).reshape(n, m.rand_size)
-        return randomise_rows(bits, m.width, Response(m.noise.p, m.noise.q), rows_of)[0]
+        rows = [
+            m.scheme.instant(int.from_bytes(row.tobytes(), "little"), m.width, m.noise, own)
+            for row, own in zip(bits, rand, strict=True)
+        ]
+        joined = b"".join(row.to_bytes(m.size, "little") for row in rows)
+        return np.frombuffer(joined, np.uint8).reshape(n, m.size)
 
     used = [0] * n
     bits = tuple(

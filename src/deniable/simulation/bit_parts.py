@@ -9,10 +9,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from deniable.kernels.array_types import Bytes, Int32s, UInt16s, Words
+from deniable.kernels.array_types import Bytes, Int32s, Words
 from deniable.kernels.hashing.positions import hash_pairs, row_positions
 from deniable.kernels.noise.noisy_rows import BitPositions, encode_rows, noise_rows
-from deniable.kernels.noise.permanent_bits import permanent_rows
 from deniable.kernels.noise.sampler import CERTAIN, Response
 from deniable.mechanisms import BitMechanism, Bloom
 from deniable.mechanisms.schemes import DENIABLE_1
@@ -61,12 +60,19 @@ class BitPart(PartSimulator[B]):
 
     def _permanent(self, bits: Bytes, clients: Clients, secrets: Bytes) -> Bytes:
         """Permanent responses as the clients that hold these secrets compute them."""
-        out = np.empty_like(bits)
-        for slot, mechanism in enumerate(self.mechanisms):
-            rows = np.flatnonzero(clients.slot == slot)
-            compute = _keyed if mechanism.scheme is DENIABLE_1 else _one_by_one
-            out[rows] = compute(mechanism, bits[rows], clients.cohort[rows], secrets[rows])
-        return out
+        size = self.mechanism.size
+        clients_bits = [
+            self.mechanisms[slot].permanent(int.from_bytes(row, "little"), cohort, secret)
+            for slot, cohort, row, secret in zip(
+                clients.slot.tolist(),
+                clients.cohort.tolist(),
+                map(bytes, bits),
+                map(bytes, secrets),
+                strict=True,
+            )
+        ]
+        packed = b"".join(row.to_bytes(size, "little") for row in clients_bits)
+        return np.frombuffer(packed, np.uint8).reshape(bits.shape)
 
     def positions(self, clients: Clients) -> BitPositions:
         """Which bits the clients' answers set before any noise."""
@@ -124,26 +130,4 @@ def _set_bits(bits: int) -> list[int]:
     >>> _set_bits(0b1010)
     [1, 3]
     """
-    places = []
-    while bits:
-        places.append((bits & -bits).bit_length() - 1)
-        bits &= bits - 1
-    return places
-
-
-def _keyed(m: BitMechanism, bits: Bytes, cohort: UInt16s, secrets: Bytes) -> Bytes:
-    """By the kernel, from the messages of `BitMechanism.permanent_message`."""
-    lengths = np.empty((len(bits), 3), ">u4")
-    lengths[:, 0], lengths[:, 1], lengths[:, 2] = 4, cohort, m.size
-    message_end = np.concatenate([lengths.view(np.uint8), bits], axis=1)
-    return permanent_rows(bits, m.width, m.noise.flip, secrets, m.permanent_prefix, message_end)
-
-
-def _one_by_one(m: BitMechanism, bits: Bytes, cohort: UInt16s, secrets: Bytes) -> Bytes:
-    """By the mechanism itself."""
-    rows = [
-        m.permanent(int.from_bytes(b.tobytes(), "little"), int(c), s.tobytes())
-        for b, c, s in zip(bits, cohort, secrets, strict=True)
-    ]
-    packed = b"".join(row.to_bytes(m.size, "little") for row in rows)
-    return np.frombuffer(packed, np.uint8).reshape(bits.shape)
+    return [i for i in range(bits.bit_length()) if bits >> i & 1]

@@ -1,1 +1,1 @@
-"""SHA-256, keyed streams and Bloom positions of many strings at once."""
+"""SHA-256, Bloom positions and local hashing of many strings at once."""

@@ -151,19 +151,11 @@ def _big_endian(data: Bytes, place: int) -> np.uint64:
 
 @inlined
 def fill_block(
-    work: UInt32s,
-    lane: int,
-    block: int,
-    lead: UInt32s,
-    data: Bytes,
-    start: int,
-    length: int,
-    before: int,
+    work: UInt32s, lane: int, block: int, lead: UInt32s, data: Bytes, start: int, length: int
 ) -> None:
     """Write block number `block` of the padded message lead ‖ data[start : start + length].
 
-    `lead` is whole words; `data` has at least 4 bytes; `before` counts the bytes already hashed, a
-    multiple of 64.
+    `lead` is whole words; `data` has at least 4 bytes.
     """
     lead_words = min(max(lead.shape[0] - 16 * block, 0), 16)
     for t in range(lead_words):
@@ -178,7 +170,7 @@ def fill_block(
         word = np.uint32(_big_endian(data, place) << past)
         work[LANES * t + lane] = (word & KEPT[left]) | ENDED[left]
     if block == block_count(4 * lead.shape[0] + length) - 1:
-        work[LANES * 15 + lane] = np.uint32(8 * (before + 4 * lead.shape[0] + length))
+        work[LANES * 15 + lane] = np.uint32(8 * (4 * lead.shape[0] + length))
 
 
 @compiled
@@ -194,7 +186,7 @@ def _hash(lead: UInt32s, data: Bytes, starts: Int64s, lengths: Int64s, out: UInt
         for block in range(block_count(4 * lead.shape[0] + longest)):
             for lane in range(LANES):
                 row = min(group + lane, rows - 1)
-                fill_block(work, lane, block, lead, data, starts[row], lengths[row], 0)
+                fill_block(work, lane, block, lead, data, starts[row], lengths[row])
             compress(work)
             for lane in range(min(LANES, rows - group)):
                 row = group + lane

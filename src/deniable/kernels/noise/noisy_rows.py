@@ -12,13 +12,12 @@ from typing import TypeAlias
 import numpy as np
 
 from deniable.errors import InputError
-from deniable.kernels.array_types import Bytes, Int32s, Mask, UInt16s, Words
+from deniable.kernels.array_types import Bytes, Int32s, UInt16s, Words
 from deniable.kernels.chunks import PIECES_PER_THREAD, over_threads, spans, thread_count
 from deniable.kernels.compiled import compiled, read_only
 from deniable.kernels.noise.sampler import (
     BLOCK,
     STATE,
-    UNDECIDED,
     WORK,
     Response,
     Thresholds,
@@ -32,8 +31,6 @@ Arrays: TypeAlias = tuple[Int32s, UInt16s, Int32s]
 
 NO_ANSWER = -1
 NO_BITS = read_only(np.empty((0, 1)), np.uint8)
-NO_BYTES = read_only(np.empty(0), np.uint8)
-NO_SEED = np.zeros(4 * BLOCK, dtype=np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,20 +87,9 @@ NOWHERE = BitPositions(
 
 @compiled
 def _randomise(
-    bits: Bytes,
-    places: Arrays,
-    k: int,
-    limits: Thresholds,
-    levels: int,
-    rand: Bytes,
-    seed: Words,
-    out: Bytes,
-    undecided: Mask,
+    bits: Bytes, places: Arrays, k: int, limits: Thresholds, levels: int, seed: Words, out: Bytes
 ) -> None:
-    """Randomise the reports `bits`, or, where `bits` is empty, those at `places`.
-
-    undecided : bool[N], or empty where nobody asks
-    """
+    """Randomise the reports `bits`, or, where `bits` is empty, those at `places`."""
     value, cohort, table = places
     rows, width = out.shape
     words = (k + 63) // 64
@@ -131,44 +117,14 @@ def _randomise(
                     place = owner * words + (at >> 6) - first
                     if at >= 0 and 0 <= place < count:
                         work[place] |= np.uint64(1) << np.uint64(at & 63)
-        sample_block(work, count, limits, levels, rand, first, words, width)
+        sample_block(work, count, limits, levels)
         row, word = first // words, first % words
         for i in range(count):
             mask = lane_mask(k, word)
             store_word(flat_out, row * width + 8 * word, (row + 1) * width, work[i] & mask)
-            if undecided.shape[0]:
-                undecided[row] |= (work[UNDECIDED + i] & mask) != 0
             word += 1
             if word == words:
                 row, word = row + 1, 0
-
-
-def randomise_rows(bits: Bytes, k: int, response: Response, rand: Bytes) -> tuple[Bytes, Mask]:
-    """Randomise packed reports with the caller's random bytes, as a client does with its own.
-
-    bits : u8[N, B], packed reports of width k
-    rand : u8[N, l * B], level-major, l levels of the L = response.levels that there are
-    Returns u8[N, B] and bool[N]: the rows that some further level would still settle.
-
-    >>> report = np.array([[0b0101]], dtype=np.uint8)
-    >>> randomise_rows(report, 4, Response(0, 1 << 31), np.array([[0b0001]], dtype=np.uint8))
-    (array([[4]], dtype=uint8), array([False]))
-    """
-    bits = check_packed(bits, k)
-    rows, width = bits.shape
-    given, rest = divmod(rand.shape[1] if rand.ndim == 2 else 0, width)
-    levels = response.levels
-    if rand.dtype != np.uint8 or rand.ndim != 2 or len(rand) != rows or rest or given > levels:
-        raise InputError(
-            f"expected random bytes as uint8[{rows}, up to {levels} levels of {width}], "
-            f"got {rand.dtype}{list(rand.shape)}"
-        )
-    out = np.empty(bits.shape, dtype=np.uint8)
-    undecided = np.zeros(rows, dtype=np.bool_)
-    flat = read_only(rand, np.uint8).reshape(-1)
-    places = NOWHERE.arrays(slice(0))
-    _randomise(bits, places, k, response.limits, given, flat, NO_SEED, out, undecided)
-    return out, undecided & (given < levels)
 
 
 def _noised(
@@ -184,13 +140,12 @@ def _noised(
     rows = chunk_rows(out.shape[1])
     seeds = chunk_seeds(len(out), out.shape[1], rng)
     limits, levels = response.limits, response.levels
-    nobody_asks = np.empty(0, dtype=np.bool_)
 
     def work(start: int, stop: int) -> None:
         for chunk in range(start, stop):
             part = slice(chunk * rows, (chunk + 1) * rows)
-            drawn = NO_BYTES, seeds[chunk], out[part], nobody_asks
-            _randomise(bits[part], places.arrays(part), k, limits, levels, *drawn)
+            own = places.arrays(part)
+            _randomise(bits[part], own, k, limits, levels, seeds[chunk], out[part])
 
     workers = thread_count(threads)
     over_threads(work, spans(len(seeds), workers * PIECES_PER_THREAD), workers)

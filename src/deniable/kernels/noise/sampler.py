@@ -9,9 +9,8 @@ significant first, and each digit settles half of the lanes, so few random words
 per 64 bits for p = 1/4, q = 3/4, about 13 for others of 32 digits. Blocks of 64 words go through
 the digits together, in vector instructions, and stop when all their lanes are settled.
 
-`sample_block` takes its random words from bytes given by the caller (`randomise_rows`, which any
-client can replay) or from a generator (`noise_rows` and `encode_rows`, for simulations only:
-xoshiro256++ is no source of privacy). Everything else is the same code.
+Random words come from xoshiro256++, which is fast and can be seeded, but is no source of privacy:
+this sampler is for simulations only. Clients use `mechanisms.noise.randomise`.
 """
 
 from dataclasses import dataclass
@@ -20,9 +19,8 @@ from typing import TypeAlias
 import numpy as np
 
 from deniable.errors import InputError
-from deniable.kernels.array_types import Bytes, Words
+from deniable.kernels.array_types import Words
 from deniable.kernels.compiled import compiled, inlined
-from deniable.kernels.words import load_word
 
 CERTAIN = 1 << 32  # the threshold of probability 1
 CHUNK_BYTES = 1 << 16  # of packed rows per random seed: part of what a seed reproduces
@@ -171,21 +169,10 @@ def _settle(work: Words, digit_zero: np.uint64, digit_one: np.uint64) -> np.uint
 
 
 @compiled
-def sample_block(
-    work: Words,
-    count: int,
-    limits: Thresholds,
-    levels: int,
-    rand: Bytes,
-    first: int,
-    words: int,
-    width: int,
-) -> None:
-    """Replace the block's `count` words of bits by randomised ones; UNDECIDED tells what is open.
+def sample_block(work: Words, count: int, limits: Thresholds, levels: int) -> None:
+    """Replace the block's `count` words of bits by randomised ones.
 
-    limits, levels : of a `Response`
-    rand : u8[any], the caller's random bytes of rows of `words` words and `width` bytes, `levels`
-        levels each; the block starts at word `first` of these rows. If empty, the generators draw.
+    limits, levels : those of a `Response`
     """
     _begin(work, count, limits)
     left = np.uint64(0)
@@ -193,16 +180,7 @@ def sample_block(
         left |= work[np.uint64(UNDECIDED + i)]
     level = 0
     while left and level < levels:
-        if rand.shape[0]:
-            row, word = first // words, first % words
-            for i in range(count):
-                at = (row * levels + level) * width
-                work[np.uint64(RANDOM + i)] = load_word(rand, at + 8 * word, at + width)
-                word += 1
-                if word == words:
-                    row, word = row + 1, 0
-        else:
-            _draw(work)
+        _draw(work)
         digit = np.uint64(63 - level)
         left = _settle(
             work, (limits[0] >> digit) & np.uint64(1), (limits[1] >> digit) & np.uint64(1)
