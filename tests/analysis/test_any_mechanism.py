@@ -26,7 +26,7 @@ from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.closed_form import estimate_basic
-from deniable.inference.marginal.multiplicity import Correction
+from deniable.inference.marginal.detection import Correction
 from deniable.inference.models import Candidates, CategoryModel, register
 from deniable.inference.models.base import MODELS, Axis, Components, TableSettings
 from deniable.mechanisms.base import Settings

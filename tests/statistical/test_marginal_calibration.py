@@ -11,8 +11,8 @@ from experiments.direct_counts import bit_counts, draw, random_positions, values
 from scipy import stats
 
 from deniable.inference.marginal.design import BloomDesign
+from deniable.inference.marginal.detection import upper_tail
 from deniable.inference.marginal.estimate import estimate_marginal
-from deniable.inference.marginal.multiplicity import upper_tail
 from deniable.inference.marginal.regression import BitTable, fit_columns
 from deniable.inference.marginal.scan import scan_candidates
 from deniable.simulation.populations import power, step, zipf

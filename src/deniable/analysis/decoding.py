@@ -14,7 +14,7 @@ from deniable.compute.backend import Backend
 from deniable.compute.named import default_backend
 from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError
-from deniable.inference.marginal.multiplicity import Correction
+from deniable.inference.marginal.detection import Correction
 from deniable.inference.models import model_of
 from deniable.inference.models.base import AnyModel, Counter, ReportCounts
 from deniable.mechanisms import Mechanism

@@ -13,7 +13,7 @@ from deniable.analysis.source import Stored
 from deniable.compute.backend import Backend
 from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError
-from deniable.inference.marginal.multiplicity import Correction
+from deniable.inference.marginal.detection import Correction
 from deniable.results import Marginal, Result, Trend
 from deniable.store import Store
 from deniable.survey import Survey

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -45,44 +45,33 @@ POPULATIONS: dict[str, list[float]] = {
 
 @dataclass(frozen=True)
 class _Way:
-    """A design whose ε is still open. localhash where collected once: a report is one number."""
+    """A design whose ε is still open. localhash where collected once: a report is one number.
 
-    name: str
+    predict : the smallest frequency that a question of so many clients shows
+    """
+
     kind: str
-    settings: Mapping[str, object]
+    collect: str
+    predict: Callable[[Question, float], float]
+    name: str = ""
+    settings: Mapping[str, object] = field(default_factory=dict)
     dictionary: Mapping[str, object] | None = None
 
-    def draft(self, epsilon: float, collect: str, question: str = "answer") -> Draft:
+    def draft(self, epsilon: float) -> Draft:
+        """The survey that asks this question alone."""
         asked = DraftQuestion(
-            question, self.kind, epsilon, settings=self.settings, dictionary=self.dictionary
+            "answer", self.kind, epsilon, settings=self.settings, dictionary=self.dictionary
         )
-        return Draft("plan", (asked,), collect=collect)
+        return Draft("plan", (asked,), collect=self.collect)
 
-    def question(self, epsilon: float, collect: str) -> Question:
-        return self.draft(epsilon, collect).survey().questions[0]
+    def threshold(self, epsilon: float, clients: float) -> float:
+        """The smallest frequency that it shows."""
+        return self.predict(self.draft(epsilon).survey().questions[0], clients)
 
-
-@dataclass(frozen=True)
-class _Aim:
-    """What is to be found: everything a prediction needs beside a question and a crowd."""
-
-    collect: str
-    candidates: int
-    length: float
-    random: bool
-    alpha: float
-
-    def threshold(self, way: _Way, epsilon: float, clients: float) -> float:
-        asked = way.question(epsilon, self.collect)
-        if way.dictionary is None:
-            return detectable(asked, clients, candidates=self.candidates, alpha=self.alpha)
-        return discoverable(
-            asked, clients, length=self.length, random=self.random, alpha=self.alpha
-        )
-
-    def spread(self, way: _Way, epsilon: float, clients: float) -> float:
+    def spread(self, epsilon: float, clients: float) -> float:
         """Standard deviation of the estimate that decides."""
-        return noise_sd(way.question(epsilon, self.collect).protocol.mechanisms[0], clients)
+        question = self.draft(epsilon).survey().questions[0]
+        return noise_sd(question.protocol.mechanisms[0], clients)
 
 
 def plan(
@@ -117,59 +106,56 @@ def plan(
     if sum(given is not None for given in (clients, epsilon, detect)) != 2:
         raise InputError("expected two of clients, epsilon and detect; the third follows")
     _check(clients, epsilon, detect, candidates, length)
-    ways = _ways(kind, options, unknown, max_length, alphabet, collect)
     typical = max_length / 2 if length is None else length
-    aim = _Aim(collect, candidates, typical, random, alpha)
+    if unknown and kind == "string":
+        predict = partial(discoverable, length=typical, random=random, alpha=alpha)
+    else:
+        predict = partial(detectable, candidates=candidates, alpha=alpha)
+    ways = _ways(_Way(kind, collect, predict), options, unknown, max_length, alphabet)
     if epsilon is None:
         assert clients is not None and detect is not None
-        epsilon = _least_epsilon(ways, aim, clients, detect)
+        epsilon = _least_epsilon(ways, clients, detect)
     if clients is None:
         assert detect is not None
         # Every threshold falls with the root of the number of clients.
-        one = min(aim.threshold(way, epsilon, 1.0) for way in ways)
-        clients = math.ceil((one / detect) ** 2)
-    return _plan(ways, aim, float(epsilon), int(clients), detect, _asked(kind, unknown, options))
-
-
-def _plan(
-    ways: Sequence[_Way], aim: _Aim, epsilon: float, clients: int, wanted: float | None, asked: str
-) -> Plan:
-    ordered = sorted(ways, key=lambda way: aim.threshold(way, epsilon, clients))
-    best, strings = ordered[0], ordered[0].kind == "string"
-    weights = POPULATIONS if strings else {}
+        clients = math.ceil((min(way.threshold(epsilon, 1.0) for way in ways) / detect) ** 2)
+    epsilon, clients = float(epsilon), int(clients)
+    ordered = sorted(ways, key=lambda way: way.threshold(epsilon, clients))
+    best = ordered[0]
+    weights = POPULATIONS if kind == "string" else {}
     epsilons = tuple(sorted({*EPSILONS, round(epsilon, 6)}))
     sizes = tuple(sorted({max(round(clients * 10.0**i), 1) for i in range(-2, 3)}))
     thresholds = np.zeros((len(epsilons), len(sizes)))
     found = np.zeros((*thresholds.shape, len(weights)))
     for cell in np.ndindex(thresholds.shape):
         setting = epsilons[cell[0]], sizes[cell[1]]
-        thresholds[cell] = threshold = aim.threshold(best, *setting)
-        spread = aim.spread(best, *setting)
+        thresholds[cell] = threshold = best.threshold(*setting)
+        spread = best.spread(*setting)
         found[cell] = [expected_found(w, threshold, spread) for w in weights.values()]
     return Plan(
-        question=asked,
-        collect=aim.collect,
+        question=_asked(kind, unknown, options),
+        collect=collect,
         clients=clients,
         epsilon=epsilon,
-        wanted=wanted,
-        alpha=aim.alpha,
-        designs=tuple(_design(way, aim, epsilon, clients, weights) for way in ordered),
+        wanted=detect,
+        alpha=alpha,
+        designs=tuple(_design(way, epsilon, clients, weights) for way in ordered),
         epsilons=epsilons,
         sizes=sizes,
         thresholds=thresholds,
         populations=tuple(weights),
         found=found,
-        draft=best.draft(epsilon, aim.collect).toml(),
+        draft=best.draft(epsilon).toml(),
     )
 
 
 def _design(
-    way: _Way, aim: _Aim, epsilon: float, clients: int, weights: Mapping[str, list[float]]
+    way: _Way, epsilon: float, clients: int, weights: Mapping[str, list[float]]
 ) -> QuestionDesign:
-    draft = way.draft(epsilon, aim.collect)
+    draft = way.draft(epsilon)
     survey = draft.survey()
     question = survey.questions[0]
-    threshold, spread = aim.threshold(way, epsilon, clients), aim.spread(way, epsilon, clients)
+    threshold, spread = way.threshold(epsilon, clients), way.spread(epsilon, clients)
     groups, _ = question.protocol.groups
     return QuestionDesign(
         # In a small domain every string is looked at, and nobody reports a prefix.
@@ -185,15 +171,15 @@ def _design(
     )
 
 
-def _least_epsilon(ways: Sequence[_Way], aim: _Aim, clients: float, detect: float) -> float:
+def _least_epsilon(ways: Sequence[_Way], clients: float, detect: float) -> float:
     """The least ε, in hundredths, at which some way finds the frequency."""
 
     def finds(epsilon: float) -> bool:
-        return any(aim.threshold(way, epsilon, clients) <= detect for way in ways)
+        return any(way.threshold(epsilon, clients) <= detect for way in ways)
 
     low, high = round(100 * LEAST), round(100 * MOST)
     if not finds(MOST):
-        least = min(aim.threshold(way, MOST, clients) for way in ways)
+        least = min(way.threshold(MOST, clients) for way in ways)
         raise InputError(
             f"{clients:,.0f} clients do not show a frequency of {detect:g} at any ε up to "
             f"{MOST:g}: {least:.2g} at best; ask more clients, or for a larger frequency"
@@ -204,20 +190,19 @@ def _least_epsilon(ways: Sequence[_Way], aim: _Aim, clients: float, detect: floa
     return high / 100
 
 
-def _ways(
-    kind: str, options: int, unknown: bool, max_length: int, alphabet: str, collect: str
-) -> tuple[_Way, ...]:
-    if kind == "boolean":
-        return (_Way("one bit", kind, {}),)
-    if kind == "choice":
+def _ways(way: _Way, options: int, unknown: bool, max_length: int, alphabet: str) -> list[_Way]:
+    """Every design that can ask the question."""
+    if way.kind == "boolean":
+        return [replace(way, name="one bit")]
+    if way.kind == "choice":
         if options < 2:
             raise InputError(f"expected 2 options or more, got {options}")
         names = [f"option {i + 1}" for i in range(options)]
-        return (_Way("one bit an option", kind, {"options": names}),)
-    if kind != "string":
-        raise InputError(f"expected kind string, choice or boolean, got {kind!r}")
+        return [replace(way, name="one bit an option", settings={"options": names})]
+    if way.kind != "string":
+        raise InputError(f"expected kind string, choice or boolean, got {way.kind!r}")
     if not unknown:
-        return (_Way("Bloom filter", kind, {}),)
+        return [replace(way, name="Bloom filter")]
     even = max_length + max_length % 2
     prefixes = {
         "protocol": ("prefixes", "# each client reports one prefix or the whole"),
@@ -226,13 +211,13 @@ def _ways(
     }
     note = "# the full string and two of its bigrams, each with a third of ε"
     ngrams = {**prefixes, "protocol": ("ngrams", note), "max_length": even}
-    ways = [_Way("prefixes, Bloom filter", kind, {}, prefixes)]
-    if collect == "once":
+    ways = [replace(way, name="prefixes, Bloom filter", dictionary=prefixes)]
+    if way.collect == "once":
         hashed = {"mechanism": ("localhash", "# a report is one number")}
-        ways.insert(0, _Way("prefixes, local hashing", kind, hashed, prefixes))
+        ways.insert(0, replace(ways[0], name="prefixes, local hashing", settings=hashed))
     if even >= 4:
-        ways.append(_Way("n-grams, Bloom filter", kind, {}, ngrams))
-    return tuple(ways)
+        ways.append(replace(way, name="n-grams, Bloom filter", dictionary=ngrams))
+    return ways
 
 
 def _asked(kind: str, unknown: bool, options: int) -> str:

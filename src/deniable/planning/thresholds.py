@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import singledispatch
 from itertools import combinations
 from statistics import NormalDist
@@ -98,26 +97,20 @@ def discoverable(
     pattern, unlike those of words and addresses (n-grams, and domains of which all strings are
     looked at, do not profit from patterns)
     """
-    one = _discoverable_by_one(question.protocol, _Search(length, random, alpha))
+    one = _discoverable_by_one(question.protocol, length, random, alpha)
     return one / math.sqrt(clients)
 
 
-@dataclass(frozen=True)
-class _Search:
-    """What is searched for: see `discoverable`."""
-
-    length: float | None
-    random: bool
-    alpha: float
-
-    def typical(self, protocol: TextProtocol) -> tuple[float, float]:
-        """Return the length of a typical string, and its nats if nothing is known about it."""
-        length = protocol.max_length / 2 if self.length is None else self.length
-        return length, length * math.log(len(protocol.alphabet.content) + 1)
+def _typical(protocol: TextProtocol, length: float | None) -> tuple[float, float]:
+    """Return the length of a typical string, and its nats if nothing is known about it."""
+    length = protocol.max_length / 2 if length is None else length
+    return length, length * math.log(len(protocol.alphabet.content) + 1)
 
 
 @singledispatch
-def _discoverable_by_one(protocol: Protocol, search: _Search) -> float:
+def _discoverable_by_one(
+    protocol: Protocol, length: float | None, random: bool, alpha: float
+) -> float:
     """Return what `discoverable` is with a single client: thresholds fall with √N."""
     raise InputError(
         f"question {protocol.question!r} asks for whole values only: give it a dictionary, with "
@@ -126,26 +119,23 @@ def _discoverable_by_one(protocol: Protocol, search: _Search) -> float:
 
 
 @_discoverable_by_one.register
-def _by_prefixes(protocol: Prefixes, search: _Search) -> float:
+def _by_prefixes(protocol: Prefixes, length: float | None, random: bool, alpha: float) -> float:
     sd = noise_sd(protocol.mechanism, 1.0)
     if len(protocol.levels) == 1:
-        return (
-            _z(search.alpha, count_strings(len(protocol.alphabet.content), protocol.max_length))
-            * sd
-        )
-    length, nats = search.typical(protocol)
-    takes = RANDOM_FACTOR * nats if search.random else WORDS_NATS * length
-    return sd * math.sqrt(2 * (takes + TEST_NATS - math.log(search.alpha)))
+        return sd * _z(alpha, count_strings(len(protocol.alphabet.content), protocol.max_length))
+    length, nats = _typical(protocol, length)
+    takes = RANDOM_FACTOR * nats if random else WORDS_NATS * length
+    return sd * math.sqrt(2 * (takes + TEST_NATS - math.log(alpha)))
 
 
 @_discoverable_by_one.register
-def _by_ngrams(protocol: NGrams, search: _Search) -> float:
-    _, nats = search.typical(protocol)
+def _by_ngrams(protocol: NGrams, length: float | None, random: bool, alpha: float) -> float:
+    _, nats = _typical(protocol, length)
     full = protocol.full.variance()
     grams = [mechanism.variance() for mechanism in protocol.grams]
     proposing = sum(1 / (a * b) for a, b in combinations(grams, 2))
     proposing += sum(1 / variance for variance in grams) / 2
-    enough = math.sqrt(2 * (nats + TEST_NATS - math.log(search.alpha)) / (1 / full + proposing))
+    enough = math.sqrt(2 * (nats + TEST_NATS - math.log(alpha)) / (1 / full + proposing))
     proposed = math.sqrt(max(nats - math.log(PROPOSED), 0.0) / proposing)
     return max(enough, proposed, STANDS_OUT * math.sqrt(full))
 

@@ -12,8 +12,8 @@ import numpy as np
 from deniable.analysis.associating import associate_likelihoods
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts
+from deniable.inference.marginal.detection import Correction
 from deniable.inference.marginal.estimate import estimate_marginal
-from deniable.inference.marginal.multiplicity import Correction
 from deniable.inference.models.base import OTHER
 from deniable.inference.models.bloom import BloomModel
 from deniable.inference.models.options import OptionModel

@@ -12,7 +12,7 @@ from deniable.cli.options import alpha_option
 from deniable.cli.output import print_outcome
 
 if TYPE_CHECKING:
-    from deniable.inference.marginal.multiplicity import Correction
+    from deniable.inference.marginal.detection import Correction
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)

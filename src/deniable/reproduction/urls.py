@@ -27,7 +27,7 @@ import numpy as np
 
 from deniable.analysis import decode
 from deniable.discovery.ngrams.gram_pairs import pair_threshold
-from deniable.inference.marginal.multiplicity import Correction
+from deniable.inference.marginal.detection import Correction
 from deniable.protocols import NGrams
 from deniable.reproduction.dictionaries import (
     Run,

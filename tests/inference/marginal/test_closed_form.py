@@ -5,7 +5,7 @@ from scipy import stats
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.closed_form import estimate_basic
-from deniable.inference.marginal.multiplicity import rejection_cutoff, upper_tail
+from deniable.inference.marginal.detection import rejection_cutoff, upper_tail
 from deniable.simulation.populations import zipf
 
 

@@ -34,7 +34,7 @@ from deniable.discovery.ngrams.state import GramReports, Pair, ScoredStrings
 from deniable.discovery.shared.run import Account
 from deniable.discovery.shared.strings import Floats, FoundStrings, Rows, StringArrays
 from deniable.discovery.shared.testing import cutoffs_by_odds
-from deniable.inference.marginal.multiplicity import upper_tail
+from deniable.inference.marginal.detection import upper_tail
 from deniable.inference.marginal.regression import BitTable, fit_columns
 from deniable.inference.marginal.scan import scan_candidates
 from deniable.protocols import NGrams

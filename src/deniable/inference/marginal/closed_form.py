@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from deniable.errors import InputError
-from deniable.inference.marginal.assembly import Estimates, assemble
 from deniable.inference.marginal.bit_counts import BitCounts
-from deniable.inference.marginal.multiplicity import Correction, upper_tail
+from deniable.inference.marginal.detection import Correction, Estimates, assemble, upper_tail
 from deniable.kernels.array_types import Mask
 from deniable.results.marginal import Marginal, Measured
 

@@ -149,26 +149,27 @@ class BloomDesign(HashedStrings):
     def distinct_first(self) -> tuple[Int32s, Int32s]:
         """Return the positions with repeated ones moved to the end, int32[S, m, h], and how many
         are distinct, int32[S, m]: 0 where they are -1."""
-        ordered = np.sort(self.positions, axis=2)
-        repeated = np.zeros(ordered.shape, dtype=bool)
-        repeated[:, :, 1:] = ordered[:, :, 1:] == ordered[:, :, :-1]
-        repeated |= ordered < 0
-        rank = np.argsort(repeated, axis=2, kind="stable")
-        count = (~repeated).sum(axis=2).astype(np.int32)
+        ordered, first = _distinct(self.positions)
+        rank = np.argsort(~first, axis=2, kind="stable")
+        count = first.sum(axis=2).astype(np.int32)
         return np.ascontiguousarray(np.take_along_axis(ordered, rank, axis=2)), count
 
     def indicator(self, candidates: Indices | None = None) -> sparse.csc_matrix:
         """Return the 0/1 matrix of some candidates: float64[S * k, len(candidates)], row s*k+b."""
         chosen = self.positions if candidates is None else self.positions[:, candidates]
         strata, columns = chosen.shape[:2]
-        ordered = np.sort(chosen, axis=2)
-        first = np.ones(ordered.shape, dtype=bool)
-        first[:, :, 1:] = ordered[:, :, 1:] != ordered[:, :, :-1]
-        if self.partial:
-            first &= ordered >= 0
+        ordered, first = _distinct(chosen)
         rows = ordered + (np.arange(strata, dtype=np.int64) * self.bits)[:, None, None]
         rows, first = rows.transpose(1, 0, 2), first.transpose(1, 0, 2)
         indices = rows[first]
         pointer = np.concatenate([[0], np.cumsum(first.sum(axis=(1, 2)))])
         shape = (strata * self.bits, columns)
         return sparse.csc_matrix((np.ones(indices.size), indices, pointer), shape=shape)
+
+
+def _distinct(positions: Int32s) -> tuple[Int32s, Mask]:
+    """Positions [S, m, h] in order, and which are the first of their kind and not -1."""
+    ordered = np.sort(positions, axis=2)
+    first = ordered >= 0
+    first[:, :, 1:] &= ordered[:, :, 1:] != ordered[:, :, :-1]
+    return ordered, first

@@ -15,10 +15,15 @@ from scipy import stats
 
 from deniable.compute.cpu.threads import one_blas_thread
 from deniable.errors import InputError
-from deniable.inference.marginal.assembly import Estimates, assemble
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.design import BloomDesign
-from deniable.inference.marginal.multiplicity import Correction, rejection_cutoff, upper_tail
+from deniable.inference.marginal.detection import (
+    Correction,
+    Estimates,
+    assemble,
+    rejection_cutoff,
+    upper_tail,
+)
 from deniable.inference.marginal.regression import BitTable, RegressionFit, fit_columns
 from deniable.inference.marginal.scan import Scan, scan_candidates
 from deniable.inference.marginal.selection import fit_selected, joint_limit

@@ -97,7 +97,8 @@ class RegressionFit:
     coefficient : float64[a]; covariance : float64[a, a]; estimable : bool[a];
     residual, weight, third : float64[S, k], weight 0 in empty strata, third the third central
     moment of the noise; level, overdispersion : float64[S], background and added variance;
-    freedom : residual degrees of freedom; spent : the caller's `spent`.
+    freedom : residual degrees of freedom; spent : the caller's `spent`;
+    inverse_mass : float64[S], 1 / the sum of weights of a stratum that has a background, else 0.
     """
 
     coefficient: Floats
@@ -110,6 +111,7 @@ class RegressionFit:
     overdispersion: Floats
     freedom: int
     spent: float
+    inverse_mass: Floats
 
 
 def fit_columns(table: BitTable, columns: sparse.csc_matrix, spent: float = 0.0) -> RegressionFit:
@@ -156,24 +158,29 @@ def _solve(
     gram = np.asarray((columns.T @ weighted).toarray())
     uncentred = gram.diagonal().copy()
     target = np.asarray(weighted.T @ y)
-    mass = weight.sum(axis=1)
+    mass = weight.sum(axis=1) * table.background
     inverse_mass = np.divide(1.0, mass, out=np.zeros(strata), where=mass > 0)
-    if table.background:
-        sums = stratum_sums(weighted, strata, bits)
-        means = (weight * table.frequency).sum(axis=1) * inverse_mass
-        gram -= sums.T @ (sums * inverse_mass[:, None])
-        target -= sums.T @ means
+    sums = stratum_sums(weighted, strata, bits)
+    gram -= sums.T @ (sums * inverse_mass[:, None])
+    target -= sums.T @ ((weight * table.frequency).sum(axis=1) * inverse_mass)
     covariance, estimable, rank = invert_gram(gram, uncentred)
     coefficient = covariance @ target
     rest = (y - np.asarray(columns @ coefficient)).reshape(strata, bits)
-    level = np.zeros(strata)
-    if table.background:
-        level = (weight * rest).sum(axis=1) * inverse_mass
+    level = (weight * rest).sum(axis=1) * inverse_mass
     residual = np.where(weight > 0, rest - level[:, None], 0.0)
     live = int(table.live.sum())
-    freedom = live * bits - rank - (live if table.background else 0)
     return RegressionFit(
-        coefficient, covariance, estimable, residual, weight, third, level, extra, freedom, spent
+        coefficient=coefficient,
+        covariance=covariance,
+        estimable=estimable,
+        residual=residual,
+        weight=weight,
+        third=third,
+        level=level,
+        overdispersion=extra,
+        freedom=live * (bits - table.background) - rank,
+        spent=spent,
+        inverse_mass=inverse_mass,
     )
 
 

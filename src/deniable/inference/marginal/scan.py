@@ -65,7 +65,7 @@ def scan_candidates(
     outside[active] = False
     left = length.copy()
     if outside.any():
-        left -= _explained(table, design, active, fit)
+        left -= _explained(design, active, fit)
     whole = np.maximum(length, 1e-300)
     identified = (left > 1e-7 * whole) & (length > 0)
     left = np.where(identified, left, 1.0)
@@ -110,7 +110,7 @@ def _absent_spread(
     return np.asarray(np.sqrt(np.clip(relative, 0.05, 4.0)))
 
 
-def _explained(table: BitTable, design: BloomDesign, active: Indices, fit: RegressionFit) -> Floats:
+def _explained(design: BloomDesign, active: Indices, fit: RegressionFit) -> Floats:
     """Squared length of each candidate's column inside the span of the active ones, float64[m]."""
     explained = np.zeros(design.candidates)
     if active.size == 0:
@@ -119,11 +119,7 @@ def _explained(table: BitTable, design: BloomDesign, active: Indices, fit: Regre
     rows = columns.tocsr()
     strata, bits = fit.weight.shape
     sums = stratum_sums(columns.multiply(fit.weight.reshape(-1, 1)).tocsc(), strata, bits)
-    mass = fit.weight.sum(axis=1)
-    inverse_mass = np.divide(1.0, mass, out=np.zeros(strata), where=mass > 0)
-    if not table.background:
-        inverse_mass = np.zeros(strata)
-    centring = sums * inverse_mass[:, None]
+    centring = sums * fit.inverse_mass[:, None]
     for start in range(0, design.candidates, BLOCK):
         stop = min(start + BLOCK, design.candidates)
         cross = np.zeros((stop - start, active.size))

@@ -24,7 +24,7 @@ from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
 from deniable.inference.joint.collapse import category_averages
 from deniable.inference.marginal.bit_counts import BitCounts
-from deniable.inference.marginal.multiplicity import Correction
+from deniable.inference.marginal.detection import Correction
 from deniable.kernels.array_types import Bytes, Floats, Indices, Integers, Mask
 from deniable.protocols.alphabet import PAD
 from deniable.results.marginal import Marginal

@@ -17,8 +17,8 @@ from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts, count_bits
 from deniable.inference.marginal.design import BloomDesign
+from deniable.inference.marginal.detection import Correction
 from deniable.inference.marginal.estimate import estimate_marginal
-from deniable.inference.marginal.multiplicity import Correction
 from deniable.inference.models.base import Candidates, informative_rows, register
 from deniable.inference.models.bit_likelihood import checked_strata
 from deniable.inference.models.other import ProductOther, check_known

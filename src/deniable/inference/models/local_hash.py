@@ -28,8 +28,8 @@ from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.design import BloomDesign
+from deniable.inference.marginal.detection import Correction
 from deniable.inference.marginal.estimate import estimate_marginal
-from deniable.inference.marginal.multiplicity import Correction
 from deniable.inference.models.base import Candidates, informative_rows, register
 from deniable.inference.models.strings import StringModel, hashed_positions
 from deniable.kernels.array_types import (

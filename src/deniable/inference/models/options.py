@@ -13,7 +13,7 @@ from deniable.compute.arrays import ArrayKernels, Likelihood
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.inference.marginal.bit_counts import BitCounts, count_bits
 from deniable.inference.marginal.closed_form import estimate_basic
-from deniable.inference.marginal.multiplicity import Correction
+from deniable.inference.marginal.detection import Correction
 from deniable.inference.models.base import (
     NO_ANSWER,
     Axis,
