@@ -223,7 +223,7 @@ def crowd(bench: Bench, reports: int) -> tuple[Survey, Any, dict[str, list[str]]
 
 def joint(bench: Bench) -> None:
     """From reports in memory to a certified 40 × 40 table with standard errors."""
-    from deniable.analysis.candidates import candidates_of
+    from deniable.analysis.categories import candidates_of
     from deniable.analysis.source import Source
 
     survey, batch, names = crowd(bench, bench.reports)

@@ -12,7 +12,7 @@ import pytest
 
 import deniable
 from deniable import PairCounts, Survey, pair_counts
-from deniable.analysis.axes import axes_of
+from deniable.analysis.categories import axes_of
 from deniable.analysis.counting import Layout
 from deniable.analysis.decoding import count_all
 from deniable.analysis.source import Source

@@ -14,8 +14,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from deniable.analysis.axes import axes_of, joint_of
-from deniable.analysis.candidates import Strings
+from deniable.analysis.categories import Strings, axes_of, joint_of
 from deniable.analysis.counting import pair_counts
 from deniable.analysis.decoding import count_all, provenance_of
 from deniable.analysis.from_counts import associate_counts

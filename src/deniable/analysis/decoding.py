@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial, reduce
 from operator import add
 
-from deniable.analysis.candidates import Strings, candidates_of
+from deniable.analysis.categories import Strings, candidates_of
 from deniable.analysis.source import Reports, Source
 from deniable.columns import ReportBatch
 from deniable.compute.backend import Backend

@@ -12,8 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from deniable.analysis.axes import axes_of, joint_of
-from deniable.analysis.candidates import Strings
+from deniable.analysis.categories import Strings, axes_of, joint_of
 from deniable.analysis.counting import Layout
 from deniable.analysis.decoding import provenance_of
 from deniable.compute.cpu.threads import one_blas_thread

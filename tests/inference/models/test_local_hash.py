@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from deniable import associate, decode, discover, simulate
-from deniable.analysis.candidates import candidates_of
+from deniable.analysis.categories import candidates_of
 from deniable.columns import ReportBatch
 from deniable.errors import InputError
 from deniable.inference.models import Candidates, model_of
