@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from deniable.errors import InputError, StoreError
-from deniable.store.base import Compacted, Store
-from deniable.store.uploads import Outcome, Upload
+from deniable.store.base import Compacted, Outcome, Store, Upload
 
 __all__ = ["Compacted", "Outcome", "Store", "Upload", "is_url", "open"]
 

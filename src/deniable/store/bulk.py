@@ -11,8 +11,7 @@ from pathlib import Path
 from deniable.columns import ReportBatch, scan
 from deniable.columns.wire import records
 from deniable.errors import StoreError
-from deniable.store.base import Store
-from deniable.store.uploads import KEY_SIZE, Outcome, Upload
+from deniable.store.base import KEY_SIZE, Outcome, Store, Upload
 from deniable.survey import Survey
 
 REPORTS_PER_UPLOAD = 1 << 12
@@ -55,16 +54,14 @@ def _pieces(batches: Iterable[ReportBatch]) -> Iterator[ReportBatch]:
 
 def _append(store: Store, pieces: Iterator[ReportBatch], day: date) -> tuple[int, int]:
     read = new = number = 0
-    known: set[bytes] = set()
-    while some := list(islice(pieces, UPLOADS_PER_TRANSACTION)):
-        for survey in {piece.survey for piece in some if piece.survey.digest not in known}:
+    while group := list(islice(pieces, UPLOADS_PER_TRANSACTION)):
+        for survey in {piece.survey for piece in group}:
             store.add_survey(survey)
-            known.add(survey.digest)
-        uploads = [_upload(piece, number + i, day) for i, piece in enumerate(some)]
+        uploads = [_upload(piece, number + i, day) for i, piece in enumerate(group)]
         for upload, outcome in zip(uploads, store.append(uploads), strict=True):
             read += upload.reports
             new += upload.reports if outcome is Outcome.STORED else 0
-        number += len(some)
+        number += len(group)
     return read, new
 
 

@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 
 from deniable.columns.arrow import parquet_writer
 from deniable.errors import StoreError
+from deniable.store.base import Upload
 from deniable.store.locations import Location
 from deniable.store.segments import folder_of, segment_file
-from deniable.store.uploads import Upload
 from deniable.survey import Survey
 
 RECEIPTS = {"name": pa.binary(), "seal": pa.binary()}

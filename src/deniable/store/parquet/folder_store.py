@@ -27,14 +27,13 @@ from threading import RLock
 from typing import TypeVar
 
 from deniable.errors import DeniableError, StoreError, StoreUnavailable
-from deniable.store.base import AT_LEAST, Compacted, Store
+from deniable.store.base import AT_LEAST, Compacted, Outcome, Store, Upload, tell_apart
 from deniable.store.locations import folder
 from deniable.store.parquet import folder_files
 from deniable.store.parquet.folder_compaction import FolderCompaction
 from deniable.store.parquet.folder_files import Files, Staged, count_of, day_of
 from deniable.store.segments import folder_of, problems
 from deniable.store.snapshot import Snapshot
-from deniable.store.uploads import Outcome, Upload, tell_apart
 from deniable.survey import Survey
 
 T = TypeVar("T")

@@ -19,13 +19,12 @@ from pathlib import Path
 
 from deniable.errors import InputError, StoreError
 from deniable.store import open
-from deniable.store.base import AT_LEAST, Compacted, Store
+from deniable.store.base import AT_LEAST, Compacted, Outcome, Store, Upload, tell_apart
 from deniable.store.locations import Location, folder
 from deniable.store.segments import problems
 from deniable.store.snapshot import Snapshot
 from deniable.store.sql.sessions import Row, Session, Transact, listed
 from deniable.store.sql.sql_compaction import SqlCompaction, sweep
-from deniable.store.uploads import Outcome, Upload, tell_apart
 from deniable.survey import Survey
 
 SLICES = 256
