@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Generic, TypeVar
 
 from deniable.errors import InputError
 from deniable.store.base import Compacted
@@ -22,20 +21,9 @@ sources are deleted."""
 MAX_SEGMENT_UPLOADS = 1 << 14
 """… or comes from this many uploads."""
 
-Id = TypeVar("Id")
-
-
-@dataclass(frozen=True)
-class StagedSize(Generic[Id]):
-    """A staged upload: what the store calls it, its reports, and the bytes to hold for it."""
-
-    id: Id
-    reports: int
-    size: int
-
 
 @dataclass
-class Compaction(ABC, Generic[Id]):
+class Compaction(ABC):
     """One run over a store, whose lock is held; see `Store.compact`."""
 
     at_least: int
@@ -70,32 +58,31 @@ class Compaction(ABC, Generic[Id]):
 
     def choose(
         self,
-        staged: Iterable[StagedSize[Id]],
+        staged: Iterable[tuple[int, int]],
         day: date,
         smallest: Callable[[], tuple[str, int] | None],
-    ) -> tuple[list[StagedSize[Id]], str | None]:
-        """Return the uploads that make the next segment, and the segment that they join, if any.
+    ) -> tuple[int, str | None]:
+        """Return how many uploads make the next segment, and the segment that they join, if any.
 
         Each must be shuffled with `at_least` reports of others. When a day is over, no more will
         come: the rest of it hides among reports that are shuffled already.
 
-        staged : uploads of one survey and day, looked at only until a segment is full
+        staged : number of reports and of bytes to hold of each upload of one survey and day, looked
+            at only until a segment is full
         smallest : finds the name and the reports of the day's smallest segment
         """
-        taken: list[StagedSize[Id]] = []
-        total = largest = size = 0
-        for upload in staged:
-            taken.append(upload)
-            total, size = total + upload.reports, size + upload.size
-            largest = max(largest, upload.reports)
-            full = size >= MAX_SEGMENT_BYTES or len(taken) >= MAX_SEGMENT_UPLOADS
-            if full and total - largest >= self.at_least:
-                return taken, None
-        # The largest upload has the least company.
-        if taken and total - largest >= self.at_least:
-            return taken, None
+        # The largest upload is shuffled with the fewest reports of others.
+        uploads = reports = largest = size = 0
+        for upload_reports, upload_size in staged:
+            uploads, reports, size = uploads + 1, reports + upload_reports, size + upload_size
+            largest = max(largest, upload_reports)
+            full = size >= MAX_SEGMENT_BYTES or uploads >= MAX_SEGMENT_UPLOADS
+            if full and reports - largest >= self.at_least:
+                break
+        if reports - largest >= self.at_least:
+            return uploads, None
         today = self.today or datetime.now(UTC).date()
-        joined = smallest() if taken and day < today else None
-        if joined and total - largest + joined[1] >= self.at_least:
-            return taken, joined[0]
-        return [], None
+        joined = smallest() if uploads and day < today else None
+        if joined and reports - largest + joined[1] >= self.at_least:
+            return uploads, joined[0]
+        return 0, None

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from itertools import islice
 
-from deniable.store.compaction import Compaction, StagedSize
+from deniable.store.compaction import Compaction
 from deniable.store.locations import Folder
 from deniable.store.parquet import folder_files
 from deniable.store.parquet.folder_files import Files, Staged, count_of
@@ -17,7 +18,7 @@ from deniable.survey import Survey
 
 
 @dataclass
-class FolderCompaction(Compaction[tuple[str, int]]):
+class FolderCompaction(Compaction):
     """One run over a folder. An upload is known by its file and its row there.
 
     swap : puts new files in the place of old ones, at once as far as anyone can see
@@ -36,15 +37,16 @@ class FolderCompaction(Compaction[tuple[str, int]]):
         return {(digest, day): None for rows in self._staged.values() for digest, day, _ in rows}
 
     def waiting(self, survey: Survey, day: date) -> int:
-        return sum(upload.reports for upload in self._sizes(survey, day))
+        return sum(reports for _, _, reports, _ in self._uploads(survey, day))
 
-    def _sizes(self, survey: Survey, day: date) -> Iterator[StagedSize[tuple[str, int]]]:
+    def _uploads(self, survey: Survey, day: date) -> Iterator[tuple[str, int, int, int]]:
+        """Yield file, row, number of reports and bytes to hold of each upload that is staged."""
         for name, rows in self._staged.items():
             # A file is read whole for the first upload that is taken from it.
             size = sum(reports * self.survey_of(digest).body_size for digest, _, reports in rows)
             for row, (digest, its_day, reports) in enumerate(rows):
                 if (digest, its_day) == (survey.digest, day):
-                    yield StagedSize((name, row), reports, size)
+                    yield name, row, reports, size
                     size = 0
 
     def write_segment(self, survey: Survey, day: date) -> int:
@@ -54,11 +56,12 @@ class FolderCompaction(Compaction[tuple[str, int]]):
             name = min(self.folder.names(segments), key=count_of, default=None)
             return (name, count_of(name)) if name else None
 
-        chosen, joined = self.choose(self._sizes(survey, day), day, smallest)
-        if not chosen:
+        sizes = ((reports, size) for _, _, reports, size in self._uploads(survey, day))
+        count, joined = self.choose(sizes, day, smallest)
+        if not count:
             return 0
         rows_of = defaultdict(set)
-        for name, row in (upload.id for upload in chosen):
+        for name, row, _, _ in islice(self._uploads(survey, day), count):
             rows_of[name].add(row)
         taken: list[Staged] = []
         left: list[Staged] = []

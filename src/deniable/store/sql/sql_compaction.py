@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from deniable.errors import StoreError
-from deniable.store.compaction import MAX_SEGMENT_UPLOADS, Compaction, StagedSize
+from deniable.store.compaction import MAX_SEGMENT_UPLOADS, Compaction
 from deniable.store.locations import Location
 from deniable.store.segments import folder_of, read_bodies, segment_file
 from deniable.store.sql.sessions import Row, Session, Transact, listed
@@ -28,18 +28,8 @@ from deniable.survey import Survey
 GROUP = "survey = ? AND day = ?"
 
 
-@dataclass(frozen=True)
-class Taken:
-    """Staged uploads that make the next segment, with the segment that they join, if any."""
-
-    ids: list[int]
-    reports: int
-    bodies: bytes
-    joined: str | None
-
-
 @dataclass
-class SqlCompaction(Compaction[int]):
+class SqlCompaction(Compaction):
     """One run over a database.
 
     write : runs a transaction, if the lock is still held
@@ -63,22 +53,23 @@ class SqlCompaction(Compaction[int]):
         return int(count)
 
     def write_segment(self, survey: Survey, day: date) -> int:
-        taken = self.read(lambda db: self._take(db, survey, day))
-        if taken is None:
+        ids, bodies, joined = self.read(lambda db: self._take(db, survey, day))
+        if not ids:
             return 0
-        bodies = taken.bodies
-        if taken.joined:
-            bodies += read_bodies(self.location, taken.joined)
+        written = len(bodies) // survey.body_size
+        if joined:
+            bodies += read_bodies(self.location, joined)
         name = f"{folder_of(survey)}/{day.isoformat()}/{os.urandom(16).hex()}.parquet"
         self.write(lambda db: note_loose(db, name))
         data = segment_file(survey, bodies)
         self.location.put(name, data, day)
         reports, sha256 = len(bodies) // survey.body_size, hashlib.sha256(data).digest()
         segment = (name, *_group(survey, day), reports, len(data), sha256)
-        self.write(lambda db: _swap(db, taken, segment))
-        return taken.reports
+        self.write(lambda db: _swap(db, ids, segment, joined))
+        return written
 
-    def _take(self, db: Session, survey: Survey, day: date) -> Taken | None:
+    def _take(self, db: Session, survey: Survey, day: date) -> tuple[list[int], bytes, str | None]:
+        """Return the next segment's uploads: ids, bodies, and the segment they join, if any."""
         group = _group(survey, day)
 
         def smallest() -> tuple[str, int] | None:
@@ -92,17 +83,16 @@ class SqlCompaction(Compaction[int]):
             f"SELECT id, reports FROM staged WHERE {GROUP} AND id <= ? ORDER BY id LIMIT ?",
             (*group, self.newest, enough),
         )
-        staged = (StagedSize(i, reports, reports * survey.body_size) for i, reports in rows)
-        chosen, joined = self.choose(staged, day, smallest)
-        if not chosen:
-            return None
-        ids = [upload.id for upload in chosen]
+        staged = ((reports, reports * survey.body_size) for _, reports in rows)
+        count, joined = self.choose(staged, day, smallest)
+        if not count:
+            return [], b"", None
+        ids = [id for id, _ in rows[:count]]
         bodies = db.stream(
             f"SELECT bodies FROM staged WHERE {GROUP} AND id BETWEEN ? AND ?",
             (*group, ids[0], ids[-1]),
         )
-        reports = sum(upload.reports for upload in chosen)
-        return Taken(ids, reports, b"".join(row[0] for row in bodies), joined)
+        return ids, b"".join(row[0] for row in bodies), joined
 
 
 def _group(survey: Survey, day: date) -> tuple[bytes, str]:
@@ -114,25 +104,25 @@ def note_loose(db: Session, name: str) -> None:
     db.run("INSERT INTO loose (name) VALUES (?) ON CONFLICT DO NOTHING", (name,))
 
 
-def _swap(db: Session, taken: Taken, segment: Row) -> None:
+def _swap(db: Session, ids: list[int], segment: Row, joined: str | None) -> None:
     """Let the segment count from here on, and what it was made of no longer."""
     name = segment[:1]
     if db.rows("SELECT name FROM segment WHERE name = ?", name):
         return  # the transaction was committed before, and only its answer was lost
     deleted = sum(
-        db.run(f"DELETE FROM staged WHERE id IN {marks}", ids) for marks, ids in listed(taken.ids)
+        db.run(f"DELETE FROM staged WHERE id IN {marks}", chunk) for marks, chunk in listed(ids)
     )
-    if deleted != len(taken.ids):
+    if deleted != len(ids):
         raise StoreError(
-            f"expected {len(taken.ids)} staged uploads, got {deleted}: something else changed the "
+            f"expected {len(ids)} staged uploads, got {deleted}: something else changed the "
             "store meanwhile; nothing was compacted, try again"
         )
     columns = "name, survey, day, reports, size, sha256"
     db.run(f"INSERT INTO segment ({columns}) VALUES (?, ?, ?, ?, ?, ?)", segment)
     db.run("DELETE FROM loose WHERE name = ?", name)
-    if taken.joined:
-        db.run("DELETE FROM segment WHERE name = ?", (taken.joined,))
-        note_loose(db, taken.joined)
+    if joined:
+        db.run("DELETE FROM segment WHERE name = ?", (joined,))
+        note_loose(db, joined)
 
 
 def sweep(write: Transact, location: Location) -> None:
