@@ -10,7 +10,7 @@ import io
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -47,10 +47,6 @@ class Staged:
     def of(cls, upload: Upload) -> Staged:
         """Return the upload as it is kept."""
         return cls(*upload.receipt, upload.digest, upload.day, upload.reports, upload.bodies)
-
-    def forgotten(self) -> Staged:
-        """Return the same, not to be recognised any more."""
-        return replace(self, name=None, seal=None)
 
 
 # --- names ---------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from threading import RLock
@@ -126,10 +127,14 @@ class FolderStore(Store):
                 return seen
         raise StoreUnavailable(f"{self.url} is being changed all the time: try again later")
 
-    def _staged(self) -> Iterator[tuple[str, list[Staged]]]:
-        """Yield the files of staged uploads, and what is in them."""
+    def _staged(
+        self, wanted: Callable[[Staged], bool]
+    ) -> Iterator[tuple[str, list[Staged], list[Staged]]]:
+        """Yield the staged files with any wanted upload: name, wanted uploads, other uploads."""
         for name in self._names("staged"):
-            yield name, folder_files.read_staged(self._folder, name)
+            uploads = folder_files.read_staged(self._folder, name)
+            if matching := [u for u in uploads if wanted(u)]:
+                yield name, matching, [u for u in uploads if not wanted(u)]
 
     # --- uploads and surveys ---------------------------------------------------------------------
 
@@ -159,13 +164,11 @@ class FolderStore(Store):
             old = [name for name in self._names("keys") if day_of(name) < before]
             forgotten = sum(map(count_of, old))
             new: Files = {}
-            for name, uploads in self._staged():
-                late = sum(u.day < before and u.name is not None for u in uploads)
-                if late:
-                    kept = [u.forgotten() if u.day < before else u for u in uploads]
-                    new |= folder_files.staged_files(kept)
-                    old.append(name)
-                    forgotten += late
+            for name, late, others in self._staged(lambda u: u.day < before and u.name is not None):
+                anonymous = [replace(u, name=None, seal=None) for u in late]
+                new |= folder_files.staged_files([*anonymous, *others])
+                old.append(name)
+                forgotten += len(late)
             self._swap(old, new)
             self._seals.clear()
             self._files_read.clear()
@@ -214,12 +217,8 @@ class FolderStore(Store):
             counts = self._days(survey).items()
             days = {day: count for day, count in counts if first <= day <= last}
             segments = [name for name in self._segments(survey) if first <= day_of(name) <= last]
-            staged = (
-                upload.bodies
-                for _, uploads in self._staged()
-                for upload in uploads
-                if upload.digest == survey.digest and first <= upload.day <= last
-            )
+            matching = self._staged(lambda u: u.digest == survey.digest and first <= u.day <= last)
+            staged = (upload.bodies for _, uploads, _ in matching for upload in uploads)
             return Snapshot(survey, days, self._folder, segments, staged)
 
         return self._unchanged(take)
@@ -235,18 +234,15 @@ class FolderStore(Store):
     def delete(self, survey: Survey, *, before: date | None = None) -> int:
         """Delete the survey's reports, of all days or of those before one; returns how many."""
         self._survey(survey.digest)
-        end = before or date.max
+        digest, end = survey.digest, before or date.max
         with self._exclusive():
             old = [name for name in self._segments(survey) if day_of(name) < end]
             deleted = sum(map(count_of, old))
             new: Files = {}
-            for name, uploads in self._staged():
-                gone = [u for u in uploads if u.digest == survey.digest and u.day < end]
-                if gone:
-                    kept = [u for u in uploads if u.digest != survey.digest or u.day >= end]
-                    new |= folder_files.staged_files(kept) | folder_files.receipt_files(gone)
-                    old.append(name)
-                    deleted += sum(u.reports for u in gone)
+            for name, gone, others in self._staged(lambda u: u.digest == digest and u.day < end):
+                new |= folder_files.staged_files(others) | folder_files.receipt_files(gone)
+                old.append(name)
+                deleted += sum(u.reports for u in gone)
             self._swap(old, new)
         return deleted
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date
 from threading import Lock
+from typing import ClassVar
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import psycopg
@@ -19,8 +20,7 @@ from psycopg import errors
 
 from deniable.errors import StoreError, StoreFull, StoreUnavailable
 from deniable.store.locations import Location
-from deniable.store.sql.migrations import Dialect, migrate
-from deniable.store.sql.sessions import Row, Session, T, Transact
+from deniable.store.sql.database import Row, Session, T, Transact
 from deniable.store.sql.sql_store import SqlStore
 
 PATIENCE_S = 20.0
@@ -47,23 +47,42 @@ class PostgresStore(SqlStore):
         self._target, segments = parse(url)
         parts = urlsplit(url)
         # Without the password: this stands in messages and results.
-        self.url = f"postgresql://{parts.hostname or ''}{parts.path}"
+        public_url = f"postgresql://{parts.hostname or ''}{parts.path}"
         self._lock = Lock()
-        with _translated(self.url):
+        with _translated(public_url):
             # Not tried again: a wrong address or password is told at once.
             self._writer = self._connect()
-        try:
-            self._write(lambda db: self._migrate(db, create))
-            super().__init__(self.url, segments)
-        except BaseException:
-            self.close()
-            raise
+        super().__init__(public_url, segments, create=create)
+
+    words: ClassVar = {
+        "blob": "BYTEA",
+        "serial": "BIGINT GENERATED ALWAYS AS IDENTITY",
+        "sorted": "",
+    }
+    also: ClassVar = {
+        # Noise does not compress: the server shall not try.
+        1: ("ALTER TABLE staged ALTER bodies SET STORAGE EXTERNAL",),
+        2: (
+            "CREATE TABLE file (name TEXT PRIMARY KEY, data BYTEA NOT NULL)",
+            "ALTER TABLE file ALTER data SET STORAGE EXTERNAL",
+        ),
+    }
 
     def _migrate(self, db: Session, create: bool) -> None:
         db.rows("SELECT pg_advisory_xact_lock(?)", (MIGRATING,))
         if create:
             db.run("CREATE SCHEMA IF NOT EXISTS deniable")
-        migrate(db, DIALECT, self.url, create=create)
+        super()._migrate(db, create)
+
+    def _version(self, db: Session) -> int:
+        if db.rows("SELECT to_regclass('deniable.version')") == [(None,)]:
+            return 0
+        return int(db.rows("SELECT number FROM version")[0][0])
+
+    def _set_version(self, db: Session, version: int) -> None:
+        db.run("CREATE TABLE IF NOT EXISTS version (number INTEGER NOT NULL)")
+        db.run("DELETE FROM version")
+        db.run("INSERT INTO version (number) VALUES (?)", (version,))
 
     # --- transactions ----------------------------------------------------------------------------
 
@@ -183,7 +202,7 @@ class DatabaseFiles(Location):
 
 
 class _PostgresSession:
-    """See `sessions.Session`."""
+    """See `database.Session`."""
 
     def __init__(self, connection: psycopg.Connection) -> None:
         self._connection = connection
@@ -206,30 +225,6 @@ class _PostgresSession:
 def _own(statement: str) -> str:
     """The statement as the driver spells it."""
     return statement.replace("?", "%s")
-
-
-def _version(db: Session) -> int:
-    if db.rows("SELECT to_regclass('deniable.version')") == [(None,)]:
-        return 0
-    return int(db.rows("SELECT number FROM version")[0][0])
-
-
-def _note_version(db: Session, version: int) -> None:
-    db.run("CREATE TABLE IF NOT EXISTS version (number INTEGER NOT NULL)")
-    db.run("DELETE FROM version")
-    db.run("INSERT INTO version (number) VALUES (?)", (version,))
-
-
-WORDS = {"blob": "BYTEA", "serial": "BIGINT GENERATED ALWAYS AS IDENTITY", "sorted": ""}
-ALSO = {
-    # Noise does not compress: the server shall not try.
-    1: ("ALTER TABLE staged ALTER bodies SET STORAGE EXTERNAL",),
-    2: (
-        "CREATE TABLE file (name TEXT PRIMARY KEY, data BYTEA NOT NULL)",
-        "ALTER TABLE file ALTER data SET STORAGE EXTERNAL",
-    ),
-}
-DIALECT = Dialect(WORDS, ALSO, _version, _note_version)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from deniable.errors import StoreError
 from deniable.store.compaction import MAX_SEGMENT_UPLOADS, Compaction
 from deniable.store.locations import Location
 from deniable.store.segments import folder_of, read_bodies, segment_file
-from deniable.store.sql.sessions import Row, Session, Transact, listed
+from deniable.store.sql.database import Row, Session, Transact, listed
 from deniable.survey import Survey
 
 GROUP = "survey = ? AND day = ?"

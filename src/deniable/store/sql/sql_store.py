@@ -11,11 +11,12 @@ setting   where the segments are
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
+from typing import ClassVar
 
 from deniable.errors import InputError, StoreError
 from deniable.store import open
@@ -23,7 +24,7 @@ from deniable.store.base import AT_LEAST, Compacted, Outcome, Store, Upload, tel
 from deniable.store.locations import Location, folder
 from deniable.store.segments import problems
 from deniable.store.snapshot import Snapshot
-from deniable.store.sql.sessions import Row, Session, Transact, listed
+from deniable.store.sql.database import VERSIONS, Row, Session, Transact, listed
 from deniable.store.sql.sql_compaction import SqlCompaction, sweep
 from deniable.survey import Survey
 
@@ -47,12 +48,48 @@ class SqlStore(Store):
     _write: Transact
     _read: Transact
 
-    def __init__(self, url: str, segments: str | None) -> None:
+    def __init__(self, url: str, segments: str | None, *, create: bool) -> None:
         """`segments` : where they shall be; None for where they are, or the default."""
         super().__init__(url)
-        self._location = self._settle(segments)
+        try:
+            self._write(lambda db: self._migrate(db, create))
+            self._location = self._settle(segments)
+        except BaseException:
+            self.close()
+            raise
+
+    def _migrate(self, db: Session, create: bool) -> None:
+        """Bring the tables up to the newest version, from none if `create`."""
+        version, newest = self._version(db), len(VERSIONS)
+        if version > newest:
+            raise StoreError(
+                f"{self.url} has tables of version {version}, this release knows {newest}: update "
+                "deniable"
+            )
+        if version == 0 and not create:
+            raise StoreError(f"there is no store in {self.url}: collect or import into it")
+        if version == newest:
+            return
+        for number in range(version + 1, newest + 1):
+            for statement in (*VERSIONS[number - 1], *self.also.get(number, ())):
+                db.run(statement.format(**self.words))
+        self._set_version(db, newest)
 
     # --- what a subclass supplies ----------------------------------------------------------------
+
+    words: ClassVar[Mapping[str, str]]
+    """Types named in the statements; `sorted` makes a table stand in the order of its key, so that
+    it says nothing of arrival."""
+    also: ClassVar[Mapping[int, tuple[str, ...]]] = {}
+    """Statements of this database alone, by version."""
+
+    @abstractmethod
+    def _version(self, db: Session) -> int:
+        """Return the version of the tables, 0 where there are none."""
+
+    @abstractmethod
+    def _set_version(self, db: Session, version: int) -> None:
+        """Write the version of the tables."""
 
     @abstractmethod
     def _exclusive(self) -> AbstractContextManager[Transact]:

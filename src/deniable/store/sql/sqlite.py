@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Lock
+from typing import ClassVar
 from urllib.parse import parse_qs
 
 from deniable.client.files import PRIVATE_MODE, locked, sync_folder
 from deniable.errors import InputError, StoreError, StoreFull, StoreUnavailable
 from deniable.store.locations import LocalFolder, Location
-from deniable.store.sql.migrations import Dialect, migrate
-from deniable.store.sql.sessions import Row, Session, T, Transact
+from deniable.store.sql.database import Row, Session, T, Transact
 from deniable.store.sql.sql_store import SqlStore
 
 PATIENCE_S = 30.0
@@ -55,12 +55,20 @@ class SqliteStore(SqlStore):
             _create(self.path)
         self._lock = Lock()
         self._writer = _connect(self.path)
-        try:
-            self._write(lambda db: migrate(db, DIALECT, f"sqlite:///{self.path}"))
-            super().__init__(f"sqlite:///{self.path}", segments)
-        except BaseException:
-            self.close()
-            raise
+        super().__init__(f"sqlite:///{self.path}", segments, create=True)
+
+    words: ClassVar = {"blob": "BLOB", "serial": "INTEGER", "sorted": " WITHOUT ROWID"}
+
+    def _version(self, db: Session) -> int:
+        version = int(db.rows("PRAGMA user_version")[0][0])
+        if version == 0 and db.rows("SELECT name FROM sqlite_schema LIMIT 1"):
+            raise StoreError(
+                f"{self.path} has tables of something else: expected a store, or an empty file"
+            )
+        return version
+
+    def _set_version(self, db: Session, version: int) -> None:
+        db.run(f"PRAGMA user_version = {version}")
 
     # --- transactions ----------------------------------------------------------------------------
 
@@ -120,23 +128,8 @@ class SqliteStore(SqlStore):
             self._writer.close()
 
 
-def _version(db: Session) -> int:
-    version = int(db.rows("PRAGMA user_version")[0][0])
-    if version == 0 and db.rows("SELECT name FROM sqlite_schema LIMIT 1"):
-        raise StoreError("the SQLite file has tables of something else: expected a store, or none")
-    return version
-
-
-def _note_version(db: Session, version: int) -> None:
-    db.run(f"PRAGMA user_version = {version}")
-
-
-WORDS = {"blob": "BLOB", "serial": "INTEGER", "sorted": " WITHOUT ROWID"}
-DIALECT = Dialect(WORDS, {}, _version, _note_version)
-
-
 class _SqliteSession:
-    """See `sessions.Session`."""
+    """See `database.Session`."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

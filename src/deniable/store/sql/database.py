@@ -1,4 +1,4 @@
-"""What the stores ask of a database: a few ways to run a statement, whole transactions at a time.
+"""What the stores ask of a database: tables, and whole transactions at a time.
 
 Statements are written with `?` for a value, and in the SQL that SQLite and PostgreSQL share.
 """
@@ -7,6 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
+
+VERSIONS: tuple[tuple[str, ...], ...] = (
+    # 1: uploads are staged
+    (
+        "CREATE TABLE survey (digest {blob} PRIMARY KEY, canonical {blob} NOT NULL){sorted}",
+        "CREATE TABLE upload ("
+        "name {blob} PRIMARY KEY, seal {blob} NOT NULL, day TEXT NOT NULL){sorted}",
+        "CREATE TABLE staged ("
+        "id {serial} PRIMARY KEY, survey {blob} NOT NULL REFERENCES survey, day TEXT NOT NULL, "
+        "reports INTEGER NOT NULL, bodies {blob} NOT NULL)",
+    ),
+    # 2: and compacted
+    (
+        "CREATE INDEX staged_days ON staged (survey, day, reports)",
+        "CREATE TABLE segment ("
+        "name TEXT PRIMARY KEY, survey {blob} NOT NULL REFERENCES survey, day TEXT NOT NULL, "
+        "reports INTEGER NOT NULL, size INTEGER NOT NULL, sha256 {blob} NOT NULL){sorted}",
+        "CREATE TABLE loose (name TEXT PRIMARY KEY){sorted}",
+        "CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL){sorted}",
+    ),
+)
+"""The tables, version by version: an older store is brought up to date when it is opened.
+
+Every version's statements stay as they were released; a change of the tables is a new version.
+A database fills in the words in braces: see `SqlStore.words`.
+"""
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
