@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import date, timedelta
 
-from deniable.columns.wire import records
+from deniable.columns.batch import records
 from deniable.store import Store, Upload
 from deniable.survey import Survey
 from tests.surveys import make_survey

@@ -13,7 +13,7 @@ import pytest
 import deniable.store
 from deniable import ReportBatch, Stored, associate, decode, discover, simulate, trend
 from deniable.analysis.source import Source
-from deniable.columns.wire import records
+from deniable.columns.batch import records
 from deniable.errors import InputError, UnknownSurvey
 from deniable.results import Result, Trend
 from deniable.store import Store, Upload

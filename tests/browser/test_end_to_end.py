@@ -10,7 +10,7 @@ import pytest
 from deniable import decode
 from deniable import store as stores
 from deniable.client import Client
-from deniable.columns.wire import to_wire
+from deniable.columns.batch import to_wire
 from deniable.survey import Survey
 from tests.browser.conftest import run_in_page
 from tests.browser.test_site import PUBLISHED, answer

@@ -19,7 +19,7 @@ import pytest
 from deniable import simulate
 from deniable.collector import keys
 from deniable.collector.api.page_routes import POLICY
-from deniable.columns.wire import to_wire
+from deniable.columns.batch import to_wire
 from tests.browser.tools import MODULE
 from tests.faults.server import Server
 from tests.surveys import make_survey

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 import deniable.store
 from deniable.cli.app import app
 from deniable.columns import read, write
-from deniable.columns.wire import from_bodies
+from deniable.columns.batch import from_bodies
 from tests.uploads import DAY, MARKS, NEXT, kept, survey, upload
 
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from deniable import Survey, decode, simulate
 from deniable.cli.app import app
 from deniable.columns import ReportBatch, write
-from deniable.columns.wire import records
+from deniable.columns.batch import records
 from deniable.formatting import percent, visible
 from deniable.render.html import report
 from deniable.results import Discovery, Joint, Marginal, Trend

@@ -24,7 +24,7 @@ from deniable.collector.jobs import job_process as work
 from deniable.collector.jobs import runner as jobs
 from deniable.collector.jobs.requests import JobRequest
 from deniable.collector.jobs.runner import Job, Jobs
-from deniable.columns.wire import to_wire
+from deniable.columns.batch import to_wire
 from tests.collecting import collect, upload
 from tests.faults.crowd import SURVEY, batch
 from tests.surveys import make_survey

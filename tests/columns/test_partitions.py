@@ -16,9 +16,9 @@ from deniable import ReportBatch
 from deniable.analysis.source import FEWEST, Source
 from deniable.columns import write
 from deniable.columns.arrow import ROW_GROUP
+from deniable.columns.batch import from_bodies, records, to_wire
 from deniable.columns.files import partitions
 from deniable.columns.partition import BatchPartition, Carried, Partition
-from deniable.columns.wire import from_bodies, records, to_wire
 from deniable.errors import InputError
 from deniable.store import Upload
 from tests.uploads import MARKS

@@ -22,7 +22,7 @@ import deniable.store
 from deniable import ReportBatch, associate, decode, discover, simulate
 from deniable.analysis.source import Source
 from deniable.columns import write
-from deniable.columns.wire import records
+from deniable.columns.batch import records
 from deniable.compute.cpu.threads import Threads
 from deniable.compute.dask.cluster import Dask
 from deniable.compute.named import executor_of

@@ -145,7 +145,7 @@ def test_batches_are_broken_up(store: Store) -> None:
 
 
 def rows(batch: object) -> list[bytes]:
-    from deniable.columns.wire import records
+    from deniable.columns.batch import records
 
     return [row.tobytes() for row in records(batch)]  # type: ignore[arg-type]
 

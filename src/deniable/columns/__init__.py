@@ -1,7 +1,6 @@
 """Millions of reports as columns: in memory, in Arrow and Parquet, and as the bytes on the wire."""
 
-from deniable.columns.batch import Column, ReportBatch
+from deniable.columns.batch import Column, ReportBatch, from_wire, to_wire
 from deniable.columns.files import read, scan, write
-from deniable.columns.wire import from_wire, to_wire
 
 __all__ = ["Column", "ReportBatch", "from_wire", "read", "scan", "to_wire", "write"]

@@ -56,10 +56,8 @@ def survey_of(schema: pa.Schema) -> Survey:
     return survey
 
 
-@lru_cache(maxsize=16)
-def _parsed(canonical: bytes) -> Survey:
-    # Every batch of a file carries it.
-    return Survey.from_json(canonical)
+_parsed = lru_cache(maxsize=16)(Survey.from_json)
+"""Every batch of a file carries its survey."""
 
 
 def origin_of(schema: pa.Schema) -> str:

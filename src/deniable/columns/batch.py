@@ -17,6 +17,7 @@ from deniable.errors import FieldOutOfRange, InputError, PaddingBits, WireError
 from deniable.mechanisms import Mechanism
 from deniable.protocols import Part
 from deniable.survey import Question, Survey
+from deniable.survey.report import BATCH, COUNT_SIZE, Surveys, batch_bodies, header
 
 Array = NDArray[Any]
 Rows = slice | NDArray[np.bool_] | NDArray[np.integer[Any]]
@@ -176,19 +177,16 @@ def _check_shapes(batch: ReportBatch) -> None:
     n = len(batch.cohort)
     if batch.cohort.dtype != np.uint16 or batch.cohort.ndim != 1:
         raise InputError(f"expected cohort as uint16[N], got {_form(batch.cohort)}")
-    expected = [(q, [fields, *parts]) for q, fields, parts in widths(batch.survey)]
-    if not len(batch.clear) == len(batch.bits) == len(expected):
+    shapes = widths(batch.survey)
+    if not len(batch.clear) == len(batch.bits) == len(shapes):
         raise InputError(
-            f"expected {len(expected)} questions, got {len(batch.clear)} of clear bytes and "
+            f"expected {len(shapes)} questions, got {len(batch.clear)} of clear bytes and "
             f"{len(batch.bits)} of bits"
         )
-    for (question, sizes), clear, bits in zip(expected, batch.clear, batch.bits, strict=True):
-        arrays = (clear, *bits)
-        if len(arrays) != len(sizes):
-            raise InputError(
-                f"question {question.name!r} has {len(sizes) - 1} parts, got {len(bits)}"
-            )
-        for array, size in zip(arrays, sizes, strict=True):
+    for (question, fields, parts), clear, bits in zip(shapes, batch.clear, batch.bits, strict=True):
+        if len(bits) != len(parts):
+            raise InputError(f"question {question.name!r} has {len(parts)} parts, got {len(bits)}")
+        for array, size in zip((clear, *bits), (fields, *parts), strict=True):
             if array.dtype != np.uint8 or array.shape != (n, size):
                 raise InputError(
                     f"question {question.name!r}: expected uint8[{n}, {size}], got {_form(array)}"
@@ -238,3 +236,43 @@ def numbers(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
     """int64[N], the little-endian numbers in u8[N, B], B ≤ 4."""
     places = 256 ** np.arange(rows.shape[1], dtype=np.int64)
     return np.asarray(rows.astype(np.int64) @ places)
+
+
+# --- bytes on the wire: a table of fixed-size records ---------------------------------------------
+
+
+def from_wire(data: bytes | memoryview, survey: Surveys) -> ReportBatch:
+    """A wire batch as columns, as strictly checked as one report at a time."""
+    return from_bodies(*batch_bodies(data, survey))
+
+
+def from_bodies(bodies: bytes | memoryview, survey: Survey) -> ReportBatch:
+    """The bodies of reports, one after another, as columns; all are checked."""
+    records = np.frombuffer(bodies, np.uint8).reshape(-1, survey.body_size)
+    at = survey.cohort_size
+    cohort = (
+        records[:, :at].copy().view("<u2").reshape(-1).astype(np.uint16, copy=False)
+        if at
+        else np.zeros(len(records), np.uint16)
+    )
+    arrays: list[NDArray[np.uint8]] = []
+    for _, fields, parts in widths(survey):
+        for size in (fields, *parts):
+            arrays.append(np.ascontiguousarray(records[:, at : at + size]))
+            at += size
+    return from_arrays(survey, [cohort, *arrays])
+
+
+def to_wire(batch: ReportBatch) -> bytes:
+    """The columns as one wire batch."""
+    if not 1 <= len(batch) < 2**32:
+        raise InputError(f"expected 1 to 2^32-1 reports in a wire batch, got {len(batch)}")
+    count = len(batch).to_bytes(COUNT_SIZE, "little")
+    return header(batch.survey, BATCH) + count + records(batch).tobytes()
+
+
+def records(batch: ReportBatch) -> NDArray[np.uint8]:
+    """The bodies: u8[N, body_size]."""
+    cohort, *rest = batch.arrays()
+    parts = [cohort.astype("<u2").view(np.uint8).reshape(-1, 2)] if batch.survey.cohort_size else []
+    return np.concatenate([*parts, *rest], axis=1)

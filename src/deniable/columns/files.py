@@ -13,9 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deniable.columns.batch import ReportBatch
+from deniable.columns.batch import ReportBatch, to_wire
 from deniable.columns.partition import Partition, WireRows, group_partitions
-from deniable.columns.wire import to_wire
 from deniable.errors import InputError
 from deniable.survey import Survey
 from deniable.survey.report import BATCH_HEADER_SIZE, batch_size

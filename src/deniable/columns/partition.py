@@ -14,8 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from deniable.columns.batch import ReportBatch
-from deniable.columns.wire import from_bodies
+from deniable.columns.batch import ReportBatch, from_bodies
 from deniable.survey import Survey
 
 if TYPE_CHECKING:

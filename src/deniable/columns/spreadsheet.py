@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from pathlib import Path
-from typing import TextIO
 
 from deniable.errors import InputError
 
@@ -47,12 +46,9 @@ def read_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
             raise InputError(f"{path}, line {reader.line_num + 1}: {error}") from None
 
 
-def write_rows(
-    path: str | Path, rows: Iterable[Sequence[str | float]], *, line_end: str = "\n"
-) -> None:
+def write_rows(path: str | Path, rows: Iterable[Sequence[str | float]]) -> None:
     """Write a CSV file: text escaped, numbers as they are."""
-    with Path(path).open("w", newline="", encoding="utf-8") as file:
-        _write(file, rows, line_end)
+    Path(path).write_text(csv_text(rows), encoding="utf-8", newline="")
 
 
 def csv_text(rows: Iterable[Sequence[str | float]]) -> str:
@@ -62,11 +58,7 @@ def csv_text(rows: Iterable[Sequence[str | float]]) -> str:
     "value,share\\n'=1+1,0.5\\n"
     """
     file = StringIO(newline="")
-    _write(file, rows, "\n")
-    return file.getvalue()
-
-
-def _write(file: TextIO, rows: Iterable[Sequence[str | float]], line_end: str) -> None:
-    writer = csv.writer(file, lineterminator=line_end)
+    writer = csv.writer(file, lineterminator="\n")
     for row in rows:
         writer.writerow([escape(c) if isinstance(c, str) else c for c in row])
+    return file.getvalue()

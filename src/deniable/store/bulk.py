@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from deniable.columns import ReportBatch, scan
-from deniable.columns.wire import records
+from deniable.columns.batch import records
 from deniable.errors import StoreError
 from deniable.store.base import KEY_SIZE, Outcome, Store, Upload
 from deniable.survey import Survey

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.columns import ReportBatch
+from deniable.columns.batch import from_bodies, records
 from deniable.columns.partition import GroupRows, group_partitions
-from deniable.columns.wire import from_bodies, records
 from deniable.errors import DeniableError, StoreError
 from deniable.store.locations import Location, OpenSource
 from deniable.survey import Survey

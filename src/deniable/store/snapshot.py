@@ -20,8 +20,8 @@ from threading import Lock
 from typing import IO
 
 from deniable.columns import ReportBatch
+from deniable.columns.batch import from_bodies
 from deniable.columns.partition import Carried, CarriedGroupRows, GroupRows, Partition
-from deniable.columns.wire import from_bodies
 from deniable.store.base import ROWS
 from deniable.store.locations import Location, OpenSource, cached_source
 from deniable.store.segments import partitions, shuffled

@@ -23,7 +23,7 @@ from deniable.collector.api import page_routes
 from deniable.collector.api.guards import NO_STORE, collector_of, refuse, require, shared
 from deniable.collector.api.problems import BAD_QUERY, BUSY, UNAVAILABLE, Problem
 from deniable.collector.jobs import job_routes
-from deniable.columns.wire import to_wire
+from deniable.columns.batch import to_wire
 from deniable.errors import StoreError
 
 if TYPE_CHECKING:

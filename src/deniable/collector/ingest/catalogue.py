@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 
 from deniable.collector.api.problems import EXPIRED, MALFORMED, UNKNOWN_SURVEY, Problem
-from deniable.columns.wire import from_wire
+from deniable.columns.batch import from_wire
 from deniable.errors import InputError, UnknownSurvey, WireError
 from deniable.store import Upload
 from deniable.survey import Survey, from_bytes
