@@ -18,7 +18,7 @@ import pytest
 
 from deniable import simulate
 from deniable.collector import keys
-from deniable.collector.api.page_routes import POLICY
+from deniable.collector.api.routes import POLICY
 from deniable.columns.batch import to_wire
 from tests.browser.tools import MODULE
 from tests.faults.server import Server

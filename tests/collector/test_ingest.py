@@ -46,7 +46,7 @@ def test_a_report_and_a_batch_are_stored(tmp_path: Path) -> None:
         assert beacon.status_code == 202
         assert collector.store.days(SURVEY) == {today(): 57}
         assert collector.metrics.totals["reports"] == 57
-        assert collector.budget.held == 0
+        assert collector.limits.held == 0
 
     collect(tmp_path, scenario)
     assert kept(tmp_path) == [7, 8, *range(100, 150), *range(200, 205)]
@@ -113,7 +113,7 @@ def test_each_refusal_has_its_own_problem(
         assert content["type"] == f"urn:deniable:problem:{name}"
         assert content["status"] == status
         assert content["detail"]
-        assert collector.budget.held == 0
+        assert collector.limits.held == 0
 
     collect(tmp_path, scenario, max_body=10_000)
     assert kept(tmp_path) == []
@@ -213,7 +213,7 @@ def test_a_slow_body_is_refused(tmp_path: Path) -> None:
         headers = {"content-type": "application/octet-stream", "idempotency-key": KEY}
         got = await client.post("/v1/reports", content=slow(30), headers=headers)
         assert (got.status_code, got.json()["type"]) == (408, "urn:deniable:problem:too-slow")
-        assert collector.budget.held == 0
+        assert collector.limits.held == 0
 
     collect(tmp_path, scenario, body_time=0.2)
 
@@ -222,7 +222,7 @@ def test_stopping_hurries_bodies_under_way(tmp_path: Path) -> None:
     async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
         headers = {"content-type": "application/octet-stream", "idempotency-key": KEY}
         sending = asyncio.create_task(client.post("/v1/reports", content=slow(60), headers=headers))
-        while not collector.budget.held:
+        while not collector.limits.held:
             await asyncio.sleep(0.01)
         collector.stop_soon()
         assert (await sending).status_code == 408
@@ -245,7 +245,7 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
             asyncio.create_task(client.post("/v1/reports", content=slow_batch(), headers=headers))
             for _ in range(2)
         ]
-        while collector.budget.held < 18_000:
+        while collector.limits.held < 18_000:
             await asyncio.sleep(0.01)
         got = await upload(client, batch(0, 500))
         assert got.status_code == 503
@@ -254,7 +254,7 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
             task.cancel()
         await asyncio.gather(*sending, return_exceptions=True)
         assert (await upload(client, batch(0, 500))).status_code == 202
-        assert collector.budget.held == 0
+        assert collector.limits.held == 0
 
     collect(tmp_path, scenario, max_body=10_000, max_memory=20_000)
 

@@ -168,6 +168,6 @@ def test_bombs_within_bounds(tmp_path: Path) -> None:
     async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
         got = await upload(client, bomb, content_encoding="gzip")
         assert got.status_code == 400
-        assert collector.budget.held == 0
+        assert collector.limits.held == 0
 
     collect(tmp_path, scenario)

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from deniable import store as stores
 from deniable.collector.api.routes import application
 from deniable.collector.ingest import upload_route as ingest
-from deniable.collector.ingest.body import Budget, Deadlines, Incoming
+from deniable.collector.ingest.body import BodyLimits, Incoming
 from deniable.collector.ingest.catalogue import Catalogue, today, versions_of
 from deniable.collector.ingest.upload_route import Ingest
 from deniable.collector.ingest.writer import CommitWriter
@@ -48,8 +48,7 @@ class Collector:
         self.keyring = Keyring(Path(settings.keys) if settings.keys else None)
         self.metrics = Metrics()
         self.jobs = Jobs()
-        self.budget = Budget(settings.max_memory)
-        self.deadlines = Deadlines(settings.body_time)
+        self.limits = BodyLimits(settings.max_body, settings.max_memory, settings.body_time)
         self.stopping = False
         self.room: int | None = None
         """Bytes left for the store; None if it cannot know."""
@@ -95,7 +94,7 @@ class Collector:
         """No longer ready; bodies under way get little time."""
         self.stopping = True
         self.jobs.stop()
-        self.deadlines.hurry(self.settings.stop_time)
+        self.limits.hurry(self.settings.stop_time)
 
     async def __aexit__(self, *_: object) -> None:
         """Commit all that was accepted, then let go of the store."""
@@ -132,7 +131,7 @@ class Collector:
 
     def incoming(self, receive: Receive) -> Incoming:
         """Return the body of a request that begins now."""
-        return Incoming(receive, self.deadlines, self.budget, self.settings.max_body)
+        return Incoming(receive, self.limits)
 
     def trouble(self) -> str | None:
         """Why no upload would be taken now; None if it would. May wait for the store."""
@@ -160,7 +159,7 @@ class Collector:
         """What /metrics shows besides counters."""
         found: dict[str, tuple[str, float]] = {
             "queue_uploads": ("Uploads that wait for the store.", len(self.writer)),
-            "held_bytes": ("Bytes of bodies in memory.", self.budget.held),
+            "held_bytes": ("Bytes of bodies in memory.", self.limits.held),
             "store_failing": ("Whether the last commit failed.", self.writer.failing),
         }
         if self.room is not None:

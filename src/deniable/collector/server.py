@@ -1,7 +1,7 @@
 """Listening: granian inside this process, one event loop, no access log.
 
 granian closes connections that are slow with their headers or idle, and caps their number; slow
-bodies are the collector's own matter (`body.Deadlines`).
+bodies are the collector's own matter (`body.BodyLimits`).
 """
 
 from __future__ import annotations

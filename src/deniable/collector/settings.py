@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
-from deniable.errors import InputError
+from deniable.errors import InputError, did_you_mean
 
 T = TypeVar("T")
 PREFIX = "DENIABLE_"
@@ -81,7 +80,8 @@ class Settings:
         if file is not None:
             for name, value in _from_file(Path(file)).items():
                 if name not in defaults:
-                    raise InputError(f"{file} has no setting {name!r}{_meant(name, defaults)}")
+                    hint = did_you_mean(name, defaults) or f" Settings: {', '.join(defaults)}."
+                    raise InputError(f"{file}: there is no setting {name!r}.{hint}")
                 values[name] = _of_kind(defaults[name], value, f"{file}: {name}")
         for name, default in defaults.items():
             if (text := environment.get(PREFIX + name.upper())) is not None:
@@ -94,12 +94,6 @@ def _from_file(path: Path) -> dict[str, object]:
         return tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not TOML: {error}") from None
-
-
-def _meant(name: str, known: Iterable[str]) -> str:
-    known = list(known)
-    close = get_close_matches(name, known, 1)
-    return f": did you mean {close[0]!r}?" if close else f"; there are {', '.join(known)}"
 
 
 def _of_kind(default: object, value: object, where: str) -> object:

@@ -21,20 +21,17 @@ READ_METHODS = "GET, HEAD, OPTIONS"
 NO_STORE = {"cache-control": "no-store"}
 
 
-def require(role: str) -> Callable[[Endpoint], Endpoint]:
-    """Let a route be called only with a token of this role."""
+def analyst_only(endpoint: Endpoint) -> Endpoint:
+    """Let a route be called only with an analyst token."""
 
-    def wrap(endpoint: Endpoint) -> Endpoint:
-        @wraps(endpoint)
-        async def guarded(request: Request) -> Response:
-            token = bearer(request.headers.get("authorization", ""))
-            collector_of(request).keyring.demand(token, role)
-            return await endpoint(request)
+    @wraps(endpoint)
+    async def guarded(request: Request) -> Response:
+        token = bearer(request.headers.get("authorization", ""))
+        collector_of(request).keyring.demand(token, "analyst")
+        return await endpoint(request)
 
-        guarded.role = role  # type: ignore[attr-defined]
-        return guarded
-
-    return wrap
+    guarded.role = "analyst"  # type: ignore[attr-defined]
+    return guarded
 
 
 def shared(endpoint: Endpoint) -> Endpoint:

@@ -1,7 +1,6 @@
-"""Every route but the upload itself: surveys for clients, reports for analysts, health; jobs and
-pages have files of their own.
+"""Every route but uploads and jobs: surveys for clients, reports for analysts, health, and pages.
 
-A route that reads results is wrapped in `require("analyst")`; nothing else decides who may what.
+A route that reads results is wrapped in `analyst_only`; nothing else decides who may what.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from datetime import date
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -19,12 +19,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from deniable.collector.api import page_routes
-from deniable.collector.api.guards import NO_STORE, collector_of, refuse, require, shared
-from deniable.collector.api.problems import BAD_QUERY, BUSY, UNAVAILABLE, Problem
+from deniable.collector.api.guards import NO_STORE, analyst_only, collector_of, refuse, shared
+from deniable.collector.api.problems import BAD_QUERY, BUSY, NOT_FOUND, UNAVAILABLE, Problem
 from deniable.collector.jobs import job_routes
 from deniable.columns.batch import to_wire
 from deniable.errors import StoreError
+from deniable.render.html.static_files import CLIENT, static
 
 if TYPE_CHECKING:
     from deniable.collector.app import Collector
@@ -33,6 +33,20 @@ if TYPE_CHECKING:
 MAX_EXPORTS = 2
 """Exports that may run at once."""
 EXPORT_ROWS = 1 << 16
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+PAGE_HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-cache",
+}
+MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+STATIC = files("deniable.render.html") / "static"
+PAGE_FILES = {CLIENT} | {f.name for f in STATIC.iterdir() if Path(f.name).suffix in MEDIA_TYPES}
 
 
 # --- for clients ------------------------------------------------------------------------------
@@ -73,7 +87,7 @@ def _cached(collector: Collector) -> dict[str, str]:
 # --- for analysts -----------------------------------------------------------------------------
 
 
-@require("analyst")
+@analyst_only
 async def counts(request: Request) -> Response:
     """Tell how many reports there are of each version and day."""
     collector = collector_of(request)
@@ -84,7 +98,7 @@ async def counts(request: Request) -> Response:
     return JSONResponse(content, headers=NO_STORE)
 
 
-@require("analyst")
+@analyst_only
 async def reports(request: Request) -> Response:
     """Send all reports of one version, or those of some days, as wire batches."""
     collector, asked = collector_of(request), request.path_params
@@ -144,6 +158,27 @@ async def openapi(request: Request) -> Response:
     return Response(text, media_type="application/json")
 
 
+# --- pages: static files, whose script asks for data with the token that a person types in --------
+
+
+async def analyst_page(request: Request) -> Response:
+    """Serve the analyst's page; its data needs a token."""
+    return Response(static("analyst.html"), media_type="text/html", headers=PAGE_HEADERS)
+
+
+async def try_page(request: Request) -> Response:
+    """Serve the page on which anybody can try it; nothing leaves it."""
+    return Response(static("try.html"), media_type="text/html", headers=PAGE_HEADERS)
+
+
+async def page_file(request: Request) -> Response:
+    """Serve a file of the pages."""
+    name = request.path_params["name"]
+    if name not in PAGE_FILES:
+        raise Problem(NOT_FOUND, f"no page has a file {name!r:.40}")
+    return Response(static(name), media_type=MEDIA_TYPES[Path(name).suffix], headers=PAGE_HEADERS)
+
+
 ROUTES = [
     Route("/v1/surveys", surveys, methods=["GET", "OPTIONS"]),
     Route("/v1/surveys/{name}", survey, methods=["GET", "OPTIONS"]),
@@ -155,7 +190,9 @@ ROUTES = [
     Route("/metrics", prometheus),
     Route("/openapi.json", openapi),
     *job_routes.ROUTES,
-    *page_routes.ROUTES,
+    Route("/", analyst_page),
+    Route("/try", try_page),
+    Route("/static/{name}", page_file),
 ]
 
 

@@ -21,26 +21,23 @@ class Disconnected(Exception):
     """The client went away before its body was complete; nobody waits for an answer."""
 
 
-class Budget:
-    """Bytes of bodies held at once, from the first byte read until the answer is known."""
+class BodyLimits:
+    """What bodies may use: each its bytes and seconds, all of them together a budget of memory.
 
-    def __init__(self, limit: int) -> None:
-        self.limit, self.held = limit, 0
+    A body counts towards the budget from its first byte until the answer is known.
+    """
 
-    def take(self, count: int) -> None:
-        """Hold so many bytes more, or refuse the request."""
-        if self.held + count > self.limit:
-            raise Problem(BUSY, "too many bodies at once: try again later")
-        self.held += count
-
-
-class Deadlines:
-    """Limits how long bodies may take; `hurry` shortens the limit, of those under way too."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+    def __init__(self, max_body: int, max_memory: int, seconds: float) -> None:
+        self.max_body, self.max_memory, self.seconds = max_body, max_memory, seconds
+        self.held = 0
         self._last = math.inf
         self._under_way: set[asyncio.Timeout] = set()
+
+    def hold(self, count: int) -> None:
+        """Hold so many bytes more, or refuse the request."""
+        if self.held + count > self.max_memory:
+            raise Problem(BUSY, "too many bodies at once: try again later")
+        self.held += count
 
     def end(self) -> float:
         """When a body that begins now must be complete."""
@@ -67,10 +64,9 @@ class Deadlines:
 class Incoming:
     """One request's body, on its way; what it holds of the budget is given back at the end."""
 
-    def __init__(self, receive: Receive, deadlines: Deadlines, budget: Budget, limit: int) -> None:
-        self._receive, self._deadlines, self._limit = receive, deadlines, limit
-        self._budget, self._held = budget, 0
-        self._end = deadlines.end()
+    def __init__(self, receive: Receive, limits: BodyLimits) -> None:
+        self._receive, self._limits, self._held = receive, limits, 0
+        self._end = limits.end()
         self._over = False
         """Nothing more will come, or nothing more is waited for."""
 
@@ -78,11 +74,11 @@ class Incoming:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._budget.held -= self._held
+        self._limits.held -= self._held
 
     def hold(self, count: int) -> None:
         """Hold so many bytes of the budget more, or refuse the request; fewer if negative."""
-        self._budget.take(count)
+        self._limits.hold(count)
         self._held += count
 
     async def read(self) -> bytes:
@@ -90,25 +86,25 @@ class Incoming:
         chunks: list[bytes] = []
         size = 0
         try:
-            async with self._deadlines.until(self._end):
+            async with self._limits.until(self._end):
                 while not self._over:
                     chunk = await self._chunk()
                     size += len(chunk)
-                    if size > self._limit:
-                        raise Problem(TOO_LARGE, f"expected at most {self._limit} bytes, got more")
+                    if size > (limit := self._limits.max_body):
+                        raise Problem(TOO_LARGE, f"expected at most {limit} bytes, got more")
                     self.hold(len(chunk))
                     chunks.append(chunk)
         except TimeoutError:
             self._over = True
-            wait = self._deadlines.seconds
+            wait = self._limits.seconds
             raise Problem(TOO_SLOW, f"expected the body within {wait:g} s") from None
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     async def discard(self) -> None:
         """Let the rest pass by, so that a client which is still sending can read its refusal."""
-        left = self._limit
+        left = self._limits.max_body
         with suppress(TimeoutError, Disconnected):
-            async with self._deadlines.until(self._end):
+            async with self._limits.until(self._end):
                 while not self._over and left > 0:
                     left -= len(await self._chunk())
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import parse_qs
 
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from deniable.collector.api import problems
@@ -97,11 +98,13 @@ class Ingest:
         if origin := collector.settings.cors:
             self._headers["access-control-allow-origin"] = origin
             self._headers["access-control-expose-headers"] = "retry-after"
-        self._accepted = raw(self._headers | {"content-type": "application/json"})
+        accepted = self._headers | {"content-type": "application/json"}
+        self._accepted = [(k.encode("latin-1"), v.encode("latin-1")) for k, v in accepted.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] == "OPTIONS":
-            await answer(send, 204, raw(preflight(self.collector.settings.cors, METHODS)), b"")
+            allowed = preflight(self.collector.settings.cors, METHODS)
+            await Response(status_code=204, headers=allowed)(scope, receive, send)
             return
         incoming = self.collector.incoming(receive)
         try:
@@ -110,18 +113,20 @@ class Ingest:
             return
         except Exception as error:
             await incoming.discard()
-            await self._refuse(send, error)
+            await self._refusal(error)(scope, receive, send)
             return
         self.collector.metrics.answers[202] += 1
-        await answer(send, 202, self._accepted, b'{"accepted": %d}' % accepted)
+        body = b'{"accepted": %d}' % accepted
+        headers = [*self._accepted, (b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": 202, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
-    async def _refuse(self, send: Send, error: Exception) -> None:
+    def _refusal(self, error: Exception) -> Response:
         # The error must not become a local variable of a frame in its own traceback: such a cycle
         # would keep the unread body, and the server its connection, until garbage is collected.
         problem = problem_of(error)
         self.collector.metrics.answers[problem.status] += 1
-        headers = raw(self._headers | problem.headers)
-        await answer(send, problem.status, headers, problem.body())
+        return Response(problem.body(), problem.status, self._headers | problem.headers)
 
     async def _accept(self, scope: Scope, incoming: Incoming) -> int:
         """Take the upload and wait until it is durable; returns its number of reports."""
@@ -192,16 +197,3 @@ def preflight(origin: str, methods: str) -> Headers:
             "access-control-max-age": "86400",
         }
     return headers
-
-
-def raw(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """Return headers as a server takes them."""
-    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
-
-
-async def answer(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
-    """Send one whole response."""
-    if body:
-        headers = [*headers, (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

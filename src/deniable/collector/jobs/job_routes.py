@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from deniable.collector.api.guards import NO_STORE, collector_of, require
+from deniable.collector.api.guards import NO_STORE, analyst_only, collector_of
 from deniable.collector.api.problems import BAD_JOB, NOT_FOUND, Problem
 from deniable.collector.ingest.body import Disconnected
 from deniable.collector.jobs.requests import JobRequest
-from deniable.collector.jobs.runner import Job
-
-if TYPE_CHECKING:
-    from deniable.collector.app import Collector
 
 FORMS = {
     "json": "application/json",
@@ -34,7 +29,7 @@ HARMLESS = {
 # One route a path, so that a refused method is told all that are taken.
 
 
-@require("analyst")
+@analyst_only
 async def jobs(request: Request) -> Response:
     """List all jobs that are kept, the newest first, or start a new one."""
     if request.method == "POST":
@@ -43,7 +38,7 @@ async def jobs(request: Request) -> Response:
     return JSONResponse(content, headers=NO_STORE)
 
 
-@require("analyst")
+@analyst_only
 async def job(request: Request) -> Response:
     """Tell how far a job is; or cancel one that runs, forget one that has ended."""
     jobs, id = collector_of(request).jobs, request.path_params["id"]
@@ -61,24 +56,20 @@ async def _start(request: Request) -> Response:
             asked = JobRequest.read(await incoming.read())
         except Disconnected:
             raise Problem(BAD_JOB, "the body ended too early") from None
-    job = await asyncio.to_thread(_begin, collector, asked)
+    survey = (await asyncio.to_thread(collector.kept, asked.survey, asked.version))[-1]
+    job = await asyncio.to_thread(collector.jobs.start, asked, collector.settings.store, survey)
     headers = {**NO_STORE, "location": f"/v1/jobs/{job.id}"}
     return JSONResponse(job.shown(), status_code=202, headers=headers)
 
 
-def _begin(collector: Collector, asked: JobRequest) -> Job:
-    survey = collector.kept(asked.survey, asked.version)[-1]
-    return collector.jobs.start(asked, collector.settings.store, survey)
-
-
-@require("analyst")
+@analyst_only
 async def section(request: Request) -> Response:
     """The result as a part of a page."""
     text = collector_of(request).jobs.get(request.path_params["id"]).result("section")
     return Response(text, media_type="text/html", headers=HARMLESS)
 
 
-@require("analyst")
+@analyst_only
 async def download(request: Request) -> Response:
     """The result as a file."""
     found = collector_of(request).jobs.get(request.path_params["id"])

@@ -11,7 +11,6 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from threading import Lock, Thread
-from typing import IO
 
 from deniable.collector.api.problems import BUSY, NO_RESULT, UNKNOWN_JOB, Problem
 from deniable.collector.jobs.requests import JobRequest
@@ -157,7 +156,11 @@ def _follow(job: Job, line: bytes) -> None:
             process.stdin.write(line)
             process.stdin.flush()
         with suppress(ValueError, KeyError):  # it was killed in the middle of a line
-            _hear(job, process.stdout)
+            while line := process.stdout.readline(MAX_RESULT_BYTES):
+                if len(line) == MAX_RESULT_BYTES:
+                    job.end("failed", "the result is too large for a page: use the command line")
+                    break
+                job.hear(line)
     finally:
         process.kill()
         process.wait()
@@ -165,12 +168,3 @@ def _follow(job: Job, line: bytes) -> None:
             process.stdin.close()
         process.stdout.close()
         job.end("failed", "the job ended without a result; perhaps memory ran out")
-
-
-def _hear(job: Job, out: IO[bytes]) -> None:
-    while line := out.readline(MAX_RESULT_BYTES):
-        if not line.endswith(b"\n"):
-            if len(line) == MAX_RESULT_BYTES:
-                job.end("failed", "the result is too large for a page: use the command line")
-            return
-        job.hear(line)
