@@ -33,8 +33,8 @@ def test_the_order_of_precedence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "environment", "text", "says"),
     [
-        ({}, {}, "max_bdy = 1", "did you mean 'max_body'"),
-        ({}, {}, "nothing_like_it = 1", "there are store"),
+        ({}, {}, "max_bdy = 1", 'Did you mean "max_body"'),
+        ({}, {}, "nothing_like_it = 1", "Settings: store"),
         ({}, {}, "port = '80'", "port: expected int, got '80'"),
         ({}, {}, "port = true", "expected int, got True"),
         ({}, {}, "surveys = 'a'", "a list of texts"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -98,14 +99,8 @@ class ReportBatch:
 
     def select(self, rows: Rows) -> ReportBatch:
         """Some of the reports: a slice (no copy), a mask or indices."""
-        return ReportBatch(
-            self.survey,
-            self.cohort[rows],
-            tuple(c[rows] for c in self.clear),
-            tuple(tuple(b[rows] for b in parts) for parts in self.bits),
-            self.origin,
-            trusted=True,
-        )
+        columns = [array[rows] for array in self.arrays()]
+        return from_arrays(self.survey, columns, origin=self.origin, trusted=True)
 
     def where(self, question: str, draw: Sequence[int]) -> ReportBatch:
         """The reports whose clear bytes for this question are `draw`: positions, or a level."""
@@ -128,9 +123,9 @@ class ReportBatch:
             if chosen.chosen_by is None
             else self.clear[index][:, chosen.chosen_by]
         )
-        mechanism = chosen.slots[0].mechanism
-        reduced = mechanism.cohorts < self.survey.cohorts
-        cohort = mechanism.own_cohort(self.cohort) if reduced else self.cohort
+        mechanism, cohort = chosen.slots[0].mechanism, self.cohort
+        if mechanism.cohorts < self.survey.cohorts:
+            cohort = mechanism.own_cohort(cohort)
         return Column(chosen, self.bits[index][part], slot, cohort)
 
     def _index(self, question: str) -> int:
@@ -164,12 +159,11 @@ def from_arrays(
     survey: Survey, arrays: Sequence[Array], *, origin: str = "", trusted: bool = False
 ) -> ReportBatch:
     """The batch whose `arrays()` these are."""
-    cohort, *rest = arrays
-    clear, bits, at = [], [], 0
-    for _, _, parts in widths(survey):
-        clear.append(rest[at])
-        bits.append(tuple(rest[at + 1 : at + 1 + len(parts)]))
-        at += 1 + len(parts)
+    columns = iter(arrays)
+    cohort, clear, bits = next(columns), [], []
+    for question in survey.questions:
+        clear.append(next(columns))
+        bits.append(tuple(islice(columns, len(question.protocol.mechanisms))))
     return ReportBatch(survey, cohort, tuple(clear), tuple(bits), origin, trusted=trusted)
 
 

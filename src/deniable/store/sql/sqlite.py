@@ -175,16 +175,10 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def _transaction(connection: sqlite3.Connection, begin: str, path: Path) -> Iterator[Session]:
-    with _translated(path):
+    # The connection commits at the end, or rolls back what a failure has not rolled back already.
+    with _translated(path), connection:
         connection.execute(begin)
-        try:
-            yield _SqliteSession(connection)
-            connection.execute("COMMIT")
-        except BaseException:
-            # Some failures, such as a full disk, have rolled back already.
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
+        yield _SqliteSession(connection)
 
 
 @contextmanager
