@@ -1,5 +1,5 @@
 // Asks the survey beside this file, shows the report before it leaves, and sends it.
-// Serve the repository (python -m http.server 8080) and open /examples/site/.
+// Serve the repository (python -m http.server 8000) and open /examples/site/.
 import { openClient, openSender, readSurvey } from "../../clients/js/deniable.js";
 
 // What this page was reviewed with; `deniable check survey.json` prints it.
