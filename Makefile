@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo check test lint fast kernels bench campaign docs facts reference clean
+.PHONY: help demo check test lint fast kernels bench campaign docs facts reference gallery clean
 help:
 	@echo "make check     lint and the fast tests      make test  lint and the whole test suite"
 	@echo "make demo      the main job end to end      make lint  ruff, mypy, import-linter"
@@ -77,6 +77,10 @@ docs: $(VENV)/.ready
 # Numbers in README and docs, from docs/results and from the code.
 facts: $(VENV)/.ready
 	$(BIN)/python -m tools.facts
+
+# Run the scripts of the gallery and write its page and pictures.
+gallery: $(VENV)/.ready
+	$(BIN)/python -m tools.gallery
 
 reference: $(VENV)/.ready
 	$(BIN)/python -m tools.command_reference > docs/reference/commands.md

@@ -1,0 +1,11 @@
+"""How many clients does a survey need?
+
+`plan` compares the mechanisms for a question before anybody answers it. Here: strings that nobody
+lists, of at most 20 characters, ε = 4, and a million clients.
+"""
+
+from deniable import plan
+
+planned = plan(clients=1_000_000, epsilon=4.0, unknown=True)
+print(planned.heading())
+planned.plot().figure.savefig("plan_survey.png", dpi=110)
