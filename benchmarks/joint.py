@@ -23,7 +23,7 @@ from experiments.direct_rows import bloom_rows, dependent_table, draw_cells
 from numba import njit
 
 from deniable.compute.cpu.threads import Threads
-from deniable.inference.association.score import score_test
+from deniable.inference.association.independence import score_test
 from deniable.inference.joint.evidence import gather
 from deniable.inference.joint.solver import JointFit, maximise
 from deniable.inference.joint.uncertainty import covariance

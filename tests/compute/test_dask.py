@@ -27,7 +27,7 @@ from deniable.compute.cpu.threads import Threads
 from deniable.compute.dask.cluster import Dask
 from deniable.compute.named import executor_of
 from deniable.errors import ClusterError, InputError
-from deniable.inference.association.score import score_test
+from deniable.inference.association.independence import score_test
 from deniable.inference.joint.evidence import gather
 from deniable.inference.joint.shrinkage import shrunk
 from deniable.inference.joint.solver import maximise
@@ -194,8 +194,8 @@ def rows(count: int, size: int) -> tuple[Any, Any]:
 
 def test_shuffles_folds_and_strata(cluster: Dask, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever else is done to evidence: shuffles within pieces, and reports held out."""
-    monkeypatch.setattr("deniable.inference.association.score.MAX_GATHERED", 0)
-    monkeypatch.setattr("deniable.inference.association.score.REPORTS_PER_FREEDOM", 1 << 30)
+    monkeypatch.setattr("deniable.inference.association.independence.MAX_GATHERED", 0)
+    monkeypatch.setattr("deniable.inference.association.independence.REPORTS_PER_FREEDOM", 1 << 30)
     found = []
     for executor in (Threads(2), cluster):
         evidence = gather([rows(9000, 4)], (4, 4), executor=executor)

@@ -17,7 +17,7 @@ from deniable.compute.named import executor_of
 from deniable.compute.ratios import LikelihoodRatios
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
-from deniable.inference.association.score import score_test
+from deniable.inference.association.independence import score_test
 from deniable.inference.joint.evidence import gather
 from deniable.inference.joint.quadratic import minimise_quadratic
 from deniable.inference.joint.solver import maximise

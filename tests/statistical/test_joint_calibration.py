@@ -11,9 +11,9 @@ import pytest
 from experiments.direct_rows import basic_rows, bloom_rows, dependent_table, draw_cells
 from scipy.stats import binomtest, chi2, kstest
 
-from deniable.inference.association import tests as association
+from deniable.inference.association import independence as association
 from deniable.inference.association.effect_size import cramers_v
-from deniable.inference.association.score import score_test
+from deniable.inference.association.independence import score_test
 from deniable.inference.joint.evidence import Evidence, gather
 from deniable.inference.joint.solver import maximise
 from deniable.inference.joint.uncertainty import covariance, invert_on_simplex

@@ -5,8 +5,6 @@ since ignoring it biases every cell. Reports then become rows of likelihoods, an
 certified to be within a hundredth of a nat of the best.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -27,7 +25,7 @@ from deniable.compute.progress import Progress, reports_progress
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
 from deniable.inference.association.effect_size import cramers_v
-from deniable.inference.association.tests import (
+from deniable.inference.association.independence import (
     association_test,
     conditional_independence,
     mutual_independence,

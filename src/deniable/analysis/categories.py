@@ -1,7 +1,5 @@
 """The candidates of a question, and the categories of several in a joint table."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial

@@ -4,8 +4,6 @@ What is counted does not depend on the candidates, which may be found later. A q
 local hashing counts as one bit a number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -168,18 +166,15 @@ def _outcomes(question: Question, batch: ReportBatch) -> Bytes:
 
 def _counted(layout: Layout, survey: Survey, source: Source, executor: Backend) -> PairCounts:
     """Everything in the source."""
-    k, other = layout.widths
-    both = np.zeros((layout.strata, k, other), np.int64)
-    first, second = (np.zeros((layout.strata, width), np.int64) for width in layout.widths)
-    total = np.zeros(layout.strata, np.int64)
+    strata, (k, m) = layout.strata, layout.widths
+    shapes = {"both": (strata, k, m), "first": (strata, k), "second": (strata, m), "total": strata}
+    sums = {name: np.zeros(shape, np.int64) for name, shape in shapes.items()}
     groups = source.groups(ROWS)
-    at_once = max(2, IN_FLIGHT // both.size)
+    at_once = max(2, IN_FLIGHT // sums["both"].size)
     for group in groups:
         some = chain([group], islice(groups, at_once - 1))
         for part in executor.map(partial(_count, layout), some):
-            both += part.both
-            first += part.first
-            second += part.second
-            total += part.total
+            for name, array in sums.items():
+                array += getattr(part, name)
     x, y = layout.questions
-    return PairCounts(survey.sha256.hex(), (x.name, y.name), both, first, second, total)
+    return PairCounts(survey.sha256.hex(), (x.name, y.name), **sums)

@@ -1,7 +1,5 @@
 """decode: how common each value of one question is."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial, reduce

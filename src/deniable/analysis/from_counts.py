@@ -4,8 +4,6 @@ Which strings get a category is chosen as `associate` chooses it: the counts hol
 need. See `inference.linear.estimate` for the estimate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache

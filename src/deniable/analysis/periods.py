@@ -1,7 +1,5 @@
 """The same analysis of one day or week of a store after another."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import date, timedelta

@@ -1,7 +1,5 @@
 """Reports from wherever they are, in partitions that whoever works on them loads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ design that can ask the question is predicted at that ε, through the survey fil
 so a plan promises only what the rule of `survey.defaults` gives.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -25,8 +25,6 @@ The constants 2.6, 1.65, ½ and 3.5 are measured, not derived. Against simulated
 default one: at ε = 4.39 with six letters, strings of 1.8 times its threshold.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import singledispatch

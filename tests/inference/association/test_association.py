@@ -6,9 +6,9 @@ from experiments.direct_rows import basic_rows, dependent_table, draw_cells
 
 from deniable import associate, simulate
 from deniable.errors import InputError
-from deniable.inference.association import tests as association
+from deniable.inference.association import independence as association
 from deniable.inference.association.effect_size import cramers_v
-from deniable.inference.association.score import score_test
+from deniable.inference.association.independence import score_test
 from deniable.inference.joint.evidence import Evidence, gather
 from deniable.inference.joint.shrinkage import shrunk
 from deniable.inference.joint.solver import maximise

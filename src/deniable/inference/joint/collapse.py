@@ -14,8 +14,6 @@ Tests of independence are about the table that is shown, so they add the likelih
 (`collapse_evidence`): under independence Other is the same mixture in every cell.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -25,7 +25,7 @@ from functools import cached_property
 import numpy as np
 
 from deniable.errors import InputError
-from deniable.inference.association.score import chi2_tail, inverse_root, range_of
+from deniable.inference.association.independence import chi2_tail, inverse_root, range_of
 from deniable.inference.joint.collapse import collapse_influence
 from deniable.inference.joint.uncertainty import invert_on_simplex, widened
 from deniable.inference.linear.joint_counts import PairCounts

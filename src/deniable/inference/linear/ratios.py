@@ -11,8 +11,6 @@ Their expectations are linear in the distribution that is looked for, whatever i
 that solves for it is unbiased even where margins or V are wrong.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -11,8 +11,6 @@ Slots are clipped each by their own scatter, and a candidate's test has the vari
 that tell it: prefixes that many strings share make short levels scatter far more than long ones.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import special
 

@@ -4,8 +4,6 @@ With one bit per category and all categories known, t = (c - p* N) / ((q* - p*) 
 frequency by itself, with the binomial variance r(1 - r) / (N (q* - p*)^2).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from deniable.errors import InputError

@@ -4,8 +4,6 @@ A report's bit is 1 with probability q* where the candidate sets it and p* elsew
 per stratum say all there is to say about a candidate.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """From estimates and p-values of all candidates to the result: which are present, and intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal

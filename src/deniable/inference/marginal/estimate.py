@@ -5,8 +5,6 @@ has a background per stratum, every candidate gets an unpenalised estimate with 
 whether or not it is detected, and the correction counts all of them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Literal
 

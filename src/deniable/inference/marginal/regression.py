@@ -201,27 +201,22 @@ def invert_gram(gram: Floats, uncentred: Floats) -> tuple[Floats, Mask, int]:
     size = gram.shape[0]
     if size == 0:
         return gram, np.zeros(0, dtype=bool), 0
-    # Threads cost more than they bring: 100 columns took 80 ms on two of them, beside other work,
-    # and 1 ms on one.
-    with one_blas_thread() if size < ONE_THREAD_BELOW else nullcontext():
-        return _inverted(gram, uncentred)
-
-
-def _inverted(gram: Floats, uncentred: Floats) -> tuple[Floats, Mask, int]:
-    size = gram.shape[0]
     present = gram.diagonal() > 1e-9 * uncentred
     scale = np.where(present, 1.0 / np.sqrt(np.where(present, gram.diagonal(), 1.0)), 0.0)
     unit = gram * scale[:, None] * scale
-    if present.all():
-        factor, info = linalg.lapack.dpotrf(unit, lower=1)
-        # A pivot is the share of a column that those before it leave unexplained.
-        if info == 0 and factor.diagonal().min() > 1e-4:
-            inverse, _ = linalg.lapack.dpotri(factor, lower=1)
-            inverse = np.tril(inverse) + np.tril(inverse, -1).T
-            return inverse * scale[:, None] * scale, present, size
-    value, vector = linalg.eigh(unit)
-    keep = value > 1e-8 * max(value[-1], 1.0)
-    kept = vector[:, keep]
-    inverse = (kept / value[keep]) @ kept.T
-    determined = present & (np.abs((kept**2).sum(axis=1) - 1.0) < 1e-6)
-    return inverse * scale[:, None] * scale, determined, int(keep.sum())
+    # Threads cost more than they bring: 100 columns took 80 ms on two of them, beside other work,
+    # and 1 ms on one.
+    with one_blas_thread() if size < ONE_THREAD_BELOW else nullcontext():
+        if present.all():
+            factor, info = linalg.lapack.dpotrf(unit, lower=1)
+            # A pivot is the share of a column that those before it leave unexplained.
+            if info == 0 and factor.diagonal().min() > 1e-4:
+                inverse, _ = linalg.lapack.dpotri(factor, lower=1)
+                inverse = np.tril(inverse) + np.tril(inverse, -1).T
+                return inverse * scale[:, None] * scale, present, size
+        value, vector = linalg.eigh(unit)
+        keep = value > 1e-8 * max(value[-1], 1.0)
+        kept = vector[:, keep]
+        inverse = (kept / value[keep]) @ kept.T
+        determined = present & (np.abs((kept**2).sum(axis=1) - 1.0) < 1e-6)
+        return inverse * scale[:, None] * scale, determined, int(keep.sum())

@@ -6,8 +6,6 @@ columns are cleared from the others' estimates: nobody's estimate is penalised a
 without one, so a false candidate that slips in costs one degree of freedom and no more.
 """
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -4,8 +4,6 @@ P(report | category) is then a product over bits. For an arbitrary channel all k
 kernels look sums of logits up, four bits at a time.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from deniable.compute.arrays import ArrayKernels, Likelihood

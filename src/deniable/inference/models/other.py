@@ -62,18 +62,12 @@ class ProductOther:
 class MixtureOther:
     """Other as seen strings and random strings.
 
-    tail : the seen strings; share : float64[tail], remainder : float, which sum to 1
+    tail : the seen strings; shares : float64[tail + 1] of sum 1, that of random strings last
     """
 
     tail: Strings
-    share: Floats
-    remainder: float
+    shares: Floats
     mass: float
-
-    @property
-    def shares(self) -> Floats:
-        """float64[tail + 1], that of random strings last."""
-        return np.append(self.share, self.remainder)
 
     def log_likelihood(self, bits: Bytes, stratum: Integers, arrays: ArrayKernels) -> DeviceArray:
         """float64[N], of every report."""
@@ -115,16 +109,10 @@ def mixture_other(
     seen[known] = False
     tail = np.flatnonzero(seen)
     tail = tail[np.argsort(-estimate[tail], kind="stable")][:most]
-    weight = estimate[tail]
     mass = 1.0 - total
-    remainder = max(mass - float(weight.sum()), 0.01 * mass + 0.001)
-    whole = float(weight.sum()) + remainder
-    return MixtureOther(model.take(tail), weight / whole, remainder / whole, mass)
-
-
-def nothing_left(known: Floats) -> str:
-    """Why there is no Other, in words; known : float64[m], the categories' frequencies."""
-    return f"the known categories sum to {known.sum():.4f}, nothing is left for Other"
+    remainder = max(mass - float(estimate[tail].sum()), 0.01 * mass + 0.001)
+    weights = np.append(estimate[tail], remainder)
+    return MixtureOther(model.take(tail), weights / weights.sum(), mass)
 
 
 def check_known(model: Strings, estimate: Floats) -> None:

@@ -4,8 +4,6 @@ Marginals choose which strings get a category in a joint table; what was detecte
 are shown is fitted too, and added up into Other afterwards (see `inference.joint.collapse`).
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -26,7 +24,7 @@ from deniable.inference.models.base import (
     Components,
     TableSettings,
 )
-from deniable.inference.models.other import Other, mixture_other, nothing_left
+from deniable.inference.models.other import Other, mixture_other
 from deniable.kernels.array_types import Bytes, DeviceArray, Floats, Indices, Int32s, Integers
 from deniable.kernels.hashing.positions import bloom_positions, hash_pairs
 from deniable.mechanisms.base import StringMechanism
@@ -83,7 +81,8 @@ class StringModel(HashedStrings, CategoryModel[C]):
             )
         known, estimate = self.take(fitted), marginal.estimate[fitted]
         other: Other | None = None
-        meaning = nothing_left(estimate) if settings.other else ""
+        left = f"the known categories sum to {estimate.sum():.4f}, nothing is left for Other"
+        meaning = left if settings.other else ""
         if settings.other == "product":
             other = known.product_other(question, counts, estimate)
         elif settings.other:
