@@ -55,10 +55,9 @@ def test_without_counting_candidates_false_strings_are_common(
 ) -> None:
     """The broken twin: every candidate tested as if it were the only one."""
 
-    def uncounted(reports: Any, known: Any, strings: Any, cutoff: Any) -> Any:
-        alone = np.full(len(cutoff), cutoff.max(initial=0.0))
-        return honest(reports, known, strings, alone)
+    def uncounted(odds: Any, z: Any, alpha: float) -> Any:
+        return np.full(len(odds), honest(odds, z, alpha).max(initial=0.0))
 
-    honest = peeling.test_candidates
-    monkeypatch.setattr(peeling, "test_candidates", uncounted)
+    honest = peeling.cutoffs_by_odds
+    monkeypatch.setattr(peeling, "cutoffs_by_odds", uncounted)
     assert runs_with_false_strings() > 10

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deniable.discovery import discover
-from deniable.discovery.whole_domain.string_weights import StringWeights
+from deniable.discovery.whole_domain.string_domain import StringWeights
 from deniable.simulation import Population, random_strings, simulate, zipf
 from tests.surveys import make_survey
 

@@ -10,8 +10,8 @@ from deniable.compute.named import default_backend
 from deniable.compute.progress import Progress, reports_progress
 from deniable.discovery.ngrams.run import discover_ngrams
 from deniable.discovery.prefixes.run import discover_prefixes
-from deniable.discovery.shared.lexicon import Words
 from deniable.discovery.shared.run import Accept, DiscoveryRun, predicate
+from deniable.discovery.shared.string_models import Words
 from deniable.discovery.whole_domain.run import discover_whole
 from deniable.errors import InputError
 from deniable.protocols import NGrams, Prefixes

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from deniable.discovery.ngrams.gram_pairs import pair_threshold
+from deniable.discovery.ngrams.paper_reading import pair_threshold
 from deniable.protocols import NGrams
 from deniable.reproduction.dictionaries import Run, Short, short_trial
 from deniable.reproduction.processes import in_processes

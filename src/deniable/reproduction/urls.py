@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from deniable.analysis import decode
-from deniable.discovery.ngrams.gram_pairs import pair_threshold
+from deniable.discovery.ngrams.paper_reading import pair_threshold
 from deniable.inference.marginal.detection import Correction
 from deniable.protocols import NGrams
 from deniable.reproduction.dictionaries import (

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from deniable.discovery import discover
-from deniable.discovery.ngrams.beam import search
-from deniable.discovery.ngrams.gram_pairs import pair_threshold
+from deniable.discovery.ngrams.gram_search import Neighbours, search
 from deniable.discovery.ngrams.grams import assemble, compatible, gram_blocks, gram_count
-from deniable.discovery.ngrams.neighbours import Neighbours
-from deniable.discovery.shared.character_model import CharacterModel
+from deniable.discovery.ngrams.paper_reading import pair_threshold
+from deniable.discovery.shared.string_models import CharacterModel
 from deniable.errors import InputError
 from deniable.protocols import NGrams
 from deniable.protocols.alphabet import OTHER, PAD, Alphabet
@@ -125,8 +124,8 @@ def test_overlapping_grams_agree_where_they_overlap() -> None:
 @pytest.mark.slow
 def test_many_more_grams_than_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The screen keeps what the decoding needs."""
-    monkeypatch.setattr("deniable.discovery.ngrams.positions.DECODED", 100)
-    monkeypatch.setattr("deniable.discovery.ngrams.positions.SCREENED", 50)
+    monkeypatch.setattr("deniable.discovery.ngrams.gram_reports.MAX_DECODED", 100)
+    monkeypatch.setattr("deniable.discovery.ngrams.gram_reports.MAX_SCREENED", 50)
     survey = survey_of('max_length = 6\nalphabet = "a-z"\ngram = 2')
     found = discover(survey, reports_of(survey, WORDS, 30_000), "s")
     assert set(found.strings) == set(WORDS)
@@ -271,13 +270,13 @@ def test_neighbours_by_hand(gram: int) -> None:
     alphabet = Alphabet("abc")
     rows = rows_of(alphabet, ["abcabc", "abcab", "cabcab", "abca", "bcabca", "abc"] * 2, 6)
     order = min(2, gram)
-    models = {k: CharacterModel(3, k, CharacterModel.uniform(alphabet).log_p[: 5**k]).learnt(rows)
+    models = {k: CharacterModel(3, k, CharacterModel.uniform(alphabet).log_p[: 5**k]).trained(rows)
               for k in range(3)}  # fmt: skip
 
     def log_p(before: bytes, symbol: int) -> float:
         model = models[len(before)]
         row = np.frombuffer(before, np.uint8).reshape(1, -1)
-        return float(model.of(row, len(before))[0, min(symbol, 3)])
+        return float(model.next_symbol(row, len(before))[0, min(symbol, 3)])
 
     grams = [bytes(g) for g in product([0, 1, 2], repeat=gram)]
     grams += [g[:-1] + bytes([PAD]) for g in grams[:4]]

@@ -12,7 +12,7 @@ from deniable import discover, simulate
 from deniable.analysis.source import Source
 from deniable.discovery.prefixes.listed import listed_rows
 from deniable.discovery.prefixes.search import end_levels, followed, search
-from deniable.discovery.shared.character_model import CharacterModel
+from deniable.discovery.shared.string_models import CharacterModel
 from deniable.protocols import Alphabet
 from deniable.simulation import Population, power
 from tests.discovery.inputs import masses, prefixes_of, rows_of
@@ -44,9 +44,9 @@ def test_odds_are_those_of_a_search_that_keeps_everything() -> None:
     reports = simulate(SURVEY, WORDS.draw(20_000, rng), rng=rng)
     tables = masses(Source(reports, SURVEY), SURVEY.questions[0])
     texts = ["".join(t) for n in range(6) for t in itertools.product("abc", repeat=n)]
-    model = CharacterModel.uniform(ABC).learnt(rows_of(ABC, ["abca", "cab", "bb"], 5))
+    model = CharacterModel.uniform(ABC).trained(rows_of(ABC, ["abca", "cab", "bb"], 5))
     rows = rows_of(ABC, texts, 5)
-    weight, end = np.exp(-model.code(rows)), end_levels(tables.tally, rows)
+    weight, end = np.exp(-model.description_length(rows)), end_levels(tables.tally, rows)
     assert weight.sum() == pytest.approx(1, rel=1e-5)
     whole = tables.scores.evidence()
     odds, _ = followed(whole, rows, weight)

@@ -10,10 +10,9 @@ import pytest
 from deniable import discover
 from deniable.analysis.source import Source
 from deniable.columns import ReportBatch
-from deniable.discovery.prefixes.refit import refit
 from deniable.discovery.prefixes.search import search
-from deniable.discovery.shared.character_model import CharacterModel
 from deniable.discovery.shared.mixture import Mixture
+from deniable.discovery.shared.string_models import CharacterModel
 from deniable.discovery.shared.tables import MassTables
 from deniable.discovery.shared.tally import NumberTally
 from deniable.discovery.shared.testing import HashTest, cutoffs_by_odds
@@ -101,7 +100,7 @@ def test_masses_come_back_within_their_errors(mechanism: str) -> None:
     s = survey(mechanism)
     t = masses(reports(s, WORDS, SHARES, 60_000, 3), s.questions[0])
     rows = rows_of(t.tally.protocol.alphabet, WORDS, 7)
-    mass, error = refit(t, rows)
+    mass, error = t.fit(rows)
     assert (np.abs(mass - SHARES) < 4 * error).all()
     left = t.without(rows, SHARES).mass
     spread = (left**2 * t.reports[:, :, None]).mean() / t.noise
@@ -134,9 +133,9 @@ def test_character_model_sums_to_one_and_counts_by_hand() -> None:
     alphabet = Alphabet("abc")
     model = CharacterModel.uniform(alphabet)
     np.testing.assert_allclose(
-        model.code(rows_of(alphabet, ["", "abca"], 4)), np.log(4) * np.array([1, 4])
+        model.description_length(rows_of(alphabet, ["", "abca"], 4)), np.log(4) * np.array([1, 4])
     )
-    learnt = model.learnt(rows_of(alphabet, ["ab", "ab", "ac"], 4))
+    learnt = model.trained(rows_of(alphabet, ["ab", "ab", "ac"], 4))
     np.testing.assert_allclose(np.exp(learnt.log_p).sum(axis=1), 1, rtol=1e-5)
     # Order 0: 8 symbols in all, 4 different. a: 3, b: 2, c: 1, end: 2 → (n + 6/4)/(8 + 6).
     first = np.array([3, 2, 1, 3]) + 6 / 4
@@ -144,7 +143,7 @@ def test_character_model_sums_to_one_and_counts_by_hand() -> None:
     # At the start only a was seen, three times: orders 1 and 2 say (3 + 3·P)/(3 + 3).
     second = (3 + 3 * first[0]) / 6
     third = (3 + 3 * second) / 6
-    start = np.exp(learnt.of(rows_of(alphabet, [""], 4), 0))[0, 0]
+    start = np.exp(learnt.next_symbol(rows_of(alphabet, [""], 4), 0))[0, 0]
     assert start == pytest.approx(third, rel=0.05)
 
 

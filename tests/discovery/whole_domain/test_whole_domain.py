@@ -13,15 +13,13 @@ from scipy.optimize import minimize
 from deniable import discover
 from deniable.analysis.source import Source
 from deniable.cli.app import app
-from deniable.discovery.shared.character_model import CharacterModel
-from deniable.discovery.shared.lexicon import Lexicon
 from deniable.discovery.shared.mixture import Mixture
+from deniable.discovery.shared.string_models import CharacterModel, Lexicon
 from deniable.discovery.shared.tables import MassTables
 from deniable.discovery.shared.tally import Tally
 from deniable.discovery.shared.testing import HashTest
 from deniable.discovery.whole_domain import string_domain as domain_module
-from deniable.discovery.whole_domain.string_domain import StringDomain
-from deniable.discovery.whole_domain.string_weights import StringWeights
+from deniable.discovery.whole_domain.string_domain import StringDomain, StringWeights
 from deniable.errors import InputError
 from deniable.mechanisms import LocalHash
 from deniable.planning import detectable, discoverable
@@ -83,7 +81,7 @@ def counted() -> Tally:
 def test_every_string_is_looked_at_once(
     counted: Tally, stretch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(domain_module, "STRETCH", stretch)
+    monkeypatch.setattr(domain_module, "MAX_STRETCH", stretch)
     evidence = MassTables.of(counted).scores.evidence()
     domain = StringDomain(6, 5)
     rows = domain.above(evidence, -np.inf)
@@ -120,11 +118,13 @@ def test_a_mixture_is_the_maximum_of_the_likelihood(counted: Tally) -> None:
         ]
     )
     sent = counted.sent.reshape(m.cohorts, m.values)
+    noise_p, noise_q = float(m.noise.p_star), float(m.noise.q_star)
+    gain = noise_q - noise_p
 
     def loss(mass: np.ndarray) -> float:
-        p = np.full(sent.shape, counted.p + (counted.q - counted.p) * (1 - mass.sum()) / m.values)
+        p = np.full(sent.shape, noise_p + gain * (1 - mass.sum()) / m.values)
         for numbers, f in zip(own, mass, strict=True):
-            p[np.arange(m.cohorts), numbers] += (counted.q - counted.p) * f
+            p[np.arange(m.cohorts), numbers] += gain * f
         return -float((sent * np.log(p)).sum())
 
     best = minimize(loss, np.full(4, 0.1), bounds=[(0, 0.5)] * 4, tol=1e-12)

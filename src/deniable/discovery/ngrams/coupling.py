@@ -1,12 +1,12 @@
-"""How far grams at two positions go together beyond chance, for many grams at once.
+"""How much more often grams at two positions occur together than by chance.
 
-For every two positions and every two grams a, b: the excess P(a, b) - P(a) P(b), by the score test
-at independence. With u_k(a) the factor by which report k is more likely under a than under its
-stratum's bit frequencies, less 1, the sum of u_k(a) u_k(b) has mean (excess) V and variance
-V = sum of G(a) G(b), where G, the mean of u^2, is known from the bit frequencies. One matrix
-product a batch: no fit, no iteration, and batches add up. Against sums that are linear in the bits
-(co-occurrence counts), G is 1.54 times larger at p = .25, q = .75, h = 2, and 1.07 times at
-q = .41: by the formula, the error of an excess is smaller by that factor.
+For every two positions and every two grams a, b, this estimates the excess P(a, b) - P(a) P(b) by
+the score test at independence. With u_k(a) the factor by which report k is more likely under a than
+under the bit frequencies of its stratum, less 1, the sum of u_k(a) u_k(b) has mean (excess) V and
+variance V = sum of G(a) G(b), where G, the mean of u^2, is known from the bit frequencies. This
+takes one matrix product per batch, without a fit or iteration, and batches add up. Compared with
+sums that are linear in the bits (co-occurrence counts), G is 1.54 times larger at p = .25, q = .75,
+h = 2, and 1.07 times at q = .41: by the formula, the error of an excess is smaller by that factor.
 """
 
 from __future__ import annotations
@@ -18,30 +18,34 @@ from operator import add
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.columns import Column, ReportBatch
-from deniable.discovery.ngrams.positions import Position
-from deniable.discovery.ngrams.state import GramReports, Pair, gram_columns, paired_reports
-from deniable.discovery.shared.strings import Floats
+from deniable.discovery.ngrams.gram_reports import (
+    GramReports,
+    Position,
+    gram_columns,
+    paired_reports,
+)
+from deniable.discovery.ngrams.grams import Pair
+from deniable.kernels.array_types import Floats, Indices, Int32s, Singles
 from deniable.kernels.search.gram_coupling import excess_rows
-
-Single = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
 class Scorer:
-    """Factors of one position's grams.
+    """Factors of the grams of one position.
 
-    positions : int32[S, A, h]; one, zero : float32[S, k + 1]; gain : float32[S, A], mean of u^2;
-    on, off : float64[S, k + 1], mean factor of a bit that the reported gram sets, or does not
+    positions : int32[S, A, h], bits of each gram
+    one, zero : float32[S, k + 1], factor of a bit that is set, or not set
+    gain : float32[S, A], mean of u^2
+    on, off : float64[S, k + 1], mean factor of a bit that the reported gram sets, or does not set
     """
 
     position: Position
-    positions: NDArray[np.int32]
-    one: Single
-    zero: Single
-    gain: Single
+    positions: Int32s
+    one: Singles
+    zero: Singles
+    gain: Singles
     on: Floats
     off: Floats
 
@@ -70,13 +74,14 @@ class Scorer:
             off=_padded(1 + (p - mu) * (q - mu) / variance),
         )
 
-    def response(self, bits: NDArray[np.int32]) -> Floats:
-        """Mean of u / G over the cohorts where the reported gram sets these bits, float64[A, F].
+    def response(self, bits: Int32s) -> Floats:
+        """float64[A, F]: mean of u / G over the cohorts where the reported gram sets these bits.
 
-        bits : int32[cohorts, F, h]. 1 for the gram itself; what shared bits make of the others.
+        It is 1 for the gram itself; for others it is the effect of shared bits.
+
+        bits : int32[cohorts, F, h]
         """
-        kinds = self.one.shape[0] // bits.shape[0]
-        where = np.concatenate([bits] * kinds)
+        where = np.tile(bits, (self.one.shape[0] // bits.shape[0], 1, 1))
         weight = self.position.counts.total.astype(np.float64)
         out = np.zeros((self.positions.shape[1], bits.shape[1]))
         for s in np.flatnonzero(weight):
@@ -88,23 +93,26 @@ class Scorer:
         scale = weight @ self.gain
         return np.asarray(out / np.maximum(scale, 1e-9)[:, None])
 
-    def excess(self, part: int, column: Column, rows: NDArray[np.intp]) -> Single:
-        """Return u of some reports: float32[R, A]."""
+    def excess(self, part: int, column: Column, rows: Indices) -> Singles:
+        """float32[R, A]: u of some reports."""
         stratum = self.position.stratum(part, column.cohort[rows])
         out = np.empty((len(rows), self.positions.shape[1]), np.float32)
         excess_rows(column.bits, rows, stratum, self.positions, self.one, self.zero, out)
         return out
 
     def cohort_gain(self, part: int, cohorts: int) -> Floats:
-        """Return G of each cohort for reports of one part, float64[cohorts, A]."""
+        """float64[cohorts, A]: G of each cohort for reports of one part."""
         stratum = self.position.stratum(part, np.arange(cohorts, dtype=np.uint16))
         return self.gain[stratum].astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class Coupling:
-    """Of two positions' grams: excess, information : float64[A, B], its variance is 1/information;
-    left, right : float64[A] and [B], means of u / G, which the excess leaves out"""
+    """Excesses of the pairs of grams of two positions.
+
+    excess, information : float64[A, B]; the variance of the excess is 1/information
+    left, right : float64[A] and [B], means of u / G, which the excess does not include
+    """
 
     excess: Floats
     information: Floats
@@ -112,24 +120,16 @@ class Coupling:
     right: Floats
 
 
-@dataclass(frozen=True, eq=False)
-class Coupled:
-    """All pairs, and what is needed to say what a known string adds to each."""
-
-    scorers: tuple[Scorer, ...]
-    pairs: dict[Pair, Coupling]
-
-
 class PairSums(NamedTuple):
-    """What one pair of positions adds up, for reports of one pair of gram parts.
+    """Sums over the reports of one pair of positions and one pair of gram parts.
 
     product : float[A, B], sum of u u^T; left, right : float[cohorts, A or B], sums of u by cohort;
     reports : float64[cohorts]
     """
 
-    product: Single
-    left: Single
-    right: Single
+    product: Singles
+    left: Singles
+    right: Singles
     reports: Floats
 
     def centred(self) -> Floats:
@@ -142,8 +142,10 @@ class PairSums(NamedTuple):
 PairsByPart = dict[Pair, dict[Pair, PairSums]]
 
 
-def couple(reports: GramReports, positions: Sequence[Position]) -> Coupled:
-    """Return the excess of every two positions' grams."""
+def couple(
+    reports: GramReports, positions: Sequence[Position]
+) -> tuple[list[Scorer], dict[Pair, Coupling]]:
+    """Return the scorer of every position, and the excesses of every two positions."""
     run = reports.run
     scorers = [Scorer.of(position) for position in positions]
     sums: PairsByPart = {}
@@ -151,15 +153,12 @@ def couple(reports: GramReports, positions: Sequence[Position]) -> Coupled:
         for pair, by_part in batch.items():
             known = sums.setdefault(pair, {})
             for parts, more in by_part.items():
-                if parts in known:
-                    more = PairSums(*map(add, known[parts], more))
-                known[parts] = more
-    pairs = {(g, h): _coupled(scorers[g], scorers[h], sums[g, h]) for g, h in sorted(sums)}
-    return Coupled(tuple(scorers), pairs)
+                known[parts] = PairSums(*map(add, known[parts], more)) if parts in known else more
+    return scorers, {(g, h): _coupled(scorers[g], scorers[h], sums[g, h]) for g, h in sorted(sums)}
 
 
 def _coupled(left: Scorer, right: Scorer, sums: dict[Pair, PairSums]) -> Coupling:
-    """Add up the parts' sums of one pair of positions, and scale them."""
+    """Add up the sums of all parts of one pair of positions, and scale them."""
     parts = []
     for (i, j), added in sums.items():
         cohorts = len(added.reports)

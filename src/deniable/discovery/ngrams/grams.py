@@ -1,4 +1,4 @@
-"""The grams that can stand at a position, and which of them can stand in one string.
+"""The grams that are possible at a position, and which of them fit into one string.
 
 A gram is n symbols: characters, OTHER for a character outside the alphabet, and, after the end of
 the string, PAD and nothing else.
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.discovery.shared.strings import Rows
 from deniable.errors import InputError
+from deniable.kernels.array_types import Int32s, Mask
 from deniable.kernels.hashing.lines import digits_of
 from deniable.kernels.hashing.positions import bloom_positions, hash_fixed_pairs
 from deniable.mechanisms import Bloom, Mechanism
@@ -20,7 +20,9 @@ from deniable.mechanisms.schemes import DENIABLE_1
 from deniable.protocols import NGrams
 from deniable.protocols.alphabet import OTHER, PAD
 
-MOST_GRAMS = 1 << 25
+MAX_GRAMS = 1 << 25
+"""Possible grams of a position."""
+Pair = tuple[int, int]
 
 
 def bloom(mechanism: Mechanism) -> Bloom:
@@ -31,15 +33,15 @@ def bloom(mechanism: Mechanism) -> Bloom:
 
 
 def gram_mechanisms(protocol: NGrams) -> tuple[Bloom, ...]:
-    """Return each part's mechanism: one width, hashes and cohorts; noise may differ."""
+    """Return the mechanism of each gram part; all have one width, hashes and cohorts."""
     mechanisms = tuple(map(bloom, protocol.grams))
     if len({(m.bits, m.hashes, m.cohorts) for m in mechanisms}) != 1:
         raise InputError("expected n-gram reports of one width, number of hashes and cohorts")
     return mechanisms
 
 
-def row_bits(mechanism: Bloom, rows: Rows) -> NDArray[np.int32]:
-    """Bits that each row of symbols sets in each cohort of one slot: int32[cohorts, rows, h]."""
+def row_bits(mechanism: Bloom, rows: Rows) -> Int32s:
+    """int32[cohorts, rows, h]: bits that each row of symbols sets in each cohort of one slot."""
     if mechanism.scheme_name == DENIABLE_1.name:
         lengths = np.full(len(rows), rows.shape[1], np.int64)
         x, y = hash_fixed_pairs(mechanism.header, np.ascontiguousarray(rows), lengths)
@@ -50,17 +52,17 @@ def row_bits(mechanism: Bloom, rows: Rows) -> NDArray[np.int32]:
 
 
 def gram_count(protocol: NGrams) -> int:
-    """How many grams can stand at one position."""
+    """Return the number of grams that are possible at a position."""
     content = _content(protocol)
     return sum(len(content) ** i for i in range(protocol.gram + 1))
 
 
 def gram_blocks(protocol: NGrams, rows: int = 1 << 18) -> Iterator[Rows]:
-    """Every gram, uint8[., n], some at a time; longest first, then those that end in PAD."""
+    """Yield every gram in blocks, uint8[., n]: full grams first, then those that end in PAD."""
     total = gram_count(protocol)
-    if total > MOST_GRAMS:
+    if total > MAX_GRAMS:
         raise InputError(
-            f"expected at most {MOST_GRAMS:,} possible n-grams, got {total:,}: ask for shorter "
+            f"expected at most {MAX_GRAMS:,} possible n-grams, got {total:,}: ask for shorter "
             "n-grams or a smaller alphabet"
         )
     content = np.frombuffer(_content(protocol), np.uint8)
@@ -73,10 +75,10 @@ def gram_blocks(protocol: NGrams, rows: int = 1 << 18) -> Iterator[Rows]:
             yield block
 
 
-def compatible(protocol: NGrams, g: int, h: int, left: Rows, right: Rows) -> NDArray[np.bool_]:
-    """Which grams at positions g < h can stand in one string: bool[len(left), len(right)].
+def compatible(protocol: NGrams, g: int, h: int, left: Rows, right: Rows) -> Mask:
+    """bool[len(left), len(right)]: which grams at positions g < h fit into one string.
 
-    Symbols that both cover must agree, and after the end of a string it does not begin again.
+    Symbols that both cover must agree, and nothing may follow the end of a string.
     """
     n = protocol.gram
     shift = protocol.start(h) - protocol.start(g)
@@ -90,7 +92,7 @@ def compatible(protocol: NGrams, g: int, h: int, left: Rows, right: Rows) -> NDA
 
 
 def assemble(protocol: NGrams, grams: list[Rows]) -> Rows:
-    """Strings as rows of M symbols, from one gram row per position: grams[g] is uint8[C, n]."""
+    """Return strings, uint8[C, M], from their grams at each position, uint8[C, n] each."""
     rows = np.full((len(grams[0]), protocol.max_length), PAD, np.uint8)
     for g, block in enumerate(grams):
         start = protocol.start(g)
@@ -99,6 +101,6 @@ def assemble(protocol: NGrams, grams: list[Rows]) -> Rows:
 
 
 def _content(protocol: NGrams) -> bytes:
-    """Bytes have no OTHER: whatever they are, they are in the alphabet."""
+    """Return every symbol of a string; OTHER does not occur in an alphabet of bytes."""
     content = protocol.alphabet.content
     return content if protocol.alphabet.characters is None else content + bytes([OTHER])

@@ -1,19 +1,20 @@
-"""The default reading of n-grams: search, test, peel off, search again.
+"""The default reading of n-grams ("fused"): search, test, remove what was found, search again.
 
-Each pass looks for strings of about one frequency f, heavy ones first. Gram reports alone propose
-strings and put them in order (`beam`); the full-string reports test them; what is found is taken
-off the gram tables, so that strings which share grams with heavy ones become visible.
+Each pass looks for strings of about one frequency f, common ones first. Gram reports alone propose
+strings and order them (`gram_search`), and the full-string reports test them. What is found is
+removed from the gram tables, so that strings which share grams with common ones become visible.
 
-Why the tests are honest. Passes share alpha, and in a pass the strings' cut-offs add up to its
-share: Bonferroni, weighted by what the gram reports say of each string (`testing.cutoffs_by_odds`).
-Later passes know the full-string reports only through the strings found before, whose estimates are
-independent of the test of any other string (it is made on the residual of a regression). So, unless
-a false string was found before, which counts as an error already, a pass errs with probability at
-most its share. Heavy strings pass any test, so each pass has twice the share of the one before.
+Why the tests are valid. Passes share alpha, and within a pass the cut-offs of the strings add up to
+its share: Bonferroni, weighted by the evidence of the gram reports (`testing.cutoffs_by_odds`).
+Later passes depend on the full-string reports only through the strings found before, whose
+estimates are independent of the test of any other string (it is made on the residual of a
+regression). So a pass accepts a false string with probability at most its share, unless a false
+string was found before, which is an error already. Common strings pass any test, so each pass has
+twice the share of the one before.
 
-In the hash trial (12 crowds) cut-offs by odds find 16.8 strings where cut-offs by rank, 1/r, find
-15.9; with falling shares 17.3. Strings lighter than 3.5 standard errors are not worth a pass: with
-passes down to 2.8, 2.3 and 2.0 it was 17.2, 17.1 and 17.0.
+In the hash trial (12 crowds) cut-offs by odds find 16.8 strings, cut-offs by rank (1/r) 15.9, and
+cut-offs by odds with rising shares 17.3. Strings below 3.5 standard errors do not justify a pass:
+with passes down to 2.8, 2.3 and 2.0 standard errors it was 17.2, 17.1 and 17.0.
 """
 
 from __future__ import annotations
@@ -21,187 +22,189 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 
 from deniable.compute.progress import report_progress
-from deniable.discovery.ngrams.beam import GramBeam, search
-from deniable.discovery.ngrams.coupling import Coupled, couple
-from deniable.discovery.ngrams.grams import assemble, compatible, row_bits
-from deniable.discovery.ngrams.neighbours import LEAST, Neighbours
-from deniable.discovery.ngrams.positions import Position
-from deniable.discovery.ngrams.state import GramReports, Pair, ScoredStrings
-from deniable.discovery.shared.run import Account
-from deniable.discovery.shared.strings import Floats, FoundStrings, Rows, StringArrays
+from deniable.discovery.ngrams.coupling import Coupling, Scorer, couple
+from deniable.discovery.ngrams.gram_reports import GramReports, Position, ScoredStrings
+from deniable.discovery.ngrams.gram_search import (
+    MIN_STRINGS_TO_LEARN,
+    GramBeam,
+    Neighbours,
+    search,
+)
+from deniable.discovery.ngrams.grams import Pair, assemble, compatible, row_bits
+from deniable.discovery.shared.run import SearchSummary
+from deniable.discovery.shared.strings import Rows, StringArrays
 from deniable.discovery.shared.testing import cutoffs_by_odds
 from deniable.inference.marginal.detection import upper_tail
 from deniable.inference.marginal.regression import BitTable, fit_columns
 from deniable.inference.marginal.scan import scan_candidates
+from deniable.kernels.array_types import Floats, Indices, Mask
 from deniable.protocols import NGrams
 
-CELLS = 4_000_000
-"""Bounds the grams of a position, through the number of pairs of grams."""
-MOST = 512
+MAX_PAIRS = 4_000_000
+"""Pairs of grams, over all pairs of positions; it bounds the grams of a position."""
+MAX_GRAMS = 512
+"""Grams of a position."""
 WIDTH = 10_000
-"""Strings that a pass keeps and tests, for each position."""
-STEP = 1.6
-"""Frequencies of two passes are this factor apart, and their shares of alpha a factor of two."""
+"""Strings that a pass keeps and tests, per position."""
+FREQUENCY_STEP = 1.6
+"""Ratio of the frequencies of two passes; their shares of alpha differ by a factor of two."""
 MODEL_ERROR = 0.03
-LIGHTEST = 3.5
-"""Strings lighter than this many standard errors of the full-string test are not looked for."""
-NEVER = 1e-30
-"""A cut-off that no string reaches (11 standard errors): it is counted, not computed."""
+"""Relative error of the effect of a known string on a pair, which is the mean of a model."""
+MIN_DEVIATIONS = 3.5
+"""Strings below this many standard errors of the full-string test are not searched for."""
+MIN_CUTOFF = 1e-30
+"""A cut-off that no string passes (11 standard errors): the string counts, but is not tested."""
 
 
 @dataclass(frozen=True, eq=False)
 class GramTables:
-    """What the gram reports say: grams kept at each position, their excesses, and which of them
-    can stand in one string."""
+    """What the gram reports show.
+
+    kept : grams kept at each position; scorers : their factors in a report
+    couplings : excesses of each pair of positions
+    fits : bool[A, B], which grams of each pair of positions fit into one string
+    """
 
     protocol: NGrams
     kept: tuple[Position, ...]
-    coupled: Coupled
-    fits: dict[Pair, NDArray[np.bool_]]
+    scorers: list[Scorer]
+    couplings: dict[Pair, Coupling]
+    fits: dict[Pair, Mask]
 
     @classmethod
     def of(cls, reports: GramReports) -> GramTables:
         """Couple the most frequent grams of every two positions."""
         protocol = reports.protocol
         pairs = protocol.positions * (protocol.positions - 1) // 2
-        most = min(MOST, max(64, int((CELLS / pairs) ** 0.5)))
-        # Most frequent first; a gram that comes out at nothing adds work, hardly ever a string.
-        there = [p.marginal.identified & (p.marginal.estimate > 0) for p in reports.positions]
+        most = min(MAX_GRAMS, max(64, int((MAX_PAIRS / pairs) ** 0.5)))
+        # A gram whose estimate is not positive costs time and hardly ever belongs to a string.
         kept = tuple(
-            position.take(np.flatnonzero(some)[:most])
-            for position, some in zip(reports.positions, there, strict=True)
+            p.take(np.flatnonzero(p.marginal.identified & (p.marginal.estimate > 0))[:most])
+            for p in reports.positions
         )
-        coupled = couple(reports, kept)
+        scorers, couplings = couple(reports, kept)
         fits = {
-            (g, h): compatible(protocol, g, h, kept[g].grams, kept[h].grams)
-            for g, h in coupled.pairs
+            (g, h): compatible(protocol, g, h, kept[g].grams, kept[h].grams) for g, h in couplings
         }
-        return cls(protocol, kept, coupled, fits)
+        return cls(protocol, kept, scorers, couplings, fits)
 
     def strings(self, beam: GramBeam) -> Rows:
-        """Return what a search found as strings."""
+        """Return the strings of a beam."""
         grams = [each.grams[beam.chosen[:, g]] for g, each in enumerate(self.kept)]
         return assemble(self.protocol, grams)
 
 
 @dataclass(frozen=True, eq=False)
-class _Known(StringArrays):
-    """Strings found so far, their frequencies and the variances of these."""
+class _KnownStrings(StringArrays):
+    """Strings found so far, with their frequencies and the variances of these."""
 
     frequency: Floats
     variance: Floats
 
     @classmethod
-    def of(cls, reports: GramReports, rows: Rows) -> _Known:
+    def of(cls, reports: GramReports, rows: Rows) -> _KnownStrings:
         """Estimate strings from the full-string reports."""
         if len(rows) == 0:
             return cls(rows, np.empty(0), np.empty(0))
         marginal = reports.estimate(rows)
         frequency = np.clip(np.nan_to_num(marginal.estimate), 0.0, 1.0)
-        # What a string adds to a pair is a model's mean: a few per cent off.
         return cls(rows, frequency, marginal.standard_error**2 + (MODEL_ERROR * frequency) ** 2)
 
 
-def read_fused(reports: GramReports) -> tuple[ScoredStrings, Account]:
-    """Return strings found by passes over falling frequencies."""
+def read_fused(reports: GramReports) -> tuple[ScoredStrings, SearchSummary]:
+    """Return the strings found by passes over falling frequencies."""
     run, tables = reports.run, GramTables.of(reports)
     kept = sum(len(each.grams) for each in tables.kept)
     run.stage("pairs of grams coupled", kept, sum(len(p.grams) for p in reports.positions) - kept)
     frequencies = _frequencies(reports, tables)
     found = ScoredStrings.none(run.protocol.max_length)
-    passes, dropped, mildest = len(frequencies), False, 0.0
+    passes, dropped, largest_cutoff = len(frequencies), False, 0.0
     for i, f in enumerate(frequencies):
         report_progress("passes over falling frequencies", i / passes)
-        beam = _search(tables, _Known.of(reports, found.rows), f)
+        beam = _search(tables, _KnownStrings.of(reports, found.rows), f)
         dropped |= beam.dropped
         strings = tables.strings(beam)
         new = _unknown(strings, found.rows)
         new = new[run.accepted(strings[new])]
         run.candidates += len(new)
         share = run.alpha * 2.0**i / (2.0**passes - 1)
-        z = np.full(len(new), f / reports.string_noise)
+        z = np.full(len(new), f / reports.string_error)
         cutoff = cutoffs_by_odds(beam.score[new], z, share)
-        hopeful = cutoff > NEVER
-        mildest = max(mildest, float(cutoff[hopeful].max(initial=0.0)))
-        tested = test_candidates(reports, found.rows, strings[new[hopeful]], cutoff[hopeful])
-        scored = ScoredStrings(tested.rows, tested.p_value, tested.cutoff, beam.score[new[hopeful]])
-        fresh = scored.take(tested.p_value <= tested.cutoff)
-        found = ScoredStrings.joined((found, fresh))
-        run.stage(f"pass at {f:.4f}", len(fresh), len(new) - len(fresh))
-    return found, Account(
+        tested, cutoff = new[cutoff > MIN_CUTOFF], cutoff[cutoff > MIN_CUTOFF]
+        largest_cutoff = max(largest_cutoff, float(cutoff.max(initial=0.0)))
+        p_value = p_values(reports, found.rows, strings[tested], cutoff.min(initial=0.05))
+        tests = ScoredStrings(strings[tested], p_value, cutoff, beam.score[tested])
+        accepted = tests.take(tests.passed)
+        found = ScoredStrings.joined((found, accepted))
+        run.stage(f"pass at {f:.4f}", len(accepted), len(new) - len(accepted))
+    return found, SearchSummary(
         reading="fused",
         correction=f"{passes} passes, each with twice the share of alpha of the one before; in "
         "each, levels by n-gram evidence that add up to the share",
-        detection_threshold=reports.detection_threshold(mildest or run.alpha),
+        detection_threshold=reports.detection_threshold(largest_cutoff or run.alpha),
         mass_at_end=reports.mass_at_end,
         evidence_name="log-odds from n-grams, nats",
         truncation=f"each pass kept the {WIDTH * len(tables.kept):,} best strings" * dropped,
     )
 
 
-def test_candidates(
-    reports: GramReports, known: Rows, strings: Rows, cutoff: Floats
-) -> FoundStrings:
-    """Test strings on the full-string reports, on the residual of a fit of the known ones.
+def p_values(reports: GramReports, known: Rows, strings: Rows, smallest_cutoff: float) -> Floats:
+    """float64[n]: p-values of strings on the residual of a fit of the known ones.
 
     The full-string reports take no part in proposing a candidate, and their noise is independent of
-    the gram reports' noise, so a test is honest however the candidate was proposed, as long as
+    the noise of the gram reports. So a test is valid however the candidate was proposed, as long as
     every candidate that was looked at is counted.
-
-    Returns all strings, with p-values that pass if they do not exceed the cut-off, float64[n].
     """
     if len(known) + len(strings) == 0:
-        return FoundStrings.none(strings.shape[1])
+        return np.empty(0)
     design = reports.design(np.concatenate([known, strings]))
     table = BitTable.of(reports.full, design, True)
     active = np.arange(len(known), dtype=np.intp)
     fit = fit_columns(table, design.indicator(active))
-    z_needed = float(norm.isf(cutoff.min(initial=0.05)))
-    scan = scan_candidates(table, design, active, fit, z_needed)
+    scan = scan_candidates(table, design, active, fit, float(norm.isf(smallest_cutoff)))
     p_value = np.where(scan.identified, upper_tail(scan.test, scan.skewness), 1.0)
-    return FoundStrings(strings, p_value[len(known) :], cutoff)
+    return np.asarray(p_value[len(known) :])
 
 
 def _frequencies(reports: GramReports, tables: GramTables) -> list[float]:
-    """From the heaviest string there can be to the lightest that the test can find."""
-    lightest = LIGHTEST * reports.string_noise
+    """Return the frequencies of the passes, from the largest possible to the least detectable."""
+    lightest = MIN_DEVIATIONS * reports.string_error
     heaviest = min(1.0, *(float(each.marginal.estimate.max(initial=0.0)) for each in tables.kept))
-    count = int(np.ceil(np.log(max(heaviest / lightest, 1.0)) / np.log(STEP))) + 1
-    return [lightest * STEP**i for i in range(count - 1, -1, -1)]
+    count = int(np.ceil(np.log(max(heaviest / lightest, 1.0)) / np.log(FREQUENCY_STEP))) + 1
+    return [lightest * FREQUENCY_STEP**i for i in range(count - 1, -1, -1)]
 
 
-def _search(tables: GramTables, known: _Known, f: float) -> GramBeam:
-    """Search for strings of frequency f beside those found."""
+def _search(tables: GramTables, known: _KnownStrings, f: float) -> GramBeam:
+    """Search for strings of frequency f other than the known ones."""
     left = max(1.0 - float(known.frequency.sum()), 2 * f, 0.02)
     free, prior, seen = [], [], []
-    for kept, scorer in zip(tables.kept, tables.coupled.scorers, strict=True):
+    for kept, scorer in zip(tables.kept, tables.scorers, strict=True):
         place, marginal = kept.places(known.rows), kept.marginal
         taken = np.bincount(
             place[place >= 0], known.frequency[place >= 0], minlength=len(kept.grams)
         )
-        rest = np.maximum(marginal.estimate, 0.0) - taken
-        free.append(np.clip(rest, 0.0, left))
-        # A gram is there because a string of frequency f needs it, or it is noise.
-        noise = (f * rest - f * f / 2) / marginal.standard_error**2
-        odds = np.log(kept.looked_at * f / left) - noise
-        holds = np.log(np.maximum(rest / f, 1.0)) + np.log(f / left) - np.logaddexp(0.0, odds)
-        prior.append(holds.astype(np.float32))
+        unexplained = np.maximum(marginal.estimate, 0.0) - taken
+        free.append(np.clip(unexplained, 0.0, left))
+        # A gram is present because a string of frequency f holds it, or its estimate is noise.
+        ratio = (f * unexplained - f * f / 2) / marginal.standard_error**2
+        noise_odds = np.log(kept.possible * f / left) - ratio
+        holders = np.log(np.maximum(unexplained / f, 1.0)) + np.log(f / left)
+        prior.append((holders - np.logaddexp(0.0, noise_odds)).astype(np.float32))
         seen.append(scorer.response(row_bits(kept.mechanism, kept.grams_of(known.rows))))
     n, alphabet = tables.protocol.gram, tables.protocol.alphabet
-    learnt = Neighbours(alphabet, known.rows, n) if len(known) >= LEAST else None
+    learnt = Neighbours(alphabet, known.rows, n) if len(known) >= MIN_STRINGS_TO_LEARN else None
     gain = {}
-    for (g, h), pair in tables.coupled.pairs.items():
-        # E excess = sum over strings of f C_g C_h less the product of means: what strings found
-        # explain, shared bits included, goes, and so does independence of the rest.
+    for (g, h), pair in tables.couplings.items():
+        # E excess = sum over strings of f C_g C_h less the product of means: remove what known
+        # strings explain, shared bits included, and the independence of the other strings.
         explained = (seen[g] * known.frequency) @ seen[h].T
-        rest_left = pair.left - seen[g] @ known.frequency
-        rest_right = pair.right - seen[h] @ known.frequency
+        other_left = pair.left - seen[g] @ known.frequency
+        other_right = pair.right - seen[h] @ known.frequency
         excess = pair.excess - explained + np.outer(pair.left, pair.right)
-        excess -= np.outer(rest_left, rest_right) / left
+        excess -= np.outer(other_left, other_right) / left
         doubt = (seen[g] ** 2 * known.variance) @ (seen[h] ** 2).T
         information = 1.0 / (1.0 / pair.information + doubt)
         effect = f * np.outer(*(1.0 - np.minimum(free[i] / left, 0.98) for i in (g, h)))
@@ -210,11 +213,11 @@ def _search(tables: GramTables, known: _Known, f: float) -> GramBeam:
             nats += learnt.follows(tables.kept[g].grams, tables.kept[h].grams)
         gain[g, h] = np.where(tables.fits[g, h], nats, -np.inf).astype(np.float32)
     beam = search(prior, gain, WIDTH * len(prior))
-    # Each position's gram is held by f of what is left, but there are left / f strings to hold it.
+    # f of the remaining share holds the gram of each position, but left / f strings may do so.
     return replace(beam, score=beam.score + np.log(left / f))
 
 
-def _unknown(strings: Rows, known: Rows) -> NDArray[np.intp]:
+def _unknown(strings: Rows, known: Rows) -> Indices:
     """Return the indices of strings that are not among the known."""
     whole = np.dtype((np.void, strings.shape[1]))
     have = np.ascontiguousarray(known).view(whole).ravel()

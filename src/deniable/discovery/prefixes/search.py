@@ -1,9 +1,10 @@
-"""Search: prefixes extended character by character, the likeliest kept at every level.
+"""Beam search over prefixes: extend them character by character, and keep the likeliest.
 
-A prefix carries its log-odds of being present and weights over a grid of masses. A child's odds are
-its parent's probability of being present (at most 1, so that a heavy prefix lends its children no
-more than certainty) × the character model's probability × the likelihood ratio of its own evidence,
-averaged over masses. A child's mass is its parent's with probability .92, and otherwise any lower.
+A prefix carries its log-odds of being present, and weights over a grid of masses. The odds of a
+child are the product of the probability that its parent is present (at most 1, so that a common
+prefix gives its children no more than certainty), the probability by the character model, and the
+likelihood ratio of the child's own evidence, averaged over masses. The mass of a child is that of
+its parent with probability .92, and otherwise any lower one.
 """
 
 from __future__ import annotations
@@ -12,118 +13,119 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.compute.progress import report_progress
-from deniable.discovery.shared.lexicon import SpellingModel
-from deniable.discovery.shared.strings import Floats, Rows, StringArrays
-from deniable.discovery.shared.tables import ScoreTables, Singles, StringEvidence
+from deniable.discovery.shared.string_models import CharacterModel
+from deniable.discovery.shared.strings import Rows, StringArrays
+from deniable.discovery.shared.tables import ScoreTables, StringEvidence
 from deniable.discovery.shared.tally import Tally
+from deniable.kernels.array_types import Floats, Int64s, Mask, Singles
 from deniable.protocols.alphabet import PAD
 
-EXPECTED = 100.0
-"""Strings that one expects before looking; the odds move by its logarithm."""
-STAYS = 0.92
-MASSES = 15
-MOST_CHILDREN = 3_000_000
-"""Prefixes scored at a level, the likeliest by the character model."""
+EXPECTED_STRINGS = 100.0
+"""Number of strings expected a priori; log-odds move by its logarithm."""
+SAME_MASS = 0.92
+"""Probability that a child has the mass of its parent."""
+GRID_MASSES = 15
+MAX_CHILDREN = 3_000_000
+"""Prefixes scored per length: the likeliest by the character model."""
 EARLY_WIDTHS = (20, 16, 10, 6, 4, 2, 1)
-"""How much wider the beam is at the first levels, where one unlucky level can lose a string."""
-SLACK = np.float32(1e-3)
-MOST_FINISHED = 20_000
-"""Finished strings kept at each level."""
-
-Indices = NDArray[np.int64]
+"""Factors by which the beam is wider at the first lengths, where little evidence has added up."""
+ROUNDING_MARGIN = np.float32(1e-3)
+MAX_FINISHED = 20_000
+"""Finished strings kept per prefix length."""
 
 
 @dataclass(frozen=True, eq=False)
 class PrefixBeam(StringArrays):
     """Prefixes that a search follows, and how likely each is.
 
-    odds : float32[n], log; weight : float32[n, G] over masses, sum 1; level : int64[n], the level
-    up to which they were followed
+    odds : float32[n], log-odds; weight : float32[n, G] over masses, sum 1
+    level : int64[n], index of the prefix length up to which each was followed
     """
 
     odds: Singles
     weight: Singles
-    level: Indices
+    level: Int64s
 
     @classmethod
     def root(cls, max_length: int) -> PrefixBeam:
-        """Return the empty prefix, of which every string is an extension."""
+        """Return the empty prefix, which every string extends."""
         rows = np.full((1, max_length), PAD, np.uint8)
-        weight = np.full((1, MASSES), 1 / MASSES, np.float32)
-        return cls(rows, np.full(1, np.log(EXPECTED), np.float32), weight, np.zeros(1, np.int64))
+        weight = np.full((1, GRID_MASSES), 1 / GRID_MASSES, np.float32)
+        odds = np.full(1, np.log(EXPECTED_STRINGS), np.float32)
+        return cls(rows, odds, weight, np.zeros(1, np.int64))
 
     def log_probability(self, level: int) -> Singles:
-        """log P(present); the root, which is no prefix, keeps its expected number of strings."""
+        """Return log P(present); the root keeps the expected number of strings instead."""
         return self.odds if level == 0 else np.asarray(-np.logaddexp(0, -self.odds), np.float32)
 
     @cached_property
     def child_weight(self) -> Singles:
-        """float32[n, G]: of a child's masses: its parent's, or any lower one."""
-        lower = self.weight / np.maximum(np.arange(MASSES), 1)
+        """float32[n, G]: weights over the masses of a child."""
+        lower = self.weight / np.maximum(np.arange(GRID_MASSES), 1)
         above = lower[:, ::-1].cumsum(axis=1)[:, ::-1] - lower
-        return np.asarray(STAYS * self.weight + (1 - STAYS) * above, np.float32)
+        return np.asarray(SAME_MASS * self.weight + (1 - SAME_MASS) * above, np.float32)
 
 
 @dataclass(frozen=True, eq=False)
 class Extensions:
-    """Prefixes of one level, before it is decided which of them are kept.
+    """All prefixes of one length that extend those of the length before.
 
-    rows : u8[n, M]; parent : int64[n], index into `parents`; prior : float32[n], log-odds before
-    this level's evidence is looked at
+    rows : u8[n, M]; parent : int64[n], index into `parents`
+    prior : float32[n], log-odds before the evidence at this length
     """
 
     evidence: StringEvidence
     level: int
     parents: PrefixBeam
     rows: Rows
-    parent: Indices
+    parent: Int64s
     prior: Singles
 
     @cached_property
     def sums(self) -> Singles:
-        """float32[n]: the evidence at this level."""
+        """float32[n]: the evidence at this length."""
         return self.evidence.sums(self.level, self.rows)
 
     @property
     def precision(self) -> float:
+        """Precision of the evidence at this length."""
         return float(self.evidence.precision[self.level])
 
     @cached_property
     def bound(self) -> Singles:
-        """float32[n]: log-odds that no choice of masses exceeds."""
+        """float32[n]: upper bounds of the log-odds, whatever the weights over masses."""
         most = np.maximum(self.sums, 0) ** 2 / np.float32(2 * max(self.precision, 1e-30))
-        return (self.prior + most + SLACK).astype(np.float32, copy=False)
+        return (self.prior + most + ROUNDING_MARGIN).astype(np.float32, copy=False)
 
-    def odds(self, some: Indices) -> Singles:
-        """float32[n]: log-odds of being present, averaged over masses."""
+    def odds(self, chosen: Int64s) -> Singles:
+        """float32[n]: log-odds of the chosen prefixes, averaged over masses."""
         ratio = self.evidence.tally.kernels.log_mixtures(
             self.parents.child_weight,
-            self.parent[some],
-            self.sums[some],
+            self.parent[chosen],
+            self.sums[chosen],
             mass_grid(self.evidence.scores),
             self.precision,
         )
-        return np.asarray(self.prior[some] + ratio)
+        return np.asarray(self.prior[chosen] + ratio)
 
     def beam(
-        self, some: Indices, odds: Singles, kind: type[np.floating] = np.float64
+        self, chosen: Int64s, odds: Singles, kind: type[np.floating] = np.float64
     ) -> PrefixBeam:
-        """Return these of them, with their masses as the evidence has them.
+        """Return the chosen prefixes, with masses weighted by the evidence.
 
-        kind : floating-point type in which masses are weighed
+        kind : floating-point type of the computation
         """
         masses = mass_grid(self.evidence.scores)
-        log = masses * self.sums[some, np.newaxis] - masses**2 * kind(self.precision / 2)
-        weight = self.parents.child_weight[self.parent[some]]
+        log = masses * self.sums[chosen, np.newaxis] - masses**2 * kind(self.precision / 2)
+        weight = self.parents.child_weight[self.parent[chosen]]
         scaled = weight * np.exp(log - log.max(axis=1, keepdims=True)) + 1e-30
         weight = np.asarray(scaled / scaled.sum(axis=1, keepdims=True), np.float32)
-        return PrefixBeam(self.rows[some], odds, weight, np.full(len(some), self.level))
+        return PrefixBeam(self.rows[chosen], odds, weight, np.full(len(chosen), self.level))
 
-    def likeliest(self, among: Indices, count: int) -> PrefixBeam:
-        """Return the `count` likeliest of some; odds are computed where the bound leaves a hope."""
+    def likeliest(self, among: Int64s, count: int) -> PrefixBeam:
+        """Return the `count` likeliest; odds are computed only where the bound can reach them."""
         best = self.evidence.tally.kernels.best
         if len(among) > count:
             pool = self.odds(among[best(self.bound[among], 2 * count)])
@@ -135,89 +137,91 @@ class Extensions:
 
 def mass_grid(scores: ScoreTables) -> Singles:
     """float32[G]: masses from twice the standard error of all reports, each 1.5 times the last."""
-    least = 2 * scores.standard_error
-    return np.asarray(least * 1.5 ** np.arange(MASSES), np.float32)
+    return np.asarray(2 * scores.standard_error * 1.5 ** np.arange(GRID_MASSES), np.float32)
 
 
-def searched(tally: Tally) -> list[int]:
-    """Return the levels that a search follows: of those with one length, the first."""
-    lengths = tally.lengths
-    return [i for i in range(tally.levels) if i == 0 or lengths[i] != lengths[i - 1]]
+def searched_levels(tally: Tally) -> Int64s:
+    """Return the levels that a search follows: the first of each prefix length."""
+    return np.unique(tally.lengths, return_index=True)[1]
 
 
-def end_levels(tally: Tally, rows: Rows) -> Indices:
-    """int64[n]: the level where a search sees that each string has ended."""
-    levels = np.array(searched(tally))
+def end_levels(tally: Tally, rows: Rows) -> Int64s:
+    """int64[n]: the level at which a search sees that each string has ended."""
+    levels = searched_levels(tally)
     after = np.searchsorted(tally.lengths[levels], (rows != PAD).sum(axis=1), side="right")
     return np.asarray(levels[np.minimum(after, len(levels) - 1)])
 
 
-def search(evidence: StringEvidence, model: SpellingModel, width: int) -> tuple[PrefixBeam, int]:
-    """Return the likeliest finished strings, and how many prefixes were looked at."""
+def search(evidence: StringEvidence, model: CharacterModel, width: int) -> tuple[PrefixBeam, int]:
+    """Return the likeliest finished strings, and the number of prefixes that were scored.
+
+    width : prefixes kept per length; more at the first lengths
+    """
     tally = evidence.tally
-    alive = PrefixBeam.root(tally.protocol.max_length)
-    finished, looked_at, length = [], 0, 0
-    levels = searched(tally)
+    beam = PrefixBeam.root(tally.protocol.max_length)
+    finished, scored, length = [], 0, 0
+    levels = searched_levels(tally)
     for step, level in enumerate(levels):
         report_progress(f"searching, width {width:,}", step / len(levels))
         goal = int(tally.lengths[level])
-        extensions = _extended(evidence, model, alive, level, length)
+        extensions = _extended(evidence, model, beam, int(level), length)
         rows = extensions.rows
-        looked_at += len(rows)
+        scored += len(rows)
         ended = (rows[:, goal - 1] == PAD) | (goal == rows.shape[1])
-        finished.append(extensions.likeliest(np.flatnonzero(ended), MOST_FINISHED))
+        finished.append(extensions.likeliest(np.flatnonzero(ended), MAX_FINISHED))
         wide = width * EARLY_WIDTHS[min(step, len(EARLY_WIDTHS) - 1)]
-        alive = extensions.likeliest(np.flatnonzero(~ended), wide)
+        beam = extensions.likeliest(np.flatnonzero(~ended), wide)
         length = goal
-    return PrefixBeam.joined(finished), looked_at
+    return PrefixBeam.joined(finished), scored
 
 
 @dataclass(frozen=True, eq=False)
-class _Spelled(StringArrays):
-    """Prefixes on the way from one level to the next: log-probability and index of the parent."""
+class _Spellings(StringArrays):
+    """Prefixes between two lengths: log-probability, index of the parent, whether it has ended."""
 
     log_p: Singles
-    parent: Indices
-    ended: NDArray[np.bool_]
+    parent: Int64s
+    ended: Mask
 
 
 def _extended(
-    evidence: StringEvidence, model: SpellingModel, alive: PrefixBeam, level: int, length: int
+    evidence: StringEvidence, model: CharacterModel, beam: PrefixBeam, level: int, length: int
 ) -> Extensions:
-    """Extend prefixes of `length` symbols in every way to those of the next level."""
-    none = np.zeros(len(alive), bool)
-    spelled = _Spelled(alive.rows, np.zeros(len(alive), np.float32), np.arange(len(alive)), none)
+    """Extend prefixes of `length` symbols in every way to those of the next length."""
+    none = np.zeros(len(beam), bool)
+    spelled = _Spellings(beam.rows, np.zeros(len(beam), np.float32), np.arange(len(beam)), none)
     symbols = np.append(np.arange(model.symbols), PAD).astype(np.uint8)
     for at in range(length, int(evidence.tally.lengths[level])):
-        going = spelled.take(~spelled.ended)
-        log_p = going.log_p[:, np.newaxis] + model.of(going.rows, at)
-        prior = (log_p + np.minimum(alive.odds, 0)[going.parent, np.newaxis]).ravel()
-        best = evidence.tally.kernels.best(prior, MOST_CHILDREN)
+        open_ended = spelled.take(~spelled.ended)
+        log_p = open_ended.log_p[:, np.newaxis] + model.next_symbol(open_ended.rows, at)
+        prior = (log_p + np.minimum(beam.odds, 0)[open_ended.parent, np.newaxis]).ravel()
+        best = evidence.tally.kernels.best(prior, MAX_CHILDREN)
         place, symbol = np.divmod(best, len(symbols))
-        rows = going.rows[place]
+        rows = open_ended.rows[place]
         rows[:, at] = symbols[symbol]
-        new = _Spelled(rows, log_p.ravel()[best], going.parent[place], rows[:, at] == PAD)
+        new = _Spellings(rows, log_p.ravel()[best], open_ended.parent[place], rows[:, at] == PAD)
         done = spelled.take(spelled.ended)
-        spelled = _Spelled.joined((done, new)) if len(done) else new
-    prior = alive.log_probability(level)[spelled.parent] + spelled.log_p
-    return Extensions(evidence, level, alive, spelled.rows, spelled.parent, prior)
+        spelled = _Spellings.joined((done, new)) if len(done) else new
+    prior = beam.log_probability(level)[spelled.parent] + spelled.log_p
+    return Extensions(evidence, level, beam, spelled.rows, spelled.parent, prior)
 
 
 def followed(evidence: StringEvidence, rows: Rows, weight: Floats) -> tuple[Floats, Floats]:
-    """Return log-odds and expected mass of these strings by their prefixes alone, as a search that
-    went through no others would have them just before it sees each end.
+    """Return log-odds and expected mass of these strings from the evidence of their prefixes.
 
-    weight : float64[n], how likely each was beforehand against the others
+    They are those of a search through these strings only, just before it sees the end of each.
+
+    weight : float64[n], prior weights of the strings
     """
     tally, end = evidence.tally, end_levels(evidence.tally, rows)
     odds, mass = np.empty(len(rows)), np.empty(len(rows))
-    alive, place = PrefixBeam.root(rows.shape[1]), np.zeros(len(rows), np.int64)
+    beam, place = PrefixBeam.root(rows.shape[1]), np.zeros(len(rows), np.int64)
     below = np.array([weight.sum()])
-    for level in searched(tally):
+    for level in searched_levels(tally):
         last, going = end == level, np.flatnonzero(end > level)
-        prior = alive.log_probability(level) - np.log(below)
+        prior = beam.log_probability(level) - np.log(below)
         odds[last] = prior[place[last]] + np.log(weight[last])
-        mass[last] = alive.child_weight[place[last]] @ mass_grid(evidence.scores)
+        mass[last] = beam.child_weight[place[last]] @ mass_grid(evidence.scores)
         if not len(going):
             break
         cut = rows[going].copy()
@@ -226,10 +230,10 @@ def followed(evidence: StringEvidence, rows: Rows, weight: Floats) -> tuple[Floa
         parent, child = place[going[first]], child.ravel()
         below = np.bincount(child, weight[going])
         prior = prior[parent] + np.log(below)
-        extensions = Extensions(evidence, level, alive, children, parent, prior)
+        extensions = Extensions(evidence, int(level), beam, children, parent, prior)
         everything = np.arange(len(children))
-        odds_here = extensions.odds(everything).astype(np.float32)
-        alive = extensions.beam(everything, odds_here, np.float32)
+        new_odds = extensions.odds(everything).astype(np.float32)
+        beam = extensions.beam(everything, new_odds, np.float32)
         place[going] = child
     return odds, mass
 
@@ -237,7 +241,7 @@ def followed(evidence: StringEvidence, rows: Rows, weight: Floats) -> tuple[Floa
 def with_later(
     found: PrefixBeam, evidence: StringEvidence, masses: Singles
 ) -> tuple[Floats, Floats]:
-    """Return log-odds and expected mass of finished strings, with all later levels' evidence."""
+    """Return log-odds and expected mass of finished strings, with the evidence after their end."""
     sums, precision = np.zeros(len(found)), np.zeros(len(found))
     for level in range(evidence.tally.levels):
         later = np.flatnonzero(found.level < level)

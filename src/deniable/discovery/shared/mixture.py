@@ -1,16 +1,17 @@
-"""The crowd as a mixture: known strings, each with its share, and everything else spread evenly.
+"""The population as a mixture: known strings, each with its share, and an even background.
 
-Once heavy strings are known, most reports are explained. A number that no heavy string has in a
-cohort is then sent with little more than the noise's own probability, and a report of it says much
-more about a new string than a report of a heavy string's number. The score of the likelihood weighs
-them so: a cohort's reports of number y by 1/P(y), P the mixture's probability.
+Once common strings are known, most reports are explained. A number that no common string has in a
+cohort is then sent with little more than the probability of the noise, and a report of it is much
+stronger evidence for a new string than a report of a common string's number. The score of the
+likelihood weights reports accordingly: a report of number y in a cohort counts by 1/P(y), where P
+is the probability under the mixture.
 
-Local hashing into g ≈ e^ε + 1 numbers has half its noise from other clients' true numbers; with
-those explained, the standard deviation of a new string's mass falls by up to √2. With Zipf weights
-it falls by 1.2, and strings found rise from 82 to 92 of 100. A Bloom filter gains little: its noise
-is in its bits.
+Local hashing into g ≈ e^ε + 1 numbers has half of its noise from the true numbers of other clients.
+With those explained, the standard deviation of a new string's mass falls by up to √2. With Zipf
+weights it falls by 1.2, and the discovered strings rise from 82 to 92 of 100. A Bloom filter gains
+little: its noise is in its bits.
 
-A mixture needs the tally alone, and its scores are tables like any others, summed over cells.
+A mixture needs only the tally, and its scores are summed over cells like any other tables.
 """
 
 from __future__ import annotations
@@ -19,30 +20,31 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csc_array
 
-from deniable.discovery.shared.strings import Floats, Rows
+from deniable.discovery.shared.strings import Rows
 from deniable.discovery.shared.tables import MassTables, ScoreTables
 from deniable.discovery.shared.tally import Tally
+from deniable.kernels.array_types import Floats, Int64s
 
-ROUNDS = 30
-CLOSE = 1e-3
-"""Steps, in standard errors, below which a fit is done."""
+MAX_STEPS = 30
+STEP_TOLERANCE = 1e-3
+"""Steps, in standard errors, below which the fit has converged."""
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
     """Strings of these masses, and an even background.
 
-    rows : u8[n, M]; mass : float64[n]; place : int64[n, strata], where in the tally, flat, the
-    numbers of each string stand; a stratum is a level, a family and a line
+    rows : u8[n, M]; mass : float64[n]
+    place : int64[n, strata], where the numbers of each string stand in the flat tally; a stratum
+        is a prefix length, a family and a line
     """
 
     tables: MassTables
     rows: Rows
-    place: NDArray[np.int64]
+    place: Int64s
     mass: Floats
 
     @classmethod
@@ -59,31 +61,40 @@ class Mixture:
 
     @property
     def tally(self) -> Tally:
+        """The counts that the mixture is fitted to."""
         return self.tables.tally
 
     @property
     def values(self) -> int:
-        """Numbers, or bits."""
+        """How many numbers, or bits, a report can have."""
         return int(self.tally.sent.shape[3])
 
     @property
+    def noise(self) -> tuple[float, float]:
+        """Probabilities of a number, or bit, that is not the client's own, and of its own."""
+        noise = self.tally.mechanism.noise
+        return float(noise.p_star), float(noise.q_star)
+
+    @property
     def gain(self) -> float:
-        return self.tally.q - self.tally.p
+        """Probability of the client's own number, less that of another."""
+        p, q = self.noise
+        return q - p
 
     @cached_property
     def probability(self) -> Floats:
-        """float64[strata, V]: of each number (or bit) in a report."""
+        """float64[strata, V]: probability of each number (or bit) in a report."""
         tally = self.tally
         mean = tally.sent.sum() / max(int(tally.reports.sum()), 1) / self.values
         each = np.repeat(self.mass, self.place.shape[1])
         load = np.bincount(self.place.ravel(), each, minlength=tally.sent.size)
         uneven = load.reshape(-1, self.values) - self.mass.sum() / self.values
-        low, high = sorted((tally.p, tally.q))
+        low, high = sorted(self.noise)
         return np.asarray(np.clip(mean + self.gain * uneven, low / 2, (1 + high) / 2))
 
     @cached_property
     def slope(self) -> Floats:
-        """float64[strata, V]: of the log-likelihood, by each number's probability."""
+        """float64[strata, V]: slope of the log-likelihood by each number's probability."""
         return self.tally.slope(self.probability)
 
     @cached_property
@@ -93,13 +104,13 @@ class Mixture:
 
     @cached_property
     def score(self) -> Floats:
-        """float64[n]: the slope by each mass, which is taken from the background."""
+        """float64[n]: slope of the log-likelihood by each mass, which the background loses."""
         own = self.slope.ravel()[self.place].sum(axis=1)
         return np.asarray(self.gain * (own - self.slope.sum() / self.values))
 
     @cached_property
     def covariance(self) -> Floats:
-        """float64[n, n], of the masses: the inverse of their Fisher information."""
+        """float64[n, n]: covariance of the masses, the inverse of their Fisher information."""
         count, strata = self.place.shape
         weight = self.curvature.ravel()
         ends = np.arange(0, self.place.size + 1, strata)
@@ -113,8 +124,7 @@ class Mixture:
 
     @cached_property
     def scores(self) -> ScoreTables:
-        """Scores of strings that are not in the mixture: estimates of their mass, each report
-        weighed as the likelihood weighs it."""
+        """Scores of strings that are not in the mixture, reports weighted by the likelihood."""
         shape = self.tally.sent.shape
         each = self.curvature.reshape(*shape[:2], -1).sum(axis=2)
         precision = self.gain**2 * each / self.values * (1 - 1 / self.values)
@@ -125,12 +135,12 @@ class Mixture:
         return ScoreTables(self.tally, estimate.astype(np.float32), effective, self.tables.noise)
 
     def fitted(self) -> Mixture:
-        """Return the mixture of the same strings with the largest likelihood."""
+        """Return the mixture of the same strings with the largest likelihood, by Fisher scoring."""
         mixture = self
-        for _ in range(ROUNDS if len(self.rows) else 0):
+        for _ in range(MAX_STEPS if len(self.rows) else 0):
             step = mixture.covariance @ mixture.score
-            done = (np.abs(step) < CLOSE * np.sqrt(np.diag(mixture.covariance))).all()
+            standard_error = np.sqrt(np.diag(mixture.covariance))
             mixture = replace(mixture, mass=mixture.mass + step)
-            if done:
+            if (np.abs(step) < STEP_TOLERANCE * standard_error).all():
                 break
         return mixture

@@ -1,4 +1,4 @@
-"""The record of one discovery, and its result."""
+"""The state of one discovery while it runs, and its result."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.analysis.decoding import provenance_of
 from deniable.analysis.source import Source
 from deniable.compute.backend import Backend
-from deniable.discovery.shared.strings import Floats, FoundStrings, Rows
+from deniable.discovery.shared.strings import Rows, StringTests
 from deniable.errors import InputError
+from deniable.kernels.array_types import Floats, Mask
 from deniable.protocols import NGrams, Prefixes
 from deniable.protocols.alphabet import PAD
 from deniable.results import Discovery, GramGraph, Measured, Stage
 from deniable.survey import Question
 
 Z95 = 1.959964
-"""Standard errors on each side of a 95% interval of a string's mass."""
+"""Standard errors on each side of a 95% confidence interval."""
 EARLY_ROUNDS = 6
 EARLY_SHARE = 0.02
 """Share of α that each round before the last may spend."""
@@ -32,28 +32,19 @@ AnyProtocol = TypeVar("AnyProtocol", NGrams, Prefixes)
 
 
 @dataclass(frozen=True, eq=False)
-class StringEstimates:
-    """Frequencies of the strings found, float64[n] each, and their sum; see `results.Discovery`."""
+class StringEstimates(StringTests):
+    """Discovered strings with their estimates, float64[n] each; see `results.Discovery`."""
 
     estimate: Floats
     standard_error: Floats
     low: Floats
     high: Floats
     evidence: Floats
-    total: Measured
-
-    @classmethod
-    def of_masses(cls, mass: Floats, error: Floats, total_error: float) -> StringEstimates:
-        """Return estimates with intervals within [0, 1]; the evidence is mass / error."""
-        low, high = (np.clip(mass + z * error, 0, 1) for z in (-Z95, Z95))
-        total, reach = float(mass.sum()), Z95 * total_error
-        whole = Measured(total, total_error, total - reach, total + reach)
-        return cls(mass, error, low, high, mass / np.maximum(error, 1e-300), whole)
 
 
 @dataclass(frozen=True)
-class Account:
-    """What a discovery says about its own search: fields of `results.Discovery`."""
+class SearchSummary:
+    """Fields of `results.Discovery` that describe the search."""
 
     reading: str
     correction: str
@@ -66,10 +57,11 @@ class Account:
 
 @dataclass(eq=False)
 class DiscoveryRun(Generic[AnyProtocol]):
-    """One discovery while it runs: what was asked, and what each stage did.
+    """One discovery while it runs: its settings, and what each stage did.
 
-    accept : keeps only strings for which it is true; alpha : bounds the probability of any false
-    string; reports, candidates : counted by the search
+    accept : keeps only strings for which it is true; None keeps all
+    alpha : bound on the probability of any false string
+    reports, candidates : counted by the search
     """
 
     source: Source
@@ -81,80 +73,112 @@ class DiscoveryRun(Generic[AnyProtocol]):
     reports: int = 0
     candidates: int = 0
     stages: list[Stage] = field(default_factory=list)
-    _clock: float = field(default_factory=time.perf_counter)
+    _stage_start: float = field(default_factory=time.perf_counter)
 
     def stage(self, name: str, kept: int, dropped: int, note: str = "") -> None:
-        """Record what a stage kept and dropped; it took the time since the one before."""
+        """Record the stage that has just ended."""
         now = time.perf_counter()
-        self.stages.append(Stage(name, int(kept), int(dropped), now - self._clock, note))
-        self._clock = now
+        self.stages.append(Stage(name, int(kept), int(dropped), now - self._stage_start, note))
+        self._stage_start = now
 
     def text(self, row: Rows) -> str:
         """Return one string as text."""
         return self.protocol.alphabet.text(row.tobytes())
 
-    def accepted(self, rows: Rows) -> NDArray[np.bool_]:
-        """Return which strings the analyst accepts, bool[n]."""
+    def accepted(self, rows: Rows) -> Mask:
+        """bool[n]: which strings the analyst accepts."""
         if self.accept is None:
             return np.ones(len(rows), bool)
         return np.array([self.accept(self.text(row)) for row in rows], bool)
 
-    def result(
-        self, found: FoundStrings, estimates: StringEstimates, account: Account
+    def result_of_masses(
+        self,
+        found: StringTests,
+        mass: Floats,
+        error: Floats,
+        total_error: float,
+        *,
+        reading: str,
+        correction: str,
+        detection_threshold: float,
     ) -> Discovery:
-        """Return the result: the strings found, most frequent first."""
-        order = np.argsort(-np.nan_to_num(estimates.estimate), kind="stable")
-        total = estimates.total
-        left = (1 - x for x in (total.high, total.low))
+        """Return the result for discovered strings with these masses and standard errors.
+
+        total_error : standard error of the sum of the masses
+        """
+        low, high = (np.clip(mass + z * error, 0, 1) for z in (-Z95, Z95))
+        evidence = mass / np.maximum(error, 1e-300)
+        total, margin = float(mass.sum()), Z95 * total_error
+        at_end = _mass_at_end(found.rows, mass, error)
+        return self.result(
+            StringEstimates(
+                found.rows, found.p_value, found.cutoff, mass, error, low, high, evidence
+            ),
+            Measured(total, total_error, total - margin, total + margin),
+            SearchSummary(reading, correction, detection_threshold, at_end),
+        )
+
+    def result(self, found: StringEstimates, total: Measured, summary: SearchSummary) -> Discovery:
+        """Return the result: the discovered strings, most frequent first.
+
+        total : the share of clients that hold any of them
+        """
+        found = found.take(np.argsort(-np.nan_to_num(found.estimate), kind="stable"))
+        unexplained = (1 - x for x in (total.high, total.low))
         return Discovery(
-            strings=tuple(self.text(row) for row in found.rows[order]),
-            symbols=found.rows[order],
-            estimate=estimates.estimate[order],
-            standard_error=estimates.standard_error[order],
-            low=estimates.low[order],
-            high=estimates.high[order],
-            p_value=found.p_value[order],
-            evidence=estimates.evidence[order],
-            level=found.cutoff[order],
+            strings=tuple(self.text(row) for row in found.rows),
+            symbols=found.rows,
+            estimate=found.estimate,
+            standard_error=found.standard_error,
+            low=found.low,
+            high=found.high,
+            p_value=found.p_value,
+            evidence=found.evidence,
+            level=found.cutoff,
             candidates=self.candidates,
             stages=tuple(self.stages),
             mass_found=total,
-            mass_unexplained=Measured(1 - total.estimate, total.standard_error, *left),
+            mass_unexplained=Measured(1 - total.estimate, total.standard_error, *unexplained),
             reports=self.reports,
             alpha=self.alpha,
             question=self.question.name,
             provenance=provenance_of(
                 self.source.survey, (self.question,), self.reports, self.source.origin
             ),
-            **vars(account),
+            **vars(summary),
         )
 
 
-def mass_at_end(rows: Rows, mass: Floats, error: Floats) -> Measured:
-    """Return what found strings of full length add up to; at most, all that shorter ones leave."""
+def _mass_at_end(rows: Rows, mass: Floats, error: Floats) -> Measured:
+    """Return the share of clients whose string fills all symbols, so that it may have been cut.
+
+    At least the discovered strings of full length have it, at most all that shorter ones leave.
+    """
     full = rows[:, -1] != PAD
     least, most = float(mass[full].sum()), 1 - float(mass[~full].sum())
-    spread, beyond = (float(np.sqrt((error[some] ** 2).sum())) for some in (full, ~full))
-    low, high = max(least - Z95 * spread, 0.0), min(most + Z95 * beyond, 1.0)
-    return Measured(least, spread, low, high)
+    least_error, most_error = (float(np.sqrt((error[s] ** 2).sum())) for s in (full, ~full))
+    low, high = max(least - Z95 * least_error, 0.0), min(most + Z95 * most_error, 1.0)
+    return Measured(least, least_error, low, high)
 
 
 def predicate(accept: str | Accept | None) -> Accept | None:
-    """Return a function for a regular expression of the whole string; None accepts all strings."""
+    """Return the test of a string that `accept` stands for; a text is a regular expression."""
     if accept is None or callable(accept):
         return accept
     try:
         pattern = re.compile(accept)
     except re.error as error:
-        raise InputError(f"accept is not a regular expression: {error}; got {accept!r}") from None
+        raise InputError(f"accept={accept!r} is not a valid regular expression: {error}") from None
     return lambda text: pattern.fullmatch(text) is not None
 
 
 def spend_in_rounds(alpha: float, accept_at: Callable[[str, float], int]) -> float:
-    """Test in rounds that together spend α; return what the last one had.
+    """Test in rounds that spend α together; return the share of the last one.
 
-    Early rounds spend little each, until one accepts nothing; the last has all that is left.
-    accept_at : tests at its share of α, and returns how many strings were new
+    Early rounds spend little each, until one accepts nothing. The last round spends all that is
+    left.
+
+    accept_at : tests at a share of α, and returns how many strings it accepted
     """
     left = alpha
     for number in range(1, EARLY_ROUNDS + 1):

@@ -1,4 +1,4 @@
-"""Arrays with one entry per string."""
+"""Records with one entry per string."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from dataclasses import dataclass, fields
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Rows = NDArray[np.uint8]
-"""u8[n, M]: strings as symbols, padded to the greatest length."""
-Chosen = NDArray[np.intp] | NDArray[np.int64] | NDArray[np.bool_]
-"""Some of n strings: their indices, or bool[n]."""
+from deniable.kernels.array_types import Bytes, Floats, Indices, Int64s, Mask
+
+Rows = Bytes
+"""u8[n, M]: strings as symbols, padded to the maximum length M."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +23,8 @@ class StringArrays:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def take(self, chosen: Chosen) -> Self:
-        """Return some of the strings."""
+    def take(self, chosen: Indices | Int64s | Mask) -> Self:
+        """Return the strings with these indices, or where a bool[n] is true."""
         return type(self)(*(vars(self)[each.name][chosen] for each in fields(self)))
 
     @classmethod
@@ -37,10 +35,10 @@ class StringArrays:
 
 
 @dataclass(frozen=True, eq=False)
-class FoundStrings(StringArrays):
-    """Strings that passed their test.
+class StringTests(StringArrays):
+    """Outcomes of tests of strings.
 
-    p_value, cutoff : float64[n], the p-value, and what it had to stay below
+    p_value, cutoff : float64[n], each p-value, and the largest one at which the string is accepted
     """
 
     p_value: Floats
@@ -48,5 +46,10 @@ class FoundStrings(StringArrays):
 
     @classmethod
     def none(cls, length: int) -> Self:
-        """Return the record of no string at all."""
+        """Return an empty record of strings of this maximum length."""
         return cls(np.empty((0, length), np.uint8), *(np.empty(0) for _ in fields(cls)[1:]))
+
+    @property
+    def passed(self) -> Mask:
+        """bool[n]: whether each string is accepted."""
+        return self.p_value <= self.cutoff

@@ -1,13 +1,13 @@
-"""What was sent: how often each number, or bit, was reported, by level and cohort.
+"""Counts of the reported numbers, or bits, by prefix length and cohort.
 
-Enough for everything that prefixes are decoded with, and it adds over shards. A cohort is a family
-of hash functions and one of its lines (see `mechanisms.local_hash`); a Bloom filter's cohorts are
-families of one line each, and its bits are the cells.
+These counts are sufficient for decoding prefixes, and they add over shards. A *level* is the index
+of a prefix length in the protocol. A cohort is a family of hash functions and one of its lines (see
+`mechanisms.local_hash`). Hash functions take strings to *cells*. The cohorts of a Bloom filter are
+families with one line each, and its bits are the cells.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
@@ -15,99 +15,90 @@ from operator import add
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.analysis.source import Source
 from deniable.columns import Column, ReportBatch
 from deniable.columns.batch import numbers
 from deniable.compute.backend import Backend
 from deniable.compute.screening import ScreeningKernels
-from deniable.discovery.shared.strings import Floats, Rows
+from deniable.discovery.shared.strings import Rows
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts, count_bits
+from deniable.kernels.array_types import Floats, Int32s, Int64s
 from deniable.kernels.hashing.lines import digits_of, line_numbers
 from deniable.kernels.hashing.positions import bloom_positions, hash_fixed_pairs
 from deniable.mechanisms import Bloom, LocalHash
 from deniable.protocols import Prefixes
 from deniable.survey import Question
 
-Counts = NDArray[np.int64]
-Entries = TypeVar("Entries", Counts, Floats)
+Entries = TypeVar("Entries", Int64s, Floats)
 
 
 @dataclass(frozen=True, eq=False)
-class Tally(ABC):
-    """Reports of a question asked by prefixes, counted.
+class Tally:
+    """Counts of reports that are Bloom filters with one hash: every bit is a cell.
 
-    sent : int64[L, C, lines, V], reports with this number (or this bit set), of V, at each of L
-    levels in each of C families; reports : int64[L, C, lines], all reports; kernels : add up and
-    screen many cells or strings
+    `NumberTally` overrides what differs when reports are numbers.
+
+    sent : int64[L, C, lines, V], reports with each of V numbers (or bits set), at each of L
+        levels in each of C families
+    reports : int64[L, C, lines], all reports
+    kernels : functions that screen many cells or strings at once
     """
 
     protocol: Prefixes
     mechanism: Bloom | LocalHash
     kernels: ScreeningKernels
-    sent: Counts
-    reports: Counts
+    sent: Int64s
+    reports: Int64s
 
-    # --- what depends on the kind of report -----------------------------------------------------
-
-    @abstractmethod
-    def numbers(self, cells: NDArray[np.int32]) -> Counts:
+    def numbers(self, cells: Int32s) -> Int64s:
         """Return the number, or bit, that stands for each cell on every line: int64[..., lines]."""
+        return cells[..., np.newaxis].astype(np.int64)
 
-    @abstractmethod
     def by_cell(self, entry: Entries) -> Entries:
-        """Sum entry[L, C, lines, V] for each cell over the lines' numbers: [L, C, K]."""
+        """Sum entry[L, C, lines, V] for each cell over the numbers of its lines: [L, C, K]."""
+        return entry[:, :, 0]
 
-    @abstractmethod
     def effect(self, load: Floats) -> Floats:
         """Return what strings with this mass in each cell, float64[K], add to a debiased table."""
+        return load
 
-    @abstractmethod
     def slope(self, p: Floats) -> Floats:
-        """Slope of the log-likelihood by each number's probability, float64[strata, V]."""
+        """Return the slope of the log-likelihood by each number's probability p[strata, V]."""
+        sent, reports = self.sent.reshape(p.shape), self.reports.reshape(-1, 1)
+        return np.asarray(sent / p - (reports - sent) / (1 - p))
 
-    @abstractmethod
     def curvature(self, p: Floats) -> Floats:
-        """Fisher information about each number's probability, float64[strata, V]."""
-
-    # --- what follows ---------------------------------------------------------------------------
+        """Return the Fisher information about each number's probability p[strata, V]."""
+        return np.asarray(self.reports.reshape(-1, 1) / (p * (1 - p)))
 
     @property
     def levels(self) -> int:
+        """Number of prefix lengths."""
         return len(self.protocol.levels)
 
     @property
-    def lengths(self) -> Counts:
-        """int64[L]: the prefix length of each level, ascending."""
+    def lengths(self) -> Int64s:
+        """int64[L]: the prefix lengths, ascending."""
         return np.array([level.length for level in self.protocol.levels])
 
     @property
     def families(self) -> int:
+        """Number of families of hash functions."""
         return self.mechanism.hash_layout[0]
 
     @property
     def cells(self) -> int:
-        """Cells of a family's table."""
+        """Number of cells in the table of each family."""
         return self.mechanism.hash_layout[2]
 
-    @property
-    def p(self) -> float:
-        """Probability of a number, or bit, that is not the client's own."""
-        return float(self.mechanism.noise.p_star)
-
-    @property
-    def q(self) -> float:
-        """Probability of the client's own number or bit."""
-        return float(self.mechanism.noise.q_star)
-
     def header(self, level: int) -> bytes:
-        """What is hashed before every prefix of this level."""
+        """Return the bytes that are hashed before every prefix of this length."""
         slot = self.protocol.parts[0].slots[level].mechanism
         return self.mechanism.within(slot.domain).header
 
-    def positions(self, level: int, rows: Rows) -> NDArray[np.int32]:
+    def positions(self, level: int, rows: Rows) -> Int32s:
         """int32[C, n]: the cell of each string's prefix in each family."""
         lengths = np.full(len(rows), self.lengths[level])
         x, y = hash_fixed_pairs(self.header(level), rows, lengths)
@@ -115,44 +106,22 @@ class Tally(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class BitTally(Tally):
-    """Reports are Bloom filters of one hash: every bit is a cell."""
-
-    mechanism: Bloom
-
-    def numbers(self, cells: NDArray[np.int32]) -> Counts:
-        return cells[..., np.newaxis].astype(np.int64)
-
-    def by_cell(self, entry: Entries) -> Entries:
-        return entry[:, :, 0]
-
-    def effect(self, load: Floats) -> Floats:
-        return load
-
-    def slope(self, p: Floats) -> Floats:
-        sent, reports = self.sent.reshape(p.shape), self.reports.reshape(-1, 1)
-        return np.asarray(sent / p - (reports - sent) / (1 - p))
-
-    def curvature(self, p: Floats) -> Floats:
-        return np.asarray(self.reports.reshape(-1, 1) / (p * (1 - p)))
-
-
-@dataclass(frozen=True, eq=False)
 class NumberTally(Tally):
-    """Reports are numbers: a line of a family takes each of its cells to one of them."""
+    """Counts of reports that are numbers: each line of a family maps its cells to numbers."""
 
     mechanism: LocalHash
 
     @property
     def base(self) -> int:
+        """How many numbers there are."""
         return self.mechanism.values
 
     @cached_property
-    def lines(self) -> Counts:
+    def lines(self) -> Int64s:
         """int64[lines, d − 1]: the digits of every line."""
         return digits_of(np.arange(self.mechanism.lines), self.base, self.mechanism.digits - 1)
 
-    def numbers(self, cells: NDArray[np.int32]) -> Counts:
+    def numbers(self, cells: Int32s) -> Int64s:
         digits = digits_of(cells, self.base, self.mechanism.digits)
         return line_numbers(digits[..., np.newaxis, :], self.lines, self.base)
 
@@ -161,8 +130,8 @@ class NumberTally(Tally):
         return self.kernels.line_support(entry, self.lines, cells)
 
     def effect(self, load: Floats) -> Floats:
-        # Cells on one line are never confused, while the debiasing expects 1/g: a string takes
-        # mass/(g − 1) from each of the others.
+        # Two cells on one line never have the same number, but debiasing expects that they do with
+        # probability 1/g: a string takes mass/(g − 1) from each of the other cells.
         by_line = load.reshape(-1, self.base)
         away = by_line.sum(axis=1, keepdims=True) - by_line
         return np.asarray((by_line - away / (self.base - 1)).ravel())
@@ -175,22 +144,23 @@ class NumberTally(Tally):
 
 
 def tally_of(source: Source, question: Question, protocol: Prefixes, executor: Backend) -> Tally:
-    """Read every report once; only counts come back from where the shards are."""
-    tally: Callable[..., Tally]
+    """Count the reports of a question; every report is read once, where its shard is."""
+    kind: type[Tally]
     match protocol.mechanism:
         case LocalHash() as mechanism:
-            tally, count = partial(NumberTally, protocol, mechanism), count_numbers
+            kind, count = NumberTally, count_numbers
         case Bloom(hashes=1, scheme_name="deniable-1") as mechanism:
-            tally, count = partial(BitTally, protocol, mechanism), count_bits
-        case _:
+            kind, count = Tally, count_bits
+        case other:
             raise InputError(
-                "expected local hashing, or a Bloom filter with hashes = 1 and scheme deniable-1"
+                f"question {question.name!r} reports prefixes by {other.kind!r}: expected local "
+                "hashing, or a Bloom filter with hashes = 1 and scheme deniable-1"
             )
     counts = reduce(add, source.map(executor, partial(_counted, count, question.name)))
     families = mechanism.hash_layout[0]
     shape = len(protocol.levels), families, mechanism.cohorts // families
     sent, reports = counts.ones.reshape(*shape, -1), counts.total.reshape(shape)
-    return tally(executor.arrays.screening, sent, reports)
+    return kind(protocol, mechanism, executor.arrays.screening, sent, reports)
 
 
 def _counted(count: Callable[[Column], BitCounts], question: str, batch: ReportBatch) -> BitCounts:
@@ -198,7 +168,7 @@ def _counted(count: Callable[[Column], BitCounts], question: str, batch: ReportB
 
 
 def count_numbers(column: Column) -> BitCounts:
-    """Return how many reports of each stratum are each number."""
+    """Count the reports of each stratum that are each number."""
     values = column.mechanism.bound or 0
     place = column.stratum.astype(np.int64) * values + numbers(column.bits)
     ones = np.bincount(place, minlength=column.strata * values).reshape(column.strata, values)

@@ -1,17 +1,19 @@
-"""Which candidates are reported: exact p-values from the hash itself, and cut-offs by odds.
+"""Which candidates are accepted: exact p-values from the hash functions, and cut-offs by odds.
 
-If no client holds a string, no report depends on where the string's hashes fall, so in every table
-that took no part in choosing it its cell is as good as drawn at random. The exact distribution of
-its evidence is then the convolution of those tables' own histograms: collisions, heavy strings,
-skewness and whatever the population looks like are all in it. Nothing is assumed about the noise.
+If no client holds a string, no report depends on where the hash functions map the string. In every
+table that was not used to choose the string, its cell is therefore as good as drawn at random. The
+exact null distribution of its evidence is the convolution of the histograms of those tables, which
+contain collisions, common strings, skewness and any other property of the population. Nothing is
+assumed about the noise.
 
-A false string may share its first characters with true ones, so only levels count that hold the
-whole string; see `prefixes` for which reports choose and which test.
+A false string may share its first characters with true ones, so only prefix lengths that hold the
+whole string count; `prefixes.run` says which reports choose and which test.
 
 Cut-offs: candidate i is accepted if its p-value is at most w_i, with Σ w_i = α over *all*
 candidates, and w_i a function of the data that chose it. The expected number of false strings is
-then at most α. To find most, w_i = Φ(−t_i), t_i = (λ − log P_i)/z_i + z_i/2, where P_i is its
-probability of being present and z_i its expected test statistic: the likelihood-ratio rule.
+then at most α. The likelihood-ratio rule accepts the most true strings: w_i = Φ(−t_i) with
+t_i = (λ − log P_i)/z_i + z_i/2, where P_i is the probability that the string is present and z_i its
+expected test statistic.
 """
 
 from __future__ import annotations
@@ -21,100 +23,108 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from deniable.discovery.shared.strings import Floats, Rows
+from deniable.compute.screening import Moved
+from deniable.discovery.shared.strings import Rows
 from deniable.discovery.shared.tables import ScoreTables
+from deniable.kernels.array_types import DeviceArray, Floats, Int64s, Singles
 
-Numbers = NDArray[np.int64]
 STEP = 0.004
 """Lattice on which evidence is added up, in standard deviations; both sides of a test use it."""
-ROUND_OFF = 1e-13
-LEAST_Z, MOST_Z = 0.3, 7.0
+ROUNDING_ERROR = 1e-13
+MIN_Z, MAX_Z = 0.3, 7.0
 
 
 @dataclass(frozen=True, eq=False)
 class HashTest:
-    """The test by these levels and families of scores: one for all strings that were followed up
-    to one level."""
+    """Test of strings by the tables of these prefix lengths and families."""
 
     scores: ScoreTables
     levels: tuple[int, ...]
     families: tuple[int, ...]
 
     @cached_property
-    def places(self) -> tuple[Numbers, Numbers]:
-        """Level and family of each table that takes part, int64[P] each."""
+    def places(self) -> tuple[Int64s, Int64s]:
+        """Level and family of each of the P tables, int64[P] each."""
         level, family = np.meshgrid(self.levels, self.families, indexing="ij")
         return level.ravel(), family.ravel()
 
     @cached_property
     def precision(self) -> float:
+        """One over the variance of a mass that is estimated from these tables."""
         return float(self.scores.effective[self.places].sum() / self.scores.noise)
 
-    def rounded(self, entry: NDArray[np.float32]) -> Numbers:
-        """Return entries on the lattice."""
-        return np.asarray(np.rint(entry / (np.sqrt(self.precision) * STEP)), np.int64)
+    @cached_property
+    def unit(self) -> float:
+        """Evidence per step of the lattice; any positive number where no report counts."""
+        return float(np.sqrt(self.precision) or 1.0) * STEP
+
+    def rounded(self, entry: Singles) -> Int64s:
+        """Return entries as steps of the lattice."""
+        return np.asarray(np.rint(entry / self.unit), np.int64)
 
     @cached_property
-    def lattice(self) -> Numbers:
-        """int64[P, K]."""
+    def lattice(self) -> Int64s:
+        """int64[P, K]: the tables in steps of the lattice."""
         return self.rounded(self.scores.entry[self.places])
 
     @cached_property
     def size(self) -> int:
-        """Length of the transforms: no sum can wrap around."""
+        """Length of the transforms, chosen such that no sum can wrap around."""
         limit = np.abs(self.lattice).max(axis=1).sum() + 8 * len(self.lattice)
         return int(2 ** np.ceil(np.log2(2 * limit + 2)))
 
     @cached_property
-    def transforms(self) -> object:
-        """Of each table's histogram; see `compute.screening`."""
+    def transforms(self) -> DeviceArray:
+        """Fourier transforms of the histograms of the tables; see `compute.screening`."""
         return self.scores.tally.kernels.transforms(self.lattice, self.size)
 
     @cached_property
     def tail(self) -> Floats:
-        """P(sum ≥ i − size/2) at i, for a string that no client holds."""
+        """float64[size]: P(sum ≥ i − size/2) at i, for a string that no client holds."""
         return self._tail(None)
 
-    def _tail(self, moved: tuple[Numbers, Numbers, float] | None) -> Floats:
+    def _tail(self, moved: Moved | None) -> Floats:
         mass = self.scores.tally.kernels.convolved(self.transforms, self.size, moved)
         mass = np.roll(mass, self.size // 2)
-        return np.asarray(np.clip(mass[::-1].cumsum()[::-1], 0.0, 1.0) + ROUND_OFF)
+        return np.asarray(np.clip(mass[::-1].cumsum()[::-1], 0.0, 1.0) + ROUNDING_ERROR)
 
     def evidence_at(self, p: float) -> float:
-        """Return the least sum of entries whose p-value is at most this."""
+        """Return the smallest sum of entries whose p-value is at most `p`."""
         first = int(np.searchsorted(-self.tail, -p))
-        return float((first - self.size // 2) * np.sqrt(self.precision) * STEP)
+        return float((first - self.size // 2) * self.unit)
 
-    def cells(self, rows: Rows) -> Numbers:
-        """int64[P, n]: the strings' cells."""
+    def cells(self, rows: Rows) -> Int64s:
+        """int64[P, n]: the cell of each string in each table."""
         by_level = [self.scores.tally.positions(level, rows) for level in self.levels]
         return np.concatenate([p[list(self.families)] for p in by_level]).astype(np.int64)
 
     def p_values(self, rows: Rows) -> Floats:
-        """float64[n], for strings whose mass was not taken out of the tables."""
+        """float64[n]: p-values of strings whose masses are still in the tables."""
         sums = np.take_along_axis(self.lattice, self.cells(rows), axis=1).sum(axis=0)
         return np.asarray(self.tail[sums + self.size // 2])
 
     def p_value_put_back(self, row: Rows, mass: float) -> float:
-        """Return the p-value of a string whose mass was taken out: it is put back, and the null
-        distribution is that of the tables with it."""
+        """Return the p-value of a string whose mass was removed from the tables.
+
+        The mass is put back, and the null distribution is that of the tables with it.
+        """
         cell, scores = self.cells(row[np.newaxis])[:, 0], self.scores
         removed = self.lattice[np.arange(len(cell)), cell]
         with_mass = scores.estimate[*self.places, cell] + mass
-        now = self.rounded(scores.weighted(with_mass, scores.effective[self.places]))
-        tail = self._tail((removed, now, 1 / scores.tally.cells))
-        return float(tail[now.sum() + self.size // 2])
+        restored = self.rounded(scores.weighted(with_mass, scores.effective[self.places]))
+        tail = self._tail((removed, restored, 1 / scores.tally.cells))
+        return float(tail[restored.sum() + self.size // 2])
 
 
 def tests_from(
-    scores: ScoreTables, first: Numbers, families: Iterable[int]
-) -> Iterator[tuple[Numbers, HashTest]]:
-    """Yield each test of strings that these levels and all longer ones hold whole.
+    scores: ScoreTables, first: Int64s, families: Iterable[int]
+) -> Iterator[tuple[Int64s, HashTest]]:
+    """Yield the test for each distinct first level, with the indices of its strings.
 
-    first : int64[n], a level for each string; with each test come the indices of its strings
+    first : int64[n], the first level whose reports test each string; longer ones do too. Strings
+        without any such level are left out.
     """
     for level in np.unique(first):
         later = tuple(range(int(level), scores.tally.levels))
@@ -122,15 +132,27 @@ def tests_from(
             yield np.flatnonzero(first == level), HashTest(scores, later, tuple(families))
 
 
+def p_values_and_z(
+    scores: ScoreTables, rows: Rows, mass: Floats, first: Int64s, families: Iterable[int]
+) -> tuple[Floats, Floats]:
+    """Return p-values, 1 where no report tests, and test statistics expected at these masses."""
+    p, z = np.ones(len(rows)), np.zeros(len(rows))
+    for chosen, test in tests_from(scores, first, families):
+        p[chosen] = test.p_values(rows[chosen])
+        z[chosen] = mass[chosen] * np.sqrt(test.precision)
+    return p, z
+
+
 def cutoffs_by_odds(odds: Floats, z: Floats, alpha: float) -> Floats:
     """float64[n]: the largest p-value at which each candidate is accepted; they sum to at most α.
 
-    odds : log-odds of being present; z : expected test statistic if it is
+    odds : float64[n], log-odds that the string is present
+    z : float64[n], expected test statistic if it is
     """
     if not len(odds):
         return np.zeros(0)
     log_p = -np.logaddexp(0, -odds)
-    z = np.clip(z, LEAST_Z, MOST_Z)
+    z = np.clip(z, MIN_Z, MAX_Z)
 
     def at(height: float) -> Floats:
         return np.asarray(ndtr(-((height - log_p) / z + z / 2)))

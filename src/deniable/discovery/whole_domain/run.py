@@ -1,20 +1,21 @@
 """Discovery of whole strings: every string of the domain is a candidate.
 
-Where all strings that could be held can be looked at, 10⁹ or so, nobody needs to search: clients
-report whole strings only, with all of ε, and every string's evidence is added up. There is no level
-to survive, no client is spent on prefixes, and no report only chooses.
+If all strings that a client could hold can be scored, up to 10¹⁰, there is no need to search.
+Clients report whole strings only, with all of ε, and the evidence for every string is added up. No
+string can be lost at a short prefix, no client is spent on prefixes, and no reports are reserved
+for choosing.
 
-1. *Look* at every string of the domain once; keep the few millions with the most evidence.
-2. *Rounds*: test those, accept, fit what was accepted as a mixture (see `mixture`), and test again:
-   the more is explained, the less noise is left. Until a round accepts nothing.
-3. The last test has what is left of α, nearly all.
+1. *Look* at every string of the domain once; keep the few million with the most evidence.
+2. *Rounds*: test those, accept some, fit them as a mixture (see `mixture`), and test again: the
+   more is explained, the less noise is left. Stop when a round accepts nothing.
+3. The last round has the remainder of α, which is nearly all of it.
 
-**False strings.** A round accepts string s if its p-value is at most α_r·w_s, with w summing to at
-most 1 over the whole domain and α_r summing to at most α. If no client holds s, its cells are as
-good as random given all reports and all strings that are held; and as long as nothing false was
-accepted, the round's tables, weights and α_r depend on nothing else. Hence its p-value is exact
-(see `testing`), the first false string appears in round r with probability at most α_r, and any at
-all with probability at most α. Which strings were kept only decides what is not tested.
+**False strings.** A round accepts string s if its p-value is at most α_r·w_s, where w sums to at
+most 1 over the whole domain and the α_r sum to at most α. If no client holds s, its cells are as
+good as random, given all reports and all strings that are held. As long as nothing false was
+accepted, the tables, weights and α_r of the round depend on nothing else. Hence its p-value is
+exact (see `testing`), the first false string appears in round r with probability at most α_r, and
+any false string with probability at most α. Which strings are kept only decides what is not tested.
 """
 
 from __future__ import annotations
@@ -22,44 +23,38 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import norm
 
-from deniable.discovery.shared.lexicon import Words, string_model
 from deniable.discovery.shared.mixture import Mixture
-from deniable.discovery.shared.run import (
-    Account,
-    DiscoveryRun,
-    StringEstimates,
-    mass_at_end,
-    spend_in_rounds,
-)
-from deniable.discovery.shared.strings import FoundStrings
+from deniable.discovery.shared.run import DiscoveryRun, spend_in_rounds
+from deniable.discovery.shared.string_models import Words, string_model
+from deniable.discovery.shared.strings import StringTests
 from deniable.discovery.shared.tables import MassTables
 from deniable.discovery.shared.tally import tally_of
 from deniable.discovery.shared.testing import HashTest
-from deniable.discovery.whole_domain.string_domain import StringDomain
-from deniable.discovery.whole_domain.string_weights import StringWeights
+from deniable.discovery.whole_domain.string_domain import StringDomain, StringWeights
 from deniable.errors import InputError
 from deniable.protocols import Prefixes
 from deniable.results import Discovery
 
-MOST_STRINGS = 10**10
-"""Ten minutes of one core."""
-KEPT = 4_000_000
-LOOSEST = 1e-4
-"""No p-value above this is accepted, whatever the string's weight."""
+MAX_STRINGS = 10**10
+"""Strings of a domain; they take ten minutes of one core."""
+MAX_KEPT = 4_000_000
+MAX_P_VALUE = 1e-4
+"""No p-value above this is accepted, whatever the weight of the string."""
 
 
 def discover_whole(run: DiscoveryRun[Prefixes], words: Words = ()) -> Discovery:
     """Find the strings of a question whose clients report whole strings.
 
-    All strings share α, also those that `run.accept` refuses. words : of which strings may be made:
-    such strings get more of α
+    α is divided over all strings, also over those that `run.accept` refuses.
+
+    words : words that strings may contain; such strings get a greater share of α
     """
     protocol = run.protocol
     tally = tally_of(run.source, run.question, protocol, run.executor)
     domain = StringDomain(len(protocol.alphabet.content), protocol.max_length)
-    if domain.strings > MOST_STRINGS:
+    if domain.strings > MAX_STRINGS:
         raise InputError(
-            f"expected at most {MOST_STRINGS:,} strings that can be held, to look at each; got "
+            f"expected at most {MAX_STRINGS:,} strings that can be held, to look at each; got "
             f"{float(domain.strings):.3g}: ask for several levels, or a shorter max_length"
         )
     if tally.families * np.log(tally.cells) < np.log(domain.strings / run.alpha):
@@ -69,22 +64,22 @@ def discover_whole(run: DiscoveryRun[Prefixes], words: Words = ()) -> Discovery:
         )
     run.candidates, run.reports = domain.strings, int(tally.reports.sum())
     run.stage("tally", run.reports, 0)
-    rounds, left = _Rounds(run, MassTables.of(tally), domain, words), run.alpha
+    rounds = _Rounds(run, MassTables.of(tally), domain, words)
     if run.reports:
         rounds.look()
-        left = spend_in_rounds(run.alpha, rounds.accept_at)
-    return _report(run, rounds.found, rounds.mixture, left)
+        return rounds.result(spend_in_rounds(run.alpha, rounds.accept_at))
+    return rounds.result(run.alpha)
 
 
 class _Rounds:
-    """What the rounds share: strings that were kept, and strings that were found."""
+    """What the rounds share: strings that were kept, and strings that were accepted."""
 
     def __init__(
         self, run: DiscoveryRun[Prefixes], tables: MassTables, domain: StringDomain, words: Words
     ) -> None:
         self.run, self.tables, self.domain = run, tables, domain
         self.model = string_model(run.protocol.alphabet, words, domain.length)
-        self.found = FoundStrings.none(domain.length)
+        self.found = StringTests.none(domain.length)
         self.kept = self.found.rows
         self.mixture = Mixture.of(tables, self.found.rows, np.zeros(0))
 
@@ -95,23 +90,22 @@ class _Rounds:
     def look(self) -> None:
         """Keep the strings of the domain with the most evidence."""
         strings = self.domain.strings
-        least = self.test().evidence_at(KEPT / strings) if strings > KEPT else -np.inf
+        least = self.test().evidence_at(MAX_KEPT / strings) if strings > MAX_KEPT else -np.inf
         self.kept = self.domain.above(self.mixture.scores.evidence(), least)
         self.run.stage("look at every string", len(self.kept), strings - len(self.kept))
 
     def accept_at(self, name: str, alpha: float) -> int:
-        """Accept strings at this share of α, and fit the mixture with them; return how many."""
+        """Accept strings at this share of α, and refit the mixture; return how many are new."""
         test, evidence = self.test(), self.mixture.scores.evidence()
         weights = StringWeights.after(self.domain.strings, self.model, self.found.rows)
         sums = evidence.sums(0, self.kept)
-        high = np.flatnonzero(sums >= test.evidence_at(LOOSEST))
+        high = np.flatnonzero(sums >= test.evidence_at(MAX_P_VALUE))
         rows = self.kept[high]
-        cutoff = np.minimum(alpha * np.exp(weights.log(rows)), LOOSEST)
-        tested = FoundStrings(rows, test.p_values(rows), cutoff)
-        passed = tested.p_value <= tested.cutoff
-        new = high[passed]
+        cutoff = np.minimum(alpha * np.exp(weights.log(rows)), MAX_P_VALUE)
+        tests = StringTests(rows, test.p_values(rows), cutoff)
+        new = high[tests.passed]
         if len(new):
-            self.found = FoundStrings.joined((self.found, tested.take(passed)))
+            self.found = StringTests.joined((self.found, tests.take(tests.passed)))
             start = np.concatenate([self.mixture.mass, sums[new] / evidence.precision[0]])
             self.mixture = Mixture.of(self.tables, self.found.rows, start).fitted()
             self.kept = np.delete(self.kept, new, axis=0)
@@ -119,20 +113,19 @@ class _Rounds:
         self.run.stage(name, len(new), len(high) - len(new), f"standard deviation {sd:.3g}")
         return len(new)
 
-
-def _report(
-    run: DiscoveryRun[Prefixes], found: FoundStrings, mixture: Mixture, last: float
-) -> Discovery:
-    """Return the result; `last` is what the last round had of α."""
-    wanted = np.flatnonzero(run.accepted(found.rows))
-    found, mass = found.take(wanted), mixture.mass[wanted]
-    covariance = mixture.covariance[np.ix_(wanted, wanted)]
-    error = np.sqrt(np.diag(covariance))
-    account = Account(
-        reading="whole strings",
-        correction="α over every string of the domain, in rounds that sum to it; exact p-values",
-        detection_threshold=float(norm.isf(last / run.candidates) * mixture.scores.standard_error),
-        mass_at_end=mass_at_end(found.rows, mass, error),
-    )
-    total_error = float(np.sqrt(covariance.sum()))
-    return run.result(found, StringEstimates.of_masses(mass, error, total_error), account)
+    def result(self, last: float) -> Discovery:
+        """Return the result; last : the share of α of the last round."""
+        run, mixture = self.run, self.mixture
+        wanted = np.flatnonzero(run.accepted(self.found.rows))
+        covariance = mixture.covariance[np.ix_(wanted, wanted)]
+        z = norm.isf(last / run.candidates)
+        return run.result_of_masses(
+            self.found.take(wanted),
+            mixture.mass[wanted],
+            np.sqrt(np.diag(covariance)),
+            total_error=float(np.sqrt(covariance.sum())),
+            reading="whole strings",
+            correction="α over every string of the domain, in rounds that sum to it; exact "
+            "p-values",
+            detection_threshold=float(z * mixture.scores.standard_error),
+        )

@@ -1,7 +1,7 @@
-"""Every string of a small domain, looked at once.
+"""Every string of a small domain: scored once, and given its share of α.
 
-Strings are rows of symbols, padded; those of one length lie in stretches that share their first
-symbols, and a stretch is one call of a kernel.
+Strings are rows of symbols, padded. Those of one length are divided into stretches that share their
+first symbols, and one call of a kernel scores a stretch.
 """
 
 from __future__ import annotations
@@ -12,18 +12,25 @@ import numpy as np
 
 from deniable.compute.progress import report_progress
 from deniable.compute.screening import ENDING, Stretch
+from deniable.discovery.shared.string_models import CharacterModel, Lexicon
 from deniable.discovery.shared.strings import Rows
 from deniable.discovery.shared.tables import StringEvidence
 from deniable.errors import InputError
+from deniable.kernels.array_types import Floats
 from deniable.kernels.chunks import over_threads, thread_count
 from deniable.kernels.hashing.lines import digits_of
 from deniable.kernels.search.domain_scan import TAIL
 from deniable.protocols.alphabet import PAD, count_strings
 
-STRETCH = 1_000_000
-"""Strings of a stretch, at most."""
+MAX_STRETCH = 1_000_000
+"""Strings per stretch."""
 STRETCHES_PER_REPORT = 64
 """Stretches between two reports of progress."""
+MIN_STRINGS_TO_LEARN = 8
+FOLDS = 5
+SHARE_STEPS = 60
+PRIOR_STRINGS = 0.5
+"""Pseudocount of strings that each distribution has explained, so that neither is given up."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +49,11 @@ class StringDomain:
 
     @property
     def strings(self) -> int:
-        """How many there are."""
+        """Number of strings."""
         return count_strings(self.symbols, self.length)
 
     def above(self, evidence: StringEvidence, least: float) -> Rows:
-        """u8[n, M]: the strings whose evidence at the first level is at least this."""
+        """u8[n, M]: the strings whose evidence is at least this."""
         header, kernels = evidence.tally.header(0), evidence.tally.kernels
         entry = np.ascontiguousarray(evidence.entry[0])
 
@@ -61,12 +68,12 @@ class StringDomain:
         stretches, kept = self.stretches(), []
         for at in range(0, len(stretches), STRETCHES_PER_REPORT):
             report_progress("looking at every string", at / len(stretches))
-            some = stretches[at : at + STRETCHES_PER_REPORT]
-            kept += over_threads(work, some, thread_count(None))
+            part = stretches[at : at + STRETCHES_PER_REPORT]
+            kept += over_threads(work, part, thread_count(None))
         return np.concatenate(kept)
 
     def stretches(self) -> list[tuple[int, int]]:
-        """(length, number) of each."""
+        """Return the (length, number) of each stretch."""
         return [
             (length, stretch)
             for length in range(self.length + 1)
@@ -74,11 +81,50 @@ class StringDomain:
         ]
 
     def free(self, length: int) -> int:
-        """How many symbols vary within a stretch of strings of this length."""
-        return sum(self.symbols**free <= STRETCH for free in range(1, length + 1))
+        """Return how many symbols vary within a stretch of strings of this length."""
+        return sum(self.symbols**free <= MAX_STRETCH for free in range(1, length + 1))
 
     def row(self, length: int, number: int) -> Rows:
-        """u8[M]: this one of the strings of this length, counted from the last symbol."""
+        """u8[M]: one of the strings of this length, numbered with the last symbol fastest."""
         row = np.full(self.length, PAD, np.uint8)
         row[:length] = digits_of(np.array(number), self.symbols, length)[::-1]
         return row
+
+
+@dataclass(frozen=True, eq=False)
+class StringWeights:
+    """Weights that divide α over all strings of a domain.
+
+    They are a mixture of two probability distributions over the domain, so they sum to at most 1:
+    `share` by a model of strings (characters, or the analyst's words), which learns from the
+    discovered strings, and the remainder evenly. The share maximises the likelihood of the
+    discovered strings, each left out of the model that predicts it. Strings without structure leave
+    nearly all of α to the even distribution.
+    """
+
+    strings: int
+    model: CharacterModel
+    share: float
+
+    @classmethod
+    def after(cls, strings: int, start: CharacterModel, known: Rows) -> StringWeights:
+        """Return the weights once these strings are known; start : the model before that."""
+        if len(known) < MIN_STRINGS_TO_LEARN:
+            return cls(strings, start, 0.5 if isinstance(start, Lexicon) else 0.0)
+        nats = np.empty(len(known))
+        for fold in range(FOLDS):
+            out = np.arange(len(known)) % FOLDS == fold
+            nats[out] = start.trained(known[~out]).description_length(known[out])
+        gain, share = np.log(strings) - nats, 0.5
+        for _ in range(SHARE_STEPS):  # expectation-maximisation
+            mine = share / (share + (1 - share) * np.exp(-gain))
+            share = (mine.sum() + PRIOR_STRINGS) / (len(gain) + 2 * PRIOR_STRINGS)
+        return cls(strings, start.trained(known), float(share))
+
+    def log(self, rows: Rows) -> Floats:
+        """float64[n]: logarithms of the weights of these strings."""
+        even = np.log1p(-self.share) - np.log(self.strings)
+        if self.share == 0:
+            return np.full(len(rows), even)
+        by_model = np.log(self.share) - self.model.description_length(rows)
+        return np.asarray(np.logaddexp(even, by_model))

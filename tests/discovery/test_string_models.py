@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from deniable.discovery.shared.character_model import CharacterModel
-from deniable.discovery.shared.lexicon import Lexicon
+from deniable.discovery.shared.string_models import CharacterModel, Lexicon
 from deniable.errors import InputError
 from deniable.kernels.search.spelling import ASTRAY, END, RUN, STAY, WORD
 from deniable.protocols.alphabet import Alphabet
@@ -51,7 +50,7 @@ def astray(text: str, words: dict[str, float]) -> float:
 @pytest.mark.parametrize("text", ["", "a", "b", "ab", "abc", "abab", "babc", "cabbab", "ccc"])
 def test_a_string_takes_the_sum_of_all_ways_to_write_it(text: str) -> None:
     lexicon = Lexicon.of_words(ABC, WORDS, 8)
-    code = lexicon.code(rows_of(ABC, [text], 8))
+    code = lexicon.description_length(rows_of(ABC, [text], 8))
     assert np.exp(-code)[0] == pytest.approx(astray(text, WORDS), rel=1e-4)
 
 
@@ -60,15 +59,17 @@ def test_a_string_that_leaves_a_word_costs_little_more_than_one_that_does_not() 
     plain = CharacterModel.uniform(alphabet)
     lexicon = Lexicon.of_words(alphabet, ["ottering", "otterino", "otterina"], 8)
     rows = rows_of(alphabet, ["otterinx", "xotterin"], 8)
-    assert (lexicon.code(rows) - plain.code(rows) < 3.5).all()
+    assert (lexicon.description_length(rows) - plain.description_length(rows) < 3.5).all()
 
 
 @pytest.mark.slow
 def test_the_next_symbols_sum_to_one_after_any_prefix() -> None:
-    lexicon = Lexicon.of_words(ABC, WORDS, 8).learnt(rows_of(ABC, ["abba", "cab"], 8))
+    lexicon = Lexicon.of_words(ABC, WORDS, 8).trained(rows_of(ABC, ["abba", "cab"], 8))
     for length in range(4):
         rows = rows_of(ABC, ["".join(c) for c in itertools.product("abc", repeat=length)], 8)
-        np.testing.assert_allclose(np.exp(lexicon.of(rows, length)).sum(axis=1), 1, rtol=1e-5)
+        np.testing.assert_allclose(
+            np.exp(lexicon.next_symbol(rows, length)).sum(axis=1), 1, rtol=1e-5
+        )
 
 
 def test_words_are_likelier_than_by_characters_and_others_not_much_less() -> None:
@@ -76,7 +77,7 @@ def test_words_are_likelier_than_by_characters_and_others_not_much_less() -> Non
     plain = CharacterModel.uniform(alphabet)
     lexicon = Lexicon.of_words(alphabet, ["otter", "badger", "lynx"], 12)
     rows = rows_of(alphabet, ["otter", "otterlynx", "qzvvkx"], 12)
-    saved = plain.code(rows) - lexicon.code(rows)
+    saved = plain.description_length(rows) - lexicon.description_length(rows)
     assert saved[0] > 10
     assert saved[1] > 18
     assert saved[2] > -3
