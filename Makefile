@@ -5,12 +5,18 @@ BIN := $(VENV)/bin
 
 .PHONY: help demo check test lint fast kernels bench campaign docs facts reference gallery clean
 help:
-	@echo "make check     lint and the fast tests      make test  lint and the whole test suite"
-	@echo "make demo      the main job end to end      make lint  ruff, mypy, import-linter"
-	@echo "make bench     speed, as ratios in one run  make docs  the documentation as a site"
-	@echo "make campaign  every fault in earnest"
+	@echo "make demo       Run the main job end to end: clients, collector, analysis."
+	@echo "make check      Run the linters and the fast tests (under a minute)."
+	@echo "make test       Run the linters and the whole test suite."
+	@echo "make lint       Run the linters: ruff, mypy, import-linter, numpydoc."
+	@echo "make docs       Build the documentation site in site/."
+	@echo "make gallery    Run the examples of the gallery; write their pictures and page."
+	@echo "make reference  Write the reference of the commands."
+	@echo "make facts      Write the numbers that the documentation quotes."
+	@echo "make bench      Measure speed (about 20 minutes)."
+	@echo "make campaign   Kill processes and cut connections thousands of times (hours)."
 
-# uv when it is on the PATH, else venv and pip.
+# Install with uv if it is on the PATH, else with venv and pip.
 $(VENV)/.ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "deniable needs Python 3.11 or later; $(PYTHON) is $$($(PYTHON) --version). Try: make PYTHON=python3.12"; exit 1; }
@@ -21,8 +27,8 @@ $(VENV)/.ready: pyproject.toml
 	fi
 	@touch $@
 
-# Tests of GPU code run on processors too, through PyTorch: its build without CUDA where the installer knows one, a
-# tenth of the size of the other. Without either they are skipped, and with CI=true they fail.
+# Tests of GPU code also run on the CPU, through PyTorch. Its build without CUDA, a tenth of the size, is preferred.
+# Without PyTorch these tests are skipped; with CI=true they fail.
 $(VENV)/.torch: $(VENV)/.ready
 	@install() { if command -v uv >/dev/null 2>&1; then uv pip install --quiet --python $(BIN)/python "$$@"; \
 	  else $(BIN)/python -m pip install --quiet --disable-pip-version-check "$$@"; fi; }; \
@@ -38,14 +44,14 @@ lint: $(VENV)/.ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# Tests that run side by side would each compile the same kernels: compile them first.
+# Compile the kernels once, before tests that run in parallel would each compile them.
 kernels: $(VENV)/.ready
 	@$(BIN)/python -m tests.warm_kernels
 
 fast: kernels
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not external"
 
-# The loop while you edit: linters and fast tests at once, under a minute when caches are warm.
+# Run linters and fast tests in parallel: under a minute when caches are warm.
 check: $(VENV)/.ready
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync lint fast
 
@@ -74,7 +80,7 @@ docs: $(VENV)/.ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 	@echo "site/index.html"
 
-# Numbers in README and docs, from docs/results and from the code.
+# Write the numbers in README and docs from docs/results and from the code.
 facts: $(VENV)/.ready
 	$(BIN)/python -m tools.facts
 
