@@ -15,7 +15,7 @@ from deniable.columns import ReportBatch, from_wire, read, scan, to_wire, write
 from deniable.columns.arrow import from_arrow, schema_of, to_arrow
 from deniable.columns.batch import from_arrays
 from deniable.errors import DeniableError, InputError, WireError
-from deniable.inference import count_bits
+from deniable.inference.marginal.bit_counts import count_bits
 from deniable.simulation import simulate
 from deniable.survey import Survey, from_batch, to_batch
 from deniable.survey.report import BATCH_HEADER_SIZE

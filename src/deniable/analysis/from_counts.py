@@ -6,7 +6,7 @@ need. See `inference.linear.estimate` for the estimate.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.models.base import AnyModel, ReportCounts, TableSettings
 from deniable.kernels.array_types import Indices
 from deniable.results import Joint
-from deniable.results.association import AssociationTest, EffectSize
+from deniable.results.association import AssociationTest
 from deniable.results.joint import Tests
 from deniable.survey import Question, Survey
 
@@ -84,10 +84,8 @@ def _tests(
             about = [side.collapsed(group) for side, group in zip(sides, groups, strict=True)]
             return linear_test(counts, *about)
 
-    def effect() -> EffectSize:
-        return cramers_v_of(shown.free, shown.covariance, counts.reports)
-
     def refused(*_: object) -> AssociationTest:
         raise InputError("likelihood ratios need the reports; from counts, use test()")
 
+    effect = partial(cramers_v_of, shown.free, shown.covariance, counts.reports)
     return Tests(association, effect, refused, refused)

@@ -58,8 +58,7 @@ def shrunk(
     weight = 0.0
     for training, test in _splits(evidence, rng):
         weight += test.weight
-        tables = _path(training, ordered, 0.1)
-        for strength, fit in zip(ordered, tables, strict=True):
+        for strength, fit in zip(ordered, _path(training, ordered, 0.1), strict=True):
             folded = fit.table.reshape(test.folded)
             # A cell at 0 that a held-out report needs must cost much, not everything.
             opened = 0.9999 * folded + 0.0001 / folded.size
@@ -88,14 +87,10 @@ def _splits(evidence: Evidence, rng: np.random.Generator) -> Iterator[tuple[Evid
     """Training and test evidence for each fold held out."""
     seeds = rng.integers(1 << 63, size=len(evidence.rows)).tolist()
     for fold in range(_HELD_OUT):
-        training, test = (
-            evidence_of(
-                evidence.rows.hold(partial(_part, fold, held_out), seeds),
-                evidence.shape,
-                evidence.arrays,
-            )
-            for held_out in (False, True)
-        )
+        parts = [
+            evidence.rows.hold(partial(_part, fold, held_out), seeds) for held_out in (False, True)
+        ]
+        training, test = (evidence_of(rows, evidence.shape, evidence.arrays) for rows in parts)
         yield training, test
 
 

@@ -40,10 +40,10 @@ def estimate_basic(
     size, gain = max(counts.reports, 1), q_star - p_star
     share = counts.ones.sum(axis=0) / size
     estimate = (share - p_star) / gain
-    low_r, high_r = min(p_star, q_star), max(p_star, q_star)
-    r = np.clip(share, max(low_r, 0.5 / (size + 1)), min(high_r, 1 - 0.5 / (size + 1)))
+    floor = 0.5 / (size + 1)
+    r = share.clip(max(min(p_star, q_star), floor), min(max(p_star, q_star), 1 - floor))
     # Under "absent" the count is Binomial(N, p*), whatever the other categories do.
-    r0 = min(max(p_star, 0.5 / (size + 1)), 1 - 0.5 / (size + 1))
+    r0 = min(max(p_star, floor), 1 - floor)
     null = np.sqrt(r0 * (1 - r0) / size) / abs(gain)
     skewness = np.full(categories, np.sign(gain) * (1 - 2 * r0) / np.sqrt(r0 * (1 - r0) * size))
 
