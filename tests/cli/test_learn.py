@@ -105,7 +105,7 @@ def fine(*args: str) -> str:
 
 def test_decode_prints_a_table() -> None:
     shown = fine("decode", "survey.toml", "reports.parquet", "--question", "browser")
-    assert "6,000 reports, 2 of 2 candidates detected" in shown
+    assert "6,000 reports; 2 of 2 candidates detected" in shown
     assert "Firefox" in shown and "95% interval" in shown and "%" in shown
 
 

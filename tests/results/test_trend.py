@@ -81,12 +81,12 @@ def test_a_trend_of_other_results_is_written_part_by_part() -> None:
     assert isinstance(again, Trend) and again.columns() == trend.columns()
     assert again.skipped == trend.skipped and again.to_json() == trend.to_json()
     assert trend.columns()["period"] == [DAYS[0], DAYS[1], DAYS[1]]
-    with pytest.raises(InputError, match="decoded values"):
+    with pytest.raises(InputError, match="trend of marginals"):
         _ = trend.estimate
 
 
 def test_parts_are_of_one_kind_and_one_per_period() -> None:
-    with pytest.raises(InputError, match="one kind"):
+    with pytest.raises(InputError, match="one class"):
         Trend("day", DAYS, (marginal(0.3), discovery("cat")))
     with pytest.raises(InputError, match="each of 2 periods"):
         Trend("day", DAYS, (marginal(0.3),))

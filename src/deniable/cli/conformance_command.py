@@ -1,4 +1,4 @@
-"""`deniable conformance`: test a client in any language against the vectors of docs/reference/wire.md."""
+"""`deniable conformance`: test a client in any language against the published test vectors."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def conformance(
 ) -> None:
     """Let the program CMD replay every test vector, and compare its output.
 
-    CMD reads and writes one JSON object per line; docs/how-to/other-languages.md describes them. The exit code is
-    0 if no vector failed and CMD supports whole reports and ledgers.
+    CMD reads and writes one JSON object per line, as docs/how-to/other-languages.md describes. The
+    exit code is 0 if no vector failed and CMD supports whole reports and ledgers.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What was learnt, frozen, with its uncertainty and where it came from; no drawing."""
+"""Results of the verbs: immutable, with their uncertainty and provenance; no drawing."""
 
 from deniable.results.association import AssociationTest, EffectSize
 from deniable.results.base import Provenance, Result

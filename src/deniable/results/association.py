@@ -1,13 +1,31 @@
-"""Is there an association, and how strong is it?"""
+"""Tests of independence and effect sizes."""
 
 from dataclasses import dataclass
+
+from deniable.formatting import counted, p_phrase
 
 
 @dataclass(frozen=True)
 class AssociationTest:
-    """A test of "the variables are independent".
+    """The outcome of a test of independence.
 
-    reference : "chi2", or "shuffles" where the p-value comes from shuffled reports.
+    Parameters
+    ----------
+    method : str
+        Name of the test: "score", "paper", "lrt", or another that made the result.
+    statistic : float
+        Test statistic.
+    degrees_of_freedom : int
+        Degrees of freedom of its reference distribution.
+    p_value : float
+        Probability of a statistic at least as large if the questions are independent.
+    reference : str
+        Reference distribution: "chi2", or "shuffles" if the p-value comes from shuffled reports.
+
+    Examples
+    --------
+    >>> print(AssociationTest("score", 35.7, 1, 2.3e-09, "chi2"))
+    score test of independence: statistic 35.70, 1 degree of freedom, p = 2.3e-09
     """
 
     method: str
@@ -16,11 +34,37 @@ class AssociationTest:
     p_value: float
     reference: str
 
+    def __str__(self) -> str:
+        freedom = f"{counted(self.degrees_of_freedom, 'degree')} of freedom"
+        return (
+            f"{self.method} test of independence: statistic {self.statistic:.2f}, {freedom}, "
+            f"{p_phrase(self.p_value)}"
+        )
+
 
 @dataclass(frozen=True)
 class EffectSize:
-    """Cramér's V, between 0 (independent) and 1, and its interval."""
+    """Cramér's V: how strongly two questions are associated, from 0 (independent) to 1.
+
+    Parameters
+    ----------
+    estimate : float
+        Estimated V.
+    low, high : float
+        Ends of its 95 % confidence interval.
+
+    Examples
+    --------
+    >>> print(EffectSize(0.254, 0.199, 0.31))
+    Cramér's V = 0.254 (95% confidence interval 0.199 to 0.310)
+    """
 
     estimate: float
     low: float
     high: float
+
+    def __str__(self) -> str:
+        return (
+            f"Cramér's V = {self.estimate:.3f} "
+            f"(95% confidence interval {self.low:.3f} to {self.high:.3f})"
+        )

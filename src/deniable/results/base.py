@@ -1,4 +1,4 @@
-"""What every result can do: say where it came from, travel as JSON, become a table, draw itself."""
+"""The base class of results: provenance, JSON, tables, data frames and plots."""
 
 from __future__ import annotations
 
@@ -25,12 +25,33 @@ FORMAT = "deniable-result/1"
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a result came from.
+    """Where a result comes from: the survey, the reports, and the version of this library.
 
-    survey, version, digest : of the published survey; questions : which were read;
-    parameters : of each question's mechanism, as published; epsilon : each question's ε once;
-    reports : N; origin : what the reports say of themselves ("simulated, seed 7"), or "";
-    library : the release of this library that made the result.
+    Parameters
+    ----------
+    survey : str
+        Name of the survey.
+    version : int
+        Version of the survey.
+    digest : str
+        Digest of the published survey, in hexadecimal.
+    questions : tuple of str
+        Questions that were analysed.
+    parameters : mapping
+        Published parameters of each question's mechanism.
+    epsilon : mapping
+        Privacy loss ε per report of each question.
+    reports : int
+        Number of reports.
+    origin : str
+        Origin that the reports state, such as "simulated, seed 7"; empty if they state none.
+    library : str
+        Version of this library.
+
+    Examples
+    --------
+    >>> Provenance("editors", 1, "00ff", ("dark",), {}, {"dark": 1.0}, 1000, "", "0.1.0").reports
+    1000
     """
 
     survey: str
@@ -46,11 +67,24 @@ class Provenance:
 
 @dataclass(frozen=True, eq=False)
 class Result(ABC):
-    """Base of the results; a subclass supplies `columns`, and may change what its JSON holds."""
+    """Base class of all results.
+
+    A subclass is a frozen dataclass that defines `columns`; it may change how its JSON looks.
+    Results are immutable and can be printed, plotted, saved as JSON and turned into data frames.
+
+    Examples
+    --------
+    >>> from deniable import plan
+    >>> result = plan(clients=100_000, epsilon=4.0, kind="boolean")
+    >>> again = Result.from_json(result.to_json())
+    >>> type(again).__name__, again.to_arrow().num_rows
+    ('Plan', 35)
+    """
 
     _kinds: ClassVar[dict[str, type[Result]]] = {}
+    """Classes of results by the `kind` in their JSON."""
     _json_keys: ClassVar[Mapping[str, str]] = {}
-    """Keys of fields whose name in JSON is another."""
+    """JSON keys of fields that have another name in JSON."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -58,27 +92,51 @@ class Result(ABC):
 
     @property
     def provenance(self) -> Provenance | None:
-        """Where the result came from, if it came from reports."""
+        """Where the result comes from; None if it was not made from reports."""
         return None
 
     # --- as a table ------------------------------------------------------------------------------
 
     @abstractmethod
     def columns(self) -> Columns:
-        """Return the result as columns of equal length, for tables and frames."""
+        """Return the result as columns of equal length.
+
+        Returns
+        -------
+        dict of str to sequence
+            Columns by name.
+        """
 
     def to_arrow(self) -> pyarrow.Table:
-        """Return the columns as an Arrow table."""
+        """Return the columns as an Arrow table.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row per row of `columns`.
+        """
         import pyarrow as pa
 
         return pa.table({name: pa.array(list(c)) for name, c in self.columns().items()})
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return the columns as a pandas frame; needs pandas."""
+        """Return the columns as a pandas data frame; needs pandas.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per row of `columns`.
+        """
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> polars.DataFrame:
-        """Return the columns as a polars frame; needs polars."""
+        """Return the columns as a polars data frame; needs polars.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per row of `columns`.
+        """
         import polars
 
         return cast(polars.DataFrame, polars.from_arrow(self.to_arrow()))
@@ -86,34 +144,64 @@ class Result(ABC):
     # --- as JSON ---------------------------------------------------------------------------------
 
     def to_json(self) -> str:
-        """Return all of it in one line; numbers that JSON lacks become "NaN" and "Infinity"."""
+        """Return the whole result as one line of JSON.
+
+        Returns
+        -------
+        str
+            JSON; numbers that JSON does not have become "NaN", "Infinity" and "-Infinity".
+        """
         return json.dumps({"format": FORMAT, **self._json()}, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the result that `to_json` wrote."""
+        """Return the result that `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            JSON.
+
+        Returns
+        -------
+        Result
+            The result, of the class that it had.
+
+        Raises
+        ------
+        InputError
+            If the text is not a result of deniable, or a result of another class.
+        """
         try:
             data = json.loads(text)
-            found = Result._kinds[data["kind"]] if data.pop("format") == FORMAT else None
+            kind = Result._kinds[data["kind"]] if data.pop("format") == FORMAT else None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"this is not a result of deniable: {error!r}") from None
-        if found is None or not issubclass(found, cls):
-            raise InputError(f"expected {cls.__name__} in {FORMAT}, got {data['kind']}")
-        return found._from_json(data)
+            raise InputError(
+                f"this is not a result of deniable, as -o FILE.json or save() write it: {error!r}"
+            ) from None
+        if kind is None or not issubclass(kind, cls):
+            raise InputError(f"expected a {cls.__name__} in {FORMAT}, got {data['kind']}")
+        return kind._from_json(data)
 
     def save(self, path: str | Path) -> None:
-        """Write the JSON."""
+        """Write the result as JSON to a file.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+        """
         Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
 
     def _json(self) -> dict[str, object]:
-        """Return what is written: all that can be known without the reports."""
+        """Return the data that `to_json` writes: everything that does not need the reports."""
         keys = {f.name: self._json_keys.get(f.name, f.name) for f in fields(self)}
         values = {key: to_json_value(getattr(self, name)) for name, key in keys.items()}
         return {"kind": type(self).__name__, **values}
 
     @classmethod
     def _from_json(cls, data: dict[str, object]) -> Self:
-        """Return the result whose `_json` this is."""
+        """Return the result from the data that `_json` returned."""
         names = {key: name for name, key in cls._json_keys.items()}
         given = {names.get(key, key): value for key, value in data.items() if key != "kind"}
         return cls(**typed_fields(cls, given))
@@ -121,7 +209,13 @@ class Result(ABC):
     # --- for people ------------------------------------------------------------------------------
 
     def heading(self) -> str:
-        """Return one line that stands above the table."""
+        """Return one line that summarises the result.
+
+        Returns
+        -------
+        str
+            The line above the printed table.
+        """
         return type(self).__name__
 
     def __str__(self) -> str:
@@ -131,9 +225,27 @@ class Result(ABC):
         return f"<p>{html_text(self.heading())}</p>{html_table(self.columns())}"
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw it; needs matplotlib, the `plots` extra."""
+        """Draw the result; needs matplotlib, which the `plots` extra installs.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on; by default those of a new figure.
+        **options
+            Options of the plot of this class of result, such as `most` and `truth`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Raises
+        ------
+        InputError
+            If matplotlib is not installed, or this result has no plot.
+        """
         try:
             axes: Axes = import_module("deniable.render.plots").draw(self, ax, **options)
         except ModuleNotFoundError as error:
-            raise InputError(f"drawing needs {error.name}: pip install 'deniable[plots]'") from None
+            raise InputError(f"plots need {error.name}: pip install 'deniable[plots]'") from None
         return axes

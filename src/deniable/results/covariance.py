@@ -8,13 +8,28 @@ import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
 from deniable.errors import InputError
-
-Floats = npt.NDArray[np.float64]
+from deniable.kernels.array_types import Floats
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate, its standard error, and the ends of its interval; arrays of one shape."""
+    """Estimates with standard errors and confidence intervals, as arrays of one shape.
+
+    Parameters
+    ----------
+    estimate : ndarray of float64
+        Estimates.
+    standard_error : ndarray of float64
+        Standard errors.
+    low, high : ndarray of float64
+        Ends of the confidence intervals.
+
+    Examples
+    --------
+    >>> table = Covariance(np.array([0.4, 0.6]), np.diag([0.01, 0.01]))
+    >>> table.intervals().low.round(3)
+    array([0.204, 0.404])
+    """
 
     estimate: Floats
     standard_error: Floats
@@ -24,9 +39,26 @@ class Interval:
 
 @dataclass(frozen=True)
 class Covariance:
-    """An estimated table and the covariance of its cells.
+    """An estimated table of shares, and the covariance of its cells.
 
-    table : float64 of the variables' shape; matrix : float64[cells, cells], row-major cells.
+    Parameters
+    ----------
+    table : ndarray of float64
+        Estimated shares, one axis per question.
+    matrix : ndarray of float64, shape (cells, cells)
+        Covariance of the cells in row-major order.
+
+    Raises
+    ------
+    InputError
+        If the shape of `matrix` does not fit `table`.
+
+    Examples
+    --------
+    >>> table = Covariance(np.array([[0.1, 0.3], [0.2, 0.4]]), 0.0001 * np.eye(4))
+    >>> table.conditional(0).estimate.round(2)
+    array([[0.25, 0.75],
+           [0.33, 0.67]])
     """
 
     table: Floats
@@ -46,20 +78,47 @@ class Covariance:
         return np.sqrt(variances).reshape(self.table.shape)
 
     def intervals(self, level: float = 0.95) -> Interval:
-        """Normal intervals of the cells, clipped to [0, 1]."""
+        """Return confidence intervals of the cells, clipped to [0, 1].
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Confidence level.
+
+        Returns
+        -------
+        Interval
+            Normal intervals, of the shape of the table.
+        """
         return _clipped(self.table, self.standard_errors, level)
 
     def p_values(self) -> Floats:
-        """One-sided p-value, per cell, of the hypothesis that the cell is 0."""
+        """Return the one-sided p-value, per cell, of the hypothesis that the cell is 0.
+
+        Returns
+        -------
+        ndarray of float64
+            P-values, of the shape of the table.
+        """
         errors = np.maximum(self.standard_errors, np.finfo(np.float64).tiny)
         p_values: Floats = ndtr(-self.table / errors)
         return p_values
 
     def conditional(self, given: int = 0, level: float = 0.95) -> Interval:
-        """Rates P(other variables | variable `given` = i), by the delta method.
+        """Return the rates P(other questions | question `given`), by the delta method.
 
-        The result has the table's shape and sums to 1 over the other variables. Where the category
-        itself is estimated at 0 there is no rate: NaN, with the interval [0, 1].
+        Parameters
+        ----------
+        given : int, default 0
+            Axis of the question that is conditioned on.
+        level : float, default 0.95
+            Confidence level.
+
+        Returns
+        -------
+        Interval
+            Rates of the shape of the table, which sum to 1 over the other questions. Where a
+            category is estimated at 0 the rate is NaN, with the interval [0, 1].
         """
         size = self.table.shape[given]
         numbered = np.arange(self.table.size).reshape(self.table.shape)
@@ -79,15 +138,35 @@ class Covariance:
         return _clipped(rates.reshape(shape), errors.reshape(shape), level)
 
     def collapsed(self, groups: Sequence[npt.ArrayLike]) -> "Covariance":
-        """Add up categories: `groups[v][i]` is the new category of category i of variable v."""
+        """Add up categories.
+
+        Parameters
+        ----------
+        groups : sequence of array_like of int
+            `groups[v][i]` is the new category of category i of question v.
+
+        Returns
+        -------
+        Covariance
+            The smaller table, with its covariance.
+
+        Raises
+        ------
+        InputError
+            If the groups do not fit the table.
+        """
         if len(groups) != self.table.ndim:
-            raise InputError(f"groups for {self.table.ndim} variables needed, got {len(groups)}")
+            raise InputError(
+                f"expected groups for each of {self.table.ndim} questions, got {len(groups)}"
+            )
         summing = np.ones((1, 1))
         shape = []
         for size, group in zip(self.table.shape, groups, strict=True):
             labels = np.asarray(group)
             if labels.shape != (size,) or labels.min() < 0:
-                raise InputError(f"a group label ≥ 0 for each of {size} categories, got {labels}")
+                raise InputError(
+                    f"expected a group number ≥ 0 for each of {size} categories, got {labels}"
+                )
             shape.append(int(labels.max()) + 1)
             summing = np.kron(summing, np.eye(shape[-1])[labels].T)
         table = (summing @ self.table.ravel()).reshape(shape)
@@ -95,6 +174,7 @@ class Covariance:
 
 
 def _clipped(estimate: Floats, error: Floats, level: float) -> Interval:
+    """Return normal intervals, clipped to [0, 1]; an unknown estimate has the whole range."""
     if not 0 < level < 1:
         raise InputError(f"level must lie between 0 and 1, got {level}")
     reach = float(ndtri(0.5 + level / 2)) * error

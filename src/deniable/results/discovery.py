@@ -1,23 +1,38 @@
-"""The result of learning an unknown dictionary: the strings that were found, and how."""
+"""The result of `discover`: strings that nobody listed, and how they were found."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from deniable.formatting import Columns, text_table
+from deniable.formatting import Columns, counted, text_table
+from deniable.kernels.array_types import Bytes, Floats
 from deniable.results.base import Provenance, Result
-from deniable.results.marginal import Measured, explained
-
-Floats = NDArray[np.float64]
+from deniable.results.marginal import Measured, shares_of_clients
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of the search: what it kept and dropped, and how long it took."""
+    """One stage of a search.
+
+    Parameters
+    ----------
+    name : str
+        Name of the stage.
+    kept : int
+        Number of strings, n-grams or reports that it kept.
+    dropped : int
+        Number that it dropped.
+    seconds : float
+        Time that it took.
+    note : str, default ""
+        Further details.
+
+    Examples
+    --------
+    >>> Stage("test", kept=3, dropped=28, seconds=0.02).kept
+    3
+    """
 
     name: str
     kept: int
@@ -28,11 +43,25 @@ class Stage:
 
 @dataclass(frozen=True)
 class GramGraph:
-    """The k-partite graph of a small case: grams of each position, and joined pairs.
+    """The graph of n-grams that the paper's algorithm searches for cliques.
 
-    labels : each partition's grams as text, the end of a string as "·";
-    edges : (partition, gram, partition, gram), grams by index; weights : their joint frequency;
-    cliques : one index per partition.
+    Parameters
+    ----------
+    labels : tuple of tuple of str
+        The n-grams at each position; "·" stands for the end of a string.
+    edges : tuple of (int, int, int, int)
+        Pairs of n-grams that occur together: position and index of the first, position and index of
+        the second.
+    weights : tuple of float
+        Estimated joint frequency of each edge.
+    cliques : tuple of tuple of int
+        Candidate strings: the index of one n-gram per position.
+
+    Examples
+    --------
+    >>> graph = GramGraph((("ca", "do"), ("t·", "g·")), ((0, 0, 1, 0),), (0.4,), ((0, 0),))
+    >>> "".join(graph.labels[g][i] for g, i in enumerate(graph.cliques[0]))
+    'cat·'
     """
 
     labels: tuple[tuple[str, ...], ...]
@@ -43,32 +72,89 @@ class GramGraph:
 
 @dataclass(frozen=True, eq=False)
 class Discovery(Result):
-    """Strings found without a dictionary, most frequent first.
+    """Strings that were discovered without a list of candidates, most common first.
 
-    strings : as text; a character outside the alphabet is U+FFFD, and bytes of one that was cut at
-        max_length are written as \\xce. symbols : uint8[C, max_length], the same as the survey
-        spells them (`protocols.alphabet`).
-    estimate, standard_error, low, high : float64[C], share of all clients; [low, high] is a 95%
-        interval. Estimates near the detection threshold are of strings that happened to come out
-        high, and are too large on average.
-    p_value : float64[C], one-sided, of "this string is absent", before correction, from reports
-        that had no part in proposing the string.
-    evidence : float64[C], what proposed the string; `evidence_name` says on which scale.
-    level : float64[C], what the p-value had to stay below.
-    candidates : strings ever tested; correction : in words, how the tests of all of them share
-        alpha. truncation : what the search left out because a bound was reached, "" if nothing.
-    stages : the steps, in order. detection_threshold : the frequency at which a string that was
-        proposed is found half the time, at the mildest level, if its candidate was first in line.
-    mass_found, mass_unexplained : shares of clients. mass_at_end : the share whose string fills all
-        max_length symbols, so that it may have been cut; None if that was not measured. With
-        n-grams it is estimated for all clients. With prefixes only strings that were found tell
-        how long they are: the estimate is what found strings of full length add up to, and
-        [low, high] reaches from there to all that no shorter one explains.
-    graph : of a small case, for drawing.
+    Parameters
+    ----------
+    strings : tuple of str
+        The strings. U+FFFD stands for a character outside the alphabet; bytes of a character that
+        was cut at the maximum length are written as \\xce.
+    symbols : ndarray of uint8, shape (strings, max_length)
+        The same strings as symbols of the survey's alphabet.
+    estimate : ndarray of float64, shape (strings,)
+        Estimated share of all clients that hold each string. Estimates near the detection threshold
+        are too large on average, because only strings that happened to come out high were found.
+    standard_error : ndarray of float64, shape (strings,)
+        Standard errors of the estimates.
+    low, high : ndarray of float64, shape (strings,)
+        Ends of the 95 % confidence intervals.
+    p_value : ndarray of float64, shape (strings,)
+        One-sided p-values of "no client holds this string", before the correction. They come from
+        reports that had no part in proposing the string.
+    evidence : ndarray of float64, shape (strings,)
+        Strength of the evidence by which the search proposed each string.
+    level : ndarray of float64, shape (strings,)
+        Significance level that each p-value had to stay below.
+    evidence_name : str
+        Scale of `evidence`.
+    candidates : int
+        Number of candidate strings that were tested.
+    correction : str
+        How the tests of all candidates share the significance level, in words.
+    truncation : str
+        What the search left out because it reached a limit; empty if nothing.
+    stages : tuple of Stage
+        Stages of the search, in order.
+    detection_threshold : float
+        Share of clients at which a proposed string is detected half of the time, at the mildest
+        level.
+    mass_found : Measured
+        Share of clients that hold a discovered string.
+    mass_unexplained : Measured
+        Share of the other clients.
+    mass_at_end : Measured or None
+        Share of clients whose string has the maximum length, so that it may have been cut; None if
+        it was not measured. With n-grams it is estimated for all clients. With prefixes the
+        estimate is the share of discovered strings of that length, and the interval reaches from
+        there to the share of clients that no shorter string explains.
+    reports : int
+        Number of reports.
+    alpha : float
+        Significance level: maximum probability of any false discovery.
+    reading : str
+        Algorithm: "prefixes", "fused" or "paper".
+    question : str, default ""
+        Name of the question.
+    graph : GramGraph, optional
+        Graph of n-grams, for small searches by the paper's algorithm.
+    provenance : Provenance, optional
+        Where the result comes from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deniable import Survey, discover, simulate
+    >>> survey = Survey.from_toml('''
+    ... name = "words"
+    ... version = 1
+    ... owner = "Ada"
+    ... description = "Which word?"
+    ... expires = 2999-12-31
+    ... collect = "once"
+    ... [questions.word]
+    ... kind = "string"
+    ... mechanism = "localhash"
+    ... epsilon = 4.0
+    ... dictionary = {protocol = "prefixes", max_length = 2, alphabet = "a-e"}
+    ... ''')
+    >>> answers = {"word": ["ab"] * 800 + ["ec"] * 200}
+    >>> reports = simulate(survey, answers, rng=np.random.default_rng(1))
+    >>> discover(survey, reports, "word").strings
+    ('ab', 'ec')
     """
 
     strings: tuple[str, ...]
-    symbols: NDArray[np.uint8]
+    symbols: Bytes
     estimate: Floats
     standard_error: Floats
     low: Floats
@@ -96,26 +182,45 @@ class Discovery(Result):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The strings: what other results call their labels."""
+        """The strings; other results call them labels."""
         return self.strings
 
     def columns(self) -> Columns:
-        """Return every string found, largest estimate first."""
+        """Return one row per string, largest estimate first.
+
+        Returns
+        -------
+        dict of str to sequence
+            Columns value, estimate, standard_error, low, high, p_value and evidence.
+        """
         named: Columns = {"value": list(self.strings)}
         for name in ("estimate", "standard_error", "low", "high", "p_value", "evidence"):
             named[name] = getattr(self, name).tolist()
         return named
 
     def heading(self) -> str:
-        """Return what was found in one line."""
+        """Return one line that summarises the result.
+
+        Returns
+        -------
+        str
+            Reports, discovered strings, their share of clients, and what the search left out.
+        """
         text = (
-            f"{self.question or 'discovery'}: {self.reports:,} reports, {len(self.strings)} "
-            f"strings found among {self.candidates:,} candidates, "
-            f"{explained(self.mass_found, self.mass_unexplained)}"
+            f"{self.question or 'discovery'}: {counted(self.reports, 'report')}; "
+            f"{counted(len(self.strings), 'string')} discovered among "
+            f"{counted(self.candidates, 'candidate')}, "
+            f"{shares_of_clients(self.mass_found, self.mass_unexplained)}"
         )
-        return f"{text}; cut: {self.truncation}" if self.truncation else text
+        return f"{text}; incomplete: {self.truncation}" if self.truncation else text
 
     def stage_table(self) -> str:
-        """Return the steps as a plain table."""
+        """Return the stages of the search as a plain table.
+
+        Returns
+        -------
+        str
+            One line per stage: name, kept, dropped, seconds and note.
+        """
         names = ("name", "kept", "dropped", "seconds", "note")
         return text_table("stages", {n: [getattr(s, n) for s in self.stages] for n in names})

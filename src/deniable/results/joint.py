@@ -1,4 +1,4 @@
-"""The result of a joint decode: how values of several questions go together."""
+"""The result of `associate`: the joint distribution of several questions."""
 
 from __future__ import annotations
 
@@ -6,20 +6,33 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from deniable.errors import InputError
-from deniable.formatting import Columns
+from deniable.errors import InputError, did_you_mean
+from deniable.formatting import Columns, counted
+from deniable.kernels.array_types import Floats
 from deniable.results.association import AssociationTest, EffectSize
 from deniable.results.base import Provenance, Result
 from deniable.results.covariance import Covariance, Interval
 
-Floats = NDArray[np.float64]
+CELL_FIELDS = ("table", "standard_error", "low", "high", "p_value")
+"""Fields of a joint table that have one number per cell."""
 
 
 @dataclass(frozen=True)
 class Tests:
-    """What needs the reports themselves; a result that was read from JSON has none."""
+    """Tests that need the reports; a result that was read from JSON has none.
+
+    Parameters
+    ----------
+    association : callable
+        Test of independence of two questions, by the name of a method.
+    effect : callable
+        Cramér's V of two questions.
+    mutual : callable
+        Test of mutual independence of all questions.
+    conditional : callable
+        Test of conditional independence of two questions, by their axes.
+    """
 
     association: Callable[[str], AssociationTest]
     effect: Callable[[], EffectSize]
@@ -29,16 +42,77 @@ class Tests:
 
 @dataclass(frozen=True, eq=False)
 class Joint(Result):
-    """A joint distribution, certified and with its uncertainty.
+    """The joint distribution of several questions.
 
-    labels : each question's categories; table, standard_error, low, high, p_value : float64 with
-    one axis a question; [low, high] is a 95% interval clipped to [0, 1], p_value that of "this
-    cell is 0". covariance : float64[cells, cells], row-major. log_likelihood : nats, all reports;
-    the maximum lies at most gap_nats above it. passes : over the data. other : what the last
-    category of each question stands for, "" where there is none. shrunk : point estimates shrunk
-    towards independence, if asked for; tests and intervals never refer to it. made_from :
-    "reports", by maximum likelihood, or "counts", by least squares: then there is no likelihood,
-    log_likelihood and gap_nats are NaN.
+    Parameters
+    ----------
+    questions : tuple of str
+        The questions, one axis each.
+    labels : tuple of tuple of str
+        Categories of each question.
+    table : ndarray of float64
+        Estimated share of clients in each cell, one axis per question.
+    standard_error : ndarray of float64
+        Standard error of each cell.
+    low, high : ndarray of float64
+        Ends of the 95 % confidence intervals, clipped to [0, 1].
+    p_value : ndarray of float64
+        One-sided p-value, per cell, of the hypothesis that the cell is 0.
+    covariance : ndarray of float64, shape (cells, cells)
+        Covariance of the cells in row-major order.
+    log_likelihood : float
+        Log-likelihood of all reports, in nats; NaN if the table was made from counts.
+    gap_nats : float
+        Proven upper bound on the distance of `log_likelihood` from its maximum, in nats.
+    passes : int
+        Number of passes over the reports.
+    converged : bool
+        Whether that distance is small enough.
+    reports : int
+        Number of reports.
+    other : tuple of str
+        What the last category of each question stands for; empty where there is no such category.
+    shrunk : ndarray of float64, optional
+        Estimates shrunk towards independence, on request. Tests and intervals do not use them.
+    shrinkage : float, optional
+        Weight of independence in `shrunk`.
+    association : AssociationTest, optional
+        Test of independence of two questions, in a result that was read from JSON.
+    effect : EffectSize, optional
+        Cramér's V of two questions, in a result that was read from JSON.
+    provenance : Provenance, optional
+        Where the result comes from.
+    made_from : str, default "reports"
+        "reports" (maximum likelihood) or "counts" (least squares).
+    tests : Tests, optional
+        Tests that need the reports.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deniable import Survey, associate, simulate
+    >>> survey = Survey.from_toml('''
+    ... name = "editors"
+    ... version = 1
+    ... owner = "Ada"
+    ... description = "Which editor do you use, and in which colours?"
+    ... expires = 2999-12-31
+    ... collect = "once"
+    ... [questions.editor]
+    ... kind = "choice"
+    ... options = ["vim", "emacs"]
+    ... epsilon = 2.0
+    ... [questions.dark]
+    ... kind = "boolean"
+    ... epsilon = 2.0
+    ... ''')
+    >>> answers = {"editor": ["vim", "emacs"] * 500, "dark": [True, False] * 500}
+    >>> reports = simulate(survey, answers, rng=np.random.default_rng(1))
+    >>> joint = associate(survey, reports, ["editor", "dark"])
+    >>> joint.table.shape, joint.test().p_value < 0.001
+    ((2, 2), True)
+    >>> bool(joint.cell("vim", "yes")["low"] > 0.4)
+    True
     """
 
     questions: tuple[str, ...]
@@ -64,74 +138,168 @@ class Joint(Result):
     tests: Tests | None = field(default=None, repr=False)
 
     def margin(self, question: str) -> Interval:
-        """One question by itself, from this table."""
+        """Return the distribution of one question, from this table.
+
+        Parameters
+        ----------
+        question : str
+            Name of the question.
+
+        Returns
+        -------
+        Interval
+            Shares of its categories with their 95 % confidence intervals.
+        """
         axis = self._axis(question)
         groups = [
             np.arange(size) if i == axis else np.zeros(size, np.intp)
             for i, size in enumerate(self.table.shape)
         ]
-        found = self._covariance.collapsed(groups).intervals()
-        return Interval(*(np.ravel(getattr(found, f)) for f in Interval.__dataclass_fields__))
+        margin = self._covariance.collapsed(groups).intervals()
+        return Interval(*(np.ravel(getattr(margin, f)) for f in Interval.__dataclass_fields__))
 
     def conditional(self, given: str) -> Interval:
-        """Rates of the other questions' values among those with each value of `given`."""
+        """Return the rates of the other questions' categories for each category of one question.
+
+        Parameters
+        ----------
+        given : str
+            Name of the question that is conditioned on.
+
+        Returns
+        -------
+        Interval
+            Rates of the shape of the table, with their 95 % confidence intervals.
+        """
         return self._covariance.conditional(self._axis(given))
 
     def cell(self, *values: str) -> dict[str, float]:
-        """One cell by its labels."""
+        """Return one cell by its labels.
+
+        Parameters
+        ----------
+        *values : str
+            One category per question.
+
+        Returns
+        -------
+        dict of str to float
+            The numbers table, standard_error, low, high and p_value of the cell.
+
+        Raises
+        ------
+        InputError
+            If the number of categories is wrong, or one of them is not in the table.
+        """
         if len(values) != len(self.labels):
-            raise InputError(f"expected {len(self.labels)} labels, got {len(values)}")
+            raise InputError(f"expected {len(self.labels)} categories, got {len(values)}")
         at = []
         for value, labels, question in zip(values, self.labels, self.questions, strict=True):
             if value not in labels:
-                raise InputError(f"question {question!r} has no category {value!r} in this table")
+                raise InputError(
+                    f"question {question!r} has no category {value!r} in this table."
+                    f"{did_you_mean(value, labels)}"
+                )
             at.append(labels.index(value))
-        names = ("table", "standard_error", "low", "high", "p_value")
-        return {name: float(getattr(self, name)[tuple(at)]) for name in names}
+        return {name: float(getattr(self, name)[tuple(at)]) for name in CELL_FIELDS}
 
     def test(self, method: str = "score") -> AssociationTest:
-        """Are two questions independent? `score` (calibrated), `paper` (its T), or `lrt`."""
+        """Test whether two questions are independent.
+
+        Parameters
+        ----------
+        method : str, default "score"
+            "score" (calibrated), "paper" (the paper's statistic T), or "lrt" (likelihood ratio).
+
+        Returns
+        -------
+        AssociationTest
+            The outcome of the test.
+        """
         if method == "score" and self.association is not None:
             return self.association
         return self._tests.association(method)
 
     def cramers_v(self) -> EffectSize:
-        """How strong the association of two questions is, from 0 to 1."""
+        """Return the strength of the association of two questions.
+
+        Returns
+        -------
+        EffectSize
+            Cramér's V with its 95 % confidence interval.
+        """
         return self.effect if self.effect is not None else self._tests.effect()
 
     def mutual_independence(self) -> AssociationTest:
-        """Are all questions independent of each other? By likelihood ratio."""
+        """Test whether all questions are independent of each other, by likelihood ratio.
+
+        Returns
+        -------
+        AssociationTest
+            The outcome of the test.
+        """
         return self._tests.mutual()
 
     def conditional_independence(self, first: str, second: str) -> AssociationTest:
-        """Are two questions independent given the others? By likelihood ratio."""
+        """Test whether two questions are independent given the others, by likelihood ratio.
+
+        Parameters
+        ----------
+        first, second : str
+            Names of the two questions.
+
+        Returns
+        -------
+        AssociationTest
+            The outcome of the test.
+        """
         return self._tests.conditional((self._axis(first), self._axis(second)))
+
+    @property
+    def residuals(self) -> Floats:
+        """Differences from independence, in standard errors; for a table of two questions."""
+        expected = np.outer(self.table.sum(axis=1), self.table.sum(axis=0))
+        return (self.table - expected) / np.maximum(self.standard_error, 1e-12)
 
     # --- as a result -----------------------------------------------------------------------------
 
     def columns(self) -> Columns:
-        """Return every cell, with a column per question."""
+        """Return one row per cell.
+
+        Returns
+        -------
+        dict of str to sequence
+            One column per question, then proportion, standard_error, low, high and p_value.
+        """
         where = np.unravel_index(np.arange(self.table.size), self.table.shape)
         named: Columns = {
             question: [labels[i] for i in index]
             for question, labels, index in zip(self.questions, self.labels, where, strict=True)
         }
-        for name in ("table", "standard_error", "low", "high", "p_value"):
+        for name in CELL_FIELDS:
             shown = "proportion" if name == "table" else name
             named[shown] = getattr(self, name).ravel().tolist()
         return named
 
     def heading(self) -> str:
+        """Return one line that summarises the result.
+
+        Returns
+        -------
+        str
+            Questions, reports, and whether the fit converged.
+        """
+        text = f"{' × '.join(self.questions)}: {counted(self.reports, 'report')}"
         if self.made_from == "counts":
-            return f"{' × '.join(self.questions)}: {self.reports:,} reports, from their counts"
-        state = "certified to" if self.converged else "NOT CONVERGED: gap"
+            return f"{text}, estimated from counts of their bits"
+        state = "converged" if self.converged else "NOT CONVERGED"
+        passes = f"{self.passes} pass{'' if self.passes == 1 else 'es'}"
         return (
-            f"{' × '.join(self.questions)}: {self.reports:,} reports, {state} "
-            f"{self.gap_nats:.2g} nats in {self.passes} passes"
+            f"{text}; {state}: log-likelihood within {self.gap_nats:.2g} of its maximum ({passes})"
         )
 
     def _json(self) -> dict[str, object]:
-        """With the association test and the effect size of two questions, without the reports."""
+        """Add the test of independence and the effect size of two questions; omit the tests."""
         known = replace(self, tests=None)
         if self.tests is not None and len(self.questions) == 2:
             known = replace(known, association=self.test(), effect=self.cramers_v())
@@ -146,10 +314,12 @@ class Joint(Result):
     @property
     def _tests(self) -> Tests:
         if self.tests is None:
-            raise InputError("this result was read back without its reports: associate them again")
+            raise InputError("this result was read from JSON, without reports: run associate again")
         return self.tests
 
     def _axis(self, question: str) -> int:
         if question not in self.questions:
-            raise InputError(f"this table is of {', '.join(self.questions)}; got {question!r}")
+            hint = did_you_mean(question, self.questions)
+            known = ", ".join(self.questions)
+            raise InputError(f"this table has the questions {known}, not {question!r}.{hint}")
         return self.questions.index(question)

@@ -1,4 +1,4 @@
-"""Results as JSON values and back: arrays, tuples and dataclasses by the types of their fields."""
+"""Conversion of results to JSON values and back, by the types of their fields."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 
 def to_json_value(value: object) -> object:
-    """Return the value as JSON has it; numbers that JSON lacks become "NaN" and "Infinity"."""
+    """Return a value for JSON; NaN and infinite numbers become "NaN", "Infinity", "-Infinity"."""
     if isinstance(value, np.ndarray | np.generic):
         return to_json_value(value.tolist())
     if is_dataclass(value):
@@ -27,7 +27,7 @@ def to_json_value(value: object) -> object:
 
 
 def from_json_value(kind: object, value: object) -> object:
-    """Return the value as the type that a field declares."""
+    """Return a value from JSON as the type that a field declares."""
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):  # a type or None
         return None if value is None else from_json_value(args[0], value)
@@ -46,7 +46,7 @@ def from_json_value(kind: object, value: object) -> object:
 
 
 def typed_fields(kind: type, data: Mapping[str, object]) -> dict[str, Any]:
-    """Return the fields of a dataclass as the types that it declares."""
+    """Return fields from JSON as the types that a dataclass declares for them."""
     hints = get_type_hints(kind)
     return {name: from_json_value(hints[name], value) for name, value in data.items()}
 

@@ -1,22 +1,37 @@
-"""The result of a marginal decode."""
+"""The result of `decode`: how common each candidate of one question is."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from deniable.formatting import Columns, percent
+from deniable.formatting import Columns, counted, percent
+from deniable.kernels.array_types import Floats, Indices, Mask
 from deniable.results.base import Provenance, Result
 
 Z95 = 1.9599639845400545
-"""Standard errors from an estimate to each end of its 95% interval."""
+"""Number of standard errors from an estimate to each end of its 95 % interval."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A number with its uncertainty: [low, high] is a 95% interval."""
+    """A number with its uncertainty.
+
+    Parameters
+    ----------
+    estimate : float
+        Estimate.
+    standard_error : float
+        Standard error.
+    low, high : float
+        Ends of the 95 % confidence interval.
+
+    Examples
+    --------
+    >>> print(Measured.normal(0.4, 0.01))
+    40.0% ± 1.96%
+    """
 
     estimate: float
     standard_error: float
@@ -25,58 +40,120 @@ class Measured:
 
     @classmethod
     def normal(cls, estimate: float, standard_error: float) -> Measured:
-        """The interval of an estimate whose error is normal."""
+        """Return an estimate whose error has a normal distribution, with its interval.
+
+        Parameters
+        ----------
+        estimate : float
+            Estimate.
+        standard_error : float
+            Standard error.
+
+        Returns
+        -------
+        Measured
+            The estimate with its 95 % confidence interval.
+        """
         reach = Z95 * standard_error
         return cls(estimate, standard_error, estimate - reach, estimate + reach)
 
     def __str__(self) -> str:
-        return f"{percent(self.estimate)} ± {percent(1.96 * self.standard_error)}"
+        return f"{percent(self.estimate)} ± {percent(Z95 * self.standard_error)}"
 
 
 UNMEASURED = Measured(np.nan, np.nan, np.nan, np.nan)
 
 
-def explained(found: Measured, rest: Measured) -> str:
-    """Say which share of the clients was found and which was not, for a heading."""
-    return (
-        f"mass {found.estimate:.3f} ± {1.96 * found.standard_error:.3f}, "
-        f"unexplained {rest.estimate:.3f}"
-    )
+def shares_of_clients(found: Measured, unexplained: Measured) -> str:
+    """Say in a heading which share of the clients is explained, and which is not."""
+    return f"together {found} of clients, {percent(unexplained.estimate)} unexplained"
 
 
 @dataclass(frozen=True, eq=False)
 class Marginal(Result):
-    """How frequent every candidate is, detected or not.
+    """How common each candidate of one question is, and which candidates occur at all.
 
-    estimate, standard_error, low, high : float64[m]. Unbiased and never clipped, so estimates may
-        be below 0; [low, high] is a 95% interval.
-    p_value : float64[m], one-sided, of "this candidate is absent", before correction.
-    detected : bool[m], the test after correction. Always False where not identified.
-    identified : bool[m]. False where the design cannot tell the candidate from others or from
-        the background; see `groups`.
-    groups : candidates that set the same bits in every stratum. Only their sum is identified: each
-        member shows an equal share of it, an interval from 0 to the whole, and the p-value of
-        "all are absent". Candidates not identified for another reason have estimate NaN.
-    detection_threshold : the frequency at which a typical candidate is detected half the time.
-    mass_found, mass_unexplained : what the detected candidates sum to, and the rest.
-    background : float64[S], average lift of a bit, per stratum, from strings nobody listed.
-    overdispersion : standard deviation of a bit's frequency beyond the mechanism's own noise, the
-        largest of any slot.
-    reports : N.
+    Parameters
+    ----------
+    estimate : ndarray of float64, shape (candidates,)
+        Estimated share of clients that hold each candidate. Estimates are unbiased and never
+        clipped, so they may be below 0. NaN where nothing can be estimated.
+    standard_error : ndarray of float64, shape (candidates,)
+        Standard errors of the estimates.
+    low, high : ndarray of float64, shape (candidates,)
+        Ends of the 95 % confidence intervals.
+    p_value : ndarray of float64, shape (candidates,)
+        One-sided p-values of "no client holds this candidate", before the correction.
+    detected : ndarray of bool, shape (candidates,)
+        Whether the test rejects that hypothesis after the correction. False where the candidate is
+        not identified.
+    identified : ndarray of bool, shape (candidates,)
+        False where the reports cannot distinguish the candidate from others or from the background.
+    groups : tuple of tuple of int
+        Candidates that set the same bits in every stratum. Only their sum is identified: each
+        member has an equal share of it, an interval from 0 to the whole sum, and the p-value of
+        "no client holds any of them".
+    detection_threshold : float
+        Share of clients at which a typical candidate is detected half of the time.
+    mass_found : Measured
+        Share of clients that hold a detected candidate.
+    mass_unexplained : Measured
+        Share of the other clients: other answers, and for a boolean question also "no".
+    background : ndarray of float64, shape (strata,)
+        Average increase of a bit's frequency by unlisted strings, per stratum.
+    overdispersion : float
+        Standard deviation of a bit's frequency beyond the noise of the mechanism; the largest of
+        all slots.
+    reports : int
+        Number of reports that carry information about the candidates.
+    alpha : float
+        Significance level.
+    correction : str or None
+        Correction for testing many candidates: "holm", "bonferroni", "fdr" or None.
+    labels : tuple of str, optional
+        The candidates.
+    question : str, default ""
+        Name of the question.
+    provenance : Provenance, optional
+        Where the result comes from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deniable import Survey, decode, simulate
+    >>> survey = Survey.from_toml('''
+    ... name = "editors"
+    ... version = 1
+    ... owner = "Ada"
+    ... description = "Which editor do you use?"
+    ... expires = 2999-12-31
+    ... collect = "once"
+    ... [questions.editor]
+    ... kind = "choice"
+    ... options = ["vim", "emacs"]
+    ... epsilon = 2.0
+    ... ''')
+    >>> answers = {"editor": ["vim"] * 700 + ["emacs"] * 300}
+    >>> reports = simulate(survey, answers, rng=np.random.default_rng(1))
+    >>> marginal = decode(survey, reports, "editor")
+    >>> marginal.names, marginal.detected.tolist()
+    (('vim', 'emacs'), [True, True])
+    >>> bool(marginal.low[0] < 0.7 < marginal.high[0])
+    True
     """
 
-    estimate: NDArray[np.float64]
-    standard_error: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    p_value: NDArray[np.float64]
-    detected: NDArray[np.bool_]
-    identified: NDArray[np.bool_]
+    estimate: Floats
+    standard_error: Floats
+    low: Floats
+    high: Floats
+    p_value: Floats
+    detected: Mask
+    identified: Mask
     groups: tuple[tuple[int, ...], ...]
     detection_threshold: float
     mass_found: Measured
     mass_unexplained: Measured
-    background: NDArray[np.float64]
+    background: Floats
     overdispersion: float
     reports: int
     alpha: float
@@ -87,16 +164,22 @@ class Marginal(Result):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The candidates' labels, or their numbers if they have none."""
+        """The candidates, or their numbers if they have no labels."""
         return self.labels or tuple(str(i) for i in range(len(self.estimate)))
 
     @property
-    def order(self) -> NDArray[np.intp]:
-        """The candidates, largest estimate first; those without an estimate last."""
+    def order(self) -> Indices:
+        """Indices of the candidates, largest estimate first; those without an estimate last."""
         return np.argsort(-np.nan_to_num(self.estimate, nan=-np.inf), kind="stable")
 
     def columns(self) -> Columns:
-        """Return every candidate, largest estimate first."""
+        """Return one row per candidate, largest estimate first.
+
+        Returns
+        -------
+        dict of str to sequence
+            Columns value, estimate, standard_error, low, high, p_value and detected.
+        """
         order = self.order
         named: Columns = {"value": [self.names[i] for i in order]}
         for name in ("estimate", "standard_error", "low", "high", "p_value", "detected"):
@@ -104,23 +187,40 @@ class Marginal(Result):
         return named
 
     def heading(self) -> str:
-        """Return what was found in one line."""
+        """Return one line that summarises the result.
+
+        Returns
+        -------
+        str
+            Reports, detected candidates, their share of clients, and the detection threshold.
+        """
         return (
-            f"{self.question or 'marginal'}: {self.reports:,} reports, "
-            f"{int(self.detected.sum())} of {len(self.estimate):,} candidates detected, "
-            f"{explained(self.mass_found, self.mass_unexplained)}; "
-            f"detectable from {self.detection_threshold:.4f}"
+            f"{self.question or 'marginal'}: {counted(self.reports, 'report')}; "
+            f"{int(self.detected.sum())} of {counted(len(self.estimate), 'candidate')} detected, "
+            f"{shares_of_clients(self.mass_found, self.mass_unexplained)}; "
+            f"detection threshold {percent(self.detection_threshold)}"
         )
 
     @property
-    def z(self) -> NDArray[np.float64]:
-        """Estimates in standard errors; 0 where there is no estimate."""
+    def z(self) -> Floats:
+        """Estimates divided by their standard errors; 0 where there is no estimate."""
         z = np.zeros(self.estimate.shape)
         known = np.isfinite(self.estimate) & (self.standard_error > 0)
         np.divide(self.estimate, self.standard_error, out=z, where=known)
         return z
 
-    def top(self, count: int) -> NDArray[np.intp]:
-        """Return the detected candidates of largest estimate, at most `count`, largest first."""
-        found = np.flatnonzero(self.detected)
-        return found[np.argsort(-self.estimate[found], kind="stable")][:count]
+    def top(self, count: int) -> Indices:
+        """Return the most common detected candidates.
+
+        Parameters
+        ----------
+        count : int
+            Maximum number of candidates.
+
+        Returns
+        -------
+        ndarray of int
+            Indices of the candidates, largest estimate first.
+        """
+        detected = np.flatnonzero(self.detected)
+        return detected[np.argsort(-self.estimate[detected], kind="stable")][:count]

@@ -1,4 +1,4 @@
-"""The same analysis of one period after another."""
+"""The result of an analysis by period: one result per day or week."""
 
 from __future__ import annotations
 
@@ -7,33 +7,52 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Self, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.errors import InputError
-from deniable.formatting import Columns
+from deniable.formatting import Columns, counted
+from deniable.kernels.array_types import Floats, Indices, Int64s, Mask
 from deniable.results.base import Provenance, Result
 from deniable.results.json_values import to_json_value, typed_fields
 from deniable.results.marginal import UNMEASURED, Marginal
 
-Floats = NDArray[np.float64]
 R = TypeVar("R", bound=Result, covariant=True)
 
 SHARES = ("estimate", "standard_error", "low", "high", "detected")
-"""What is written of each period's marginal: the values' shares, not the masses and p-values."""
+"""Fields of each period's marginal that the JSON of a trend holds."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trend(Result, Generic[R]):
-    """Results of one kind, one per period, earliest first.
+    """Results of one class, one per period, earliest first.
 
-    by : "day" or "week"; periods : the first day of each, such as "2027-01-04" (weeks begin on
-    Monday); parts : each period's result. Tests count the candidates of their own period only: over
-    many periods some false detections are to be expected. skipped : periods that could not be
-    analysed, and why. provenance : of all periods together.
+    The tests of a period count only the candidates of that period: over many periods, expect some
+    false detections. A trend of marginals has the same values in every period; its JSON holds the
+    shares of these values, but not the masses and p-values of the periods.
 
-    A trend of marginals has the same values in every period: `labels` names them, and `estimate`,
-    `standard_error`, `low`, `high` and `detected` are arrays of [periods, values]. Its JSON keeps
-    these arrays and leaves out the masses and p-values of the single periods.
+    Parameters
+    ----------
+    by : str
+        "day" or "week".
+    periods : tuple of str
+        First day of each period, such as "2027-01-04"; weeks begin on Monday.
+    parts : tuple of Result
+        Result of each period.
+    skipped : mapping of str to str, optional
+        Periods that could not be analysed, each with the reason.
+    provenance : Provenance, optional
+        Where all periods together come from.
+
+    Raises
+    ------
+    InputError
+        If the numbers of periods and parts differ, or the parts are of different classes.
+
+    Examples
+    --------
+    >>> from deniable import plan
+    >>> part = plan(clients=100_000, epsilon=4.0, kind="boolean")
+    >>> Trend("day", ("2027-01-04", "2027-01-05"), (part, part)).heading()
+    '2 days, 2027-01-04 to 2027-01-05'
     """
 
     by: str
@@ -48,71 +67,91 @@ class Trend(Result, Generic[R]):
                 f"expected a result for each of {len(self.periods)} periods, got {len(self.parts)}"
             )
         if len({type(part) for part in self.parts}) > 1:
-            raise InputError("expected results of one kind")
+            raise InputError("expected results of one class")
 
     # --- of marginals ----------------------------------------------------------------------------
 
     @property
     def of_marginals(self) -> bool:
-        """Whether every period has the shares of the same values."""
+        """Whether the parts are marginals, which have the same values in every period."""
         return bool(self.parts) and isinstance(self.parts[0], Marginal)
 
     @property
     def marginals(self) -> tuple[Marginal, ...]:
         """The parts of a trend of marginals."""
         if not self.of_marginals:
-            raise InputError("expected a trend of decoded values: look at the parts of this one")
+            raise InputError(
+                "only a trend of marginals has shares of values: use the parts of this one"
+            )
         return cast(tuple[Marginal, ...], self.parts)
 
     @property
     def question(self) -> str:
-        """The question that was decoded."""
+        """Name of the decoded question."""
         return self.marginals[0].question
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The values."""
+        """The values, which are the same in every period."""
         return self.marginals[0].names
 
     @property
     def estimate(self) -> Floats:
-        """Return float64[T, m], as in a Marginal."""
+        """Estimated shares, float64[periods, values]."""
         return np.stack([part.estimate for part in self.marginals])
 
     @property
     def standard_error(self) -> Floats:
-        """Return float64[T, m]."""
+        """Standard errors, float64[periods, values]."""
         return np.stack([part.standard_error for part in self.marginals])
 
     @property
     def low(self) -> Floats:
-        """Return float64[T, m], the lower ends of 95% intervals."""
+        """Lower ends of the 95 % confidence intervals, float64[periods, values]."""
         return np.stack([part.low for part in self.marginals])
 
     @property
     def high(self) -> Floats:
-        """Return float64[T, m], the upper ends of 95% intervals."""
+        """Upper ends of the 95 % confidence intervals, float64[periods, values]."""
         return np.stack([part.high for part in self.marginals])
 
     @property
-    def detected(self) -> NDArray[np.bool_]:
-        """Return bool[T, m], controlled at alpha within each period."""
+    def detected(self) -> Mask:
+        """Whether each value was detected, bool[periods, values]; alpha holds per period."""
         return np.stack([part.detected for part in self.marginals])
 
     @property
-    def reports(self) -> NDArray[np.int64]:
-        """Return int64[T], the reports of each period."""
+    def reports(self) -> Int64s:
+        """Number of reports, int64[periods]."""
         return np.array([part.reports for part in self.marginals], np.int64)
 
-    def largest(self, count: int) -> NDArray[np.intp]:
-        """Return the values of largest estimate on average, at most `count`, largest first."""
+    def largest(self, count: int) -> Indices:
+        """Return the most common values, by their average over the periods.
+
+        Parameters
+        ----------
+        count : int
+            Maximum number of values.
+
+        Returns
+        -------
+        ndarray of int
+            Indices of the values, most common first.
+        """
         average = np.nan_to_num(self.estimate, nan=0.0).mean(axis=0)
         return np.argsort(-average, kind="stable")[:count]
 
     # --- as a result -----------------------------------------------------------------------------
 
     def columns(self) -> Columns:
-        """Return a row per value and period for marginals, else each period's own rows."""
+        """Return one row per value and period, or the rows of every period.
+
+        Returns
+        -------
+        dict of str to sequence
+            For marginals the columns value, day or week, reports, and the shares; for other results
+            the column period, and those of the parts.
+        """
         if not self.of_marginals:
             return self._rows_by_period()
         order = self.largest(len(self.labels))
@@ -135,12 +174,20 @@ class Trend(Result, Generic[R]):
         return dict(named)
 
     def heading(self) -> str:
+        """Return one line that summarises the trend.
+
+        Returns
+        -------
+        str
+            Periods, and how many could not be analysed.
+        """
         if self.of_marginals:
             return (
-                f"{self.question} by {self.by}: {len(self.labels):,} values, {len(self.periods)} "
-                f"periods, {int(self.reports.sum()):,} reports"
+                f"{self.question} by {self.by}: {counted(len(self.labels), 'value')}, "
+                f"{counted(len(self.periods), 'period')}, "
+                f"{counted(int(self.reports.sum()), 'report')}"
             )
-        text = f"{len(self.periods)} {self.by}s"
+        text = counted(len(self.periods), self.by)
         if self.periods:
             text += f", {self.periods[0]} to {self.periods[-1]}"
         return f"{text}; {len(self.skipped)} could not be analysed" if self.skipped else text
@@ -170,7 +217,7 @@ class Trend(Result, Generic[R]):
         return cls(parts=cast(tuple[R, ...], read(data)), **common)
 
 
-Result._kinds["Series"] = Trend  # as trends of other results than marginals are written
+Result._kinds["Series"] = Trend  # kind of a trend of other results than marginals
 
 
 def _read_parts(data: dict[str, Any]) -> tuple[Result, ...]:
@@ -178,7 +225,7 @@ def _read_parts(data: dict[str, Any]) -> tuple[Result, ...]:
 
 
 def _read_marginals(data: dict[str, Any]) -> tuple[Result, ...]:
-    """Return each period's marginal; what is not written of it is NaN."""
+    """Return the marginal of each period; NaN stands for what the JSON does not hold."""
     shared = {name: data[name] for name in ("question", "labels", "alpha", "correction")}
     unwritten: dict[str, Any] = {
         "p_value": np.full(len(data["labels"]), np.nan),

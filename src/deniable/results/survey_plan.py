@@ -1,26 +1,47 @@
-"""The result of planning: which parameters, and what they will show."""
+"""The result of `plan`: recommended parameters, and what they will detect."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from deniable.errors import InputError
-from deniable.formatting import Columns
+from deniable.formatting import Columns, counted, percent
+from deniable.kernels.array_types import Floats
 from deniable.results.base import Result
 
 
 @dataclass(frozen=True)
 class QuestionDesign:
-    """One way to ask: what it promises, costs and shows.
+    """One way to ask a question: what it promises, sends and detects.
 
-    threshold : the frequency at which a value is found half the time; noise_sd : of one value's
-    estimate; once, forever : ε of one report, and of any number about one value; bytes : of a
-    report in a batch; parameters : as published; found : strings found on average, by population;
-    toml : the question's tables, for a survey file.
+    Parameters
+    ----------
+    name : str
+        Name of the design, such as "prefixes, local hashing".
+    threshold : float
+        Detection threshold: share of clients at which a value is detected half of the time.
+    noise_sd : float
+        Standard deviation of the estimate of one value.
+    once : float
+        Privacy loss ε per report.
+    forever : float
+        Privacy loss ε in total, of any number of reports about one value.
+    bytes : int
+        Size of a report in a batch.
+    parameters : mapping
+        Parameters as a published survey has them.
+    found : mapping of str to float
+        Number of strings that are detected on average, by population.
+    toml : str
+        The question's tables in a survey file.
+
+    Examples
+    --------
+    >>> from deniable import plan
+    >>> design = plan(clients=100_000, epsilon=4.0, kind="boolean").best
+    >>> design.name, design.bytes
+    ('one bit', 1)
     """
 
     name: str
@@ -36,12 +57,48 @@ class QuestionDesign:
 
 @dataclass(frozen=True, eq=False)
 class Plan(Result):
-    """Parameters for a question, and predictions; the best design stands first.
+    """Recommended parameters for a question, with predictions.
 
-    question : in words; clients, epsilon : the plan's; wanted : the frequency that was to be found,
-    if that was asked for; designs : ways to ask at this ε, best first; epsilons, sizes : where the
-    best design is also predicted, thresholds : float64[E, N], there, and found : float64[E, N, P],
-    strings found on average of each of the `populations`; draft : a survey file.
+    Parameters
+    ----------
+    question : str
+        Kind of the question, in words.
+    collect : str
+        "once" or "repeatedly".
+    clients : int
+        Number of clients.
+    epsilon : float
+        Privacy loss ε per report if collected once, in total if collected repeatedly.
+    wanted : float or None
+        Detection threshold that was asked for, if any.
+    alpha : float
+        Significance level.
+    designs : tuple of QuestionDesign
+        Designs at this ε, best first.
+    epsilons : tuple of float
+        Other ε for which the best design is predicted.
+    sizes : tuple of int
+        Other numbers of clients for which the best design is predicted.
+    thresholds : ndarray of float64, shape (epsilons, sizes)
+        Detection thresholds of the best design.
+    populations : tuple of str
+        Distributions of strings for which the number of detected strings is predicted.
+    found : ndarray of float64, shape (epsilons, sizes, populations)
+        Number of strings that the best design detects on average.
+    draft : str
+        Survey file in TOML with the best design.
+
+    Raises
+    ------
+    InputError
+        If there is no design, or an array has the wrong shape.
+
+    Examples
+    --------
+    >>> from deniable import plan
+    >>> planned = plan(clients=100_000, epsilon=4.0, kind="boolean")
+    >>> round(planned.threshold, 4)
+    0.0007
     """
 
     question: str
@@ -53,9 +110,9 @@ class Plan(Result):
     designs: tuple[QuestionDesign, ...]
     epsilons: tuple[float, ...]
     sizes: tuple[int, ...]
-    thresholds: NDArray[np.float64]
+    thresholds: Floats
     populations: tuple[str, ...]
-    found: NDArray[np.float64]
+    found: Floats
     draft: str
 
     def __post_init__(self) -> None:
@@ -70,37 +127,61 @@ class Plan(Result):
 
     @property
     def best(self) -> QuestionDesign:
-        """What is recommended."""
+        """The recommended design."""
         return self.designs[0]
 
     @property
     def threshold(self) -> float:
-        """Of the best design."""
+        """Detection threshold of the recommended design."""
         return self.best.threshold
 
     def survey_file(self, name: str = "survey.toml") -> str:
-        """The survey as TOML, for a file of this name."""
+        """Return a survey file that asks as recommended.
+
+        Parameters
+        ----------
+        name : str, default "survey.toml"
+            Name of the file, from which the survey gets its name.
+
+        Returns
+        -------
+        str
+            The survey in TOML.
+        """
         from deniable.survey.draft import survey_name, text
 
         renamed = self.draft.replace('name = "plan"', f"name = {text(survey_name(name))}", 1)
         return renamed.replace("survey.toml", name)
 
     def columns(self) -> Columns:
-        """The best design at other ε and numbers of clients, a row each."""
+        """Return the predictions for the best design, one row per ε and number of clients.
+
+        Returns
+        -------
+        dict of str to sequence
+            Columns epsilon, clients, threshold, and one per population.
+        """
         cells = [(i, j) for i in range(len(self.epsilons)) for j in range(len(self.sizes))]
         named: Columns = {
             "epsilon": [self.epsilons[i] for i, _ in cells],
             "clients": [self.sizes[j] for _, j in cells],
-            "threshold": [float(self.thresholds[cell]) for cell in cells],
+            "threshold": self.thresholds.ravel().tolist(),
         }
         for k, population in enumerate(self.populations):
-            named[f"found of {population}"] = [float(self.found[(*cell, k)]) for cell in cells]
+            named[f"found of {population}"] = self.found[..., k].ravel().tolist()
         return named
 
     def heading(self) -> str:
+        """Return one line that summarises the plan.
+
+        Returns
+        -------
+        str
+            Question, clients, ε, the recommended design and its detection threshold.
+        """
         return (
-            f"{self.question}: {self.clients:,} clients at ε = {self.epsilon:.4g} "
-            f"({'one report' if self.collect == 'once' else 'for ever'}); {self.best.name}: values "
-            f"of {100 * self.threshold:.3g}% and more are found, in {self.best.bytes} bytes a "
-            "report"
+            f"{self.question}: {counted(self.clients, 'client')}, ε = {self.epsilon:.4g} "
+            f"{'per report' if self.collect == 'once' else 'in total'}; best design: "
+            f"{self.best.name}, detection threshold {percent(self.threshold)}, "
+            f"{counted(self.best.bytes, 'byte')} per report"
         )
