@@ -196,7 +196,7 @@ def test_check_tells_of_the_end(tmp_path: Path) -> None:
      (("--choice", "browser"), 2, "--choice NAME=A,B,C"),
      (("--choice", "b=A,A"), 1, "options"), (("--epsilon", "-1"), 2, "epsilon"),
      (("--expires", "soon"), 2, "soon"), (("--name", "Ü"), 1, "name"),
-     (("--epsilon", "1e-12"), 1, "an ε above 0")],
+     (("--epsilon", "1e-12"), 1, "is too small")],
 )  # fmt: skip
 def test_wrong_beginnings_are_explained(args: tuple[str, ...], code: int, words: str) -> None:
     got = run("init", *args)
