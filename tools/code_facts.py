@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -52,7 +53,8 @@ def _type(setting: toml.Setting) -> str:
         return " or ".join(f'`"{word}"`' for word in setting.among)
     for words, name in TYPES.items():
         if setting.expected.startswith(words):
-            return name + setting.expected.removeprefix(words).split(", such as")[0]
+            limits = setting.expected.removeprefix(words).split(", such as")[0]
+            return name + re.sub(r"\d{5,}", lambda digits: f"{int(digits[0]):,}", limits)
     return "string"
 
 
