@@ -1,5 +1,6 @@
-"""Experiments of our own: accuracy, coverage, false discoveries and attacks, as commands.
+"""Experiments: accuracy, coverage, false discoveries and attacks, as commands.
 
-Each file runs as `python -m experiments.NAME`. The paper's own experiments are part of the package:
-`deniable reproduce NAME`.
+Each module runs as `python -m experiments.NAME`. The results are in docs/results/accuracy.md, which
+is generated from docs/results/data/accuracy.json. The experiments of the paper are part of the
+package: `deniable reproduce NAME`.
 """

@@ -1,8 +1,8 @@
-"""Bit counts without reports: exact for marginals, and as quick as drawing binomials.
+"""Draw bit counts directly, without simulating reports.
 
-Given the values, bits of one report a client are independent, so a bit's count in a stratum is
-Binomial(clients that set it, q*) + Binomial(the others, p*). For calibrating marginal decoding over
-hundreds of replications; hashing is random.
+Given the values, the bits of one report per client are independent. The count of a bit in a stratum
+is therefore Binomial(clients that set it, q*) + Binomial(other clients, p*). This is exact for
+marginal estimates and fast enough for hundreds of replications. Hash functions are random.
 """
 
 from __future__ import annotations

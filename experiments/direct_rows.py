@@ -1,8 +1,8 @@
-"""Likelihood rows of simulated reports, without going through report bytes.
+"""Make likelihood rows of simulated reports, without going through report bytes.
 
 Bits are independent, so the likelihood of category c, relative to no category at all, is a product
-over c's bits of q/p where the bit is set and (1−q)/(1−p) where it is not. Up to a factor common to
-all categories with equally many bits, that is (q(1−p) / (p(1−q))) ** (c's bits that are set).
+over the bits of c: q/p where the bit is set and (1−q)/(1−p) where it is not. Up to a factor common
+to all categories with equally many bits, it is (q(1−p) / (p(1−q))) ** (bits of c that are set).
 """
 
 import numpy as np

@@ -1,33 +1,32 @@
-"""False strings: how many runs name one, on populations made to bring them out.
+"""Count the runs with a false string, on populations designed to provoke them.
 
     python -m experiments.false_strings --protocol prefixes --population urls [--seeds 200]
         [--reading paper] [--listed] [--executor gpu] [-o FOLDER]
 
-N = 10⁵ clients, α = .05, which allows 16 of 200 runs (more come up once in 50 times at a rate of
-exactly .05). `prefixes` has local hashing at ε = 4.394; `whole` too, with strings of five letters,
-so that every string is looked at (as it is for those of six). `ngrams` has bigrams, two hashes,
-p = .25, and for the domains ε/3 = 1.46 a report (q = .40945); with short strings the q = .75 of the
-paper's hash trial, where there is something to find. Every run is appended to
-FOLDER/false_strings.jsonl at once, and a run that is already there is not made again, so a campaign
-can be interrupted. `--listed` gives `discover` a list that misleads: half of what is held (at most
-50 strings), six times as many made of one held string's beginning and another's end, 500 at random.
+N = 10⁵ clients, α = .05. At a rate of exactly .05, more than 16 of 200 runs with a false string
+occur once in 50 times. Settings by protocol:
 
-| population | what |
+* `prefixes`: local hashing at ε = 4.394;
+* `whole`: the same with strings of five letters, so that every string is tested;
+* `ngrams`: bigrams, two hashes, p = .25; for the domains ε/3 = 1.46 per slot (q = .40945), for
+  short strings q = .75 as in the paper's hash experiment.
+
+Each run is appended to FOLDER/false_strings.jsonl at once, and runs that are already there are
+skipped, so a campaign can be interrupted. `--listed` gives `discover` a misleading list: half of
+the strings that clients hold (at most 50), six times as many made of the beginning of one such
+string and the end of another, and 500 random strings.
+
+| population | strings |
 | --- | --- |
-| urls | the 100 domains, weights ∝ exp(−rank/25): heavy and light strings, similar endings |
-| flat | 100 strings of eight letters (five with `whole`, also below), equally common |
-| tail | half the mass on ten strings, the other half on 5,000 light ones |
-| alike | 50 strings of eight letters: all but the first or the last three are shared with others |
-| many | uniform over 10⁶ strings: nothing can be found, and nothing may be |
-| silence | nobody answers |
-| hashes | the hash trial: 100 strings of six letters, weights i^20 plus .001 |
-| square | 36 strings of six bigrams a position, any two of which occur together as if by chance, |
-| | though only a sixth of the 216 strings that they could make is there |
-
-Measured, runs with a false string of 200: prefixes tail 8, alike 4, flat 3, many 10, silence 7,
-urls 6; with the list tail 7, alike 6, flat 2, many 8, silence 10; whole strings tail 9, alike 3,
-flat 11, many 4, silence 7; n-grams tail 4, alike 4, flat 11, many 4, silence 5, urls 3, square 9,
-hashes 1; the paper's reading alike 2, square 13, urls 13, none of the others.
+| urls | the 100 domains, weights ∝ exp(−rank/25): common and rare strings, similar endings |
+| flat | 100 equally common strings of eight letters (`whole`: five, also below) |
+| tail | half of the clients hold one of ten strings, half one of 5,000 rare ones |
+| alike | 50 strings of eight letters: all but the first or last three are shared with others |
+| many | uniform over 10⁶ strings: none is common enough to be found |
+| silence | no client answers |
+| hashes | the hash experiment: 100 strings of six letters, weights i^20 plus .001 |
+| square | 36 strings of six bigrams per position, any two of which occur together as if by |
+| | chance, although only a sixth of the 216 possible strings exist |
 """
 
 from __future__ import annotations

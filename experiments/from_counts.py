@@ -1,25 +1,14 @@
-"""What a joint table made from counts loses against the likelihood, and whether it keeps its word.
+"""Compare joint tables made from counts with those made by maximum likelihood.
 
     python -m experiments.from_counts [--quick] [--seed 11] [-o FOLDER]      12 minutes
-    python -m experiments.from_counts --part errors --only "h = 2"      one line
+    python -m experiments.from_counts --part errors --only "h = 2"           one row
 
-`errors`: mean sum of absolute errors against the truth, in points, by the likelihood and by counts
-of the same reports, and the ratio of the two; `root` the same ratio of root mean squared errors,
-`errors` of mean standard errors; coverage of both ways' 95% intervals. Two questions of 100
-strings, correlated (strength .3), 64 cohorts, Other included; choices have 20 options.
-`tests`: independent questions, the share of p-values below .05 and .01 and their distance from
-uniform; coverage, over true cells of three standard errors or more.
-
-Ours, error by counts over error by likelihood; coverage of both:
-h = 2            1.31 ± .04   .951  .969      h = 1, q = .5      1.12 ± .02   .954  .956
-h = 2, zipf      1.36 ± .05   .943  .952      h = 2 × boolean    1.16 ± .06   .942  .954
-h = 2, wide      1.63 ± .02   .955  .953      choice × choice    1.09 ± .01   .943  .950
-h = 1, wide      1.06 ± .01   .947  .949      choice × boolean   1.06 ± .02   .944  .940
-h = 2, f = .5    1.08 ± .02   .946  .979      h = 2, unlisted    1.43 ± .08   .936  .947
-Tests, below .05, below .01, coverage:
-h = 2, 10^4      .025  .003  .957      h = 1, 10^4              .063  .013  .947
-h = 2, zipf      .033  .000  .953      choice × boolean, 10^4   .042  .008  .964
-h = 2, unlisted  .047  .003  .950
+`errors`: mean summed absolute error against the truth, in percentage points, by likelihood and from
+counts of the same reports, and their ratio; `root` is the same ratio for root mean squared errors,
+`errors` for mean standard errors; coverage of the 95 % intervals of both methods. Two questions of
+100 strings, correlated (strength .3), 64 cohorts, Other included; choices have 20 options.
+`tests`: independent questions: the share of p-values below .05 and .01, their distance from
+uniform, and coverage over true cells of at least three standard errors.
 """
 
 from __future__ import annotations

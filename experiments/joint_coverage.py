@@ -1,22 +1,18 @@
-"""Do 95% intervals of joint tables with Other cover, and are estimates right on average?
+"""Coverage and bias of joint tables with Other.
 
     python -m experiments.joint_coverage [--quick] [--seed 4] [-o FOLDER]      6 minutes
-    python -m experiments.joint_coverage --reports 1000000 --fitted 30  one N
+    python -m experiments.joint_coverage --reports 1000000 --fitted 30         one N
 
 Two variables of 100 categories, independent or correlated, k = 128, h = 2, 64 cohorts, p = .25,
-q = .75; top five (step: eight, all that differ from the rest) and Other. Coverage is counted over
-true cells of three standard errors or more, `known` over those without Other, `with Other` over
-the rest. `spread` is the standard deviation of errors over the standard error, `off` the number of
-cells, of those seen in most trials, whose mean is off by more than 2% and by more than three
-Monte-Carlo errors. Trials in which nothing is detected have no table and are left out.
+q = .75; the five most common categories (step: the eight that differ from the others) and Other.
+Coverage is counted over true cells of at least three standard errors: `known` over cells without
+Other, `with Other` over cells with it. `spread` is the standard deviation of the errors over the
+standard error. `off` is the number of cells, of those seen in most trials, whose mean estimate is
+wrong by more than 2 % and by more than three Monte Carlo errors. Trials in which nothing is
+detected have no table and are left out.
 
-Ours, seed 4, all cells, lowest and highest over the settings with f = 0: N = 10^4 .942 to .951,
-10^5 .948 to .958, 10^6 (six trials each, Monte-Carlo error about .015) .917 to .968. With f = .5
-.961 to .971, .959 to .981 and .936 to .982, mostly above .95, as many cells sit at 0. Mean
-estimates are off in 0 to 2 cells a setting, with six trials in up to 4. With only the shown
-categories fitted (`--reports 1000000 --fitted 5 --replications 10`) cells with Other cover .82
-for i^20 at strength .3, f = 0: one model of Other serves all rows, but Other consists of different
-strings in each. Twelve fitted, the default, give .94 (12 trials), thirty .93.
+`--fitted` is the number of strings that are fitted. Other consists of different strings in each
+row of the table, but has one model, so fitting only the shown categories is not enough.
 """
 
 from __future__ import annotations

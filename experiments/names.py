@@ -1,11 +1,11 @@
-"""Names of sites and trackers that an analyst could have had before asking anybody.
+"""Print names of sites and trackers that an analyst could have known before the survey.
 
     python -m pip download --no-deps whotracksme==2018.5.17
     python -m experiments.names whotracksme-2018.5.17-py3-none-any.whl > names.txt
 
 WhoTracks.me publishes which third parties load on which sites; its package of May 2018 has 3,288
-names. They come from another source and another year than the 100 domains of the URL trial, 87 of
-which are among them: a list as analysts have them, right for the most part and not quite complete.
+names. Their source and year differ from those of the 100 domains of the URL experiment, of which 87
+are among them: a realistic list, mostly correct and not quite complete.
 """
 
 from __future__ import annotations

@@ -1,17 +1,12 @@
-"""What `planning` predicts beside simulated crowds: thresholds, and strings found.
+"""Compare predictions of `planning` with simulated crowds: thresholds, and strings found.
 
     python -m experiments.planning [--quick] [--seed 1] [--trials 3] [--case NAME]
         [-o FOLDER]
 
-Each case is a way to ask, strings and a number of clients; weights ∝ exp(−rank/25), 100 strings, so
-that a threshold 10% off is 2.5 strings. `measured` is the threshold at which the prediction would
-be the number that was found. Half a minute to a minute and a half a run on two cores; --quick has
-one run of the fast cases.
-
-Measured (1 to 5 runs a case), predicted threshold over measured one: n-grams .94 to 1.11 (12 cases:
-ε from 3 to 9, five divisions of ε, six and ten letters, domains), prefixes .90 to 1.10 (random
-strings of 10 and 14 letters and of 12 digits, names, domains at N = 10⁵ and 10⁶), whole strings of
-four and five letters .97 to 1.06.
+A case consists of a protocol, strings and a number of clients. There are 100 strings with weights
+∝ exp(−rank/25), so that an error of 10 % in the threshold corresponds to 2.5 strings. `measured` is
+the threshold for which the predicted number of strings equals the number found. A run takes half a
+minute to a minute and a half on two cores; --quick makes one run of the fast cases.
 """
 
 from __future__ import annotations

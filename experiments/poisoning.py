@@ -1,24 +1,23 @@
-"""What lies can do: clients that send the most harmful report, and how far an estimate moves.
+"""Measure how far false reports move an estimate.
 
     python -m experiments.poisoning [--seeds 10] [--clients 100000] [--liars 1000]
 
-A holder of the target sets its bits with probability q*, others with p*. A liar sends no noise:
-the target's bits and no others, to raise its estimate; all bits but those, to lower it.
+A client that holds the target sets its bits with probability q*, other clients with p*. A lying
+client adds no noise: it sends the target's bits and no others to raise the estimate, and all bits
+except those to lower it.
 
-choice, boolean : the estimate is (rate − p*)/(q* − p*), so that one liar counts as
-    (1 − p*)/(q* − p*) holders, or as −p*/(q* − p*).
-string : the rate is compared with that of bits which no candidate sets, so that one liar counts as
-    1/(q* − p*) holders, or as minus that.
+choice, boolean : the estimate is (rate − p*)/(q* − p*), so one lying client counts as
+    (1 − p*)/(q* − p*) holders of the target, or as −p*/(q* − p*).
+string : the rate is compared with that of bits that no candidate sets, so one lying client counts
+    as 1/(q* − p*) holders, or as minus that.
 
-m liars among N clients, each in place of somebody who holds the target with frequency f, shift its
-estimate by (m/N)·(influence − f). Liars may choose their cohort: `one cohort` puts all into one.
+m lying clients among N, each replacing a client that holds the target with probability f, shift the
+estimate by (m/N)·(influence − f). They may choose their cohort: `one cohort` puts all into one.
 
---plant : can liars make `discover` find a string that nobody holds? In a prefix question a truthful
-    number is sent with probability q*, and a string is supported by chance 1/g of the time; a liar
-    counts as (1 − 1/g)/(q* − 1/g) holders, so that about `planning.discoverable` · N over that many
-    are needed.
-
-Measured with the defaults, a minute on two busy cores: see docs/explanation/threats.md.
+--plant : can lying clients make `discover` find a string that no client holds? In a prefix question
+    a truthful number is sent with probability q*, and a string is supported by chance 1/g of the
+    time. A lying client counts as (1 − 1/g)/(q* − 1/g) holders, so `planning.discoverable` · N
+    divided by this number are needed.
 """
 
 from __future__ import annotations

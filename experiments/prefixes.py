@@ -1,18 +1,16 @@
-"""Unknown strings at equal total ε: one report of a prefix by local hashing (the paper: 5 found).
+"""Discover unlisted strings from prefixes by local hashing: the paper's URL experiment.
 
     python -m experiments.prefixes [--quick] [--seed 1] [--trials 20]
         [--words FILE] [--executor gpu] [-o FOLDER]
 
-About 20 s of CPU a run. The URL trial: the 100 domains of `top_domains()`, weights ∝ exp(−rank/25),
-M = 20, N = 10⁶, total ε = 4.394, one report of four bytes a client; and the same strings with
-Zipf(1) weights. The paper's protocol finds 5 and one false; with the dictionary in hand it has 75.
-FILE is an analyst's list: on every line a string that may be held, or a word of which strings may
-be made, and its weight if they differ. `experiments.names` makes one of names.
+The 100 domains of `top_domains()`, weights ∝ exp(−rank/25), M = 20, N = 10⁶, ε = 4.394 in total,
+one report of four bytes per client; and the same strings with Zipf(1) weights. About 20 s of
+processor time per run.
 
-Measured (20 crowds each, `deniable reproduce urls`): 80.5 found (79 to 82); Zipf weights 96.2 (94
-to 99). 24 crowds, three of each seed from 10 to 17, none with a false string: with 58,000 English
-words, weight frequency^.6, 82.3 (78 to 85); with 3,288 names, 87 of the 100 among them, 90.2 (87 to
-94), 10.4 of them not on the list.
+FILE is a list as an analyst may have it: on each line a string that clients may hold, or a word of
+which strings may be made, and its weight if weights differ. `experiments.names` prints such a list.
+The list of English words has weights frequency^.6. With a list, `--seed` 10 to 17 and `--trials 3`
+give the 24 crowds of the documentation.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""How to divide ε between the full string and the n-grams: the paper's open question.
+"""How to divide ε between the whole string and the n-grams: an open question of the paper.
 
     python -m experiments.split [--quick] [--seed 1] [-o FOLDER]
 
-The URL trial with n-grams, default reading, N = 10⁶, total ε = 4.394: equal thirds, as in the
-paper, the division that `best_split` predicts to be best, and divisions around it. One
-hash and q = ½ in every report, so that only the division differs.
+The URL experiment with n-grams, default decoder, N = 10⁶, ε = 4.394 in total: equal thirds as in
+the paper, the division that `best_split` predicts to be best, and divisions around it. All slots
+use one hash and q = ½, so that only the division differs.
 """
 
 from __future__ import annotations

@@ -1,25 +1,20 @@
-"""Two questions, neither with a dictionary: discover both, associate them. Do intervals cover?
+"""Coverage of joint tables of two questions whose strings are first discovered.
 
     python -m experiments.two_unknowns [--quick] [--seed 9] [-o FOLDER]   8 minutes
 
 Two correlated variables of 16 strings each, two to five letters of a–f, Zipf weights, N = 50,000;
-every trial draws its own strings. `whole` strings (the default in so small a domain) and `prefixes`
-of five levels by local hashing with ε = 2.2 a question, `ngrams` by Bloom filters with ε = 5 a
-question, which three reports share. What `discover` finds goes into `associate` as it is; up to ten
-strings of each question are shown, everything else is Other. Trials in which a false string was
+each trial draws new strings. `whole` strings (the default in so small a domain) and `prefixes` of
+five lengths by local hashing with ε = 2.2 per question, `ngrams` by Bloom filters with ε = 5 per
+question, divided among three slots. The result of `discover` is passed to `associate` unchanged. Up
+to ten strings of each question are shown, all others form Other. Trials in which a false string was
 found are counted and left out.
 
-Strings near the threshold are found when they come out high, so cells are divided: `sure` where
-both strings' ranks are found in 19 of 20 trials or more, `lucky` where one of them is not, `Other`
-where one of them is Other. `covered` counts every cell; most are small, and an interval that ends
-at 0 holds a small truth easily, so `large covered` counts those of three standard errors or more.
-`z` is the mean error in standard errors. `rates` are P(y | x) for each string x that is shown. The
-second table has the margins, as `discover` gives them, by rank.
-
-Ours, seed 9. `whole`: .961 of 1,735 large cells, .986 of all; `prefixes`: .958 of 1,051, .990;
-`ngrams` (110 trials): .959 of 1,024, .991; large rates .950, .952, .957. Trials with a false string
-13, 2 and 6; at α = .05 for each of two discoveries, 12 of 120 may have one. Strings found in 45 of
-100 trials come out .5 to .6 standard errors high, and .93 of their intervals hold the truth.
+Strings near the detection threshold are found only if their estimates are high, so cells are
+divided: `sure` where both strings' ranks are found in at least 19 of 20 trials, `lucky` where one
+of them is not, `Other` where one of them is Other. `covered` counts every cell; most are small, and
+an interval that ends at 0 contains a small true value easily, so `large covered` counts cells of at
+least three standard errors. `z` is the mean error in standard errors. `rates` are P(y | x) for each
+string x that is shown. The second table has the margins, as `discover` gives them, by rank.
 """
 
 from __future__ import annotations
