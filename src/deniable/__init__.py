@@ -1,7 +1,7 @@
-"""deniable: learn what a crowd says without learning what anyone said.
+"""Estimate what a crowd answers without learning what any person answered.
 
-Everything is imported when it is first used: a client never pulls in anything outside the standard
-library, and the command starts at once.
+Names are imported on first use: a client never imports anything outside the standard library, and
+the command line starts quickly.
 """
 
 from typing import TYPE_CHECKING

@@ -1,27 +1,27 @@
-"""What can go wrong, as one small tree.
+"""All errors that this library raises on purpose, as one small tree.
 
     DeniableError
-    ├── InputError            a parameter or an argument that cannot be (also a ValueError)
-    ├── SurveyError           a survey file with mistakes; `.mistakes` lists every one
-    ├── SecretError           the client's secret cannot be read, or others can read it
-    ├── LedgerError           the ledger cannot be trusted: nothing is sent
+    ├── InputError            an argument is invalid (also a ValueError)
+    ├── SurveyError           a survey file has mistakes; `.mistakes` lists all of them
+    ├── SecretError           the client's secret cannot be read, or other users can read it
+    ├── LedgerError           the ledger cannot be read, so nothing may be sent
     ├── OutboxError           the outbox cannot be read or written
-    ├── TransferError         a server gave no answer, or another than expected
-    ├── BudgetExceeded        the answer would spend more than the survey's budget
+    ├── TransferError         a server sent no response, or not the expected one
+    ├── BudgetExceeded        the answer would exceed the survey's privacy budget
     ├── SurveyExpired         the survey's last day has passed
-    ├── StoreError            a store that is not there, is damaged, or cannot do what was asked
-    │   ├── StoreFull         no room left: nothing was stored
-    │   └── StoreUnavailable  the store cannot be reached now; trying again may help
-    ├── ClusterError          a cluster that cannot be reached, or whose workers fail
-    └── WireError             bytes that are not a report of this survey (also a ValueError)
-        ├── UnknownFormat     not ours, or of a later version of the format
-        ├── UnknownSurvey     the digest names a survey that is not at hand
-        ├── WrongLength       too few bytes
-        ├── TrailingBytes     bytes after the end
-        ├── FieldOutOfRange   a cohort, position or level that the survey does not have
-        └── PaddingBits       a bit set beyond the last bit of a slot
+    ├── StoreError            a store is missing or damaged, or does not support an operation
+    │   ├── StoreFull         the disk or quota is full; nothing was stored
+    │   └── StoreUnavailable  the store cannot be reached at the moment; retrying may help
+    ├── ClusterError          a cluster cannot be reached, or its workers fail
+    └── WireError             bytes are not a valid report of the survey (also a ValueError)
+        ├── UnknownFormat     not the format of this library, or a later version of it
+        ├── UnknownSurvey     the digest belongs to none of the given surveys
+        ├── WrongLength       there are too few bytes
+        ├── TrailingBytes     there are bytes after the end
+        ├── FieldOutOfRange   a clear field or number has a value that the survey does not allow
+        └── PaddingBits       a bit is set beyond the last bit of a slot
 
-A message gives what was expected, what was found, and what to do.
+A message says what is wrong, where, and what to do next.
 """
 
 from __future__ import annotations
@@ -30,15 +30,26 @@ from collections.abc import Iterable, Sequence
 
 
 class DeniableError(Exception):
-    """Every error that this library raises on purpose."""
+    """Base class of all errors that this library raises on purpose."""
 
 
 class InputError(DeniableError, ValueError):
-    """A parameter or an argument that cannot be."""
+    """Raised for an invalid argument."""
 
 
 class SurveyError(DeniableError):
-    """A survey file with mistakes: `.mistakes` lists every one, in the order of the file."""
+    """Raised for a survey file with mistakes.
+
+    Parameters
+    ----------
+    mistakes : sequence of str
+        One line per mistake: the setting, its line in the file, and what is wrong.
+
+    Attributes
+    ----------
+    mistakes : tuple of str
+        The same lines, in the order of the file.
+    """
 
     def __init__(self, mistakes: Sequence[str]) -> None:
         self.mistakes = tuple(mistakes)
@@ -47,77 +58,77 @@ class SurveyError(DeniableError):
 
 
 class SecretError(DeniableError):
-    """The client's secret cannot be read, or others can read it."""
+    """Raised if the client's secret cannot be read, or if other users can read it."""
 
 
 class LedgerError(DeniableError):
-    """The ledger cannot be trusted, so nothing may be sent."""
+    """Raised if the ledger cannot be read: spending is unknown, so nothing may be sent."""
 
 
 class OutboxError(DeniableError):
-    """The outbox cannot be read or written."""
+    """Raised if the outbox cannot be read or written."""
 
 
 class TransferError(DeniableError):
-    """A server gave no answer, or another than expected."""
+    """Raised if a server sent no response, or not the expected one."""
 
 
 class BudgetExceeded(DeniableError):
-    """The answer would spend more than the survey's budget; nothing was spent or sent."""
+    """Raised if an answer would exceed the survey's privacy budget; nothing was spent or sent."""
 
 
 class SurveyExpired(DeniableError):
-    """The survey's last day has passed."""
+    """Raised if the survey's last day has passed."""
 
 
 class StoreError(DeniableError):
-    """A store that is not there, is damaged, or cannot do what was asked."""
+    """Raised if a store is missing or damaged, or does not support an operation."""
 
 
 class StoreFull(StoreError):
-    """No room left: nothing was stored."""
+    """Raised if the disk or quota is full; nothing was stored."""
 
 
 class StoreUnavailable(StoreError):
-    """The store cannot be reached now; trying again may help."""
+    """Raised if the store cannot be reached at the moment; retrying may help."""
 
 
 class ClusterError(DeniableError):
-    """A cluster that cannot be reached, or whose workers fail."""
+    """Raised if a cluster cannot be reached, or if its workers fail."""
 
 
 class WireError(DeniableError, ValueError):
-    """Bytes that are not a report of this survey."""
+    """Raised for bytes that are not a valid report of the survey."""
 
 
 class UnknownFormat(WireError):
-    """Not our format, or a version of it that this release does not read."""
+    """Raised for another format, or a version of it that this release cannot read."""
 
 
 class UnknownSurvey(WireError):
-    """The digest names a survey that is not at hand."""
+    """Raised if the digest in a report belongs to none of the given surveys."""
 
 
 class WrongLength(WireError):
-    """Too few bytes."""
+    """Raised if there are too few bytes."""
 
 
 class TrailingBytes(WireError):
-    """Bytes after the end."""
+    """Raised if there are bytes after the end."""
 
 
 class FieldOutOfRange(WireError):
-    """A cohort, position or level that the survey does not have."""
+    """Raised if a clear field or number has a value that the survey does not allow."""
 
 
 class PaddingBits(WireError):
-    """A bit set beyond the last bit of a slot."""
+    """Raised if a bit is set beyond the last bit of a slot."""
 
 
 def check_integer(name: str, value: object, low: int, high: int) -> None:
-    """Raise InputError unless the value is a whole number from `low` to `high`."""
+    """Raise InputError unless the value is an integer from `low` to `high`."""
     if type(value) is not int or not low <= value <= high:
-        raise InputError(f"expected {name} from {low} to {high}, got {value!r}")
+        raise InputError(f"{name} must be an integer from {low} to {high}, not {value!r:.200}")
 
 
 def did_you_mean(word: object, choices: Iterable[str]) -> str:

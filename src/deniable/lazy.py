@@ -1,4 +1,4 @@
-"""Imports that wait until they are needed, so that a client's first answer comes quickly."""
+"""Lazy imports: a client's first answer needs few modules, so it is ready sooner."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Generic, TypeVar
 
-from deniable.errors import InputError
+from deniable.errors import InputError, did_you_mean
 
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
 
 
 def lazy_exports(package: str, later: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
-    """Return a package's `__getattr__`, which imports names when they are first asked for.
+    """Return the `__getattr__` of a package that imports names on first use.
 
-    later : module → the names that it defines
+    `later` maps each module to the names that it defines.
     """
     modules = {name: module for module, names in later.items() for name in names}
 
@@ -30,23 +30,28 @@ def lazy_exports(package: str, later: Mapping[str, Sequence[str]]) -> Callable[[
 
 
 class Registry(Generic[T]):
-    """Classes by the name under which a published survey holds them, open to other packages.
+    """Classes by the name that a published survey uses for them; other packages may add theirs.
 
-    what : what such a class is, for error messages
-    name_of : gives a class's name
-    later : name → the module that defines the class, imported when the class is first asked for
+    Parameters
+    ----------
+    noun : str
+        What a class is, for error messages.
+    name_of : callable
+        Returns the name of a class.
+    later : mapping
+        From a name to the module that defines the class; the module is imported on first use.
     """
 
     def __init__(
-        self, what: str, name_of: Callable[[type[T]], str], later: Mapping[str, str]
+        self, noun: str, name_of: Callable[[type[T]], str], later: Mapping[str, str]
     ) -> None:
-        self._what = what
+        self._noun = noun
         self._name_of = name_of
         self._later = dict(later)
         self._classes: dict[str, type[T]] = {}
 
     def register(self, cls: C) -> C:
-        """Make a class known by its name; a decorator."""
+        """Add a class under its name, as a decorator."""
         self._classes[self._name_of(cls)] = cls
         return cls
 
@@ -56,5 +61,8 @@ class Registry(Generic[T]):
                 import_module(self._later[name])
             return self._classes[name]
         except (KeyError, TypeError):  # a damaged survey may hold anything in place of a name
-            known = ", ".join(sorted({*self._classes, *self._later}))
-            raise InputError(f"expected a {self._what} among {known}; got {name!r}") from None
+            known = sorted({*self._classes, *self._later})
+            raise InputError(
+                f"unknown {self._noun} {name!r:.200}: the known ones are {', '.join(known)}."
+                + did_you_mean(name, known)
+            ) from None

@@ -1,13 +1,14 @@
-"""Privacy loss: exact, from the integers that are really drawn, rounded up.
+"""Exact privacy loss, computed from the integer thresholds that clients use and rounded up.
 
-ε is in nats. *Once* bounds what one report tells about the value behind it; *for ever* bounds what
-any number of reports about one unchanging value tell together. Both are worst cases over every
-pair of values and every output.
+ε is in nats. ε *per report* bounds the log-likelihood ratio of one report; ε *in total* bounds that
+of any number of reports about one unchanging value. Both are worst cases over every pair of values
+and every output.
 
-A report's bits are independent given the value, so the loss is a sum over the bits in which two
-values can differ. With P(1 | bit set) = q* and P(1 | bit clear) = p*, a bit that is set for the
-first value only weighs ln max(q*/p*, (1−q*)/(1−p*)), one that is set for the second only
-ln max(p*/q*, (1−p*)/(1−q*)). With h bits each way this is h·|ln(q*(1−p*)/(p*(1−q*)))|.
+The bits of a report are independent given the value, so the loss is a sum over the bits in which
+two values can differ. Let q* = P(1 | bit set) and p* = P(1 | bit not set). A bit that only the
+first value sets contributes ln max(q*/p*, (1−q*)/(1−p*)); one that only the second value sets
+contributes ln max(p*/q*, (1−p*)/(1−q*)). With h bits of each kind the sum is
+h·|ln(q*(1−p*)/(p*(1−q*)))|.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class PrivacyLoss:
 
     def __post_init__(self) -> None:
         if not 0 <= self.per_report <= self.in_total:
-            raise InputError(f"expected 0 <= per_report <= in_total, got {self}")
+            raise InputError(f"0 <= per_report <= in_total must hold, got {self}")
 
     def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
         return PrivacyLoss(
@@ -61,42 +62,38 @@ class PrivacyLoss:
 
     @property
     def once(self) -> float:
-        """Deprecated name of `per_report`."""
-        warn("once is now called per_report", DeprecationWarning, stacklevel=2)
+        """Return `per_report`, under its former name."""
+        warn("PrivacyLoss.once is now called per_report", DeprecationWarning, stacklevel=2)
         return self.per_report
 
     @property
     def forever(self) -> float:
-        """Deprecated name of `in_total`."""
-        warn("forever is now called in_total", DeprecationWarning, stacklevel=2)
+        """Return `in_total`, under its former name."""
+        warn("PrivacyLoss.forever is now called in_total", DeprecationWarning, stacklevel=2)
         return self.in_total
 
 
 NO_LOSS = PrivacyLoss(0.0, 0.0)
 
 
-def total(losses: Sequence[PrivacyLoss]) -> PrivacyLoss:
-    """The loss of all of them together, by addition."""
-    return sum(losses, NO_LOSS)
-
-
 def add_up(a: float, b: float) -> float:
-    """a + b, rounded up."""
-    s = a + b
-    if math.isinf(s):
-        return s
-    return math.nextafter(s, math.inf) if Fraction(s) < Fraction(a) + Fraction(b) else s
+    """Return a + b, rounded up."""
+    nearest = a + b
+    if math.isinf(nearest) or Fraction(nearest) >= Fraction(a) + Fraction(b):
+        return nearest
+    return math.nextafter(nearest, math.inf)
 
 
 def upper_log(ratios: Sequence[tuple[Fraction, int]]) -> float:
-    """Σ n·ln(ratio) over (ratio, n), rounded up; infinite when a ratio with n > 0 is.
+    """Return Σ n·ln(ratio) over pairs (ratio, n), rounded up and at least 0.
 
-    A ratio with denominator 0 cannot be a Fraction, so an infinite ratio is given as 0 here.
+    A Fraction cannot be infinite: the ratio 0 stands for infinity. The sum is infinite if such a
+    ratio has n > 0.
     """
     from decimal import ROUND_CEILING, Context, Decimal
 
-    # 50 digits against a double's 17: the last digit's error is far below one float step, and
-    # every operation, the logarithm's successor included, goes up.
+    # 50 digits, where a double has 17: the error is far below one step of a double. Every
+    # operation rounds up; ln rounds to nearest, hence next_plus.
     up = Context(prec=50, rounding=ROUND_CEILING)
     sum_ = Decimal(0)
     for ratio, n in ratios:
@@ -111,7 +108,7 @@ def upper_log(ratios: Sequence[tuple[Fraction, int]]) -> float:
 
 
 def worst_ratio(numerators: Sequence[Fraction], denominators: Sequence[Fraction]) -> Fraction:
-    """The largest numerator/denominator over outcomes; 0 stands for infinity (see `upper_log`)."""
+    """Return the largest numerator/denominator; 0 stands for infinity, as in `upper_log`."""
     worst = Fraction(1)
     for a, b in zip(numerators, denominators, strict=True):
         if b == 0 and a > 0:
@@ -122,29 +119,29 @@ def worst_ratio(numerators: Sequence[Fraction], denominators: Sequence[Fraction]
 
 
 def nanonats_up(epsilon: float) -> int | None:
-    """ε in billionths of a nat, rounded up; None when it is infinite."""
+    """Return ε in billionths of a nat, rounded up; None if it is infinite."""
     return None if math.isinf(epsilon) else math.ceil(Fraction(epsilon) * NANO)
 
 
 def nanonats_down(epsilon: float) -> int:
-    """ε in billionths of a nat, rounded down, as a limit is."""
+    """Return ε in billionths of a nat, rounded down, as a limit must be."""
     return math.floor(Fraction(epsilon) * NANO)
 
 
 def check_epsilon(epsilon: float) -> None:
-    """Raise InputError unless this ε can be spent."""
+    """Raise InputError unless ε is positive and finite."""
     if not (epsilon > 0 and math.isfinite(epsilon)):
-        raise InputError(f"expected an ε above 0 and finite, got {epsilon}")
+        raise InputError(f"epsilon must be positive and finite, not {epsilon}")
 
 
 def split(epsilon: float, weights: Sequence[float] = (1, 1, 1)) -> tuple[float, ...]:
-    """Shares of ε in proportion to the weights, each rounded down, so never above ε together.
+    """Divide ε in proportion to the weights; rounded down, so that the sum never exceeds ε.
 
     >>> split(3.0, [1, 1, 2])
     (0.75, 0.75, 1.5)
     """
     if not weights or any(not (w > 0 and math.isfinite(w)) for w in weights):
-        raise InputError(f"expected one or more weights above 0, got {list(weights)}")
+        raise InputError(f"weights must be one or more positive numbers, not {list(weights)}")
     check_epsilon(epsilon)
     whole = sum(map(Fraction, weights), Fraction(0))
     shares = []
@@ -156,7 +153,10 @@ def split(epsilon: float, weights: Sequence[float] = (1, 1, 1)) -> tuple[float, 
 
 
 def largest_step(epsilon: float, low: int, high: int, loss: Callable[[int], float]) -> int:
-    """The largest integer from `low` to `high` whose loss, which grows with it, is within ε."""
+    """Return the largest integer from `low` to `high` whose loss is at most ε.
+
+    The loss must not decrease as the integer grows.
+    """
     check_epsilon(epsilon)
     if low > high or loss(low) > epsilon:
         raise InputError(

@@ -248,8 +248,8 @@ def test_a_bit_that_is_never_flipped_is_caught(broken: pytest.MonkeyPatch) -> No
 
 
 def test_p_and_q_swapped_for_one_bit_is_caught(broken: pytest.MonkeyPatch) -> None:
-    real = schemes.Scheme.instant
-    broken.setattr(schemes.Scheme, "instant", lambda self, bits, *r: real(self, bits ^ 1, *r))
+    real = schemes.Scheme.fresh
+    broken.setattr(schemes.Scheme, "fresh", lambda self, bits, *r: real(self, bits ^ 1, *r))
     assert fails(BASIC, {"colour": "red", "dark": True})
 
 

@@ -70,7 +70,7 @@ def cpp(bits: int, width: int) -> int:
     stream = CPP.stream(bits, width, b"metric-name", b"client-secret")
     uniform, mask = prr_masks(stream, width, CPP_NOISE.flip)
     permanent = (bits & ~mask) | (uniform & mask)
-    return CPP.instant(permanent, width, CPP_NOISE, RANDOM[: 2 * width])
+    return CPP.fresh(permanent, width, CPP_NOISE, RANDOM[: 2 * width])
 
 
 def cpp_filter(value: bytes, cohort: int, width: int) -> int:

@@ -123,7 +123,7 @@ def test_equals_the_real_client_on_the_same_secrets_and_random_words(survey: Sur
         for i in range(n):
             used[i] += m.rand_size
         rows = [
-            m.scheme.instant(int.from_bytes(row.tobytes(), "little"), m.width, m.noise, own)
+            m.scheme.fresh(int.from_bytes(row.tobytes(), "little"), m.width, m.noise, own)
             for row, own in zip(bits, rand, strict=True)
         ]
         joined = b"".join(row.to_bytes(m.size, "little") for row in rows)

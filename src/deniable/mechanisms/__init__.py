@@ -1,12 +1,12 @@
-"""What a client does to one value: hash or index it, add permanent noise, add fresh noise."""
+"""From one value to a noisy report: hash or index it, add permanent noise, add fresh noise."""
 
 from typing import TYPE_CHECKING
 
 from deniable.lazy import lazy_exports
-from deniable.mechanisms.base import Domain, Mechanism, StringMechanism, from_canonical, register
+from deniable.mechanisms.base import Domain, Mechanism, from_canonical, register
 from deniable.mechanisms.bit_mechanism import BitMechanism
 from deniable.mechanisms.bloom import Bloom
-from deniable.mechanisms.noise import Noise, randomise, threshold
+from deniable.mechanisms.noise import Noise, randomise
 from deniable.mechanisms.options import Boolean, Choice
 
 if TYPE_CHECKING:
@@ -24,15 +24,13 @@ __all__ = [
     "Mechanism",
     "Noise",
     "NumberMechanism",
-    "StringMechanism",
     "calibrate",
     "from_canonical",
     "randomise",
     "register",
-    "threshold",
 ]
 
-# Most clients never need these.
+# Most clients need none of these.
 __getattr__ = lazy_exports(
     __name__,
     {

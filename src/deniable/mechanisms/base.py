@@ -1,7 +1,7 @@
-"""The contract of a mechanism: token + cohort + secret + random bytes → bytes, and its ε.
+"""Base class of mechanisms: token, cohort, secret and random bytes → report bytes, and their ε.
 
-`Mechanism.encode` is a pure function, so that any language can replay it against the vectors. A
-report is either packed bits (`BitMechanism`) or one number (`NumberMechanism`).
+`Mechanism.encode` is a pure function, so clients in any language can replay it against the test
+vectors. A report is either packed bits (`BitMechanism`) or one number (`NumberMechanism`).
 """
 
 from __future__ import annotations
@@ -21,191 +21,222 @@ from deniable.privacy import PrivacyLoss
 MAX_COHORTS = 65536
 
 Token = Any
-"""What a slot reports of a value: the bytes of a string, an option's text, true or false. None is
-no answer. Each mechanism takes tokens of its own type."""
+"""What a slot reports about a value: the bytes of a string, the text of an option, or a boolean.
+None means no answer. Each mechanism takes one type of token."""
 Settings = dict[str, Any]
-"""Integers, strings and lists of them: a mechanism or protocol as a published survey holds it."""
+"""A mechanism or protocol in a published survey: integers, strings and lists of them, by name."""
 Cohort = TypeVar("Cohort", bound="Reducible")
 
 
 class Reducible(Protocol):
-    """A cohort, or an array of them."""
+    """A cohort number, or an array of them."""
 
     def __mod__(self, other: int, /) -> Any:
-        """The remainder."""
+        """Return the remainder."""
 
 
 @dataclass(frozen=True)
 class Domain:
-    """What a piece of noise belongs to. A survey's version is not part of it: a new version must
-    not draw new noise for a value that was reported before."""
+    """The survey, question and slot that hashing and permanent noise are keyed by.
+
+    The survey's version is not part of it: a new version must not draw new permanent noise for a
+    value that was reported before.
+
+    Parameters
+    ----------
+    survey, question, slot : str
+        Names.
+    encoding : bytes
+        SHA-256 of everything that decides which bits a value sets. A version that changes it draws
+        new noise for every value and spends ε for it. Were only those values affected whose bits
+        changed, then the noise and the spending would reveal which values they are.
+    """
 
     survey: str = ""
     question: str = ""
     slot: str = ""
     encoding: bytes = b""
-    """Digest of all that decides which bits a value sets. A version that changes it draws new noise
-    for every value, and pays for it: if only values whose bits changed did, noise and cost would
-    tell which they are."""
 
     @cached_property
     def parts(self) -> tuple[bytes, bytes, bytes]:
+        """The three names in UTF-8."""
         return self.survey.encode(), self.question.encode(), self.slot.encode()
 
 
 @dataclass(frozen=True)
 class Mechanism(ABC):
-    """What a client does to one token.
+    """Turns one token into the noisy bytes of a report.
 
-    A new mechanism is a subclass of `BitMechanism` or `NumberMechanism` with a `kind` of its own,
-    made known by `deniable.mechanisms.register`.
+    To add a mechanism, subclass `BitMechanism` or `NumberMechanism`, choose a new `kind`, and
+    register the class with `deniable.mechanisms.register`.
+
+    Parameters
+    ----------
+    noise : Noise
+        Probabilities of the noise.
+    domain : Domain
+        Key of its hashing and permanent noise.
     """
 
     noise: Noise
     domain: Domain = Domain()
 
     kind: ClassVar[str]
-    """Its name in a published survey."""
+    """Name of the mechanism in a published survey."""
     question_kind: ClassVar[str] = "string"
-    """The kind of question that it answers: string, choice or boolean."""
+    """Kind of question that it can report: string, choice or boolean."""
     protocols: ClassVar[frozenset[str]] = frozenset({"single", "ngrams", "prefixes"})
-    """Names of the protocols that it can serve in a survey."""
+    """Names of the protocols that it can be used with."""
 
-    # --- what a subclass supplies -----------------------------------------------------------
+    # --- defined by each mechanism ----------------------------------------------------------
 
     @property
     @abstractmethod
     def width(self) -> int:
-        """Number of bits (k) of a report."""
+        """Number of bits of a report (k)."""
 
     @property
     @abstractmethod
     def rand_size(self) -> int:
-        """Random bytes that one `encode` takes."""
+        """Number of random bytes that `encode` takes."""
 
     @property
     @abstractmethod
     def outcomes(self) -> int:
-        """What a report is counted by: its bits, or the numbers that it can be."""
+        """Number of counters that reports are counted by: one per bit, or one per number."""
 
     @property
     @abstractmethod
     def loss(self) -> PrivacyLoss:
-        """ε of one report, and of any number of reports of one value."""
+        """ε per report, and in total for any number of reports of one value."""
 
     @abstractmethod
     def loss_after(self, reports: int) -> float:
-        """ε of this many reports of one value."""
+        """Return ε in total for this many reports of one value."""
 
     @abstractmethod
     def encode(self, token: Token, *, cohort: int, secret: bytes, rand: bytes) -> bytes:
-        """The report of a token, packed. Run by the client.
+        """Return the packed report of a token. Runs on the client.
 
-        cohort : below `cohorts`; see `own_cohort`
-        rand : `rand_size` random bytes, never used again
+        Parameters
+        ----------
+        token : object
+            What the slot reports about the value; None means no answer.
+        cohort : int
+            Cohort of the client, below `cohorts`; see `own_cohort`.
+        secret : bytes
+            Secret of the client, which permanent noise is derived from.
+        rand : bytes
+            `rand_size` random bytes that are used for nothing else.
+
+        Returns
+        -------
+        bytes
+            The report, `size` bytes.
         """
 
     @abstractmethod
     def encoding(self) -> Settings:
-        """What decides which bits a token sets, the number of cohorts excepted."""
+        """Return the settings that decide which bits a token sets, except the number of cohorts."""
 
-    # --- what follows -----------------------------------------------------------------------
+    # --- the same for most mechanisms -------------------------------------------------------
 
     def noise_id(self, token: Token, cohort: int, secret: bytes) -> str:
-        """Name of the permanent noise that a report of this token has. Run by the client.
+        """Return a name for the permanent noise in a report of this token. Runs on the client.
 
-        Reports with one name together tell no more than ε for ever; the ledger adds them up. All
-        reports without permanent noise share the name of their slot.
+        All reports with the same name together lose at most ε in total; the ledger adds them up.
+        Reports without permanent noise have the name of their slot.
         """
         return f"{self.domain.question}/{self.domain.slot}"
 
     def canonical(self) -> Settings:
-        """Integers and strings that determine the mechanism, for the published survey."""
+        """Return the settings that define the mechanism, for the published survey."""
         noise = {"flip": self.noise.flip, "p": self.noise.p, "q": self.noise.q}
         return {**self.encoding(), **noise}
 
     @classmethod
     def from_settings(cls, noise: Noise, settings: Settings) -> Self:
-        """The mechanism with this noise whose `canonical` has these other keys."""
+        """Return the mechanism with this noise and the other settings of `canonical`."""
         return cls(noise=noise, **settings)
 
     @property
     def cohorts(self) -> int:
+        """Number of cohorts, which hash differently."""
         return 1
 
     @property
     def scheme(self) -> Scheme:
-        """How strings are hashed and how noise is derived."""
+        """How strings are hashed and noise is derived."""
         return DENIABLE_1
 
     @property
     def bound(self) -> int | None:
-        """One more than the largest number, where a report is a number; None where it is bits."""
+        """Number of possible reports if a report is one number; None if it is bits."""
         return None
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The values that are counted without a list of candidates; none for strings."""
+        """Options that are counted without a list of candidates; empty for strings."""
         return ()
 
     def own_cohort(self, cohort: Cohort) -> Cohort:
-        """A client's cohort (or an array of clients' cohorts) reduced to this mechanism's."""
-        if self.cohorts == MAX_COHORTS:  # nothing to reduce, and too large a divisor for uint16
+        """Reduce a cohort of the survey, or an array of them, to a cohort of this mechanism."""
+        if self.cohorts == MAX_COHORTS:  # nothing to reduce, and the divisor exceeds uint16
             return cohort
         return cohort % self.cohorts  # type: ignore[no-any-return]
 
     def check_inputs(self, cohort: int, rand: bytes) -> None:
-        """Raise InputError unless `encode` can take these."""
+        """Raise InputError unless `encode` accepts this cohort and these random bytes."""
         if not 0 <= cohort < self.cohorts:
-            raise InputError(f"expected a cohort below {self.cohorts}, got {cohort}")
+            raise InputError(f"cohort must be from 0 to {self.cohorts - 1}, not {cohort}")
         if len(rand) != self.rand_size:
-            raise InputError(f"expected {self.rand_size} random bytes, got {len(rand)}")
+            raise InputError(f"rand must have {self.rand_size} random bytes, not {len(rand)}")
 
     @cached_property
     def size(self) -> int:
-        """Bytes of a packed report."""
+        """Number of bytes of a packed report."""
         return (self.width + 7) // 8
 
     @property
     def support(self) -> tuple[float, float]:
-        """Probabilities that a report supports a value that the client does not hold, and its own.
+        """Probabilities that a report supports another value, and the client's own value.
 
-        A report of bits supports a value by each bit that the value sets.
+        A report of bits supports a value once for each reported bit that the value sets.
         """
         return float(self.noise.p_star), float(self.noise.q_star)
 
     @property
     def collision_probability(self) -> float:
-        """Probability that another value supports a given one too, before any noise."""
+        """Probability that two different values coincide before any noise."""
         return 0.0
 
     def variance(self, frequency: float = 0.0) -> float:
-        """Variance of a value's estimated frequency from one report, at this frequency of it."""
+        """Return the variance of an estimate from one report, for a value of this frequency."""
         p, q = self.support
         collide = self.collision_probability
         supported = p + (q - p) * (collide + frequency * (1 - collide))
         return supported * (1 - supported) / (q - p) ** 2
 
     def within(self, domain: Domain) -> Self:
-        """The same mechanism with its own noise and hashing for this domain."""
+        """Return the same mechanism with hashing and permanent noise keyed by this domain."""
         return replace(self, domain=domain)
 
 
 class StringMechanism(Mechanism):
-    """A mechanism that hashes strings: `families` hash functions, `hashes` of them per cohort."""
+    """Base class of mechanisms that hash strings."""
 
     @cached_property
     def header(self) -> bytes:
-        """Prefixed to every value that is hashed: no two slots hash alike."""
+        """Bytes before every value that is hashed, so that no two slots hash alike."""
         return prf.digest(prf.fields(b"deniable-1/hash", *self.domain.parts))
 
     @property
     @abstractmethod
     def hash_layout(self) -> tuple[int, int, int]:
-        """How many families of hash functions, hashes per family, and cells that they hash to."""
+        """Number of hash families, of hashes per family, and of cells that each hashes to."""
 
 
-# Local hashing is imported when a survey has it: most clients never do.
+# Local hashing is imported on first use: most surveys do not have it.
 KINDS = Registry[Mechanism](
     "mechanism", lambda cls: cls.kind, {"localhash": "deniable.mechanisms.local_hash"}
 )
@@ -213,7 +244,7 @@ register = KINDS.register
 
 
 def from_canonical(data: Settings) -> Mechanism:
-    """The mechanism that `Mechanism.canonical` described; every key must be one it knows."""
+    """Return the mechanism with these settings, as `Mechanism.canonical` writes them."""
     settings = dict(data)
     kind = settings.pop("kind", None)
     cls = KINDS[kind]
@@ -221,4 +252,4 @@ def from_canonical(data: Settings) -> Mechanism:
         noise = Noise(settings.pop("flip"), settings.pop("p"), settings.pop("q"))
         return cls.from_settings(noise, settings)
     except (KeyError, TypeError) as error:
-        raise InputError(f"a published {kind} mechanism cannot be read: {error}") from None
+        raise InputError(f"cannot read the published {kind} mechanism: {error}") from None

@@ -1,8 +1,9 @@
-"""Mechanisms whose report is bits, each randomised by itself: RAPPOR.
+"""Mechanisms that report bits, each randomised independently: RAPPOR.
 
-A token sets some of k bits. The permanent response B′ is drawn from the secret and stays for ever;
-the instantaneous response X′ to it is drawn for each report. Bits are packed least significant
-first: bit i is bit i mod 8 of byte i div 8, and padding bits are 0.
+A token sets some of k bits. Permanent noise (the paper's permanent randomised response, PRR) is
+derived from the secret and never changes; fresh noise (instantaneous randomised response, IRR) is
+drawn for each report on top of it. The paper calls the results B′ and X′. Bits are packed least
+significant first: bit i is bit i mod 8 of byte i div 8, and padding bits are 0.
 """
 
 from __future__ import annotations
@@ -16,72 +17,80 @@ from deniable.privacy import PrivacyLoss
 
 
 class BitMechanism(Mechanism):
-    """Randomised response on every bit; subclasses say which bits a token sets."""
+    """Randomised response on every bit; subclasses define which bits a token sets."""
 
-    # --- what a subclass supplies -----------------------------------------------------------
+    # --- defined by each mechanism ----------------------------------------------------------
 
     @abstractmethod
     def filter(self, token: Token, cohort: int) -> int:
-        """The bits that the token sets before any noise. None, no answer, sets none."""
+        """Return the bits that the token sets before any noise; None (no answer) sets none."""
 
     @property
     @abstractmethod
     def separations(self) -> tuple[tuple[int, int], ...]:
-        """The worst (set for one value only, set for the other only) counts of two values' bits."""
+        """Worst cases of two values: numbers of bits that only one and only the other sets."""
 
-    # --- what follows -----------------------------------------------------------------------
+    # --- the same for all -------------------------------------------------------------------
 
     @property
     def hashes(self) -> int:
-        """The most bits that a token sets."""
+        """Maximum number of bits that a token sets (h)."""
         return 1
 
     @property
     def outcomes(self) -> int:
+        """Number of counters: one per bit."""
         return self.width
 
     @cached_property
     def rand_size(self) -> int:
+        """Number of random bytes that `encode` takes, as the scheme requires."""
         return self.scheme.rand_size(self.width, self.noise)
 
     @cached_property
     def loss(self) -> PrivacyLoss:
+        """ε per report and in total, for the worst pair of values."""
         losses = [self.noise.loss(ups, downs) for ups, downs in self.separations]
         return PrivacyLoss(max(x.per_report for x in losses), max(x.in_total for x in losses))
 
     def loss_after(self, reports: int) -> float:
+        """Return ε in total for this many reports of one value, for the worst pair of values."""
         return max(self.noise.loss_after(reports, ups, downs) for ups, downs in self.separations)
 
     @cached_property
     def permanent_prefix(self) -> bytes:
-        """What every PRR message of this slot begins with.
+        """First bytes of every message that permanent noise of this slot is derived from.
 
-        φ is part of it: one stream cut at two thresholds would show which side a bit came from.
+        They contain φ = f/2: the same random numbers compared with two thresholds would reveal
+        bits.
         """
         flip = self.noise.flip.to_bytes(4, "big")
         return prf.fields(b"deniable-1/prr", *self.domain.parts, self.domain.encoding, flip)
 
     def permanent_message(self, bits: int, cohort: int) -> bytes:
-        """What the PRR's noise is derived from: equal messages share it, all others do not."""
-        # `prf.fields(cohort, bits)` written out: every answer with permanent noise makes it twice.
+        """Return the message that permanent noise is derived from; equal messages share noise."""
+        # This is `prf.fields(cohort, bits)`, inlined: it runs twice per answer with permanent
+        # noise.
         size = self.size
         ends = b"\0\0\0\4" + cohort.to_bytes(4, "big") + size.to_bytes(4, "big")
         return self.permanent_prefix + ends + bits.to_bytes(size, "little")
 
     def noise_id(self, token: Token, cohort: int, secret: bytes) -> str:
+        """Return a keyed fingerprint of what the permanent noise is derived from."""
         if self.noise.flip == 0:
             return super().noise_id(token, cohort, secret)
         message = self.permanent_message(self.filter(token, cohort), cohort)
         return prf.prf(secret, b"deniable-1/ledger" + message)[:16].hex()
 
     def permanent(self, bits: int, cohort: int, secret: bytes) -> int:
-        """B′: the same for ever for the same bits, cohort, domain and secret."""
+        """Return the bits with permanent noise: a function of bits, cohort, domain and secret."""
         if self.noise.flip == 0:
             return bits
         return self.scheme.permanent(bits, self, cohort, secret)
 
     def encode(self, token: Token, *, cohort: int, secret: bytes, rand: bytes) -> bytes:
+        """Return the packed report: the bits of the token with permanent, then fresh noise."""
         self.check_inputs(cohort, rand)
         permanent = self.permanent(self.filter(token, cohort), cohort, secret)
-        instant = self.scheme.instant(permanent, self.width, self.noise, rand)
-        return instant.to_bytes(self.size, "little")
+        reported = self.scheme.fresh(permanent, self.width, self.noise, rand)
+        return reported.to_bytes(self.size, "little")

@@ -1,6 +1,6 @@
-"""Bloom RAPPOR: a string sets h of k bits, chosen by hashing it with its cohort.
+"""Bloom RAPPOR: a string sets h of k bits, which are hashes of the string and its cohort.
 
-Cohorts hash differently, so that two strings that collide in one are told apart in others.
+Cohorts hash differently, so two strings that collide in one cohort differ in others.
 """
 
 from __future__ import annotations
@@ -21,8 +21,21 @@ MAX_BITS = 65536
 @register
 @dataclass(frozen=True, kw_only=True)
 class Bloom(BitMechanism, StringMechanism):
-    """k = `bits`, h = `hashes`, m = `cohorts`.
+    """Reports a string as a Bloom filter with randomised response on every bit.
 
+    Parameters
+    ----------
+    bits : int
+        Number of bits of the filter (k).
+    hashes : int, default 1
+        Number of hash functions, which set up to as many bits (h).
+    cohorts : int, default 1
+        Number of cohorts (m).
+    scheme_name : str, default "deniable-1"
+        How strings are hashed and noise is derived; see `schemes.SCHEME_NAMES`.
+
+    Examples
+    --------
     >>> from deniable.mechanisms.noise import Noise
     >>> bloom = Bloom(noise=Noise.of(p=0.25, q=0.75), bits=128, hashes=2, cohorts=64)
     >>> round(bloom.loss.per_report, 4)  # h·ln(q(1−p)/(p(1−q))): the paper's 4.39
@@ -44,28 +57,34 @@ class Bloom(BitMechanism, StringMechanism):
 
     @property
     def width(self) -> int:
+        """Number of bits of a report (k)."""
         return self.bits
 
     @cached_property
     def scheme(self) -> Scheme:
+        """How strings are hashed and noise is derived."""
         return scheme_named(self.scheme_name)
 
     @property
     def hash_layout(self) -> tuple[int, int, int]:
+        """One hash family per cohort, `hashes` per family, `bits` cells."""
         return self.cohorts, self.hashes, self.bits
 
     @property
     def collision_probability(self) -> float:
+        """Probability that another value sets a given bit."""
         return 1 - (1 - 1 / self.bits) ** self.hashes
 
     def variance(self, frequency: float = 0.0) -> float:
+        """Return the variance of an estimate from one report, for a value of this frequency."""
         return super().variance(frequency) / self.hashes
 
     def positions(self, value: bytes, cohort: int) -> tuple[int, ...]:
-        """The bits that the value sets in this cohort, one per hash; they may coincide."""
+        """Return the bits that the value sets in this cohort, one per hash; some may coincide."""
         return self.scheme.positions(value, cohort, self.bits, self.hashes, self.header)
 
     def filter(self, token: bytes | None, cohort: int) -> int:
+        """Return the Bloom filter of the string in this cohort."""
         bits = 0
         if token is not None:
             for position in self.positions(token, cohort):
@@ -74,17 +93,21 @@ class Bloom(BitMechanism, StringMechanism):
 
     @property
     def separations(self) -> tuple[tuple[int, int], ...]:
+        """All bits of two values differ, or as many as fit in the filter."""
         most = min(self.hashes, self.bits)
         fewer = min(most, self.bits - most)
         return ((most, fewer), (fewer, most))
 
     def encoding(self) -> Settings:
+        """Return scheme, bits and hashes, which decide the bits of a string in a cohort."""
         names = {"scheme": self.scheme_name, "bits": self.bits, "hashes": self.hashes}
         return {"kind": self.kind, **names}
 
     def canonical(self) -> Settings:
+        """Return the settings that define the mechanism, for the published survey."""
         return {**super().canonical(), "cohorts": self.cohorts}
 
     @classmethod
     def from_settings(cls, noise: Noise, settings: Settings) -> Self:
+        """Return the mechanism with this noise and these published settings."""
         return cls(noise=noise, scheme_name=settings.pop("scheme"), **settings)

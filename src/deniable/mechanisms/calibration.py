@@ -1,4 +1,4 @@
-"""From an ε to the integers that spend it."""
+"""From ε to the integer thresholds of the noise."""
 
 from __future__ import annotations
 
@@ -15,11 +15,31 @@ Letter = Literal["p", "q", "f"]
 
 
 def calibrate(mechanism: M, epsilon: float, *, vary: Letter = "q", in_total: bool = False) -> M:
-    """The same mechanism with one of p, q or f moved to spend as much of ε as integers allow.
+    """Change one of p, q or f so that the loss is as close to ε as possible without exceeding it.
 
-    p or q moves along its own side of the other. `in_total` says which ε is meant; that one depends
-    on f alone. Never above ε:
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Mechanism whose noise is changed. If p or q varies, it stays on its side of the other.
+    epsilon : float
+        Maximum loss, in nats.
+    vary : {"p", "q", "f"}, default "q"
+        Probability that is changed.
+    in_total : bool, default False
+        Whether `epsilon` limits the loss in total, which depends on f only, or per report.
 
+    Returns
+    -------
+    Mechanism
+        The mechanism with its new noise.
+
+    Raises
+    ------
+    InputError
+        If ε is too small, or if `in_total` is set and `vary` is not "f".
+
+    Examples
+    --------
     >>> from deniable.mechanisms import Bloom, Noise
     >>> bloom = Bloom(noise=Noise.of(p=0.25, q=0.75), bits=128, hashes=2, cohorts=64)
     >>> third = calibrate(bloom, 1.4648)
@@ -27,7 +47,7 @@ def calibrate(mechanism: M, epsilon: float, *, vary: Letter = "q", in_total: boo
     (0.4095, True)
     """
     if in_total and vary != "f":
-        raise InputError('the loss for ever depends on f alone: use vary="f"')
+        raise InputError('the loss in total depends on f only: use vary="f"')
     noise = mechanism.noise
 
     fixed, old = (noise.p, noise.q) if vary == "q" else (noise.q, noise.p)
@@ -41,7 +61,7 @@ def calibrate(mechanism: M, epsilon: float, *, vary: Letter = "q", in_total: boo
     def loss(step: int) -> float:
         return moved(step).loss.in_total if in_total else moved(step).loss.per_report
 
-    # A probability of 0 or 1 proves a value, except behind permanent noise.
+    # Without permanent noise, a probability of 0 or 1 would prove a value.
     if vary == "f":
         room = ONE // 2 - (not (0 < noise.p < ONE and 0 < noise.q < ONE))
     else:

@@ -1,16 +1,15 @@
-"""Local hashing: a string becomes one of g numbers, and the number is reported with noise.
+"""Local hashing: hash a string to one of g numbers, and report the number with noise.
 
-A report is one number below g, a byte or two, with the noise of a Bloom filter of hundreds of bits:
-a string that a client does not hold is supported with probability 1/g, one that it holds with q,
-and g ≈ e^ε + 1 makes that best (Wang, Blocki, Li and Jha, "Locally differentially private protocols
-for frequency estimation", 2017).
+A report is one number below g, one or two bytes, and as accurate as a Bloom filter of hundreds of
+bits. A report supports a string that the client does not hold with probability 1/g, and its own
+string with probability q; g ≈ e^ε + 1 is optimal (Wang, Blocki, Li and Jha, "Locally differentially
+private protocols for frequency estimation", 2017).
 
-Which hash function a client uses is its cohort, in the clear. A cohort is a *family* and a *line*.
-The family hashes the string to a cell, one of g^d, exactly as a Bloom filter of that many bits
-would. The line a maps the cell's base-g digits v to a₁v₁ + … + a_{d−1}v_{d−1} + v_d modulo g, a
-prime: two cells agree on at most one line in g. So an analyst turns a family's reports into one
-table of g^d cells once, and looks a candidate up in as many tables as there are families, not in
-all cohorts.
+The cohort, sent in the clear, selects the hash function. It consists of a *family* and a *line*.
+The family hashes the string to one of g^d cells, as a Bloom filter of that many bits would. Line a
+maps the cell's base-g digits v to a₁v₁ + … + a_{d−1}v_{d−1} + v_d modulo the prime g; two cells
+agree on at most one in g lines. An analyst therefore turns the reports of a family into one table
+of g^d cells, and looks a candidate up in one table per family instead of one per cohort.
 """
 
 from __future__ import annotations
@@ -24,15 +23,26 @@ from deniable.mechanisms.number_mechanism import NumberMechanism, number_noise
 from deniable.privacy import check_epsilon
 
 MAX_VALUES = 65521
-LEAST_CELLS = 1000
-"""Cells that `digits_for` asks of a family: heavy strings then seldom share a cell with others."""
+MIN_CELLS = 1000
+"""Minimum number of cells of a family, so that frequent strings seldom share a cell."""
 
 
 @register
 @dataclass(frozen=True, kw_only=True)
 class LocalHash(NumberMechanism, StringMechanism):
-    """g = `values`, a prime; d = `digits`; `families` hash functions to cells.
+    """Reports a string as one number: a noisy hash.
 
+    Parameters
+    ----------
+    values : int
+        Number of possible reports (g), a prime.
+    digits : int, default 1
+        Number of base-g digits of a cell (d).
+    families : int, default 1
+        Number of hash functions from strings to cells.
+
+    Examples
+    --------
     >>> made = LocalHash.spending(4.394, families=16)
     >>> made.values, made.digits, made.cohorts, made.size, round(made.loss.per_report, 6)
     (83, 2, 1328, 1, 4.394)
@@ -50,8 +60,9 @@ class LocalHash(NumberMechanism, StringMechanism):
         check_integer("digits", self.digits, 1, 16)
         if type(self.families) is not int or self.families < 1 or self.cohorts > MAX_COHORTS:
             raise InputError(
-                f"expected families × values^(digits − 1) from 1 to {MAX_COHORTS} cohorts, got "
-                f"{self.families!r} × {self.values}^{self.digits - 1}"
+                f"families × values^(digits − 1), the number of cohorts, must be from 1 to "
+                f"{MAX_COHORTS}, not {self.families!r} × {self.values}^{self.digits - 1}: choose "
+                "fewer families"
             )
         super().__post_init__()
 
@@ -64,7 +75,7 @@ class LocalHash(NumberMechanism, StringMechanism):
         values: int | None = None,
         digits: int | None = None,
     ) -> LocalHash:
-        """The mechanism that spends as much of ε as integers allow, never more."""
+        """Return the mechanism with the largest loss that does not exceed ε."""
         check_epsilon(epsilon)
         g = values_for(epsilon) if values is None else values
         _check_prime(g)
@@ -75,24 +86,26 @@ class LocalHash(NumberMechanism, StringMechanism):
 
     @property
     def cells(self) -> int:
-        """Cells of a family: g^d."""
+        """Number of cells of a family, g^d."""
         return int(self.values**self.digits)
 
     @property
     def lines(self) -> int:
-        """Lines of a family: g^(d−1)."""
+        """Number of lines of a family, g^(d−1)."""
         return int(self.values ** (self.digits - 1))
 
     @property
     def cohorts(self) -> int:
+        """Number of cohorts: families × lines."""
         return self.families * self.lines
 
     @property
     def hash_layout(self) -> tuple[int, int, int]:
+        """`families` hash families, one hash per family, g^d cells."""
         return self.families, 1, self.cells
 
     def on_line(self, cell: int, line: int) -> int:
-        """Where the line takes the cell. Digits are read from the last: v_d first, then a₁v₁ …"""
+        """Return the number to which the line maps the cell; reads digits from the last, v_d."""
         g = self.values
         cell, total = divmod(cell, g)
         while cell:
@@ -102,6 +115,7 @@ class LocalHash(NumberMechanism, StringMechanism):
         return total % g
 
     def number(self, token: bytes | None, cohort: int) -> int | None:
+        """Return the number that the cohort's family and line map the string to."""
         if token is None:
             return None
         family, line = divmod(cohort, self.lines)
@@ -112,20 +126,23 @@ class LocalHash(NumberMechanism, StringMechanism):
 
     @property
     def bound(self) -> int:
+        """Number of possible reports (g)."""
         return self.values
 
     @property
     def support(self) -> tuple[float, float]:
-        # A string that the client does not hold has the reported number by chance.
+        """Probabilities that a report supports another string, and the client's own."""
+        # Another string is hashed to the reported number by chance.
         return 1 / self.values, float(self.noise.q_star)
 
     def encoding(self) -> Settings:
+        """Return values, digits and families, which decide the number of a string."""
         names = {"values": self.values, "digits": self.digits, "families": self.families}
         return {"kind": self.kind, **names}
 
 
 def values_for(epsilon: float) -> int:
-    """The prime nearest to e^ε + 1, where the noise is least; the larger of two as near.
+    """Return the prime nearest to e^ε + 1, the optimum; of two equally near, the larger one.
 
     >>> values_for(4.394), values_for(1.0)
     (83, 3)
@@ -137,18 +154,20 @@ def values_for(epsilon: float) -> int:
 
 
 def digits_for(values: int) -> int:
-    """The fewest digits that give a family `LEAST_CELLS` cells.
+    """Return the smallest number of digits that gives a family `MIN_CELLS` cells.
 
     >>> digits_for(83), digits_for(3), digits_for(2003)
     (2, 7, 1)
     """
-    return next(d for d in range(1, 17) if values**d >= LEAST_CELLS)
+    return next(d for d in range(1, 17) if values**d >= MIN_CELLS)
 
 
 def _is_prime(n: int) -> bool:
+    """Return whether `n` is a prime that `values` may be."""
     return 2 <= n <= MAX_VALUES and all(n % k for k in range(2, math.isqrt(n) + 1))
 
 
 def _check_prime(values: int) -> None:
+    """Raise InputError unless `values` is such a prime."""
     if type(values) is not int or not _is_prime(values):
-        raise InputError(f"expected values, a prime up to {MAX_VALUES}, got {values!r}")
+        raise InputError(f"values must be a prime number up to {MAX_VALUES}, not {values!r:.200}")

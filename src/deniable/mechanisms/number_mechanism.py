@@ -1,8 +1,8 @@
-"""Mechanisms whose report is one number: generalised randomised response.
+"""Mechanisms that report one number: generalised randomised response.
 
-A token is one of g numbers. Its own number is reported with probability q, every other with p. The
-probabilities are integers of 2³² that sum to exactly 2³² over the g numbers, so ε = ln(q/p) has
-nothing to hide. There is no permanent response.
+A token is mapped to one of g numbers. That number is reported with probability q, each other number
+with p. The probabilities are integers in units of 2⁻³² whose sum over the g numbers is exactly 2³²,
+so ε = ln(q/p) is exact. There is no permanent noise.
 """
 
 from __future__ import annotations
@@ -21,59 +21,66 @@ RAND_SIZE = 4
 
 
 class NumberMechanism(Mechanism):
-    """One of `bound` numbers; subclasses say which number a token is."""
+    """Reports one of `bound` numbers; subclasses define the number of a token."""
 
     @property
     @abstractmethod
     def bound(self) -> int:
-        """How many numbers there are (g)."""
+        """Number of possible numbers (g)."""
 
     @abstractmethod
     def number(self, token: Token, cohort: int) -> int | None:
-        """The number of the token before any noise; None for no answer."""
+        """Return the number of the token before any noise; None for no answer."""
 
-    # --- what follows -----------------------------------------------------------------------
+    # --- the same for all -------------------------------------------------------------------
 
     def __post_init__(self) -> None:
         p, q = self.noise.p, self.noise.q
         if self.noise.flip:
-            raise InputError("local hashing has no permanent response: collect once, with f = 0")
+            raise InputError(
+                'local hashing has no permanent noise: set collect = "once" and omit f'
+            )
         if not 0 < p < q or q + (self.bound - 1) * p != ONE:
             raise InputError(
-                f"expected 0 < p < q with q + {self.bound - 1}·p = 2^32, got p={p}, q={q}"
+                f"0 < p < q and q + {self.bound - 1}·p = 2^32 must hold, got p = {p}, q = {q}"
             )
 
     @property
     def width(self) -> int:
-        """Bits of the largest number."""
+        """Number of bits of the largest number."""
         return (self.bound - 1).bit_length()
 
     @property
     def outcomes(self) -> int:
+        """Number of counters: one per possible number."""
         return self.bound
 
     @property
     def rand_size(self) -> int:
+        """Number of random bytes that `encode` takes."""
         return RAND_SIZE
 
     @cached_property
     def loss(self) -> PrivacyLoss:
+        """ε per report; without permanent noise, ε in total is infinite."""
         return PrivacyLoss(self.loss_after(1), math.inf)
 
     def loss_after(self, reports: int) -> float:
-        # A silent client's numbers have probabilities between p and q, so no pair is worse.
+        """Return ε in total for this many reports of one value."""
+        # No answer has probability 1/g for every number, which is between p and q.
         return upper_log([(Fraction(self.noise.q, self.noise.p), reports)])
 
     def encode(self, token: Token, *, cohort: int, secret: bytes, rand: bytes) -> bytes:
+        """Return the noisy number in `size` bytes, little-endian."""
         self.check_inputs(cohort, rand)
         sent = self.randomise(self.number(token, cohort), int.from_bytes(rand, "little"))
         return sent.to_bytes(self.size, "little")
 
     def randomise(self, number: int | None, uniform: int) -> int:
-        """The number that is reported, decided by one 32-bit uniform number U.
+        """Return the reported number, decided by one uniform 32-bit number U.
 
-        Below q it is the true number; above, each p-wide stretch of U is one of the others, counted
-        from the next. No answer divides U evenly among all g.
+        If U is below q it is the true number; above, each interval of width p belongs to one other
+        number, beginning with the next. If there is no answer, all g numbers share U evenly.
         """
         if number is None:
             return uniform * self.bound >> 32
@@ -83,7 +90,7 @@ class NumberMechanism(Mechanism):
 
 
 def number_noise(epsilon: float, bound: int) -> Noise:
-    """The noise of `bound` numbers that spends as much of ε as integers allow, never more.
+    """Return the noise of `bound` numbers with the largest loss that does not exceed ε.
 
     >>> noise = number_noise(1.0, 3)
     >>> noise.q + 2 * noise.p == 2**32, round(noise.q / noise.p, 6)

@@ -1,7 +1,7 @@
-"""Everything a client derives from its secret, and how values are hashed: SHA-256 and HMAC only.
+"""Derivation of noise and clear fields from the secret, and hashing: SHA-256 and HMAC-SHA-256.
 
-Inputs are sequences of fields, each preceded by its length, so no two different sequences give the
-same bytes; the first field names the purpose. A browser can do all of it with WebCrypto.
+Inputs are sequences of fields, each preceded by its length, so different sequences give different
+bytes; the first field names the purpose. Browsers can compute all of it with WebCrypto.
 """
 
 from __future__ import annotations
@@ -11,41 +11,42 @@ import hmac
 from collections.abc import Callable
 
 BLOCK = 32
+"""Bytes of one HMAC-SHA-256."""
 
 
 def fields(*parts: bytes) -> bytes:
-    """Length-prefixed concatenation, 4-byte big-endian lengths: injective."""
+    """Concatenate the parts, each after its length in 4 bytes, big-endian; injective."""
     return b"".join([len(part).to_bytes(4, "big") + part for part in parts])
 
 
 def prf(secret: bytes, message: bytes) -> bytes:
-    """HMAC-SHA-256."""
+    """Return the HMAC-SHA-256 of the message, a pseudorandom function of it."""
     return hmac.digest(secret, message, "sha256")
 
 
 def digest(message: bytes) -> bytes:
-    """SHA-256."""
+    """Return the SHA-256 of the message."""
     return hashlib.sha256(message).digest()
 
 
 def draw(secret: bytes, message: bytes, bound: int) -> int:
-    """A number below `bound`, uniform to within bound/2²⁵⁶, the same for ever."""
+    """Return a pseudorandom number below `bound`, uniform to within bound/2²⁵⁶."""
     return int.from_bytes(prf(secret, message), "big") % bound
 
 
 def words(secret: bytes, message: bytes, size: int) -> Callable[[int], int]:
-    """Level l of an endless keyed stream: its bytes [l·size, (l+1)·size), little-endian.
+    """Return a function that gives words of `size` bytes, little-endian, of a keyed stream.
 
-    The stream is HMAC(K, 0) ‖ HMAC(K, 1) ‖ …, counters of 4 bytes big-endian, K = HMAC(secret,
-    message).
+    Word d is bytes d·size to (d+1)·size of the stream HMAC(K, 0) ‖ HMAC(K, 1) ‖ …, where counters
+    have 4 bytes, big-endian, and K = HMAC(secret, message).
     """
     key = prf(secret, message)
     buffer = bytearray()
 
-    def word(level: int) -> int:
-        end = (level + 1) * size
+    def word(digit: int) -> int:
+        end = (digit + 1) * size
         while len(buffer) < end:
             buffer.extend(prf(key, (len(buffer) // BLOCK).to_bytes(4, "big")))
-        return int.from_bytes(buffer[level * size : end], "little")
+        return int.from_bytes(buffer[digit * size : end], "little")
 
     return word

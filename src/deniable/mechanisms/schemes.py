@@ -1,14 +1,14 @@
-"""Schemes: how strings are hashed and how noise is derived. `deniable-1` is ours.
+"""Schemes: how strings are hashed and how noise is derived. The default is `deniable-1`.
 
-The others hash as google/rappor's three clients do, so that reports can be decoded with the maps
-their users already have; see `rappor.py`.
+The other schemes hash as the three clients of google/rappor do, so that reports can be decoded with
+existing map files; see `rappor_schemes.py`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deniable.errors import InputError
+from deniable.errors import InputError, did_you_mean
 from deniable.mechanisms import prf
 from deniable.mechanisms.noise import ONE, Noise, randomise
 
@@ -19,31 +19,31 @@ U64 = (1 << 64) - 1
 
 
 def mix64(z: int) -> int:
-    """The finaliser of SplitMix64 (Steele, Lea and Flood, 2014)."""
+    """Return the finaliser of SplitMix64 (Steele, Lea and Flood, 2014) of a 64-bit number."""
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & U64
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & U64
     return z ^ (z >> 31)
 
 
 class Scheme:
-    """One way of hashing and of deriving noise; named in the survey, never changed once named.
+    """The scheme `deniable-1`, and the base class of the others.
 
-    This one is ours: SHA-256 for hashing, HMAC-SHA-256 for the permanent noise, any width, any
-    number of hashes. Others override its methods.
+    It hashes with SHA-256, derives permanent noise with HMAC-SHA-256, and supports any number of
+    bits, hashes and cohorts. A published scheme never changes, since surveys refer to it by name.
     """
 
     name = "deniable-1"
 
     def check(self, width: int, hashes: int, noise: Noise) -> None:
-        """Raise InputError where the scheme cannot carry these parameters; ours carries all."""
+        """Raise InputError if the scheme does not support these parameters; this one does."""
 
     def positions(
         self, value: bytes, cohort: int, width: int, hashes: int, header: bytes
     ) -> tuple[int, ...]:
-        """The bits that a string sets, one per hash, in the order of the hashes."""
-        # One SHA-256 a value, whatever the number of cohorts: its first 16 bytes seed a SplitMix64
-        # generator (start x, odd step y) whose outputs c·h … c·h+h−1 are cohort c's hashes. Privacy
-        # does not rest on the hash; an analyst hashing millions of candidates rests on its speed.
+        """Return the bits that a string sets, one per hash, in the order of the hashes."""
+        # One SHA-256 per value serves all cohorts: its first 16 bytes seed a SplitMix64 generator
+        # (start x, odd step y) whose outputs c·h … c·h+h−1 are the hashes of cohort c. Privacy does
+        # not depend on the hash; the speed of an analysis of millions of candidates does.
         seed = prf.digest(header + value)
         x = int.from_bytes(seed[:8], "little")
         y = int.from_bytes(seed[8:16], "little") | 1
@@ -52,22 +52,22 @@ class Scheme:
         return tuple([((mix64(z & U64) >> 32) * width) >> 32 for z in steps])
 
     def permanent(self, bits: int, mechanism: BitMechanism, cohort: int, secret: bytes) -> int:
-        """The permanent response to these bits."""
+        """Return the bits with permanent noise."""
         flip = mechanism.noise.flip
         message = mechanism.permanent_message(bits, cohort)
         words = prf.words(secret, message, mechanism.size)
         return randomise(bits, mechanism.width, flip, ONE - flip, words)
 
     def rand_size(self, width: int, noise: Noise) -> int:
-        """Random bytes that `instant` takes."""
+        """Return the number of random bytes that `fresh` takes."""
         return noise.fresh_digits * ((width + 7) // 8)
 
-    def instant(self, bits: int, width: int, noise: Noise, rand: bytes) -> int:
-        """The instantaneous response to a permanent one."""
+    def fresh(self, bits: int, width: int, noise: Noise, rand: bytes) -> int:
+        """Return the bits with fresh noise, drawn from the random bytes."""
         size = (width + 7) // 8
 
-        def word(level: int) -> int:
-            return int.from_bytes(rand[level * size : (level + 1) * size], "little")
+        def word(digit: int) -> int:
+            return int.from_bytes(rand[digit * size : (digit + 1) * size], "little")
 
         return randomise(bits, width, noise.p, noise.q, word)
 
@@ -77,11 +77,14 @@ SCHEME_NAMES = ("deniable-1", "rappor-python", "rappor-cpp", "rappor-java")
 
 
 def scheme_named(name: str) -> Scheme:
-    """The scheme of this name."""
+    """Return the scheme of this name."""
     if name == DENIABLE_1.name:
         return DENIABLE_1
     if name not in SCHEME_NAMES:
-        raise InputError(f"expected a scheme among {', '.join(SCHEME_NAMES)}; got {name!r}")
+        raise InputError(
+            f"unknown scheme {name!r:.200}: the known ones are {', '.join(SCHEME_NAMES)}."
+            + did_you_mean(name, SCHEME_NAMES)
+        )
     from deniable.mechanisms import rappor_schemes as rappor
 
     return next(scheme for scheme in rappor.SCHEMES if scheme.name == name)

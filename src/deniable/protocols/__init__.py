@@ -1,10 +1,10 @@
-"""What is asked of each client about one value: which parts, in which slots, at which ε."""
+"""Protocols: which parts of a value each client reports, in which slots, at which ε."""
 
 from typing import TYPE_CHECKING
 
 from deniable.lazy import lazy_exports
-from deniable.protocols.alphabet import Alphabet, TextProtocol
-from deniable.protocols.base import ClearField, Part, Protocol, Slot, from_canonical, register
+from deniable.protocols.alphabet import Alphabet
+from deniable.protocols.base import Part, Protocol, from_canonical, register
 from deniable.protocols.single import Single
 
 if TYPE_CHECKING:
@@ -13,19 +13,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Alphabet",
-    "ClearField",
     "NGrams",
     "Part",
     "Prefixes",
     "Protocol",
     "Single",
-    "Slot",
-    "TextProtocol",
     "from_canonical",
     "register",
 ]
 
-# A client of a plain survey never needs these.
+# Clients of surveys with known dictionaries need none of these.
 __getattr__ = lazy_exports(
     __name__,
     {

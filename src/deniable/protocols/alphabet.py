@@ -1,12 +1,13 @@
-"""Strings as rows of symbols of one length, so that a report never tells how long a value is.
+"""Alphabets: strings as rows of symbols of one length, so that reports do not reveal lengths.
 
-A symbol is one byte: the character's place in the alphabet, OTHER for a character outside it, PAD
-after the end. A string that holds spaces is never confused with one that was padded. The alphabet
-of bytes takes the string's UTF-8 as it is; 0xFF, which UTF-8 never contains, pads.
+A symbol is one byte: the index of a character in the alphabet, OTHER for a character outside it, or
+PAD after the end. The alphabet of bytes takes the UTF-8 of a string; 0xFF, which UTF-8 never
+contains, is the padding.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -19,14 +20,13 @@ PAD = 0xFF
 OTHER = 0xFE
 MAX_CHARACTERS = 0xFE
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-
-
 TEXT_SETTINGS = ("alphabet", "max_length")
+"""Names of the settings that decide the symbols of a string."""
 MAX_LENGTH = 255
 
 
 def well_formed(text: str) -> str:
-    """The text as code points: surrogate pairs joined, a lone surrogate U+FFFD, as in a browser."""
+    """Join surrogate pairs and replace lone surrogates by U+FFFD, as browsers do."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -36,10 +36,22 @@ def well_formed(text: str) -> str:
 
 @dataclass(frozen=True)
 class Alphabet:
-    """The characters that a dictionary's strings are made of; None means bytes.
+    r"""The characters of the strings of a dictionary.
 
+    Parameters
+    ----------
+    characters : str or None
+        The characters, in the order of their symbols; None means bytes of UTF-8.
+
+    Raises
+    ------
+    InputError
+        If there are none or too many, or if one is repeated or a surrogate.
+
+    Examples
+    --------
     >>> Alphabet("abc").symbols("cab?", 6)
-    b'\\x02\\x00\\x01\\xfe\\xff\\xff'
+    b'\x02\x00\x01\xfe\xff\xff'
     """
 
     characters: str | None
@@ -48,28 +60,29 @@ class Alphabet:
         if self.characters is None:
             return
         if type(self.characters) is not str:
-            raise InputError(f"expected an alphabet that is a text, got {self.characters!r:.100}")
+            raise InputError(f"alphabet must be a text, not {self.characters!r:.100}")
         if not 1 <= len(self.characters) <= MAX_CHARACTERS:
             raise InputError(
-                f"expected an alphabet of 1 to {MAX_CHARACTERS} characters, got "
-                f'{len(self.characters)}; for any Unicode at all use "bytes"'
+                f"alphabet must have 1 to {MAX_CHARACTERS} characters, not "
+                f'{len(self.characters)}; for all of Unicode use "bytes"'
             )
-        if len(set(self.characters)) != len(self.characters):
-            raise InputError("expected an alphabet of characters that differ")
+        if repeated := [c for c, n in Counter(self.characters).items() if n > 1]:
+            raise InputError(f"alphabet repeats {', '.join(map(repr, repeated[:5]))}")
         if any(0xD800 <= ord(c) <= 0xDFFF for c in self.characters):
-            raise InputError("expected an alphabet without surrogates")
+            raise InputError("alphabet must not contain surrogates (U+D800 to U+DFFF)")
 
     @cached_property
     def codes(self) -> dict[str, int]:
+        """From a character to its symbol."""
         return {c: i for i, c in enumerate(self.characters or "")}
 
     @cached_property
     def content(self) -> bytes:
-        """Every symbol that can stand in a string, OTHER and PAD excepted."""
+        """Every symbol of the alphabet, without OTHER and PAD."""
         return bytes(range(PAD)) if self.characters is None else bytes(range(len(self.characters)))
 
     def symbols(self, text: str, length: int) -> bytes:
-        """Cut or padded to `length` symbols."""
+        """Return the symbols of a text, truncated or padded to `length`."""
         text = well_formed(text)
         if self.characters is None:
             cut = text.encode()[:length]
@@ -79,8 +92,10 @@ class Alphabet:
         return cut.ljust(length, bytes([PAD]))
 
     def text(self, symbols: bytes) -> str:
-        """Back to a string: up to the first PAD, OTHER as U+FFFD; what is left of a character that
-        was cut in two, as \\xce."""
+        r"""Return the text of symbols up to the first PAD, with U+FFFD for OTHER.
+
+        The bytes of an incomplete UTF-8 character are written as escapes such as \xce.
+        """
         content = symbols.split(bytes([PAD]), 1)[0]
         if self.characters is None:
             return content.decode(errors="backslashreplace")
@@ -89,7 +104,7 @@ class Alphabet:
 
 
 def count_strings(symbols: int, length: int) -> int:
-    """Strings of up to `length` of these symbols, the empty one included.
+    """Return the number of strings of up to `length` of these symbols, including the empty one.
 
     >>> count_strings(26, 6)
     321272407
@@ -99,25 +114,37 @@ def count_strings(symbols: int, length: int) -> int:
 
 @dataclass(frozen=True)
 class TextProtocol(Protocol):
-    """Strings of an alphabet, cut or padded to `max_length` symbols (M)."""
+    """Base class of protocols that divide a string into symbols.
+
+    Parameters
+    ----------
+    alphabet : Alphabet
+        Characters of the strings.
+    max_length : int
+        Number of symbols to which strings are truncated or padded (M).
+    """
 
     alphabet: Alphabet
     max_length: int
 
     def __post_init__(self) -> None:
-        check_integer("a max_length", self.max_length, 1, MAX_LENGTH)
+        check_integer("max_length", self.max_length, 1, MAX_LENGTH)
 
     @property
     def cut(self) -> Settings:
+        """Settings that decide which token each slot reports."""
         text = {"alphabet": self.alphabet.characters, "max_length": self.max_length}
         return {**super().cut, **text}
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
+        """Return the protocol with these published settings."""
         return cls(**{**settings, "alphabet": Alphabet(settings["alphabet"])})
 
     def symbols(self, text: str) -> bytes:
+        """Return the symbols of a string, truncated or padded to `max_length`."""
         return self.alphabet.symbols(text, self.max_length)
 
     def symbols_reported(self, slot: int) -> int:
+        """Return how many symbols this slot of the first part reports."""
         return self.max_length

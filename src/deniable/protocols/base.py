@@ -1,9 +1,9 @@
-"""The contract of a protocol.
+"""Base class of protocols.
 
-A *slot* is one reported part of a value with noise of its own: the full string, the n-gram at one
-position, the prefix of one length. Which slots a client reports is drawn from its secret, never
-from its value, is sent in the clear, and never changes for a survey's name: drawn anew each day, a
-client would reveal every slot in turn and pay for all of them.
+A *slot* is a unit that is hashed and randomised on its own: the full string, the n-gram at one
+position, or the prefix of one length. The slots that a client reports are derived from its secret,
+never from its value; they are sent in the clear and never change for a survey name. With new slots
+every day, a client would reveal one slot after the other and spend ε on each of them.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from deniable.errors import InputError
 from deniable.lazy import Registry
 from deniable.mechanisms import Domain, Mechanism, prf
 from deniable.mechanisms.base import Settings, Token
-from deniable.privacy import PrivacyLoss, total
+from deniable.privacy import NO_LOSS, PrivacyLoss
 
 Draw = tuple[int, ...]
+"""The clear fields of one question of a client."""
 Value = Token
-"""An answer as a person gives it: a text, or true or false. None is no answer."""
+"""An answer: a text or a boolean. None means no answer."""
 
 
 @dataclass(frozen=True)
 class Slot:
-    """One reported part: its name, and the mechanism that reports it, with its domain set."""
+    """A slot: its name, and the mechanism that reports it, with hashing and noise keyed to it."""
 
     name: str
     mechanism: Mechanism
@@ -35,23 +36,29 @@ class Slot:
 
 @dataclass(frozen=True)
 class Part:
-    """One column of a report: the slots it can be of, and the clear byte that says which.
+    """One column of a report. Each client reports one of its slots.
 
     All slots of a part have the same width and noise.
+
+    Parameters
+    ----------
+    slots : tuple of Slot
+        The slots.
+    chosen_by : int or None
+        Index of the clear field that selects a slot; None if there is only one slot.
     """
 
     slots: tuple[Slot, ...]
     chosen_by: int | None = None
-    """Index of the clear byte that chooses among the slots; None where there is only one."""
 
     def choice(self, draw: Draw) -> int:
-        """Which of the slots a client with this draw reports."""
+        """Return the index of the slot that a client with these clear fields reports."""
         return 0 if self.chosen_by is None else draw[self.chosen_by]
 
 
 @dataclass(frozen=True)
 class ClearField:
-    """One byte sent in the clear: its name and the number of values it can take."""
+    """One byte sent in the clear: its name and the number of values that it can have."""
 
     name: str
     bound: int
@@ -59,89 +66,95 @@ class ClearField:
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol(ABC):
-    """What is asked of each client about one value. Slots belong to a question of a survey."""
+    """Defines which parts of a value each client reports.
+
+    Parameters
+    ----------
+    survey, question : str
+        Names that hashing and noise are keyed by.
+    """
 
     survey: str = ""
     question: str = ""
 
     name: ClassVar[str]
 
-    # --- what a protocol supplies --------------------------------------------------------------
+    # --- defined by each protocol --------------------------------------------------------------
 
     @property
     @abstractmethod
     def parts(self) -> tuple[Part, ...]:
-        """The columns of a report, in the order of the bytes."""
+        """Columns of a report, in the order of the bytes."""
 
     @abstractmethod
     def token(self, value: Value, part: int, slot: int) -> Token:
-        """What this slot of this part reports of a value that is not None."""
+        """Return what this slot of this part reports about a value that is not None."""
 
     @abstractmethod
     def canonical(self) -> Settings:
-        """Integers and strings that determine the protocol, for the published survey."""
+        """Return the settings that define the protocol, for the published survey."""
 
     @classmethod
     @abstractmethod
     def from_settings(cls, settings: Settings) -> Self:
-        """The protocol whose `canonical` has these keys, its name excepted."""
+        """Return the protocol with these settings of `canonical`, without its name."""
 
-    # --- what one that draws slots supplies too --------------------------------------------------
+    # --- defined by protocols with clear fields ------------------------------------------------
 
     @property
     def clear(self) -> tuple[ClearField, ...]:
-        """The bytes sent in the clear."""
+        """Clear fields of a report, one byte each."""
         return ()
 
     def draw(self, secret: bytes, survey: str, question: str) -> Draw:
-        """This client's clear bytes, for ever. Run by the client."""
+        """Return the clear fields of the client with this secret. Runs on the client."""
         return ()
 
     @property
     def draws(self) -> Iterator[tuple[Draw, float]]:
-        """Every draw a client can make, with its probability: the strata of an analysis."""
+        """Every possible value of the clear fields, with its probability."""
         yield (), 1.0
 
     @property
     def groups(self) -> tuple[int, float]:
-        """How many draws there are, and the smallest one's probability."""
+        """Number of possible values of the clear fields, and the smallest probability."""
         shares = [share for _, share in self.draws]
         return len(shares), min(shares)
 
-    # --- what one that cuts strings supplies too -------------------------------------------------
+    # --- defined by protocols that divide strings ----------------------------------------------
 
     @property
     def cut(self) -> Settings:
-        """The part of `canonical` that decides which token each slot reports of a value."""
+        """Settings of `canonical` that decide which token each slot reports."""
         return {"name": self.name}
 
     def symbols(self, text: str) -> bytes | None:
-        """The row of symbols that is reported of a string; None where strings are taken whole."""
+        """Return the symbols of a string; None if strings are not divided into symbols."""
         return None
 
     def symbols_reported(self, slot: int) -> int | None:
-        """How many of those symbols this slot of the first part reports; None if taken whole."""
+        """Return how many symbols this slot of the first part reports; None if not divided."""
         return None
 
     def longest_identified(self, slot: int) -> int | None:
-        """The longest strings, in symbols, of which this slot of the first part tells the whole.
+        """Return the length of the longest strings that this slot of the first part identifies.
 
-        None where it tells all strings. A prefix tells a shorter string, whose padding it holds; a
-        longer string's prefix may belong to other strings too.
+        None means that it identifies all strings. A prefix identifies shorter strings, because it
+        includes their padding; the prefix of a longer string may belong to other strings too.
         """
         return None
 
-    # --- what follows ----------------------------------------------------------------------------
+    # --- the same for all ----------------------------------------------------------------------
 
     def within(self, survey: str, question: str) -> Self:
-        """The same protocol with its own noise and hashing for this question of this survey."""
+        """Return the same protocol with hashing and noise keyed by this survey and question."""
         return replace(self, survey=survey, question=question)
 
     def named_slots(self, mechanism: Mechanism, *names: str) -> tuple[Slot, ...]:
-        """Slots of these names that report by this mechanism, each with noise of its own.
+        """Return one slot per name, all with this mechanism but separately keyed.
 
-        Their encoding is the SHA-256 of all that decides which bits a value sets: how it is cut,
-        and then encoded.
+        Their encoding is the SHA-256 of everything that decides which bits a value sets: how it is
+        divided into tokens, and how tokens are encoded.
         """
         both = {"protocol": self.cut, "mechanism": mechanism.encoding()}
         encoding = prf.digest(json.dumps(both, sort_keys=True, separators=(",", ":")).encode())
@@ -152,12 +165,12 @@ class Protocol(ABC):
 
     @property
     def loss(self) -> PrivacyLoss:
-        """ε of one report of this question, and of any number about one value: parts add."""
-        return total([mechanism.loss for mechanism in self.mechanisms])
+        """ε of this question per report and in total: the sum over its parts."""
+        return sum((mechanism.loss for mechanism in self.mechanisms), NO_LOSS)
 
     @property
     def identifying_share(self) -> float:
-        """The share of clients whose first part tells the whole value, however long it is."""
+        """Share of clients whose first part identifies the whole value, whatever its length."""
         slots = range(len(self.parts[0].slots))
         if all(self.longest_identified(slot) is None for slot in slots):
             return 1.0
@@ -166,47 +179,42 @@ class Protocol(ABC):
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
-        """One mechanism for each part: width, noise and loss are the same in all of its slots."""
+        """One mechanism per part; width, noise and loss are the same in all of its slots."""
         return tuple(part.slots[0].mechanism for part in self.parts)
 
     def slots(self, draw: Draw) -> tuple[Slot, ...]:
-        """The slots that a client with this draw reports, one for each part."""
+        """Return the slots that a client with these clear fields reports, one per part."""
         return tuple(part.slots[part.choice(draw)] for part in self.parts)
 
     def tokens(self, value: Value, draw: Draw) -> tuple[Token, ...]:
-        """The parts of the value for those slots; None throughout for no answer."""
+        """Return the tokens of a value for those slots; None in each if there is no answer."""
         if value is None:
             return (None,) * len(self.parts)
         return tuple(self.token(value, i, p.choice(draw)) for i, p in enumerate(self.parts))
 
-    @property
-    def encodings(self) -> tuple[bytes, ...]:
-        """Of each part; all its slots share it."""
-        return tuple(m.domain.encoding for m in self.mechanisms)
 
-
-def clear_message(survey: str, question: str, what: str) -> bytes:
-    """What a clear field is drawn from: the survey's and question's names, never a value."""
-    return prf.fields(b"deniable-1/clear", survey.encode(), question.encode(), what.encode())
+def clear_message(survey: str, question: str, field: str) -> bytes:
+    """Return the message that a clear field is derived from: names only, never a value."""
+    return prf.fields(b"deniable-1/clear", survey.encode(), question.encode(), field.encode())
 
 
 def cohort_of(secret: bytes, survey: str, cohorts: int) -> int:
-    """A client's cohort, one for the whole survey: clear fields link reports."""
+    """Return the cohort of a client: one per survey, since clear fields can link reports."""
     return prf.draw(secret, clear_message(survey, "", "cohort"), cohorts)
 
 
-# These are imported when a survey has them: a client of a plain survey never does.
+# These are imported on first use: surveys with known dictionaries have neither.
 LATER = {"ngrams": "deniable.protocols.ngrams", "prefixes": "deniable.protocols.prefixes"}
 NAMES = Registry[Protocol]("protocol", lambda cls: cls.name, LATER)
 register = NAMES.register
 
 
 def from_canonical(data: Settings) -> Protocol:
-    """The protocol that `Protocol.canonical` described; every key must be one it knows."""
+    """Return the protocol with these settings, as `Protocol.canonical` writes them."""
     settings = dict(data)
     name = settings.pop("name", None)
     cls = NAMES[name]
     try:
         return cls.from_settings(settings)
     except (KeyError, TypeError) as error:
-        raise InputError(f"a published {name} protocol cannot be read: {error}") from None
+        raise InputError(f"cannot read the published {name} protocol: {error}") from None

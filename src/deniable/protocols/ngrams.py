@@ -1,8 +1,8 @@
 """The paper's protocol for unknown dictionaries: the full string and r of its n-grams.
 
-Each client reports its full string, cut or padded to M symbols, and the n-grams at r distinct
-positions, positions in the clear. The r+1 reports compose by addition. Positions are multiples of n
-with M divisible by n (the paper prints "divisible by g₁ and g₂"), or, overlapping, any of 0…M−n.
+Each client reports its full string, truncated or padded to M symbols, and the n-grams at r distinct
+positions. Positions are sent in the clear; the losses of the r+1 slots add. Positions are multiples
+of n, where n divides M (the paper prints "divisible by g₁ and g₂"), or with overlap any of 0…M−n.
 """
 
 from __future__ import annotations
@@ -26,7 +26,19 @@ MAX_POSITIONS = 256
 @register
 @dataclass(frozen=True)
 class NGrams(TextProtocol):
-    """`full` reports the whole string; `grams[i]` the gram at the i-th smallest drawn position."""
+    """Reports the full string and several of its n-grams.
+
+    Parameters
+    ----------
+    gram : int
+        Number of symbols of an n-gram (n).
+    full : Mechanism
+        Reports the full string.
+    grams : tuple of Mechanism
+        Mechanism i reports the n-gram at the client's i-th smallest position.
+    overlap : bool, default False
+        Whether n-grams may begin at any symbol, or only at multiples of n.
+    """
 
     gram: int
     full: Mechanism
@@ -37,62 +49,68 @@ class NGrams(TextProtocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_integer("symbols of an n-gram, up to max_length,", self.gram, 1, self.max_length)
+        check_integer("gram, the symbols of an n-gram,", self.gram, 1, self.max_length)
         if type(self.overlap) is not bool:
-            raise InputError(f"expected overlap true or false, got {self.overlap!r:.200}")
+            raise InputError(f"overlap must be true or false, not {self.overlap!r:.200}")
         if not self.overlap and self.max_length % self.gram:
             nearest = -(-self.max_length // self.gram) * self.gram
             raise InputError(
-                f"expected max_length divisible by the n-gram's length {self.gram}, got "
-                f"{self.max_length}; use {nearest}, or overlapping n-grams"
+                f"max_length must be divisible by gram = {self.gram}, the length of an n-gram, "
+                f"unlike {self.max_length}; use {nearest}, or set overlap = true"
             )
         if len(self.grams) < 2:
-            raise InputError(f"expected 2 or more n-grams a report, got {len(self.grams)}")
+            raise InputError(f"grams must be at least 2 n-grams per report, not {len(self.grams)}")
         if len(self.grams) > self.positions:
             raise InputError(
-                f"expected at most {self.positions} n-grams a report, one for each position, "
-                f"got {len(self.grams)}"
+                f"grams must be at most {self.positions}, the number of positions, not "
+                f"{len(self.grams)}"
             )
         if self.positions > MAX_POSITIONS:
-            raise InputError(f"expected at most {MAX_POSITIONS} positions, got {self.positions}")
+            raise InputError(
+                f"n-grams may begin at up to {MAX_POSITIONS} positions, not {self.positions}; "
+                "choose a smaller max_length"
+            )
 
     @property
     def positions(self) -> int:
-        """How many places a gram can be taken from."""
+        """Number of positions of n-grams."""
         if self.overlap:
             return self.max_length - self.gram + 1
         return self.max_length // self.gram
 
     def start(self, position: int) -> int:
-        """The first symbol of the gram at this position."""
+        """Return the index of the first symbol of the n-gram at this position."""
         return position if self.overlap else position * self.gram
 
     @property
     def clear(self) -> tuple[ClearField, ...]:
+        """One position per reported n-gram."""
         return tuple(
             ClearField(f"position {i + 1}", self.positions) for i in range(len(self.grams))
         )
 
     @property
     def draws(self) -> Iterator[tuple[Draw, float]]:
+        """Every set of positions, with its probability."""
         _, share = self.groups
         for draw in combinations(range(self.positions), len(self.grams)):
             yield draw, share
 
     @property
     def groups(self) -> tuple[int, float]:
+        """Number of sets of positions, and the probability of each."""
         count = math.comb(self.positions, len(self.grams))
         return count, 1 / count
 
     def draw(self, secret: bytes, survey: str, question: str) -> Draw:
-        """Distinct positions in increasing order, each set of them equally likely."""
+        """Return distinct positions in increasing order; all sets are equally likely."""
         chosen: list[int] = []
         size = len(self.grams)
         rank = prf.draw(
             secret, clear_message(survey, question, "positions"), math.comb(self.positions, size)
         )
         for position in range(self.positions):
-            # Sets whose smallest remaining member is this position come first.
+            # Sets are ranked in lexicographic order: those that contain this position come first.
             with_it = math.comb(self.positions - position - 1, size - len(chosen) - 1)
             if rank < with_it:
                 chosen.append(position)
@@ -104,26 +122,31 @@ class NGrams(TextProtocol):
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
+        """The full string, then one part per reported n-gram."""
         names = [f"gram:{position}" for position in range(self.positions)]
         grams = (self.named_slots(mechanism, *names) for mechanism in self.grams)
         full = Part(self.named_slots(self.full, "full"))
         return (full, *(Part(slots, chosen_by=i) for i, slots in enumerate(grams)))
 
     def token(self, value: str, part: int, slot: int) -> bytes:
+        """Return the full string, or the n-gram at position `slot`, as symbols."""
         row = self.symbols(value)
         start = self.start(slot)
         return row if part == 0 else row[start : start + self.gram]
 
     @property
     def cut(self) -> Settings:
+        """Settings that decide which token each slot reports."""
         return {**super().cut, "gram": self.gram, "overlap": self.overlap}
 
     def canonical(self) -> Settings:
+        """Return the settings that define the protocol, for the published survey."""
         grams = [mechanism.canonical() for mechanism in self.grams]
         return {**self.cut, "full": self.full.canonical(), "grams": grams}
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
+        """Return the protocol with these published settings."""
         grams = tuple(map(from_canonical, settings["grams"]))
         return super().from_settings(
             {**settings, "full": from_canonical(settings["full"]), "grams": grams}

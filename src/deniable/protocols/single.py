@@ -1,4 +1,4 @@
-"""One report of the whole value: for choices, booleans, and strings whose dictionary is known."""
+"""Protocol for choices, booleans and strings with a known dictionary: report the whole value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ from deniable.protocols.base import Part, Protocol, Value, register
 @register
 @dataclass(frozen=True)
 class Single(Protocol):
-    """All of ε on the whole value; nothing but the cohort in the clear."""
+    """Reports the whole value with the whole ε; only the cohort is sent in the clear.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Reports the value.
+    """
 
     mechanism: Mechanism
 
@@ -23,17 +29,21 @@ class Single(Protocol):
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
+        """One part with one slot."""
         return (Part(self.named_slots(self.mechanism, "full")),)
 
     def token(self, value: Value, part: int, slot: int) -> Token:
+        """Return the value: the UTF-8 of a string, the text of an option, or a boolean."""
         if not isinstance(value, str):
             return value
         text = well_formed(value)
         return text.encode() if self.mechanism.question_kind == "string" else text
 
     def canonical(self) -> Settings:
+        """Return the settings that define the protocol, for the published survey."""
         return {**self.cut, "mechanism": self.mechanism.canonical()}
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
+        """Return the protocol with these published settings."""
         return cls(**{**settings, "mechanism": from_canonical(settings["mechanism"])})

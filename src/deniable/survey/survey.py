@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 from deniable import protocols
 from deniable.errors import InputError, check_integer
 from deniable.mechanisms.base import MAX_COHORTS, Settings
-from deniable.privacy import NANO, PrivacyLoss, nanonats_up, total
+from deniable.privacy import NANO, NO_LOSS, PrivacyLoss, nanonats_up
 from deniable.protocols import Protocol
 from deniable.protocols.base import Draw, Value
 
@@ -107,7 +107,7 @@ class Question:
             "kind": self.kind,
             "description": self.description,
             "protocol": self.protocol.canonical(),
-            "encodings": [encoding.hex() for encoding in self.protocol.encodings],
+            "encodings": [m.domain.encoding.hex() for m in self.protocol.mechanisms],
             "loss": [{"once": once, "forever": forever} for once, forever in self.charges],
         }
 
@@ -187,7 +187,7 @@ class Survey:
     @cached_property
     def loss(self) -> PrivacyLoss:
         """ε of one whole report, and of any number about unchanging values."""
-        return total([q.loss for q in self.questions])
+        return sum((q.loss for q in self.questions), NO_LOSS)
 
     @cached_property
     def cohorts(self) -> int:
