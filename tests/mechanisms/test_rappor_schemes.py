@@ -115,12 +115,12 @@ def test_inside_a_survey_slots_do_not_share_noise() -> None:
     ("scheme", "changes", "says"),
     [
         ("rappor-python", {"bits": 64}, "at most 32 bits"),
-        ("rappor-python", {"f": 0.3}, "steps of 1/128"),
+        ("rappor-python", {"f": 0.3}, "multiple of 1/128"),
         ("rappor-cpp", {"p": 0.1}, "multiples of 1/256"),
         ("rappor-cpp", {"hashes": 17}, "at most 16 hashes"),
         ("rappor-cpp", {"bits": 1024, "hashes": 9}, "at most 8 hashes"),
         ("rappor-java", {"hashes": 9}, "8 hashes"),
-        ("rappor-cobol", {}, "expected a scheme"),
+        ("rappor-cobol", {}, "unknown scheme"),
     ],
 )
 def test_what_they_cannot_carry_is_refused(
