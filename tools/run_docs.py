@@ -226,6 +226,9 @@ class PageRun:
                 text=True,
                 start_new_session=True,
             )
+            assert self.shell.stdin is not None
+            # When a command fails, what runs in the background must end with the shell.
+            self.shell.stdin.write("trap 'trap - EXIT; kill 0' EXIT\n")
         assert self.shell.stdin is not None
         assert self.shell.stdout is not None
         marker = uuid.uuid4().hex
