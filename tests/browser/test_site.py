@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tools.run_docs import blocks_of
+
 from deniable.survey import Survey, from_bytes
 from tests.browser.servers import collecting
 from tests.browser.tools import ROOT
-from tests.end_to_end.test_docs import blocks
 
 PUBLISHED = ROOT / "examples" / "site" / "survey.json"
 
@@ -47,7 +48,8 @@ def test_a_person_answers_once(context: Any, site: str) -> None:
 
 def test_the_documented_example_runs(context: Any, site: str) -> None:
     survey = Survey.load(PUBLISHED)
-    (example,) = blocks(ROOT / "docs" / "how-to" / "browser.md", "js")
+    page_text = (ROOT / "docs" / "how-to" / "browser.md").read_text()
+    (example,) = (b.code for b in blocks_of(page_text) if b.language == "js")
     page = context.new_page()
     page.goto(f"{site}/examples/site/survey.json")
     with collecting(survey) as collector:
