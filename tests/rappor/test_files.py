@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from deniable.columns.spreadsheet import escape, read_rows, unescape, write_rows
 from deniable.errors import InputError
 from deniable.rappor import files as rappor
-from deniable.rappor.files import DistMetrics, GramEdges, Params, ResultRow, Variable
+from deniable.rappor.files import DistMetrics, Params, ResultRow, Variable
+from deniable.rappor.gram_graph import GramEdges, read_graph
 from deniable.rappor.reports import Reports, read_reports, write_reports
 
 PARAMS = Params(16, 2, 4, 0.25, 0.75, 0.0)
@@ -182,7 +183,7 @@ def test_results_and_metrics(tmp_path: Path) -> None:
 def test_graph(tmp_path: Path) -> None:
     path = tmp_path / "graph.txt"
     path.write_bytes(b"num_partitions 3\r\nngram_size 2\r\nedge 0.ab 1.cd\r\nedge 1.. 2.  \r\n")
-    graph = rappor.read_graph(path)
+    graph = read_graph(path)
     assert graph == GramEdges(3, 2, (((0, "ab"), (1, "cd")), ((1, ". "), (2, "  "))))
     for bad in ("edge 0.ab 1.cd\n", "num_partitions 3\n", "num_partitions 3\nngram_size 2\nfoo\n",
                 "num_partitions 3\nngram_size 2\nedge 0.ab 3.cd\n",
@@ -190,7 +191,7 @@ def test_graph(tmp_path: Path) -> None:
                 "num_partitions x\n"):  # fmt: skip
         path.write_text(bad)
         with pytest.raises(InputError):
-            rappor.read_graph(path)
+            read_graph(path)
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=12))

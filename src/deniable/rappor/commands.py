@@ -1,51 +1,79 @@
-"""`deniable rappor`: google/rappor's commands on google/rappor's files."""
+"""`deniable rappor`: the commands of google/rappor, on its files."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from deniable.cli.options import alpha_option
+from deniable.cli.options import (
+    EXISTING_FILE,
+    POSITIVE_INT,
+    alpha_option,
+    command,
+    json_option,
+    option,
+)
 from deniable.cli.output import print_outcome
 
 if TYPE_CHECKING:
     from deniable.inference.marginal.detection import Correction
 
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 CORRECTIONS: dict[str, Correction] = {"fdr": "fdr", "bonferroni": "bonferroni", "none": None}
 
+input_file = partial(option, type=EXISTING_FILE)
+output_folder = option("--output-dir", type=FOLDER, default=Path(), show_default=False)
 
-@click.group(epilog="Example: deniable rappor cliques graph.txt")
+
+@command(make=click.group)
 def rappor() -> None:
-    """Analyse google/rappor's files, and write ones that it reads."""
+    """Analyse the files of google/rappor, and write files that its tools read.
+
+    Examples
+    --------
+    deniable rappor cliques graph.txt
+    """
 
 
-@rappor.command(
-    "decode-dist",
-    epilog="Example: deniable rappor decode-dist --map map.csv --counts counts.csv "
-    "--params params.csv --output-dir out",
-)
-@click.option("--map", "map_file", type=FILE, required=True, help="Candidates and their bits.")
-@click.option("--counts", "counts_file", type=FILE, required=True, help="Bit counts per cohort.")
-@click.option("--params", "params_file", type=FILE, required=True, help="k, h, m, p, q, f.")
-@click.option("--output-dir", type=FOLDER, default=Path(), help="For results.csv, metrics.json.")
+@command("decode-dist", make=rappor.command)
+@input_file("--map", "map_file", required=True)
+@input_file("--counts", "counts_file", required=True)
+@input_file("--params", "params_file", required=True)
+@output_folder
 @alpha_option
-@click.option(
+@option(
     "--correction",
     type=click.Choice(["FDR", "bonferroni", "None"], case_sensitive=False),
     default="bonferroni",
-    show_default=True,
-    help="Over all strings, for each, or of those found.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the metrics as JSON.")
+@json_option("the metrics")
 def decode_dist(
     output_dir: Path, alpha: float, correction: str, as_json: bool, **input_files: Path
 ) -> None:
-    """Estimate how common each string of a map is."""
+    """Estimate how common each candidate string of a map is.
+
+    Parameters
+    ----------
+    map_file
+        Candidate strings and the bits that they set (map.csv).
+    counts_file
+        Number of reports and of set bits per cohort (counts.csv).
+    params_file
+        Parameters k, h, m, p, q and f (params.csv).
+    output_dir
+        Folder for results.csv and metrics.json; by default the current folder.
+    correction
+        What --alpha bounds: the probability of any false detection (bonferroni), the expected
+        share of false detections (FDR), or the probability per string (None).
+
+    Examples
+    --------
+    deniable rappor decode-dist --map map.csv --counts counts.csv --params params.csv
+    """
     from deniable.rappor.analysis import decode_dist as decode
     from deniable.rappor.files import write_metrics, write_results
 
@@ -56,30 +84,19 @@ def decode_dist(
     print_outcome(asdict(metrics), text, as_json)
 
 
-@rappor.command(
-    "decode-assoc",
-    epilog="Example: deniable rappor decode-assoc --metric-name m --schema schema.csv "
-    "--reports reports.csv --params-dir . --var1 domain --map1 map.csv --var2 https "
-    "--output-dir out",
-)
-@click.option("--metric-name", required=True, help="Which metric of the schema.")
-@click.option("--schema", type=FILE, required=True, help="metric,var,var_type,params.")
-@click.option("--reports", type=FILE, required=True, help="client,cohort,<var1>,<var2>.")
-@click.option("--params-dir", type=FOLDER, default=Path(), help="Where <params>.csv are.")
-@click.option("--var1", required=True, help="The first variable of the schema.")
-@click.option("--map1", type=FILE, help="Map of var1, if it is a string.")
-@click.option("--var2", required=True, help="The second variable.")
-@click.option("--map2", type=FILE, help="Map of var2, if it is a string.")
-@click.option(
-    "--top",
-    type=click.IntRange(1),
-    default=10,
-    show_default=True,
-    help="Strings of each variable that get a category; the rest is Other.",
-)
+@command("decode-assoc", make=rappor.command)
+@option("--metric-name", required=True)
+@input_file("--schema", required=True)
+@input_file("--reports", required=True)
+@option("--params-dir", type=FOLDER, default=Path(), show_default=False)
+@option("--var1", required=True)
+@input_file("--map1")
+@option("--var2", required=True)
+@input_file("--map2")
+@option("--top", type=POSITIVE_INT, default=10)
 @alpha_option
-@click.option("--output-dir", type=FOLDER, default=Path(), help="For assoc-results.csv.")
-@click.option("--json", "as_json", is_flag=True, help="Print the table and its test as JSON.")
+@output_folder
+@json_option("the table and its test")
 def decode_assoc(
     var1: str,
     map1: Path | None,
@@ -91,7 +108,38 @@ def decode_assoc(
     as_json: bool,
     **source: Any,
 ) -> None:
-    """Estimate how two variables go together: strings or booleans, each with its own parameters."""
+    r"""Estimate the joint distribution of two variables.
+
+    Each variable is a string or a boolean with its own parameters.
+
+    Parameters
+    ----------
+    metric_name
+        Metric of the schema that both variables belong to.
+    schema
+        Types and parameter files of all variables: metric,var,var_type,params.
+    reports
+        Reports of both variables: client,cohort,VAR1,VAR2.
+    params_dir
+        Folder of the parameter files that the schema names; by default the current folder.
+    var1
+        Name of the first variable in the schema.
+    map1
+        Map of the first variable. Required if it is a string.
+    var2
+        Name of the second variable in the schema.
+    map2
+        Map of the second variable. Required if it is a string.
+    top
+        Number of strings per variable that become categories; all others count as Other.
+    output_dir
+        Folder for assoc-results.csv; by default the current folder.
+
+    Examples
+    --------
+    deniable rappor decode-assoc --metric-name m --schema schema.csv --reports reports.csv \
+        --var1 domain --map1 map.csv --var2 https
+    """
     from deniable.rappor.analysis import AssocSource
     from deniable.rappor.analysis import decode_assoc as decode
     from deniable.rappor.files import write_assoc_results
@@ -109,35 +157,34 @@ def decode_assoc(
         "p_value": test.p_value,
     }
     text = (
-        f"{joint}\n\nindependence: score statistic {test.statistic:.2f}, "
+        f"{joint}\n\nTest of independence: score statistic {test.statistic:.2f}, "
         f"{test.degrees_of_freedom} degrees of freedom, p = {test.p_value:.3g}\nwritten to {path}"
     )
     print_outcome(result, text, as_json)
 
 
-@rappor.command("cliques", epilog="Example: deniable rappor cliques graph.txt")
-@click.argument("file", type=FILE)
-@click.option(
-    "--most",
-    type=click.IntRange(1),
-    default=100_000,
-    show_default=True,
-    help="Stop after this many.",
-)
-@click.option(
-    "--seconds",
-    type=click.FloatRange(min=0),
-    default=60.0,
-    show_default=True,
-    help="Stop after this long.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the strings as JSON.")
+@command("cliques", make=rappor.command)
+@click.argument("file", type=EXISTING_FILE)
+@option("--most", type=POSITIVE_INT, default=100_000)
+@option("--seconds", type=click.FloatRange(min=0), default=60.0)
+@json_option("the strings")
 def cliques(file: Path, most: int, seconds: float, as_json: bool) -> None:
-    """Print the candidate strings of a graph of n-grams: its cliques, one gram from each part."""
-    from deniable.rappor.files import read_graph
-    from deniable.rappor.gram_graph import graph_strings
+    """Print the candidate strings of a graph of n-grams: its cliques, one n-gram per partition.
+
+    Parameters
+    ----------
+    most
+        Stop after this number of strings.
+    seconds
+        Stop after this number of seconds.
+
+    Examples
+    --------
+    deniable rappor cliques graph.txt
+    """
+    from deniable.rappor.gram_graph import graph_strings, read_graph
 
     strings, cut = graph_strings(read_graph(file), most=most, seconds=seconds)
     if cut:
-        click.echo(f"cut short: {cut}", err=True)
+        click.echo(f"The search stopped early: {cut}", err=True)
     print_outcome({"cliques": strings, "cut": cut}, "\n".join(strings), as_json)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 
@@ -20,7 +20,6 @@ from deniable.errors import InputError
 from deniable.kernels.array_types import Floats, Int32s, Int64s
 from deniable.mechanisms import Noise
 from deniable.mechanisms.schemes import scheme_named
-from deniable.rappor.gram_graph import GramEdges
 
 LINE_END = "\r\n"
 
@@ -45,10 +44,13 @@ class Params:
         return Noise.of(p=self.p, q=self.q, f=self.f)
 
 
+PARAMS = [field.name for field in fields(Params)]
+
+
 def read_params(path: str | Path) -> Params:
     """params.csv: `k,h,m,p,q,f` and one row."""
     rows = _rows(path)
-    if len(rows) != 2 or [c.strip() for c in rows[0]] != ["k", "h", "m", "p", "q", "f"]:
+    if len(rows) != 2 or [c.strip() for c in rows[0]] != PARAMS:
         raise InputError(f"{path}: expected a header k,h,m,p,q,f and one row, got {rows[:2]}")
     try:
         k, h, m = (int(c) for c in rows[1][:3])
@@ -62,8 +64,7 @@ def read_params(path: str | Path) -> Params:
 
 def write_params(path: str | Path, params: Params) -> None:
     """params.csv."""
-    values = [params.k, params.h, params.m, params.p, params.q, params.f]
-    _write(path, [["k", "h", "m", "p", "q", "f"], values])
+    _write(path, [PARAMS, astuple(params)])
 
 
 # --- counts.csv and map.csv --------------------------------------------------------------------
@@ -140,7 +141,7 @@ def write_map(path: str | Path, candidates: Map, params: Params) -> None:
     _write(path, ([s, *row] for s, row in zip(candidates.strings, places.tolist(), strict=True)))
 
 
-# --- schema, results, graph ----------------------------------------------------------------------
+# --- schema and results ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -212,45 +213,6 @@ def write_assoc_results(
         for cell in cells
     ]
     _write(path, [[*names, "proportion"], *rows])
-
-
-def read_graph(path: str | Path) -> GramEdges:
-    """`num_partitions 3`, `ngram_size 2`, then lines `edge 0.ab 1.cd`."""
-    sizes: dict[str, int] = {}
-    edges = []
-    text = Path(path).read_text(encoding="utf-8")
-    for number, line in enumerate(text.split("\n"), 1):
-        words = line.rstrip("\r").split(" ")
-        try:
-            if words[0] in ("num_partitions", "ngram_size"):
-                sizes[words[0]] = int(words[1])
-            elif words[0] == "edge":
-                edges.append(_edge(line.rstrip("\r")[5:], sizes))
-            elif words != [""]:
-                raise ValueError
-        except (ValueError, IndexError, KeyError):
-            raise InputError(
-                f"{path}, line {number}: expected num_partitions N, ngram_size N or "
-                f"edge P.GRAM P.GRAM; got {line!r}"
-            ) from None
-    if len(sizes) != 2:
-        raise InputError(f"{path}: expected num_partitions and ngram_size, got {list(sizes)}")
-    return GramEdges(sizes["num_partitions"], sizes["ngram_size"], tuple(edges))
-
-
-def _edge(text: str, sizes: Mapping[str, int]) -> tuple[tuple[int, str], tuple[int, str]]:
-    """`0.ab 1.cd`; a gram may hold a space or a full stop, but its length is known."""
-    ends = []
-    for _ in range(2):
-        number, _, rest = text.partition(".")
-        gram, text = rest[: sizes["ngram_size"]], rest[sizes["ngram_size"] :].removeprefix(" ")
-        partition = int(number)
-        if len(gram) != sizes["ngram_size"] or not 0 <= partition < sizes["num_partitions"]:
-            raise ValueError
-        ends.append((partition, gram))
-    if text or ends[0][0] == ends[1][0]:
-        raise ValueError
-    return ends[0], ends[1]
 
 
 # --- their CSV ----------------------------------------------------------------------------------

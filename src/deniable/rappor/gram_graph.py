@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from deniable.discovery.ngrams.cliques import PartiteGraph, find_cliques
+from deniable.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -16,6 +19,45 @@ class GramEdges:
     partitions: int
     gram: int
     edges: tuple[tuple[tuple[int, str], tuple[int, str]], ...]
+
+
+def read_graph(path: str | Path) -> GramEdges:
+    """`num_partitions 3`, `ngram_size 2`, then lines `edge 0.ab 1.cd`."""
+    sizes: dict[str, int] = {}
+    edges = []
+    text = Path(path).read_text(encoding="utf-8")
+    for number, line in enumerate(text.split("\n"), 1):
+        words = line.rstrip("\r").split(" ")
+        try:
+            if words[0] in ("num_partitions", "ngram_size"):
+                sizes[words[0]] = int(words[1])
+            elif words[0] == "edge":
+                edges.append(_edge(line.rstrip("\r")[5:], sizes))
+            elif words != [""]:
+                raise ValueError
+        except (ValueError, IndexError, KeyError):
+            raise InputError(
+                f"{path}, line {number}: expected num_partitions N, ngram_size N or "
+                f"edge P.GRAM P.GRAM; got {line!r}"
+            ) from None
+    if len(sizes) != 2:
+        raise InputError(f"{path}: expected num_partitions and ngram_size, got {list(sizes)}")
+    return GramEdges(sizes["num_partitions"], sizes["ngram_size"], tuple(edges))
+
+
+def _edge(text: str, sizes: Mapping[str, int]) -> tuple[tuple[int, str], tuple[int, str]]:
+    """`0.ab 1.cd`; a gram may hold a space or a full stop, but its length is known."""
+    ends = []
+    for _ in range(2):
+        number, _, rest = text.partition(".")
+        gram, text = rest[: sizes["ngram_size"]], rest[sizes["ngram_size"] :].removeprefix(" ")
+        partition = int(number)
+        if len(gram) != sizes["ngram_size"] or not 0 <= partition < sizes["num_partitions"]:
+            raise ValueError
+        ends.append((partition, gram))
+    if text or ends[0][0] == ends[1][0]:
+        raise ValueError
+    return ends[0], ends[1]
 
 
 def graph_strings(graph: GramEdges, *, most: int, seconds: float) -> tuple[list[str], str]:
