@@ -2,8 +2,7 @@
 
 from deniable.simulation.coded import Coded
 from deniable.simulation.crowd import Crowd, simulate, simulate_days, simulate_stream
-from deniable.simulation.domains import top_domains
-from deniable.simulation.play_store import play_store
+from deniable.simulation.example_data import play_store, top_domains
 from deniable.simulation.populations import (
     JointPopulation,
     Population,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from deniable.compute.arrays import Likelihood
 from deniable.compute.cpu import row_blocks
 from deniable.compute.cpu.screening import CPU
-from deniable.compute.cpu.systems import CpuSystem
 from deniable.compute.screening import ScreeningKernels
 from deniable.kernels.array_types import (
     Bytes,
@@ -17,6 +17,7 @@ from deniable.kernels.array_types import (
     Floats,
     Int64s,
     Integers,
+    Mask,
     RowArrays,
     Singles,
     Strata,
@@ -130,6 +131,34 @@ class CpuKernels:
 
 
 CPU_KERNELS = CpuKernels()
+
+
+class CpuSystem:
+    """½ xᵀHx + cᵀx; see `compute.arrays.System`."""
+
+    def __init__(self, hessian: Floats, linear: Floats) -> None:
+        self._hessian, self._linear = hessian, linear
+
+    def minimiser(self, free: Mask, shift: float) -> tuple[Floats, float]:
+        """By Cholesky factorisation."""
+        x = np.zeros(len(self._linear))
+        chosen = np.flatnonzero(free)
+        if not len(chosen):
+            return x, shift
+        block = self._hessian[np.ix_(chosen, chosen)]
+        diagonal = np.diagonal(block).copy()
+        while True:
+            np.fill_diagonal(block, diagonal + shift)
+            factor, failed = dpotrf(block, lower=1, clean=0)
+            if not failed:
+                break
+            shift *= 10.0
+        x[chosen] = dpotrs(factor, -self._linear[chosen], lower=1)[0]
+        return x, shift
+
+    def slope(self, x: Floats) -> Floats:
+        """Hx + c."""
+        return np.asarray(self._hessian @ x + self._linear)
 
 
 def count_ones(bits: Bytes, width: int) -> Int64s:

@@ -70,8 +70,3 @@ def placed(array: Any, where: Any) -> Tensor:
 def on_host(tensor: Tensor) -> NDArray[Any]:
     """This tensor as a NumPy array."""
     return np.asarray(tensor.cpu().numpy())
-
-
-def is_tensor(array: Any) -> bool:
-    """Whether this is a tensor, without importing PyTorch to find out."""
-    return type(array).__module__.partition(".")[0] == "torch"

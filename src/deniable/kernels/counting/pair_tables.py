@@ -7,35 +7,16 @@ k₁·k₂/64 of them a report whatever the noise, and vector instructions do se
 """
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from deniable.errors import InputError
 from deniable.kernels.array_types import Bytes, Int64s, Integers, UInt32s, Words
 from deniable.kernels.compiled import compiled, compiled_sums, inlined, read_only
-from deniable.kernels.words import as_words, check_packed
+from deniable.kernels.words import as_words, check_packed, population_count
 
-Emitted: TypeAlias = Any
-"""What numba passes around while code is emitted."""
 PLANE_WORDS = 32
 """Words of a plane: the planes of 2,048 reports of 128 bits take 32 kB, and stay near."""
-
-
-def _population_count(context: Emitted, word: Emitted) -> Emitted:
-    """Count the ones of a 64-bit word, by the processor's own instruction."""
-
-    def build(
-        context: Emitted, builder: Emitted, signature: Emitted, arguments: Emitted
-    ) -> Emitted:
-        return builder.ctpop(arguments[0])
-
-    return types.uint64(types.uint64), build
-
-
-_ones: Emitted = intrinsic(_population_count)
 
 
 @inlined
@@ -86,14 +67,14 @@ def _together(x: Words, y: Words, words: int, k: int, both: UInt32s) -> None:
             for w in range(words):
                 u, v = x[a, w], x[second, w]
                 y0, y1, y2, y3 = y[b, w], y[b + 1, w], y[b + 2, w], y[b + 3, w]
-                n0 += _ones(u & y0)
-                n1 += _ones(u & y1)
-                n2 += _ones(u & y2)
-                n3 += _ones(u & y3)
-                m0 += _ones(v & y0)
-                m1 += _ones(v & y1)
-                m2 += _ones(v & y2)
-                m3 += _ones(v & y3)
+                n0 += population_count(u & y0)
+                n1 += population_count(u & y1)
+                n2 += population_count(u & y2)
+                n3 += population_count(u & y3)
+                m0 += population_count(v & y0)
+                m1 += population_count(v & y1)
+                m2 += population_count(v & y2)
+                m3 += population_count(v & y3)
             for i, n, m in ((0, n0, m0), (1, n1, m1), (2, n2, m2), (3, n3, m3)):
                 if b + i < k:
                     both[a, b + i] += np.uint32(n)
@@ -107,7 +88,7 @@ def _alone(planes: Words, words: int, ones: UInt32s) -> None:
     for a in range(len(ones)):
         count = np.uint64(0)
         for w in range(words):
-            count += _ones(planes[a, w])
+            count += population_count(planes[a, w])
         ones[a] += np.uint32(count)
 
 

@@ -75,13 +75,17 @@ def _pairs(
 
 
 @inlined
-def mix64(z: np.uint64) -> np.uint64:
-    """Finish a 64-bit word as SplitMix64 does (Steele, Lea and Flood, 2014)."""
+def place_of(z: np.uint64, k: np.uint64) -> np.uint64:
+    """Return the place in 0..k - 1 of a 64-bit word, mixed as by SplitMix64.
+
+    Steele, Lea and Flood (2014); the upper 32 bits of the mixed word are scaled to k places.
+    """
     z ^= z >> np.uint64(30)
     z *= np.uint64(0xBF58476D1CE4E5B9)
     z ^= z >> np.uint64(27)
     z *= np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    z ^= z >> np.uint64(31)
+    return ((z >> np.uint64(32)) * k) >> np.uint64(32)
 
 
 def _check_places(k: int) -> None:
@@ -98,8 +102,8 @@ def _positions(x: Words, y: Words, k: np.uint64, first: int, out: Int32s) -> Non
             z = x[value] + np.uint64((first + cohort) * hashes) * y[value]
             for j in range(hashes):
                 z += y[value]
-                bit = ((mix64(z) >> np.uint64(32)) * k) >> np.uint64(32)
-                flat[np.uint64((cohort * values + value) * hashes + j)] = np.int32(bit)
+                place = np.int32(place_of(z, k))
+                flat[np.uint64((cohort * values + value) * hashes + j)] = place
 
 
 def bloom_positions(
@@ -142,8 +146,8 @@ def _row_positions(
             z = x[chosen] + np.uint64(int(cohort[row]) * hashes) * step
         for j in range(hashes):
             z += step
-            bit = np.int32(((mix64(z) >> np.uint64(32)) * k) >> np.uint64(32))
-            flat[np.uint64(row * hashes + j)] = bit if chosen >= 0 else np.int32(-1)
+            place = np.int32(place_of(z, k)) if chosen >= 0 else np.int32(-1)
+            flat[np.uint64(row * hashes + j)] = place
 
 
 def row_positions(

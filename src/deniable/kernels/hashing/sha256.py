@@ -142,7 +142,7 @@ def block_count(length: int) -> int:
 
 
 @inlined
-def _big_endian(data: Bytes, place: int) -> np.uint64:
+def big_endian(data: Bytes, place: int) -> np.uint64:
     word = np.uint64(0)
     for byte in range(4):
         word |= np.uint64(data[np.uint64(place + byte)]) << np.uint64(24 - 8 * byte)
@@ -167,7 +167,7 @@ def fill_block(
         place = min(start + at, data.shape[0] - 4)
         past = np.uint64(8 * min(start + at - place, 4))
         left = min(max(length - at, -1), 4) + 1
-        word = np.uint32(_big_endian(data, place) << past)
+        word = np.uint32(big_endian(data, place) << past)
         work[LANES * t + lane] = (word & KEPT[left]) | ENDED[left]
     if block == block_count(4 * lead.shape[0] + length) - 1:
         work[LANES * 15 + lane] = np.uint32(8 * (4 * lead.shape[0] + length))

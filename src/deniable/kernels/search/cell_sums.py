@@ -9,7 +9,7 @@ import numpy as np
 
 from deniable.kernels.array_types import Int64s, Singles, Words
 from deniable.kernels.compiled import compiled, compiled_sums
-from deniable.kernels.hashing.positions import mix64
+from deniable.kernels.hashing.positions import place_of
 
 TINY = np.float32(1e-30)
 
@@ -26,7 +26,7 @@ def cell_sums(x: Words, y: Words, tables: Singles, out: Singles) -> None:
         z, total = x[i], np.float32(0)
         for family in range(families):
             z += y[i]
-            total += tables[family, ((mix64(z) >> np.uint64(32)) * k) >> np.uint64(32)]
+            total += tables[family, place_of(z, k)]
         out[i] = total
 
 

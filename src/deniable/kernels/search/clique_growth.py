@@ -13,25 +13,15 @@ import numpy as np
 
 from deniable.kernels.array_types import Int64s, Mask, Words
 from deniable.kernels.compiled import compiled, inlined
+from deniable.kernels.words import population_count
 
 ONE = np.uint64(1)
 
 
 @inlined
-def _ones(word: np.uint64) -> int:
-    """Number of set bits."""
-    word = word - ((word >> ONE) & np.uint64(0x5555555555555555))
-    word = (word & np.uint64(0x3333333333333333)) + (
-        (word >> np.uint64(2)) & np.uint64(0x3333333333333333)
-    )
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return int((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
-
-
-@inlined
 def _lowest(word: np.uint64) -> int:
     """Index of the lowest set bit of a word that is not 0."""
-    return _ones((word & (~word + ONE)) - ONE)
+    return int(population_count((word & (~word + ONE)) - ONE))
 
 
 @inlined
@@ -43,7 +33,7 @@ def _narrowest(open_nodes: Words, bounds: Int64s, taken: Mask) -> int:
             continue
         count = 0
         for word in range(bounds[partition], bounds[partition + 1]):
-            count += _ones(open_nodes[word])
+            count += population_count(open_nodes[word])
         if count == 0:
             return -1
         if count < fewest:

@@ -9,8 +9,8 @@ import numpy as np
 
 from deniable.kernels.array_types import Bytes, Int64s, Singles, UInt32s, Words
 from deniable.kernels.compiled import compiled, inlined
-from deniable.kernels.hashing.positions import mix64
-from deniable.kernels.hashing.sha256 import LANES, START, STATE, WORK, compress
+from deniable.kernels.hashing.positions import place_of
+from deniable.kernels.hashing.sha256 import LANES, START, STATE, WORK, big_endian, compress
 
 TAIL = 32
 """Bytes of a block after a header of 32: the symbols, and the ending that SHA-256 adds."""
@@ -44,7 +44,7 @@ def scan(
     for start in range(0, count, LANES):
         for lane in range(LANES):
             for word in range(low, high):
-                work[LANES * (8 + word) + lane] = _big_endian(tail, 4 * word)
+                work[LANES * (8 + word) + lane] = np.uint32(big_endian(tail, 4 * word))
             _count_up(tail, first, stop, symbols)
         low, high = first // 4, (stop + 3) // 4
         for i in range(STATE, WORK):
@@ -69,8 +69,7 @@ def _add_up(x: Words, y: Words, tables: Singles, total: Singles) -> None:
     for family in range(families):
         for lane in range(LANES):
             x[lane] += y[lane]
-            cell = ((mix64(x[lane]) >> np.uint64(32)) * np.uint64(cells)) >> np.uint64(32)
-            total[lane] += tables[family, cell]
+            total[lane] += tables[family, place_of(x[lane], np.uint64(cells))]
 
 
 @inlined
@@ -82,14 +81,6 @@ def _count_up(tail: Bytes, first: int, stop: int, symbols: int) -> None:
             break
         tail[at] = 0
         at -= 1
-
-
-@inlined
-def _big_endian(tail: Bytes, at: int) -> np.uint32:
-    word = np.uint32(0)
-    for byte in range(4):
-        word = (word << np.uint32(8)) | np.uint32(tail[at + byte])
-    return word
 
 
 @inlined

@@ -1,12 +1,11 @@
-"""Apps of an app store by category, and whether they are free: a real table for trials.
+"""Real data for simulated crowds: an app store's categories, and common domain names.
 
-9,488 apps of public Google Play metadata, in 30 categories; another sample than the paper's ("Play
-Store" in its evaluation), which was never published.
+`data/play_store_30x2.csv` counts 9,488 apps of public Google Play metadata in 30 categories. It is
+not the sample of the paper's evaluation, which was never published.
 """
 
 from importlib.resources import as_file, files
 
-from deniable.errors import InputError
 from deniable.simulation.populations import JointPopulation, table_from_csv
 
 
@@ -18,8 +17,16 @@ def play_store() -> JointPopulation:
     """
     with as_file(files("deniable.simulation") / "data" / "play_store_30x2.csv") as path:
         counts = table_from_csv(path, "category", "paid")
-    if counts.values["paid"] != ("free", "paid"):
-        raise InputError(f"expected columns free and paid, got {counts.values['paid']}")
     return JointPopulation(
         {"category": counts.values["category"], "paid": (False, True)}, counts.table
     )
+
+
+def top_domains() -> tuple[str, ...]:
+    """The names; the trial with URLs gives them weights ∝ exp(−rank/25).
+
+    >>> top_domains()[:2]
+    ('google.com', 'facebook.com')
+    """
+    text = files("deniable.simulation").joinpath("data/top100_domains.txt").read_text("utf-8")
+    return tuple(text.split())
