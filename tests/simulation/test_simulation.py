@@ -443,7 +443,7 @@ def test_command_with_populations(tmp_path: Path) -> None:
     ("args", "says", "code"),
     [
         ([], "give either --values", 2),
-        (["--population", "zipf", "--clients", "5"], "say which question", 2),
+        (["--population", "zipf", "--clients", "5"], "name the question of population", 2),
         (["--population", "url=zipf"], "needs --clients", 2),
         (["--population", "url=zipff", "--clients", "5"], "expected a .csv file or a shape", 1),
         (["--table", "a,b", "--clients", "5"], "expected --table", 2),
