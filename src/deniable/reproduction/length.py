@@ -25,7 +25,7 @@ from deniable.simulation import power
 
 SEED = 1
 CASES = [(2, length) for length in range(4, 13, 2)] + [(3, 6), (3, 9), (3, 12), (4, 8)]
-QUICK = [(2, 6), (3, 6), (2, 8), (4, 8)]
+QUICK = [(2, 6), (3, 6), (2, 8)]
 TRIALS = {"paper": 100, "fused": 20}
 """The paper's number of trials for its own reading."""
 WEIGHTS = power(100, floor=0.001)
