@@ -9,12 +9,15 @@ import json
 import math
 import re
 import tomllib
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from deniable import conformance
+from deniable.analysis import counting
 from deniable.mechanisms import Bloom
+from deniable.planning import discoverable
 from deniable.survey import Survey, author, defaults, toml
 
 MEANINGS = tomllib.loads((Path(__file__).parent / "survey_keys.toml").read_text())
@@ -29,6 +32,13 @@ collect = "once"
 [questions.q]
 kind = "string"
 epsilon = {}
+"""
+DOMAINS = """
+mechanism = "localhash"
+[questions.q.dictionary]
+protocol = "prefixes"
+max_length = 20
+alphabet = "a-z0-9._-"
 """
 
 
@@ -97,9 +107,9 @@ def default_bits(epsilon: float) -> int:
 
 def bits_sentence() -> str:
     """Return from which ε on how many bits are the default."""
-    tenths = [n / 10 for n in range(1, 120)]
     fewest = defaults.MIN_DEFAULT_BITS
-    last = max(epsilon for epsilon in tenths if default_bits(epsilon) == fewest)
+    tenths = bisect_right(range(1, 120), fewest, key=lambda n: default_bits(n / 10))
+    last = tenths / 10
     return f"{fewest} up to ε = {last}, {default_bits(PAPER_EPSILON)} at ε = {PAPER_EPSILON}"
 
 
@@ -117,13 +127,34 @@ def example_levels() -> str:
 def epsilon_table() -> str:
     """Return what ε means for the odds and for a yes-or-no question."""
     lines = [
-        "| ε | Factor e^ε | A boolean question is answered truthfully with probability |",
-        "| --- | --- | --- |",
+        "| ε per report | largest change of the odds | probability of a true yes-or-no answer "
+        "| example |",
+        "| --- | --- | --- | --- |",
     ]
-    for epsilon in (0.5, 1.0, math.log(3), 2.0, 3.0, PAPER_EPSILON):
+    for epsilon, example in EPSILONS.items():
         odds = math.exp(epsilon)
-        lines.append(f"| {epsilon:.3g} | {odds:.2g} | {odds / (1 + odds):.2f} |")
+        lines.append(f"| {epsilon:.3g} | {odds:.2g} | {odds / (1 + odds):.2f} | {example} |")
     return "\n".join(lines)
+
+
+EPSILONS = {
+    0.5: "very strict",
+    1.0: "",
+    math.log(3): "Warner's coin flips (ln 3)",
+    2.0: "",
+    PAPER_EPSILON: "the paper's experiment with URLs",
+}
+
+
+def bloom_counters(epsilon: float) -> str:
+    """Return the millions of pair counters of two Bloom filters with the defaults for this ε."""
+    return f"{default_bits(epsilon) ** 2 * defaults.COHORTS / 1e6:.0f}"
+
+
+def rarest_domain() -> str:
+    """Return n such that a million clients at the paper's ε find a domain that one in n holds."""
+    question = Survey.from_toml(STRING.format(PAPER_EPSILON) + DOMAINS).questions[0]
+    return f"{round(1 / discoverable(question, 1_000_000), -1):,.0f}"
 
 
 def power_of_ten(value: int) -> str:
@@ -211,6 +242,10 @@ CODE_FACTS: dict[str, Callable[[], str]] = {
     "levels.last": lambda: f"{100 * defaults.CONFIRMATION_SHARE:g} %",
     "levels.example": example_levels,
     "wire.examples": wire_examples,
+    "threshold.urls": rarest_domain,
+    "counters.most": lambda: f"{counting.MOST_COUNTERS / 1e6:.0f}",
+    "counters.3": lambda: bloom_counters(3.0),
+    "counters.5": lambda: bloom_counters(5.0),
     "epsilon.table": epsilon_table,
     "odds.paper": lambda: f"{math.exp(PAPER_EPSILON):.0f}",
     "evidence.changed": lambda: str(math.floor(change_evidence(True))),

@@ -72,6 +72,7 @@ def _replaced(mark: re.Match[str]) -> str:
     return mark[1] + inserted + mark[4]
 
 
+@cache
 def fact(name: str) -> str:
     """Return the table or the figure of this name as Markdown."""
     source, *path = name.split("::")
