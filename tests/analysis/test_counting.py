@@ -13,7 +13,7 @@ import pytest
 import deniable
 from deniable import PairCounts, Survey, pair_counts
 from deniable.analysis.categories import axes_of
-from deniable.analysis.counting import Layout
+from deniable.analysis.counting import PairLayout
 from deniable.analysis.decoding import count_all
 from deniable.analysis.source import Source
 from deniable.columns import ReportBatch, write
@@ -144,7 +144,7 @@ def test_categories_are_those_of_the_reports() -> None:
 
 
 def test_a_local_hash_counts_as_its_reports_do() -> None:
-    layout = Layout((SURVEY.question("word"), SURVEY.question("ads")))
+    layout = PairLayout((SURVEY.question("word"), SURVEY.question("ads")))
     counts = pair_counts(SURVEY, BATCH, ["word", "ads"])
     assert (counts.first.sum(axis=1) == counts.total).all()  # one number a report
     count = partial(count_all, Source(BATCH, SURVEY), default_backend())
@@ -190,16 +190,16 @@ def test_counts_of_other_surveys_and_questions_are_refused(tmp_path: Path) -> No
         pair_counts(newer, counts, ["browser", "ads"])
     with pytest.raises(InputError, match="expected counts of 'ads' × 'browser'"):
         pair_counts(SURVEY, counts, ["ads", "browser"])
-    with pytest.raises(InputError, match="of one survey add"):
+    with pytest.raises(InputError, match="same questions of one survey"):
         counts + replace(counts, survey="00")
     with pytest.raises(InputError, match="two different questions"):
         pair_counts(SURVEY, BATCH, ["browser", "ads", "page"])
-    with pytest.raises(InputError, match="these are not counts"):
+    with pytest.raises(InputError, match="these arrays are not counts"):
         replace(counts, both=counts.both + counts.reports)
     with pytest.raises(InputError, match=r"ending in \.npz"):
         counts.save(tmp_path / "counts.csv")
     (tmp_path / "no.npz").write_bytes(b"nothing of the kind")
-    with pytest.raises(InputError, match="holds no pair counts"):
+    with pytest.raises(InputError, match="does not hold pair counts"):
         PairCounts.load(tmp_path / "no.npz")
 
 
@@ -208,7 +208,7 @@ def test_what_counts_cannot_do_is_refused() -> None:
     for test in (lambda: joint.test("lrt"), joint.mutual_independence):
         with pytest.raises(InputError, match="the reports"):
             test()
-    with pytest.raises(InputError, match="folds of reports"):
+    with pytest.raises(InputError, match="into folds"):
         associated(BATCH, ("browser", "ads"), from_counts=True, shrink=np.random.default_rng(1))
     with pytest.raises(InputError, match="associate the reports themselves"):
         wide = bloom(bits=1024, cohorts=128)

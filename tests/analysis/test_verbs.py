@@ -153,10 +153,10 @@ def test_frames_that_are_not_reports(batch: ReportBatch) -> None:
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (("page", None), "give candidates"),
-        (("page", "w0"), "a list of candidates"),
-        (("page", [3]), "texts, got 3"),
-        (("theme", ["light"]), "it has its options"),
+        (("page", None), "pass the candidates"),
+        (("page", "w0"), "a list of strings"),
+        (("page", [3]), "strings, got 3"),
+        (("theme", ["light"]), "options are known"),
         (("nope", ["x"]), "no question 'nope'"),
     ],
 )
@@ -174,10 +174,10 @@ epsilon = 1.0
 """,
         name="o",
     )
-    with pytest.raises(InputError, match="expected reports of"):
+    with pytest.raises(InputError, match="must answer"):
         decode(other, batch, "page", WORDS)
-    for reports in ([], [3]):
-        with pytest.raises(InputError, match="expected"):
+    for reports, words in (([], "no reports"), ([3], "reports must be a ReportBatch")):
+        with pytest.raises(InputError, match=words):
             decode(SURVEY, reports, "page", WORDS)
 
 
@@ -326,8 +326,8 @@ def test_not_converging_is_said(batch: ReportBatch) -> None:
     [
         (["theme"], {}, "two or more different"),
         (["theme", "theme"], {}, "two or more different"),
-        (["theme", "ads"], {"candidates": {"page": ["x"]}}, "not among"),
-        (["page", "ads"], {}, "give candidates"),
+        (["theme", "ads"], {"candidates": {"page": ["x"]}}, "is not one of the questions"),
+        (["page", "ads"], {}, "pass the candidates"),
     ],
 )
 def test_wrong_associations(

@@ -13,7 +13,7 @@ import pytest
 
 import deniable.store
 from deniable import ReportBatch
-from deniable.analysis.source import FEWEST, Source
+from deniable.analysis.source import MIN_PARTITION_ROWS, Source
 from deniable.columns import write
 from deniable.columns.arrow import ROW_GROUP
 from deniable.columns.batch import from_bodies, records, to_wire
@@ -87,9 +87,9 @@ def test_a_store_gives_names_of_segments_and_copies_of_the_rest(
 def test_few_reports_are_still_shared(batch: ReportBatch) -> None:
     parts = Source(batch.select(slice(0, 20_000)), batch.survey).partitions
     assert len(parts) == 8
-    (part,) = Source(batch.select(slice(0, FEWEST)), batch.survey).partitions
-    assert part.count == FEWEST
+    (part,) = Source(batch.select(slice(0, MIN_PARTITION_ROWS)), batch.survey).partitions
+    assert part.count == MIN_PARTITION_ROWS
     (part,) = Source(batch.select(slice(0, 0)), batch.survey).partitions
     assert part.count == 0 == len(part.load()), "nobody has answered yet"
-    with pytest.raises(InputError, match="got none"):
+    with pytest.raises(InputError, match="no reports to analyse"):
         _ = Source([], batch.survey).partitions

@@ -1,4 +1,4 @@
-"""The analyst's verbs: from reports of a survey to results."""
+"""Analysis of collected reports: the verbs `decode`, `associate`, `pair_counts` and `trend`."""
 
 from deniable.analysis.associating import associate, associate_likelihoods
 from deniable.analysis.counting import pair_counts

@@ -1,8 +1,8 @@
-"""associate: how values of several questions go together.
+"""The verb `associate`: estimate the joint distribution of several questions.
 
-Marginals choose each question's categories; everything else is Other, a category of its own,
-since ignoring it biases every cell. Reports then become rows of likelihoods, and the rows a table,
-certified to be within a hundredth of a nat of the best.
+The marginal of each question chooses its categories. All other values form the category Other:
+ignoring them would bias every cell. Each report becomes one row of likelihoods per question, and
+the table is fitted to these rows by maximum likelihood.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ from deniable.compute.backend import Backend
 from deniable.compute.named import default_backend
 from deniable.compute.progress import Progress, reports_progress
 from deniable.compute.rows import LikelihoodRows
-from deniable.errors import InputError
+from deniable.errors import InputError, did_you_mean
 from deniable.inference.association.effect_size import cramers_v
 from deniable.inference.association.independence import (
     association_test,
@@ -66,35 +66,109 @@ def associate(
     executor: Backend | None = None,
     progress: Progress | None = None,
 ) -> Joint:
-    """Estimate the joint distribution of two questions or more.
+    """Estimate the joint distribution of two or more questions.
 
-    candidates : for each string question the strings looked for, or what `discover` found; the
-        `top` most common of those detected at `alpha` become categories
-    other : True or "mixture" models everything else by what the marginal saw of it, "product" by
-        independent bits as the paper does; False leaves it out, which biases the table
-    fitted : fit up to this many detected strings of each question, then add up those beyond `top`
-        into Other; with the mixture about twice `top` unless given. With fewer, intervals of cells
-        with Other are too narrow where questions are associated. Tests always refer to the table
-        shown.
-    nats, max_passes : stop when the table is certified to be this near the best, or give up
-    shrink : also give point estimates shrunk towards independence, for weak signals; the
-        generator splits reports into folds
-    from_counts : estimate two questions linearly from counts of bits that are set together, made
-        in one pass: `reports` may be such counts too, made earlier and elsewhere (`pair_counts`).
-        Needs no reports twice, and is less exact where strings have several hashes
-    progress : told a stage's name and how much of it is done, from 0 to 1
+    Parameters
+    ----------
+    survey : Survey
+        Survey that the reports answer.
+    reports : ReportBatch, str, Path, Arrow table, data frame, Store, Stored, or several of these
+        Reports to analyse. Counts made by `pair_counts`, or .npz files of them, may take the place
+        of reports of two questions.
+    questions : sequence of str
+        Names of two or more questions: the axes of the table.
+    candidates : mapping of str to strings or Discovery, optional
+        For each string question, the strings to look for or the result of `discover`.
+    top : int, default 10
+        Number of strings of each question that get a category of their own: the most common ones
+        among those that were detected.
+    other : bool, "mixture" or "product", default True
+        Model of all other values. True and "mixture" use what the marginal shows about them.
+        "product" treats their bits as independent, as the paper does. False leaves them out, which
+        biases the table.
+    fitted : int, optional
+        Number of detected strings of each question that are fitted. Those beyond `top` are added
+        up into Other afterwards. About twice `top` by default; with fewer, intervals of cells
+        with Other are too narrow if the questions are associated.
+    alpha : float, default 0.05
+        Significance level at which a string must be detected to get a category.
+    nats : float, default 0.01
+        Tolerance: the fit has converged when its log-likelihood is within this distance of the
+        maximum.
+    max_passes : int, default 200
+        Maximum number of passes over the reports. A `NotConvergedWarning` is issued if the fit
+        has not converged by then.
+    shrink : numpy.random.Generator, optional
+        Also give point estimates that are shrunk towards independence, which are more accurate for
+        weak signals. The generator splits the reports into folds for cross-validation.
+    from_counts : bool, default False
+        Estimate the table of two questions from counts of bits that are set together. This needs
+        a single pass, and is less precise if strings have several hashes.
+    executor : Backend, optional
+        Where the computation runs. Threads of this process by default.
+    progress : callable, optional
+        Called with the name of the current stage and the fraction of it that is done.
+
+    Returns
+    -------
+    Joint
+        Estimated table with standard errors, 95 % confidence intervals, conditional rates, tests
+        of independence and effect size.
+
+    Raises
+    ------
+    InputError
+        If a question is unknown or named twice, a string question has no candidates, none of its
+        candidates is detected, or there are no reports.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deniable import Survey, associate, simulate
+    >>> survey = Survey.from_toml('''
+    ... name = "browsers"
+    ... version = 1
+    ... owner = "you@example.com"
+    ... description = "Which browser do you use, and do you use dark mode?"
+    ... expires = 2999-12-31
+    ... collect = "once"
+    ... [questions.browser]
+    ... kind = "choice"
+    ... options = ["Firefox", "Safari"]
+    ... epsilon = 2.0
+    ... [questions.dark]
+    ... kind = "boolean"
+    ... epsilon = 2.0
+    ... ''')
+    >>> answers = {
+    ...     "browser": ["Firefox"] * 6000 + ["Safari"] * 4000,
+    ...     "dark": [True] * 5000 + [False] * 5000,
+    ... }
+    >>> reports = simulate(survey, answers, rng=np.random.default_rng(1))
+    >>> joint = associate(survey, reports, ["browser", "dark"])
+    >>> joint.table.round(1)
+    array([[0.5, 0.1],
+           [0. , 0.4]])
+    >>> joint.test().p_value < 0.001
+    True
     """
     if len(questions) < 2 or len(set(questions)) != len(questions):
-        raise InputError(f"expected two or more different questions, got {list(questions)}")
+        raise InputError(f"name two or more different questions, got {list(questions)}")
     asked = [survey.question(name) for name in questions]
     given = dict(candidates or {})
-    if extra := given.keys() - set(questions):
-        raise InputError(f"candidates for {sorted(extra)}, which are not among {list(questions)}")
+    if extra := sorted(given.keys() - set(questions)):
+        raise InputError(
+            f"candidates are given for {extra[0]!r}, which is not one of the questions "
+            f"{list(questions)}.{did_you_mean(extra[0], questions)}"
+        )
     executor = executor or default_backend()
     settings = TableSettings(top, other, fitted, alpha)
     if from_counts or isinstance(reports, PairCounts):
         if shrink is not None:
-            raise InputError("shrinking needs folds of reports, which counts do not have")
+            raise InputError(
+                "shrink splits the reports into folds, which counts do not allow: pass the "
+                "reports, without from_counts"
+            )
         counts = pair_counts(survey, reports, questions, executor=executor)
         return associate_counts(survey, counts, given, settings)
     source = Source(reports, survey)
@@ -121,17 +195,51 @@ def associate_likelihoods(
     nats: float = 0.01,
     executor: Backend | None = None,
 ) -> Joint:
-    """The same from any mechanism at all: one array of P(report | category) a question.
+    """Estimate a joint distribution from likelihoods that you computed yourself.
 
-    rows : float[N, categories] each; a factor common to a row does not matter
-    strata : integers[N] where reports of different questions share clear fields, such as a cohort
-    One question gives its marginal.
+    This works for reports of any mechanism.
+
+    Parameters
+    ----------
+    rows : sequence of arrays of shape (N, categories)
+        For each question, P(report | category) of each of the N reports. A factor that is common to
+        a row does not matter.
+    labels : sequence of sequences of str
+        Names of each question's categories.
+    questions : sequence of str, optional
+        Names of the questions. "q1", "q2", … by default.
+    strata : array of int, of shape (N,), optional
+        Stratum of each report: the values of clear fields that several questions share, such as
+        the cohort.
+    nats : float, default 0.01
+        Tolerance: the fit has converged when its log-likelihood is within this distance of the
+        maximum.
+    executor : Backend, optional
+        Where the computation runs. Threads of this process by default.
+
+    Returns
+    -------
+    Joint
+        Estimated table. With a single question, its marginal distribution.
+
+    Raises
+    ------
+    InputError
+        If a report is impossible under every category, or shapes do not match.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deniable.analysis import associate_likelihoods
+    >>> rows = np.array([[0.9, 0.1]] * 60 + [[0.1, 0.9]] * 40)
+    >>> associate_likelihoods([rows], [["yes", "no"]]).table.round(3)
+    array([0.625, 0.375])
     """
     scaled = []
     for array in rows:
         largest = array.max(axis=1, keepdims=True)
         if not (largest > 0).all():
-            raise InputError("expected every report to be possible under some category")
+            raise InputError("every report must have a likelihood above 0 in at least one category")
         scaled.append(np.asarray(array / largest, np.float32))
     names = questions or [f"q{i + 1}" for i in range(len(rows))]
     axes = [Axis.whole(each) for each in labels]
@@ -142,20 +250,25 @@ def associate_likelihoods(
     return _joint(names, axes, evidence, maximise(evidence, nats=nats), None)
 
 
-# --- reports to rows to a table ------------------------------------------------------------------
+# --- from reports to likelihood rows to a table --------------------------------------------------
 
 
 def _rows(
     models: Mapping[str, AnyModel], arrays: ArrayKernels, by_cohort: bool, batch: ReportBatch
 ) -> tuple[LikelihoodRows, float]:
-    """Likelihood rows, flat in a question that a report says nothing of; and their log-scale."""
+    """Return the likelihood rows of a batch, and the logarithm of the factors removed from them.
+
+    A row is constant if the report does not answer the question.
+    """
     columns = [batch.column(name) for name in models]
-    made = [
+    likelihoods = [
         model.likelihood(column.bits, column.stratum, arrays)
         for model, column in zip(models.values(), columns, strict=True)
     ]
-    rows = arrays.lay_out([each.rows for each in made], strata=batch.cohort if by_cohort else None)
-    return rows, float(sum(each.log_scale.sum() for each in made))
+    rows = arrays.lay_out(
+        [each.rows for each in likelihoods], strata=batch.cohort if by_cohort else None
+    )
+    return rows, float(sum(each.log_scale.sum() for each in likelihoods))
 
 
 def _joint(
@@ -165,19 +278,20 @@ def _joint(
     fit: JointFit,
     shrink: np.random.Generator | None,
 ) -> Joint:
-    """The result of a fit, its categories added up into those that are shown."""
-    whole = covariance(evidence, fit.table)
+    """Return the result of a fit, with its categories added up into those that are shown."""
+    fitted = covariance(evidence, fit.table)
     groups = [axis.groups for axis in axes]
-    shown = whole.collapsed(groups)
-    if any(rest := [axis.ends_with_other for axis in axes]):
-        influence = collapse_influence(stratum_influence(evidence, whole), groups)
-        shown = widened(shown, influence, rest)
+    shown = fitted.collapsed(groups)
+    if any(with_other := [axis.ends_with_other for axis in axes]):
+        influence = collapse_influence(stratum_influence(evidence, fitted), groups)
+        shown = widened(shown, influence, with_other)
     point, strength = None, None
     if shrink is not None:
-        towards = shrunk(evidence, rng=shrink)
-        point = Covariance(towards.fit.table, np.zeros_like(whole.matrix)).collapsed(groups).table
-        strength = towards.strength
-    tests = _tests(evidence, fit, whole, groups)
+        penalised = shrunk(evidence, rng=shrink)
+        no_errors = np.zeros_like(fitted.matrix)
+        point = Covariance(penalised.fit.table, no_errors).collapsed(groups).table
+        strength = penalised.strength
+    tests = _tests(evidence, fit, fitted, groups)
     return replace(
         joint_of(questions, axes, shown, int(evidence.weight), tests),
         log_likelihood=fit.log_likelihood,
@@ -190,22 +304,22 @@ def _joint(
 
 
 def _tests(
-    evidence: Evidence, fit: JointFit, whole: Covariance, groups: Sequence[Indices]
+    evidence: Evidence, fit: JointFit, fitted: Covariance, groups: Sequence[Indices]
 ) -> Tests:
-    """Tests about the categories that are shown, made when first asked for."""
+    """Return tests about the categories that are shown. They are computed on first use."""
 
     @cache
     def shown() -> tuple[Evidence, JointFit | None]:
         collapsed = collapse_evidence(evidence, fit.table, groups)
         return collapsed, fit if collapsed is evidence else None
 
-    def about(test: Callable[..., AssociationTest], **settings: object) -> AssociationTest:
-        evidence_shown, its_fit = shown()
-        return test(evidence_shown, fit=its_fit, **settings)
+    def run(test: Callable[..., AssociationTest], **settings: object) -> AssociationTest:
+        collapsed, collapsed_fit = shown()
+        return test(collapsed, fit=collapsed_fit, **settings)
 
     return Tests(
-        lambda method: about(association_test, method=method),
-        lambda: cramers_v(evidence, whole, groups=groups),
-        lambda: about(mutual_independence),
-        lambda pair: about(conditional_independence, pair=pair),
+        lambda method: run(association_test, method=method),
+        lambda: cramers_v(evidence, fitted, groups=groups),
+        lambda: run(mutual_independence),
+        lambda pair: run(conditional_independence, pair=pair),
     )

@@ -1,4 +1,4 @@
-"""The candidates of a question, and the categories of several in a joint table."""
+"""Candidates of a question, and the categories that questions have in a joint table."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -21,45 +21,54 @@ Strings = Iterable[str] | Discovery
 
 
 def candidates_of(question: Question, given: Strings | None) -> Candidates:
-    """The candidates, each once; a question that has options needs none."""
+    """Return the candidates of a question without duplicates, or its options if it has some."""
     if question.kind != "string":
         if given is not None:
-            raise InputError(f"question {question.name!r} is a {question.kind}: it has its options")
+            raise InputError(
+                f"question {question.name!r} is a {question.kind} question, whose options are "
+                "known: do not pass candidates for it"
+            )
         return Candidates(question, question.protocol.mechanisms[0].labels)
     if given is None:
-        raise InputError(f"question {question.name!r} is a string: give candidates, or discover")
+        raise InputError(
+            f"question {question.name!r} is a string question: pass the candidates to look for, or "
+            "find some with discover"
+        )
     if isinstance(given, str):
-        raise InputError(f"expected a list of candidates, got the one text {given!r}")
+        raise InputError(f"candidates must be a list of strings, got the single string {given!r}")
     if isinstance(given, Discovery):
         if not given.strings:
             raise InputError(
-                f"question {question.name!r}: the discovery found no strings to look for; it would "
-                f"find some of {given.detection_threshold:.4f} of clients"
+                f"question {question.name!r}: no strings were discovered, so there are no "
+                f"candidates; the detection threshold was a share of "
+                f"{given.detection_threshold:.4f}"
             )
-        if _spelt_alike(given, question):
+        if _same_symbols(given, question):
             return Candidates(question, given.strings, given.symbols)
         given = given.strings
     names = tuple(dict.fromkeys(given))
     if wrong := [c for c in names if not isinstance(c, str)]:
-        raise InputError(f"expected candidates that are texts, got {wrong[0]!r}")
+        raise InputError(f"candidates must be strings, got {wrong[0]!r}")
     return Candidates(question, names, _symbols(question, names))
 
 
-def _spelt_alike(found: Discovery, question: Question) -> bool:
-    """Whether these strings' symbols are symbols of this question too: text cannot say all of
-    them, such as a character that max_length cut in two."""
-    mine = question.protocol.canonical()
-    theirs = found.provenance.parameters[found.question] if found.provenance else {}
-    return all(key in mine and mine[key] == theirs.get(key, ...) for key in TEXT_SETTINGS)
+def _same_symbols(discovery: Discovery, question: Question) -> bool:
+    """Return whether discovered strings can be used as rows of symbols, without their text.
+
+    Some rows of symbols have no text, for instance if `max_length` cut a character in two.
+    """
+    settings = question.protocol.canonical()
+    source = discovery.provenance.parameters[discovery.question] if discovery.provenance else {}
+    return all(key in settings and settings[key] == source.get(key, ...) for key in TEXT_SETTINGS)
 
 
 def _symbols(question: Question, names: tuple[str, ...]) -> Bytes | None:
-    """u8[m, M], the symbols of each string; None where strings are taken whole."""
+    """Return the symbols of each string, uint8[m, M]; None if strings are reported whole."""
     rows = [question.protocol.symbols(name) for name in ("", *names)]
-    whole = [row for row in rows if row is not None]
-    if not whole:
+    symbols = [row for row in rows if row is not None]
+    if not symbols:
         return None
-    return np.frombuffer(b"".join(whole), np.uint8).reshape(len(rows), -1)[1:]
+    return np.frombuffer(b"".join(symbols), np.uint8).reshape(len(rows), -1)[1:]
 
 
 def axes_of(
@@ -68,21 +77,30 @@ def axes_of(
     count: Callable[[Question, AnyModel], ReportCounts],
     settings: TableSettings,
 ) -> tuple[list[AnyModel], list[Axis]]:
-    """The model of each question's fitted categories, and how they are shown.
+    """Return the model of each question's fitted categories, and how they are shown.
 
-    count : counts a question's reports for the marginal of its model
+    Parameters
+    ----------
+    questions : sequence of Question
+        Questions of the joint table, in the order of its axes.
+    candidates : mapping
+        Candidates of each string question, by its name.
+    count : callable
+        Counts a question's reports for the marginal of its model.
+    settings : TableSettings
+        Which categories the table gets.
     """
-    # The paper's model fits what is shown; so does leaving Other out.
+    # The paper's model of Other, and a table without Other, fit only the categories that are shown.
     if not settings.fitted and settings.other in (True, "mixture"):
         options = [
             len(q.protocol.mechanisms[0].labels) + 1 for q in questions if q.kind != "string"
         ]
-        most = how_many_to_fit(settings.top, len(questions) - len(options), prod(options))
-        settings = replace(settings, fitted=most)
+        fitted = how_many_to_fit(settings.top, len(questions) - len(options), prod(options))
+        settings = replace(settings, fitted=fitted)
     models, axes = [], []
     for question in questions:
-        whole = model_of(candidates_of(question, candidates.get(question.name)))
-        model, axis = whole.fitted(question.name, partial(count, question, whole), settings)
+        every = model_of(candidates_of(question, candidates.get(question.name)))
+        model, axis = every.fitted(question.name, partial(count, question, every), settings)
         models.append(model)
         axes.append(axis)
     return models, axes
@@ -91,9 +109,9 @@ def axes_of(
 def joint_of(
     questions: Sequence[str], axes: Sequence[Axis], shown: Covariance, reports: int, tests: Tests
 ) -> Joint:
-    """The result of a table with its covariance.
+    """Return the result for an estimated table with its covariance.
 
-    Estimates that have no likelihood have converged in one pass.
+    The log-likelihood is left out. A table from reports adds it, with the details of its fit.
     """
     intervals = shown.intervals()
     return Joint(

@@ -1,7 +1,7 @@
-"""pair_counts: reports of two questions as counts, made in one pass, added up, and kept instead.
+"""The verb `pair_counts`: summarise the reports of two questions as counts, in one pass.
 
-What is counted does not depend on the candidates, which may be found later. A question reported by
-local hashing counts as one bit a number.
+The counts do not depend on the candidates, which may be found later. For a question reported by
+local hashing, each number counts as one bit.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,57 +27,66 @@ from deniable.kernels.array_types import Bytes, Indices, Integers
 from deniable.kernels.counting.pair_tables import PairTables
 from deniable.survey import Question, Survey
 
-MOST_COUNTERS = 1 << 26
-"""Pairs of bits over all strata that are counted: half a gigabyte."""
-ROWS = 1 << 19
-"""Reports counted together, so that adding up tables is little beside counting."""
-IN_FLIGHT = 1 << 26
-"""Counters of tables that wait to be added up: a quarter of a gigabyte, or two tables."""
+MAX_COUNTERS = 1 << 26
+"""Maximum number of counters: pairs of bits over all strata. They take half a gigabyte."""
+REPORTS_PER_TASK = 1 << 19
+"""Reports counted in one task: enough that adding up the tasks' tables takes little time."""
+MAX_COUNTERS_IN_FLIGHT = 1 << 26
+"""Maximum number of counters that wait to be added up: a quarter of a gigabyte, or two tables."""
 
 
 @dataclass(frozen=True)
-class Layout:
-    """How two questions' reports are counted: a stratum is a pair of slots and a shared cohort."""
+class PairLayout:
+    """How reports of two questions are counted.
+
+    A stratum is a pair of slots, one per question, and a cohort that both questions share.
+    """
 
     questions: tuple[Question, Question]
 
     def __post_init__(self) -> None:
         width, other = self.widths
-        if (counters := self.strata * width * other) > MOST_COUNTERS:
+        if (counters := self.strata * width * other) > MAX_COUNTERS:
             first, second = (q.name for q in self.questions)
             raise InputError(
-                f"{first!r} × {second!r} has {self.strata:,} strata of {width:,} × {other:,} pairs "
-                f"of bits: {counters:,} counters, expected at most {MOST_COUNTERS:,}; associate "
-                "the reports themselves, without from_counts"
+                f"counting {first!r} × {second!r} needs {counters:,} counters "
+                f"({self.strata:,} strata of {width:,} × {other:,} pairs of bits), more than the "
+                f"limit of {MAX_COUNTERS:,}; associate the reports themselves, without from_counts"
             )
 
     @property
     def widths(self) -> tuple[int, int]:
-        """Bits of each question that are counted."""
+        """Number of bits of each question."""
         first, second = (q.protocol.mechanisms[0].outcomes for q in self.questions)
         return first, second
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Slots of each question's first part, which speaks of whole values; shared cohorts."""
+        """Number of slots of each question's first part, and of shared cohorts.
+
+        The first part of a protocol is the one that reports whole values.
+        """
         first, second = (q.protocol.parts[0] for q in self.questions)
         cohorts = lcm(*(q.protocol.mechanisms[0].cohorts for q in self.questions))
         return len(first.slots), len(second.slots), cohorts
 
     @property
     def strata(self) -> int:
-        """How many strata."""
+        """Number of strata, S."""
         return prod(self.shape)
 
-    def own(self, side: int) -> Indices:
-        """intp[S], each stratum's stratum among those of one question: slot·cohorts + cohort."""
-        places = np.unravel_index(np.arange(self.strata), self.shape)
+    def question_strata(self, side: int) -> Indices:
+        """Return the stratum of one question that each stratum belongs to, intp[S].
+
+        Strata of a question are numbered slot·cohorts + cohort.
+        """
+        slots_and_cohort = np.unravel_index(np.arange(self.strata), self.shape)
         mechanism = self.questions[side].protocol.mechanisms[0]
-        own = places[side] * mechanism.cohorts + mechanism.own_cohort(places[2])
-        return np.asarray(own, np.intp)
+        cohort = mechanism.own_cohort(slots_and_cohort[2])
+        return np.asarray(slots_and_cohort[side] * mechanism.cohorts + cohort, np.intp)
 
     def stratum(self, batch: ReportBatch) -> Integers:
-        """integers[N], of each report."""
+        """Return the stratum of each report, integers[N]."""
         _, slots, cohorts = self.shape
         cohort = batch.cohort
         if cohorts < batch.survey.cohorts:
@@ -97,41 +106,98 @@ def pair_counts(
     executor: Backend | None = None,
     progress: Progress | None = None,
 ) -> PairCounts:
-    """Count how often bits of two questions were set together: all that `associate` needs of them.
+    """Count how often each pair of bits of two questions is set in the same report.
 
-    reports : as for `decode`; or counts made before, or .npz files of such; or any number of these.
-    Counts add, so shards may be counted anywhere, at any time, and their reports deleted.
+    The counts are all that `associate` needs to estimate the joint distribution of the two
+    questions. Counts of disjoint sets of reports can be added, so shards can be counted on
+    different machines and at different times, and their reports deleted.
+
+    Parameters
+    ----------
+    survey : Survey
+        Survey that the reports answer.
+    reports : ReportBatch, str, Path, Arrow table, data frame, Store, Stored, or several of these
+        Reports to count. Earlier counts and .npz files of counts are added to them.
+    questions : sequence of str
+        Names of the two questions.
+    executor : Backend, optional
+        Where the computation runs. Threads of this process by default.
+    progress : callable, optional
+        Called with the name of the current stage and the fraction of it that is done.
+
+    Returns
+    -------
+    PairCounts
+        The counts. Save them with their `save` method, or pass them to `associate`.
+
+    Raises
+    ------
+    InputError
+        If a question is unknown, there would be too many counters, or earlier counts belong to
+        another survey or other questions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deniable import Survey, associate, pair_counts, simulate
+    >>> survey = Survey.from_toml('''
+    ... name = "browsers"
+    ... version = 1
+    ... owner = "you@example.com"
+    ... description = "Do you use dark mode, and do you block ads?"
+    ... expires = 2999-12-31
+    ... collect = "once"
+    ... [questions.dark]
+    ... kind = "boolean"
+    ... epsilon = 2.0
+    ... [questions.ads]
+    ... kind = "boolean"
+    ... epsilon = 2.0
+    ... ''')
+    >>> answers = {"dark": [True, False] * 5000, "ads": [False, False] * 5000}
+    >>> monday, tuesday = (
+    ...     pair_counts(
+    ...         survey,
+    ...         simulate(survey, answers, rng=np.random.default_rng(day)),
+    ...         ["dark", "ads"],
+    ...     )
+    ...     for day in range(2)
+    ... )
+    >>> monday + tuesday
+    <PairCounts dark × ads: 20,000 reports>
+    >>> associate(survey, monday + tuesday, ["dark", "ads"]).table.round(1)
+    array([[0. , 0.5],
+           [0. , 0.5]])
     """
     if len(questions) != 2 or questions[0] == questions[1]:
-        raise InputError(
-            f"expected two different questions to count together, got {list(questions)}"
-        )
-    layout = Layout((survey.question(questions[0]), survey.question(questions[1])))
-    made, rest = _sorted_out(reports)
-    for counts in made:
-        _check(counts, survey, layout)
-    if rest or not made:
-        source = Source(rest, survey)
-        found = _counted(layout, survey, source, executor or default_backend())
-        made.append(replace(found, origin=source.origin))
-    return reduce(add, made)
+        raise InputError(f"name two different questions to count, got {list(questions)}")
+    layout = PairLayout((survey.question(questions[0]), survey.question(questions[1])))
+    counts, parts = _split_counts(reports)
+    for earlier in counts:
+        _check(earlier, survey, layout)
+    if parts or not counts:
+        source = Source(parts, survey)
+        new = _count_source(layout, survey, source, executor or default_backend())
+        counts.append(replace(new, origin=source.origin))
+    return reduce(add, counts)
 
 
-def _sorted_out(reports: object) -> tuple[list[PairCounts], list[Part]]:
-    """Counts, loaded, and everything else."""
-    made: list[PairCounts] = []
-    rest: list[Part] = []
+def _split_counts(reports: object) -> tuple[list[PairCounts], list[Part]]:
+    """Separate earlier counts, which are loaded if they are files, from reports."""
+    counts: list[PairCounts] = []
+    parts: list[Part] = []
     for part in listed(reports):
         if isinstance(part, PairCounts):
-            made.append(part)
+            counts.append(part)
         elif isinstance(part, str | Path) and Path(part).suffix == ".npz":
-            made.append(PairCounts.load(part))
+            counts.append(PairCounts.load(part))
         else:
-            rest.append(part)
-    return made, rest
+            parts.append(part)
+    return counts, parts
 
 
-def _check(counts: PairCounts, survey: Survey, layout: Layout) -> None:
+def _check(counts: PairCounts, survey: Survey, layout: PairLayout) -> None:
+    """Raise InputError if counts belong to another survey or other questions."""
     first, second = layout.questions
     expected = (survey.sha256.hex(), (first.name, second.name))
     if (counts.survey, counts.questions) != expected:
@@ -144,8 +210,8 @@ def _check(counts: PairCounts, survey: Survey, layout: Layout) -> None:
         raise InputError(f"expected counts of shape {shape}, got {counts.both.shape}")
 
 
-def _count(layout: Layout, parts: list[Partition]) -> PairTables:
-    """The counters of these reports."""
+def _count_task(layout: PairLayout, parts: list[Partition]) -> PairTables:
+    """Count the reports of some partitions."""
     first, second = layout.questions
     tables = PairTables.empty(layout.strata, layout.widths)
     for batch in (part.load() for part in parts):
@@ -154,27 +220,29 @@ def _count(layout: Layout, parts: list[Partition]) -> PairTables:
 
 
 def _outcomes(question: Question, batch: ReportBatch) -> Bytes:
-    """Packed bits, u8[N, B]; a number is the one bit that it counts."""
+    """Return packed bits, uint8[N, B]. A number becomes the single bit that stands for it."""
     column = batch.column(question.name)
     if column.mechanism.bound is None:
         return column.bits
-    sent = numbers(column.bits)
-    one = np.zeros((len(sent), (column.mechanism.bound + 7) // 8), np.uint8)
-    one[np.arange(len(sent)), sent >> 3] = np.uint8(1) << (sent & 7).astype(np.uint8)
-    return one
+    number = numbers(column.bits)
+    bits = np.zeros((len(number), (column.mechanism.bound + 7) // 8), np.uint8)
+    bits[np.arange(len(number)), number >> 3] = np.uint8(1) << (number & 7).astype(np.uint8)
+    return bits
 
 
-def _counted(layout: Layout, survey: Survey, source: Source, executor: Backend) -> PairCounts:
-    """Everything in the source."""
+def _count_source(
+    layout: PairLayout, survey: Survey, source: Source, executor: Backend
+) -> PairCounts:
+    """Count all reports of a source."""
     strata, (k, m) = layout.strata, layout.widths
     shapes = {"both": (strata, k, m), "first": (strata, k), "second": (strata, m), "total": strata}
     sums = {name: np.zeros(shape, np.int64) for name, shape in shapes.items()}
-    groups = source.groups(ROWS)
-    at_once = max(2, IN_FLIGHT // sums["both"].size)
-    for group in groups:
-        some = chain([group], islice(groups, at_once - 1))
-        for part in executor.map(partial(_count, layout), some):
+    tasks = source.groups(REPORTS_PER_TASK)
+    in_flight = max(2, MAX_COUNTERS_IN_FLIGHT // sums["both"].size)
+    for task in tasks:
+        wave = chain([task], islice(tasks, in_flight - 1))
+        for tables in executor.map(partial(_count_task, layout), wave):
             for name, array in sums.items():
-                array += getattr(part, name)
-    x, y = layout.questions
-    return PairCounts(survey.sha256.hex(), (x.name, y.name), **sums)
+                array += getattr(tables, name)
+    first, second = layout.questions
+    return PairCounts(survey.sha256.hex(), (first.name, second.name), **sums)

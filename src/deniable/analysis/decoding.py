@@ -1,4 +1,4 @@
-"""decode: how common each value of one question is."""
+"""The verb `decode`: estimate how common each value of one question is."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,7 +6,7 @@ from functools import partial, reduce
 from operator import add
 
 from deniable.analysis.categories import Strings, candidates_of
-from deniable.analysis.source import Reports, Source
+from deniable.analysis.source import NO_REPORTS, Reports, Source
 from deniable.columns import ReportBatch
 from deniable.compute.backend import Backend
 from deniable.compute.named import default_backend
@@ -35,41 +35,96 @@ def decode(
     executor: Backend | None = None,
     progress: Progress | None = None,
 ) -> Marginal:
-    """Estimate how common each candidate is, with intervals, and which are there at all.
+    """Estimate how common each value of a question is.
 
-    reports : a batch, a file, an Arrow table, a store, or any number of these
-    candidates : the strings looked for, or what `discover` found; a choice or boolean has its own.
-        Given twice, they count once. Strings that nobody listed are allowed for.
-    alpha, correction : false detections are controlled at alpha over all candidates ("holm", or
-        "bonferroni" with less power), as a share of the detected ("fdr"), or for each by itself
-        (None)
-    reports_per_client : reports of one client share its permanent noise, and say less together
-        than those of as many clients: above 1, standard errors and tests allow for it
-    progress : told a stage's name and how much of it is done, from 0 to 1
+    For a string question, the values are the candidates. Clients may also hold strings that
+    are not among the candidates: these do not bias the estimates.
+
+    Parameters
+    ----------
+    survey : Survey
+        Survey that the reports answer.
+    reports : ReportBatch, str, Path, Arrow table, data frame, Store, Stored, or several of these
+        Reports to analyse: in memory, in files, or in a store.
+    question : str
+        Name of the question to decode.
+    candidates : iterable of str, or Discovery, optional
+        Strings to look for, or the result of `discover`. Required for a string question, and not
+        allowed for a choice or boolean, whose options are known. Duplicates are ignored.
+    alpha : float, default 0.05
+        Significance level of the decision which values are present.
+    correction : {"holm", "bonferroni", "fdr"} or None, default "holm"
+        How `alpha` accounts for testing many values. "holm" and "bonferroni" bound the probability
+        of any false detection (family-wise error rate); "holm" detects at least as much. "fdr"
+        bounds the expected share of false detections among all detections. None tests each value
+        at `alpha`.
+    reports_per_client : float, default 1.0
+        Average number of reports per client. Reports of one client share its permanent noise, so
+        they hold less information than reports of as many clients. Standard errors, intervals
+        and tests account for that.
+    executor : Backend, optional
+        Where the computation runs. Threads of this process by default.
+    progress : callable, optional
+        Called with the name of the current stage and the fraction of it that is done.
+
+    Returns
+    -------
+    Marginal
+        One row per value: estimate, standard error, 95 % confidence interval, p-value, and
+        whether the value was detected.
+
+    Raises
+    ------
+    InputError
+        If the survey has no such question, a string question has no candidates, there are no
+        reports, or the reports belong to another survey.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deniable import Survey, decode, simulate
+    >>> survey = Survey.from_toml('''
+    ... name = "browsers"
+    ... version = 1
+    ... owner = "you@example.com"
+    ... description = "Which browser do you use?"
+    ... expires = 2999-12-31
+    ... collect = "once"
+    ... [questions.browser]
+    ... kind = "choice"
+    ... options = ["Firefox", "Safari"]
+    ... epsilon = 2.0
+    ... ''')
+    >>> answers = {"browser": ["Firefox"] * 6000 + ["Safari"] * 4000}
+    >>> reports = simulate(survey, answers, rng=np.random.default_rng(1))
+    >>> result = decode(survey, reports, "browser")
+    >>> result.labels, result.estimate.round(1).tolist()
+    (('Firefox', 'Safari'), [0.6, 0.4])
     """
     asked = survey.question(question)
     model = model_of(candidates_of(asked, candidates))
     source = Source(reports, survey)
     counts = count_all(source, executor or default_backend(), asked, model)
-    effect = repetition_effect(asked.protocol.mechanisms[0], reports_per_client)
-    effective = counts if effect == 1 else counts.as_if_from(counts.reports / effect)
-    found = model.marginal(effective, alpha=alpha, correction=correction)
+    inflation = variance_inflation(asked.protocol.mechanisms[0], reports_per_client)
+    effective = counts if inflation == 1 else counts.as_if_from(counts.reports / inflation)
+    marginal = model.marginal(effective, alpha=alpha, correction=correction)
     return replace(
-        found,
+        marginal,
         question=question,
         reports=counts.reports,
         provenance=provenance_of(survey, (asked,), counts.reports, source.origin),
     )
 
 
-def repetition_effect(mechanism: Mechanism, reports_per_client: float) -> float:
-    """By how much several reports of each client widen the variance over as many clients' reports.
+def variance_inflation(mechanism: Mechanism, reports_per_client: float) -> float:
+    """Return how much larger variances are than if every report came from another client.
 
-    Two reports of a bit that the value does not set correlate by ρ = (q−p)²φ(1−φ)/(p*(1−p*)); a
-    mean over R of them has 1 + (R−1)ρ times the variance of R independent ones.
+    Two reports of one client about a bit that its value does not set have the correlation
+    ρ = (q−p)²φ(1−φ)/(p*(1−p*)). The mean of R such reports has 1 + (R−1)ρ times the variance of
+    the mean of R independent reports.
     """
     if not reports_per_client >= 1:
-        raise InputError(f"expected 1 or more reports a client, got {reports_per_client}")
+        raise InputError(f"reports_per_client must be at least 1, got {reports_per_client}")
     noise = mechanism.noise
     phi, gain = noise.flip / ONE, (noise.q - noise.p) / ONE
     p_star = float(noise.p_star)
@@ -80,22 +135,23 @@ def repetition_effect(mechanism: Mechanism, reports_per_client: float) -> float:
 def count_all(
     source: Source, executor: Backend, question: Question, model: AnyModel
 ) -> ReportCounts:
-    """What the marginal of a model needs, of all reports."""
+    """Count all reports of a question, as the marginal of its model needs them."""
     parts = source.map(executor, partial(_count, question.name, model.counter()))
     counts: ReportCounts = reduce(add, parts)
     if not counts.reports:
-        raise InputError("expected reports, got none")
+        raise InputError(NO_REPORTS)
     return counts
 
 
 def _count(question: str, counter: Counter, batch: ReportBatch) -> ReportCounts:
+    """Count one batch."""
     return counter(batch.column(question))
 
 
 def provenance_of(
     survey: Survey, questions: Sequence[Question], reports: int, origin: str
 ) -> Provenance:
-    """Where a result of these questions came from."""
+    """Return the provenance of a result about these questions."""
     return Provenance(
         survey=survey.name,
         version=survey.version,

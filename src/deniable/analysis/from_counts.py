@@ -1,7 +1,7 @@
-"""Joint tables of two questions from counts, with everything that one from reports has.
+"""Joint tables of two questions from pair counts, with the same results as from reports.
 
-Which strings get a category is chosen as `associate` chooses it: the counts hold all that marginals
-need. See `inference.linear.estimate` for the estimate.
+The categories are chosen as `associate` chooses them, since pair counts also hold what marginals
+need. `inference.linear.estimate` describes the estimator.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from functools import cache, partial
 import numpy as np
 
 from deniable.analysis.categories import Strings, axes_of, joint_of
-from deniable.analysis.counting import Layout
+from deniable.analysis.counting import PairLayout
 from deniable.analysis.decoding import provenance_of
 from deniable.compute.cpu.threads import one_blas_thread
 from deniable.errors import InputError
@@ -33,38 +33,40 @@ def associate_counts(
     candidates: Mapping[str, Strings],
     settings: TableSettings,
 ) -> Joint:
-    """The joint distribution of two questions from their counts; see `associate`."""
+    """Estimate the joint distribution of two questions from pair counts; see `associate`."""
     asked = [survey.question(name) for name in counts.questions]
-    layout = Layout((asked[0], asked[1]))
-    own = [_own(counts, layout, side) for side in (0, 1)]
+    layout = PairLayout((asked[0], asked[1]))
+    bit_counts = [_bit_counts(counts, layout, side) for side in (0, 1)]
 
     def count(question: Question, model: AnyModel) -> ReportCounts:
-        made: ReportCounts = model.counts_from_bits(own[asked.index(question)])
-        return made
+        converted: ReportCounts = model.counts_from_bits(bit_counts[asked.index(question)])
+        return converted
 
     models, axes = axes_of(asked, candidates, count, settings)
     groups = [axis.groups for axis in axes]
     with one_blas_thread():
         sides = [
-            QuestionRatios.of(models[side].components(), own[side], layout.own(side))
+            QuestionRatios.of(
+                models[side].components(), bit_counts[side], layout.question_strata(side)
+            )
             for side in (0, 1)
         ]
         fit = linear_joint(counts, *sides)
         shown = fit.collapsed(groups, [axis.ends_with_other for axis in axes])
     tests = _tests(counts, sides, groups, shown)
     joint = joint_of(counts.questions, axes, shown.covariance, counts.reports, tests)
-    made = provenance_of(survey, asked, counts.reports, counts.origin)
-    return replace(joint, made_from="counts", provenance=made)
+    provenance = provenance_of(survey, asked, counts.reports, counts.origin)
+    return replace(joint, made_from="counts", provenance=provenance)
 
 
-def _own(counts: PairCounts, layout: Layout, side: int) -> BitCounts:
-    """One question's bit counts, in strata of its own."""
-    place = layout.own(side)
-    of_each = (counts.first, counts.second)[side]
-    ones = np.zeros((int(place.max()) + 1, of_each.shape[1]), np.int64)
+def _bit_counts(counts: PairCounts, layout: PairLayout, side: int) -> BitCounts:
+    """Return the bit counts of one question, in the strata of that question."""
+    stratum = layout.question_strata(side)
+    joint_ones = (counts.first, counts.second)[side]
+    ones = np.zeros((int(stratum.max()) + 1, joint_ones.shape[1]), np.int64)
     total = np.zeros(len(ones), np.int64)
-    np.add.at(ones, place, of_each)
-    np.add.at(total, place, counts.total)
+    np.add.at(ones, stratum, joint_ones)
+    np.add.at(total, stratum, counts.total)
     return BitCounts(ones, total)
 
 
@@ -74,18 +76,22 @@ def _tests(
     groups: Sequence[Indices],
     shown: LinearFit,
 ) -> Tests:
-    """Tests about the categories that are shown, made when first asked for."""
+    """Return tests about the categories that are shown. They are computed on first use."""
 
     @cache
     def association(method: str) -> AssociationTest:
         if method != "score":
-            raise InputError(f"the {method!r} test needs the reports; from counts there is 'score'")
+            raise InputError(
+                f"the {method!r} test needs the reports; a table from counts has the 'score' test"
+            )
         with one_blas_thread():
-            about = [side.collapsed(group) for side, group in zip(sides, groups, strict=True)]
-            return linear_test(counts, *about)
+            collapsed = [side.collapsed(group) for side, group in zip(sides, groups, strict=True)]
+            return linear_test(counts, *collapsed)
 
     def refused(*_: object) -> AssociationTest:
-        raise InputError("likelihood ratios need the reports; from counts, use test()")
+        raise InputError(
+            "likelihood-ratio tests need the reports; for a table from counts, use test()"
+        )
 
     effect = partial(cramers_v_of, shown.free, shown.covariance, counts.reports)
     return Tests(association, effect, refused, refused)

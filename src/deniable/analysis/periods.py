@@ -1,4 +1,4 @@
-"""The same analysis of one day or week of a store after another."""
+"""The verb `trend`, and any other analysis of a store by day or week."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -10,7 +10,7 @@ from deniable.analysis.decoding import decode
 from deniable.analysis.source import Stored
 from deniable.compute.backend import Backend
 from deniable.compute.progress import Progress, reports_progress
-from deniable.errors import InputError
+from deniable.errors import InputError, did_you_mean
 from deniable.inference.marginal.detection import Correction
 from deniable.results import Marginal, Result, Trend
 from deniable.store import Store
@@ -30,36 +30,64 @@ def by_period(
     until: date | None = None,
     strict: bool = False,
 ) -> Trend[R]:
-    """Analyse every day or week of a store that has reports, each by itself.
+    """Analyse each day or week of a store separately.
+
+    Periods without reports are left out.
 
     Parameters
     ----------
     survey : Survey
+        Survey that the reports answer.
     store : Store, str or Path
         An open store, or its URL.
-    analyse : function of a Stored
-        Calls a verb on the reports of one period.
-    by : "day" or "week"
+    analyse : callable
+        Called with the `Stored` reports of one period; returns a result.
+    by : {"day", "week"}, default "day"
         Length of a period. Weeks begin on Monday.
-    since, until : date, optional
-        First and last day, both included.
-    strict : bool
-        Raise the error of a period that cannot be analysed, instead of skipping the period.
+    since : date, optional
+        First day to analyse.
+    until : date, optional
+        Last day to analyse.
+    strict : bool, default False
+        If a period cannot be analysed, raise the error instead of skipping the period.
 
     Returns
     -------
     Trend
-        One result per period; and for each period that could not be analysed, the reason.
+        One result per period, and for each skipped period the reason.
+
+    Raises
+    ------
+    InputError
+        If the store has no reports in these days; with `strict`, also if a period cannot be
+        analysed.
+
+    Examples
+    --------
+    >>> from deniable import associate
+    >>> from deniable.analysis import by_period
+    >>> def weekly_table(survey, store):
+    ...     return by_period(
+    ...         survey,
+    ...         store,
+    ...         lambda reports: associate(survey, reports, ["browser", "dark"]),
+    ...         by="week",
+    ...     )
     """
     if by not in ("day", "week"):
-        raise InputError(f"expected by day or week, got {by!r}")
+        raise InputError(
+            f"by must be 'day' or 'week', got {by!r}.{did_you_mean(by, ('day', 'week'))}"
+        )
     parts: dict[str, R] = {}
     skipped: dict[str, str] = {}
     first, last = since or date.min, until or date.max
     with Stored(store, since, until).opened() as opened:
         days = sorted(day for day in opened.days(survey) if first <= day <= last)
         if not days:
-            raise InputError(f"{opened.url} has no reports of {survey!r} in these days")
+            raise InputError(
+                f"{opened.url} has no reports of {survey!r} from {since or 'the first day'} to "
+                f"{until or 'the last'}"
+            )
         for start, end in _periods(days, by).items():
             try:
                 parts[str(start)] = analyse(Stored(opened, max(first, start), min(last, end)))
@@ -69,11 +97,11 @@ def by_period(
                 skipped[str(start)] = str(error)
         origin = f"{opened.url}, {days[0]} to {days[-1]}, by {by}"
     sources = [part.provenance for part in parts.values() if part.provenance is not None]
-    whole = None
+    provenance = None
     if sources:
         total = sum(source.reports for source in sources)
-        whole = replace(sources[0], reports=total, origin=origin)
-    return Trend(by, tuple(parts), tuple(parts.values()), skipped, whole)
+        provenance = replace(sources[0], reports=total, origin=origin)
+    return Trend(by, tuple(parts), tuple(parts.values()), skipped, provenance)
 
 
 @reports_progress
@@ -92,11 +120,83 @@ def trend(
     executor: Backend | None = None,
     progress: Progress | None = None,
 ) -> Trend[Marginal]:
-    """Decode every day or week (from Monday) of a store that has reports, each by itself.
+    """Decode each day or week of a store separately.
 
-    The other arguments are those of `decode`; `reports_per_client` is within one period. Clients
-    that report in several periods share their permanent noise between them: each interval is
-    right by itself, but neighbouring errors may go together.
+    Periods without reports are left out. A client that reports in several periods reuses its
+    permanent noise. The interval of each period is correct, but errors of different periods may be
+    correlated.
+
+    Parameters
+    ----------
+    survey : Survey
+        Survey that the reports answer.
+    store : Store, str or Path
+        An open store, or its URL.
+    question : str
+        Name of the question to decode.
+    candidates : iterable of str, optional
+        Strings to look for. Required for a string question.
+    by : {"day", "week"}, default "day"
+        Length of a period. Weeks begin on Monday.
+    since : date, optional
+        First day to analyse.
+    until : date, optional
+        Last day to analyse.
+    alpha : float, default 0.05
+        Significance level in each period; see `decode`.
+    correction : {"holm", "bonferroni", "fdr"} or None, default "holm"
+        How `alpha` accounts for testing many values; see `decode`.
+    reports_per_client : float, default 1.0
+        Average number of reports per client in one period.
+    executor : Backend, optional
+        Where the computation runs. Threads of this process by default.
+    progress : callable, optional
+        Called with the name of the current stage and the fraction of it that is done.
+
+    Returns
+    -------
+    Trend
+        One `Marginal` per period.
+
+    Raises
+    ------
+    InputError
+        If the store has no reports in these days, or the question cannot be decoded.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from datetime import date
+    >>> import numpy as np
+    >>> from deniable import Survey, simulate, store, trend
+    >>> from deniable.columns.batch import records
+    >>> from deniable.store import Upload
+    >>> survey = Survey.from_toml('''
+    ... name = "modes"
+    ... version = 1
+    ... owner = "you@example.com"
+    ... description = "Do you use dark mode?"
+    ... expires = 2999-12-31
+    ... collect = "once"
+    ... [questions.dark]
+    ... kind = "boolean"
+    ... epsilon = 2.0
+    ... ''')
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with store.open(f"{folder}/reports.db", create=True) as reports:
+    ...         reports.add_survey(survey)
+    ...         for day, share in ((1, 0.2), (2, 0.8)):
+    ...             answers = np.arange(5000) < 5000 * share
+    ...             batch = simulate(survey, answers.tolist(), rng=np.random.default_rng(day))
+    ...             data = records(batch)
+    ...             key = bytes([day] * 16)
+    ...             upload = Upload(
+    ...                 key, survey.digest, len(data), data.tobytes(), date(2025, 3, day), key
+    ...             )
+    ...             outcomes = reports.append([upload])
+    ...         result = trend(survey, reports, "dark")
+    >>> [part.estimate.round(1).tolist() for part in result.parts]
+    [[0.2], [0.8]]
     """
     names = None if candidates is None else list(candidates)
 
@@ -116,7 +216,7 @@ def trend(
 
 
 def _periods(days: list[date], by: By) -> dict[date, date]:
-    """First and last day of every period that these days lie in."""
+    """Return the first and last day of each period that contains one of these days."""
     if by == "day":
         return {day: day for day in days}
     mondays = (day - timedelta(days=day.weekday()) for day in days)

@@ -1,4 +1,4 @@
-"""Reports from wherever they are, in partitions that whoever works on them loads."""
+"""Reports from memory, files and stores, cut into partitions that workers load."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -19,17 +19,37 @@ from deniable.errors import InputError
 from deniable.store import Store
 from deniable.survey import Survey
 
-ROWS = 1 << 16
-"""Rows worked on together, at most: what is larger is cut, so that workers share it."""
-FEWEST = 1 << 11
-"""… and what has fewer is not worth cutting."""
+MAX_PARTITION_ROWS = 1 << 16
+"""Maximum number of rows of a partition: larger ones are cut, so that workers can share them."""
+MIN_PARTITION_ROWS = 1 << 11
+"""Number of rows below which cutting a partition does not pay."""
 
 
 @dataclass(frozen=True)
 class Stored:
-    """The reports of some days in a store, both ends included; a store alone means all of it.
+    """Reports of some days in a store.
 
-    store : open, or its URL: `sqlite:///FILE.db`, `postgresql://…`, or a folder of Parquet files
+    Parameters
+    ----------
+    store : Store, str or Path
+        An open store, or its URL: `sqlite:///FILE.db`, `postgresql://…`, or a folder of Parquet
+        files.
+    since : date, optional
+        First day. All earlier days are included by default.
+    until : date, optional
+        Last day. All later days are included by default.
+
+    Raises
+    ------
+    InputError
+        If `since` is after `until`.
+
+    Examples
+    --------
+    >>> from datetime import date
+    >>> from deniable import Stored
+    >>> Stored("reports.db", since=date(2025, 3, 1)).since.isoformat()
+    '2025-03-01'
     """
 
     store: Store | str | Path
@@ -38,11 +58,17 @@ class Stored:
 
     def __post_init__(self) -> None:
         if self.since and self.until and self.since > self.until:
-            raise InputError(f"expected since before until, got {self.since} and {self.until}")
+            raise InputError(f"since ({self.since}) must not be after until ({self.until})")
 
     @contextmanager
     def opened(self) -> Iterator[Store]:
-        """The store; closed again if it was not open before."""
+        """Open the store, and close it at the end unless it was open before.
+
+        Yields
+        ------
+        Store
+            The open store.
+        """
         if not isinstance(self.store, str | Path):
             yield self.store
             return
@@ -50,35 +76,43 @@ class Stored:
             yield store
 
 
+NO_REPORTS = "there are no reports to analyse"
 Result = TypeVar("Result")
 Part = ReportBatch | Stored | Store | str | Path | ArrowStream | PandasFrame
 Reports = Part | Iterable[Part]
 
 
 class Source:
-    """A survey's reports: a batch, a file, a folder of files, an Arrow table, a pandas or polars
-    frame, a store, or any number of these."""
+    """Reports of one survey, in partitions.
+
+    Parameters
+    ----------
+    reports : ReportBatch, str, Path, Arrow table, data frame, Store, Stored, or several of these
+        Where the reports are. A path may name a file, a folder of files, or a store.
+    survey : Survey
+        Survey that the reports must answer.
+    """
 
     def __init__(self, reports: Reports | Iterable[object], survey: Survey) -> None:
         self.survey = survey
         self._parts = [each for part in listed(reports) for each in _parts(part)]
         if not self._parts:
-            raise InputError("expected reports, got none")
+            raise InputError(NO_REPORTS)
         self.origin = ""
 
     def map(self, executor: Backend, function: Callable[[ReportBatch], Result]) -> Iterator[Result]:
-        """What the function makes of all reports, some at a time, in order."""
-        return executor.map(partial(_of_loaded, function), self._taken())
+        """Yield function(batch) for the reports of each partition, in order."""
+        return executor.map(partial(_apply, function), self._with_progress())
 
     def hold(self, executor: Backend, function: Callable[[ReportBatch], Result]) -> Held[Result]:
-        """The same, kept where it was made."""
-        return executor.hold(partial(_of_loaded, function), self._taken())
+        """Return function(batch) for each partition, kept on the worker that computed it."""
+        return executor.hold(partial(_apply, function), self._with_progress())
 
     def groups(self, rows: int) -> Iterator[list[Partition]]:
-        """The partitions, so many together that they have `rows` reports, or a quarter of all."""
+        """Yield lists of partitions with at least `rows` reports each, or a quarter of all."""
         enough = min(rows, sum(part.count for part in self.partitions) // 4)
         group: list[Partition] = []
-        for part in self._taken():
+        for part in self._with_progress():
             group.append(part)
             if sum(each.count for each in group) >= enough:
                 yield group
@@ -87,34 +121,38 @@ class Source:
             yield group
 
     def batches(self) -> Iterator[ReportBatch]:
-        """Every report, some at a time."""
-        return (part.load() for part in self._taken())
+        """Yield all reports, one partition at a time."""
+        return (part.load() for part in self._with_progress())
 
     @cached_property
     def partitions(self) -> list[Partition]:
-        """Where the reports are, in parts to be worked on together; found the first time, so that
-        a store is read as it was then."""
-        origins: dict[str, None] = {}
-        wholes: list[Partition] = []
-        for part in self._parts:
-            located, origin = self._located(part)
-            for each in located:
-                if each.survey != self.survey:
-                    raise InputError(
-                        f"expected reports of {self.survey!r}, got some of {each.survey!r}"
-                    )
-            wholes += located
-            origins |= dict.fromkeys([origin, *(each.origin for each in located)])
-        self.origin = "; ".join(o for o in origins if o)
-        # Fewer at a time where there are few, so that all processors have some.
-        rows = min(ROWS, max(FEWEST, sum(part.count for part in wholes) // 8))
-        if not wholes:
-            raise InputError("expected reports, got none")
-        # Sources that are there but empty are no mistake: nobody has answered yet.
-        return [part for whole in wholes for part in whole.cut(rows)] or wholes[:1]
+        """Partitions of the reports.
 
-    def _taken(self) -> Iterator[Partition]:
-        """The partitions; each one taken is progress."""
+        They are located on first use; a store is read as it was at that time.
+        """
+        origins: dict[str, None] = {}
+        located: list[Partition] = []
+        for part in self._parts:
+            new, origin = self._located(part)
+            for partition in new:
+                if partition.survey != self.survey:
+                    raise InputError(
+                        f"the reports must answer {self.survey!r}, but some answer "
+                        f"{partition.survey!r}"
+                    )
+            located += new
+            origins |= dict.fromkeys([origin, *(each.origin for each in new)])
+        self.origin = "; ".join(o for o in origins if o)
+        # With few reports, partitions are smaller, so that all processors have some.
+        total = sum(part.count for part in located)
+        rows = min(MAX_PARTITION_ROWS, max(MIN_PARTITION_ROWS, total // 8))
+        if not located:
+            raise InputError(NO_REPORTS)
+        # A source without reports is no error: clients may not have answered yet.
+        return [part for each in located for part in each.cut(rows)] or located[:1]
+
+    def _with_progress(self) -> Iterator[Partition]:
+        """Yield the partitions, and report the fraction that was taken as progress."""
         parts = self.partitions
         total, seen = sum(part.count for part in parts), 0
         for part in parts:
@@ -123,7 +161,7 @@ class Source:
             report_progress("reading reports", seen / max(total, 1))
 
     def _located(self, part: Part) -> tuple[list[Partition], str]:
-        """Where the reports of one part are, and its origin beside theirs."""
+        """Return the partitions of one part, and its origin unless the partitions know it."""
         match part:
             case Stored():
                 return self._stored(part)
@@ -136,11 +174,12 @@ class Source:
 
                 return [BatchPartition.of(from_frame(part, self.survey))], ""
         raise InputError(
-            f"expected a ReportBatch, a file, an Arrow table, a pandas or polars frame or a store, "
-            f"got {type(part).__name__}"
+            "reports must be a ReportBatch, a file, an Arrow table, a pandas or polars data frame, "
+            f"a store, or a list of these, got {type(part).__name__}"
         )
 
     def _stored(self, part: Stored) -> tuple[list[Partition], str]:
+        """Return the partitions of some days of a store, and their origin."""
         with part.opened() as store:
             snapshot = store.snapshot(self.survey, since=part.since, until=part.until)
             url = store.url
@@ -154,24 +193,25 @@ class Source:
 
 
 def listed(reports: object) -> list[Any]:
-    """What was given: one thing, or each of several."""
+    """Return what was given as a list: a single part, or each of several."""
     if isinstance(reports, Part) or not isinstance(reports, Iterable):
         return [reports]
     return list(reports)
 
 
-def _of_loaded(function: Callable[[ReportBatch], Result], part: Partition) -> Result:
+def _apply(function: Callable[[ReportBatch], Result], part: Partition) -> Result:
+    """Load a partition, and apply a function to it."""
     return function(part.load())
 
 
 def _parts(part: Part) -> list[Part]:
-    """A store, or what names one, as all that it has; a folder that is none as its files."""
+    """Return a store as all its days, a folder that is not a store as its files."""
     if isinstance(part, Store):
         return [Stored(part)]
     if not isinstance(part, str | Path):
         return [part]
     if Path(part).is_dir():
         files = sorted(p for p in Path(part).iterdir() if p.suffix in SUFFIXES)
-        if files:  # a store has its reports in folders of its own
+        if files:  # a store keeps its files in subfolders
             return list(files)
     return [Stored(part) if deniable.store.is_url(part) else part]

@@ -151,7 +151,7 @@ def test_decode_gives_each_word_its_share(batch: ReportBatch) -> None:
     assert found.detected[:5].all() and not found.detected[7:].any()
     assert decode(SURVEY, batch, "word", []).mass_unexplained.estimate == 1
     few = batch.select(slice(0, 0))
-    with pytest.raises(InputError, match="expected reports, got none"):
+    with pytest.raises(InputError, match="no reports to analyse"):
         decode(SURVEY, few, "word", WORDS)
 
 

@@ -1,8 +1,8 @@
-"""Pair counts: all that a joint table made from counts needs to know about the reports.
+"""Pair counts: all that a joint table from counts needs to know about the reports.
 
-How often each bit of one question and each of another were set together, stratum by stratum, and
-how often each was set at all. Like bit counts they add over shards, days and machines; their size
-does not depend on the number of reports, which need not be kept.
+For each stratum, they say how often each bit of one question and each bit of another were set in
+the same report, and how often each bit was set. Like bit counts, they can be added over shards,
+days and machines. Their size does not depend on the number of reports, which need not be kept.
 """
 
 from __future__ import annotations
@@ -23,18 +23,44 @@ ARRAYS = ("both", "first", "second", "total")
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
-    """Counts of two questions of one survey.
+    """Counts of the reports of two questions of one survey.
 
-    survey : the published survey's digest, in hexadecimals; questions : their names, in order
-    both : int64[S, k, l], reports of stratum s with bit a of the first question and bit b of the
-    second; first : int64[S, k] and second : int64[S, l], with each bit; total : int64[S], reports
-    origin : what is known of where the reports came from
+    A stratum is a pair of slots, one per question, and a cohort that both questions share.
 
-    A stratum is a pair of slots and a cohort of both questions.
+    Parameters
+    ----------
+    survey : str
+        Digest of the published survey, in hexadecimal.
+    questions : tuple of str
+        Names of the two questions.
+    both : int64 array of shape (S, k, l)
+        Reports of stratum s with bit a of the first question and bit b of the second.
+    first : int64 array of shape (S, k)
+        Reports of stratum s with bit a of the first question.
+    second : int64 array of shape (S, l)
+        Reports of stratum s with bit b of the second question.
+    total : int64 array of shape (S,)
+        Reports of stratum s.
+    origin : str, default ""
+        Where the reports came from.
 
-    >>> one = PairCounts("00", ("x", "y"), *(np.ones(n, int) for n in ((1, 1, 1), (1, 1), (1, 1))),
-    ...                  np.array([2]))
-    >>> (one + one).reports
+    Raises
+    ------
+    InputError
+        If shapes do not match, or the arrays cannot be counts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> counts = PairCounts(
+    ...     "00",
+    ...     ("x", "y"),
+    ...     both=np.array([[[1]]]),
+    ...     first=np.array([[1]]),
+    ...     second=np.array([[1]]),
+    ...     total=np.array([2]),
+    ... )
+    >>> (counts + counts).reports
     4
     """
 
@@ -51,7 +77,7 @@ class PairCounts:
         for name in ARRAYS:
             array = np.ascontiguousarray(getattr(self, name))
             if array.dtype.kind not in "iu":
-                raise InputError(f"expected {name} as counts, got {array.dtype}")
+                raise InputError(f"{name} must hold integer counts, got {array.dtype}")
             object.__setattr__(self, name, array.astype(np.int64, copy=False))
         strata, *widths = self.both.shape if self.both.ndim == 3 else (-1, -1, -1)
         expected = ((strata, widths[0]), (strata, widths[1]), (strata,))
@@ -68,19 +94,21 @@ class PairCounts:
                 for both, first, second in zip(self.both, self.first, self.second, strict=True)
             )
         ):
-            raise InputError("expected 0 <= both <= first, second <= total: these are not counts")
+            raise InputError(
+                "these arrays are not counts: 0 <= both <= first, second <= total does not hold"
+            )
 
     def __repr__(self) -> str:
         return f"<PairCounts {' × '.join(self.questions)}: {self.reports:,} reports>"
 
     @property
     def reports(self) -> int:
-        """Reports over all strata, N."""
+        """Number of reports, N."""
         return int(self.total.sum())
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Memory that the arrays take, in bytes."""
         return sum(a.nbytes for a in (self.both, self.first, self.second, self.total))
 
     def __add__(self, other: PairCounts) -> PairCounts:
@@ -90,35 +118,62 @@ class PairCounts:
         mine, theirs = ((c.survey, c.questions, c.both.shape) for c in (self, other))
         if mine != theirs:
             raise InputError(
-                f"expected counts of {self!r}, survey {self.survey[:12]}, got {other!r}, survey "
-                f"{other.survey[:12]}: only counts of the same questions of one survey add"
+                f"cannot add {other!r} of survey {other.survey[:12]} to {self!r} of survey "
+                f"{self.survey[:12]}: counts must be of the same questions of one survey"
             )
         origins = dict.fromkeys(o for o in (self.origin, other.origin) if o)
         sums = {name: getattr(self, name) + getattr(other, name) for name in ARRAYS}
         return replace(self, origin="; ".join(origins), **sums)
 
     def save(self, path: str | Path) -> None:
-        """Write a compressed .npz file."""
+        """Write the counts to a compressed .npz file.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write; its name must end in .npz.
+
+        Raises
+        ------
+        InputError
+            If the file's name has another extension.
+        """
         if Path(path).suffix != ".npz":
-            raise InputError(f"expected a file ending in .npz, got {path}")
+            raise InputError(f"the file's name must end in .npz, got {path}")
         arrays = {n: _narrow(getattr(self, n)) for n in ARRAYS}
-        said = np.array([FORMAT, self.survey, *self.questions, self.origin])
-        np.savez_compressed(Path(path), said=said, **arrays)  # type: ignore[arg-type]
+        header = np.array([FORMAT, self.survey, *self.questions, self.origin])
+        np.savez_compressed(Path(path), said=header, **arrays)  # type: ignore[arg-type]
 
     @classmethod
     def load(cls, path: str | Path) -> PairCounts:
-        """Read what `save` wrote."""
+        """Read counts that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to read.
+
+        Returns
+        -------
+        PairCounts
+            The counts.
+
+        Raises
+        ------
+        InputError
+            If the file holds no pair counts.
+        """
         try:
             with np.load(Path(path), allow_pickle=False) as file:
                 form, survey, x, y, origin = (str(text) for text in file["said"])
                 both, first, second, total = (file[name] for name in ARRAYS)
         except (ValueError, KeyError, AttributeError, EOFError, zipfile.BadZipFile) as error:
-            raise InputError(f"{path} holds no pair counts: {error}") from None
+            raise InputError(f"{path} does not hold pair counts: {error}") from None
         if form != FORMAT:
-            raise InputError(f"{path}: expected {FORMAT}, got {form}")
+            raise InputError(f"{path} has the format {form}, but this version reads {FORMAT}")
         return cls(survey, (x, y), both, first, second, total, origin)
 
 
 def _narrow(array: Int64s) -> NDArray[np.unsignedinteger]:
-    """The same in the smallest unsigned type that holds it."""
+    """Return an array in the smallest unsigned type that can hold its values."""
     return array.astype(np.min_scalar_type(int(array.max(initial=0))))
