@@ -243,7 +243,7 @@ CODE_FACTS: dict[str, Callable[[], str]] = {
     "levels.example": example_levels,
     "wire.examples": wire_examples,
     "threshold.urls": rarest_domain,
-    "counters.most": lambda: f"{counting.MOST_COUNTERS / 1e6:.0f}",
+    "counters.most": lambda: f"{counting.MAX_COUNTERS / 1e6:.0f}",
     "counters.3": lambda: bloom_counters(3.0),
     "counters.5": lambda: bloom_counters(5.0),
     "epsilon.table": epsilon_table,
