@@ -69,13 +69,14 @@ def measured(trials: list[TrialTable]) -> dict[str, Any]:
     tally = TrialTables.by_shape(trials)[0]
     large = tally.truth.mean(axis=0) >= 3 * tally.error.mean(axis=0)
     bias, error = np.abs(tally.bias()), tally.bias_error()
+    spread = tally.spread() / tally.error.mean(axis=0)
     off = large & (bias > 0.02 * tally.truth.mean(axis=0)) & (bias > 3 * error)
     inside, count = coverage(known)
     inside_rest, count_rest = coverage(rest)
     return {
         "trials": len(trials), "cells": count + count_rest, "known": inside,
         "with Other": inside_rest, "all": coverage(trials)[0],
-        "spread": float(np.median(tally.spread_ratio()[large])) if large.any() else float("nan"),
+        "spread": float(np.median(spread[large])) if large.any() else float("nan"),
         "off": int(off.sum()),
     }  # fmt: skip
 

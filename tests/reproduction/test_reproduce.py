@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from deniable.cli.app import app
 from deniable.reproduction import PAPER
 from deniable.reproduction.figures import FIGURES
-from deniable.reproduction.processes import MIN_TASKS, in_processes
 from deniable.reproduction.records import Comparison
+from deniable.reproduction.runner import MIN_TASKS, in_processes
 
 PRINTED = {
     "tables": ("0.44", "3.26", "15", "19", "15.6", "12.7", "10.2", "8.4"),

@@ -1,6 +1,7 @@
-"""Accuracy, as commands: the paper's tables and figures beside ours, and trials of our own.
+"""The paper's experiments, and every number that it prints compared with ours.
 
-`deniable reproduce NAME` runs those of the paper; every file here is a command too.
+`deniable reproduce NAME` runs one of them. Each module that `PAPER` names has a function
+`run_all(quick, seed)`, which returns the record of the experiment, and its published SEED.
 """
 
 PAPER = {
@@ -14,4 +15,4 @@ PAPER = {
     "threshold": "accuracy and edges against the pair threshold",
     "distributions": "Appendix B: geometric, step and uniform populations",
 }
-"""What `deniable reproduce` knows, in the paper's order."""
+"""The experiments that `deniable reproduce` runs, in the order of the paper."""

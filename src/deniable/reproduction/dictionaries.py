@@ -1,4 +1,4 @@
-"""What the trials with unknown dictionaries share: surveys, a run, and its line of numbers."""
+"""What the experiments with unknown dictionaries share: surveys, runs, and lines of a table."""
 
 from __future__ import annotations
 
@@ -8,68 +8,70 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deniable.analysis import decode
 from deniable.discovery import discover
+from deniable.inference.marginal.detection import Correction
 from deniable.kernels.array_types import Floats
-from deniable.reproduction.processes import in_processes
 from deniable.reproduction.records import Row
-from deniable.reproduction.trials import bloom, hellinger, survey_of
-from deniable.results import Discovery
+from deniable.reproduction.runner import trials_by_case
+from deniable.reproduction.trials import Settings, bloom, hellinger, survey_of
+from deniable.results import Discovery, Marginal
 from deniable.simulation import Population, random_strings, simulate
 from deniable.survey import Survey
 
-AS_RUN = 0.04
-"""The pair threshold that the authors' published program sets, whatever δ it has computed."""
-READINGS: dict[str, tuple[str, dict[str, float]]] = {
-    "paper, δ = .04 as its program": ("paper", {"delta": AS_RUN}),
-    "paper, δ by its formula": ("paper", {}),
-    "default": ("fused", {}),
+READINGS: dict[str, tuple[str, float | None]] = {
+    "paper, δ = .04 as its program": ("paper", 0.04),
+    "paper, δ by its formula": ("paper", None),
+    "default": ("fused", None),
 }
+"""Reading and pair threshold; the authors' published program sets .04, whatever δ it computes."""
 
 
 def ngram_survey(*, q: float, alphabet: str, length: int, gram: int, **changes: object) -> Survey:
-    """Make a survey with the paper's parameters: 128 bits, two hashes, two n-grams per report."""
-    dictionary = {
-        "protocol": "ngrams",
-        "max_length": length,
-        "alphabet": alphabet,
-        "gram": gram,
-        "grams": 2,
-        **changes,
-    }
-    return survey_of(value=bloom(q=q, dictionary=dictionary))
+    """Return a survey with the paper's parameters: 128 bits, two hashes, two n-grams per report."""
+    dictionary = {"protocol": "ngrams", "max_length": length, "alphabet": alphabet, "gram": gram}
+    return survey_of(value=bloom(q=q, dictionary={**dictionary, "grams": 2, **changes}))
 
 
 def prefix_survey(*, epsilon: float, length: int, alphabet: str) -> Survey:
-    """Make a survey with one report of a prefix by local hashing, with all of epsilon."""
+    """Return a survey with one report of a prefix by local hashing, with all of epsilon."""
     dictionary = {"protocol": "prefixes", "max_length": length, "alphabet": alphabet}
-    return survey_of(
-        value={
-            "kind": "string",
-            "mechanism": "localhash",
-            "epsilon": epsilon,
-            "dictionary": dictionary,
-        }
-    )
+    question = {"kind": "string", "mechanism": "localhash", "epsilon": epsilon}
+    return survey_of(value={**question, "dictionary": dictionary})
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run: strings found that are there, strings found that are not, and what it took.
+    """One discovery in simulated reports.
 
-    distance : Hellinger's, of what was found from the truth
+    truth : float64[C], true share of each discovered string, 0 if it is false
+    distance : Hellinger distance of the discovered strings from the population
     """
 
-    found: int
-    false: int
-    distance: float
-    candidates: int
-    covered: float
-    seconds: float
     result: Discovery
+    truth: Floats
+    distance: float
+    seconds: float
+
+    @property
+    def found(self) -> int:
+        """Number of true strings that were discovered."""
+        return int((self.truth > 0).sum())
+
+    @property
+    def false(self) -> int:
+        """Number of false strings that were discovered."""
+        return len(self.truth) - self.found
+
+    @property
+    def covered(self) -> float:
+        """Share of true discovered strings whose interval contains the truth."""
+        inside = (self.result.low <= self.truth) & (self.truth <= self.result.high)
+        return float(inside[self.truth > 0].mean()) if self.found else float("nan")
 
     @property
     def shares(self) -> dict[str, float]:
-        """The estimated share of every string that was found."""
+        """Estimated share of every discovered string."""
         return dict(zip(self.result.strings, self.result.estimate.tolist(), strict=True))
 
 
@@ -79,47 +81,41 @@ def run(
     reports: int,
     seed: int,
     reading: str | None,
-    **options: object,
+    delta: float | None = None,
 ) -> Run:
-    """Simulate the crowd and discover its strings."""
+    """Simulate reports of the population, and discover its strings."""
     rng = np.random.default_rng([seed, reports])
     batch = simulate(survey, population.draw(reports, rng), rng=rng)
     start = time.perf_counter()
-    result = discover(survey, batch, "value", reading=reading, **options)  # type: ignore[arg-type]
+    result = discover(survey, batch, "value", reading=reading, delta=delta)
     seconds = time.perf_counter() - start
-    there = np.array([s in population.values for s in result.strings], bool)
     truth = np.array([population.share(s) for s in result.strings])
-    inside = (result.low <= truth) & (truth <= result.high)
-    covered = float(inside[there].mean()) if there.any() else float("nan")
-    away = distance(population, result)
-    return Run(
-        int(there.sum()), int((~there).sum()), away, result.candidates, covered, seconds, result
-    )
+    shares = dict(zip(population.values, population.weights.tolist(), strict=True))
+    estimates = dict(zip(result.strings, result.estimate.tolist(), strict=True))
+    return Run(result, truth, hellinger(shares, estimates), seconds)
 
 
-def distance(population: Population, found: Discovery) -> float:
-    """Hellinger distance of what was found from the truth."""
-    truth = dict(zip(population.values, population.weights.tolist(), strict=True))
-    return hellinger(truth, dict(zip(found.strings, found.estimate.tolist(), strict=True)))
+def decoded(
+    question: Settings, population: Population, reports: int, seed: int, correction: Correction
+) -> Marginal:
+    """Simulate reports of whole strings, and decode them with the population as the dictionary."""
+    rng = np.random.default_rng([seed, reports])
+    survey = survey_of(value=question)
+    batch = simulate(survey, population.draw(reports, rng), rng=rng)
+    return decode(survey, batch, "value", population.values, correction=correction)
 
 
 def most_common(population: Population, shares: Mapping[str, Mapping[str, float]]) -> list[Row]:
-    """List the 30 most common strings: the truth, and each analysis's estimate if it has one."""
+    """List the 30 most common strings: the truth, and the estimate of each analysis, if any."""
     return [
         {"value": value, "truth": float(population.weights[i])}
-        | {name: found.get(value) for name, found in shares.items()}
+        | {name: estimates.get(value) for name, estimates in shares.items()}
         for i, value in enumerate(population.values[:30])
     ]
 
 
-def grams_by_position(found: Discovery) -> list[int]:
-    """Significant n-grams at every position, as the stage's note has them."""
-    (note,) = (s.note for s in found.stages if s.name == "grams significant")
-    return [int(number) for number in note.removeprefix("by position: ").split(",")]
-
-
 def summary(name: str, runs: Sequence[Run]) -> Row:
-    """One line: mean, spread, false strings and what it took."""
+    """Return one line of a table: mean and range of strings, false strings, effort."""
     found = [r.found for r in runs]
     return {
         "case": name,
@@ -128,7 +124,7 @@ def summary(name: str, runs: Sequence[Run]) -> Row:
         "least": min(found),
         "most": max(found),
         "runs with a false string": sum(r.false > 0 for r in runs),
-        "candidates": float(np.median([r.candidates for r in runs])),
+        "candidates": float(np.median([r.result.candidates for r in runs])),
         "covered": float(np.mean([r.covered for r in runs if r.found] or [np.nan])),
         "seconds": float(np.median([r.seconds for r in runs])),
     }
@@ -136,7 +132,7 @@ def summary(name: str, runs: Sequence[Run]) -> Row:
 
 @dataclass(frozen=True)
 class Short:
-    """Crowds with random strings of one length: the parameters of section V's simulations."""
+    """Populations of 100 random strings of one length, as in the simulations of section V."""
 
     weights: Floats
     length: int = 6
@@ -144,27 +140,28 @@ class Short:
 
     @property
     def survey(self) -> Survey:
-        """Three reports a client, p = .25, q = .75."""
+        """Three reports per client, p = .25, q = .75."""
         return ngram_survey(q=0.75, length=self.length, gram=self.gram, alphabet="a-z")
+
+    def population(self, seed: int) -> Population:
+        """Return the strings of one trial."""
+        rng = np.random.default_rng([74, self.length, seed])
+        return Population(random_strings(100, self.length, rng), self.weights)
 
 
 def short_trial(short: Short, seed: int, reading: str, delta: float | None = None) -> Run:
-    """One crowd of 100,000; the same strings and the same reports whatever the reading."""
-    strings = random_strings(100, short.length, np.random.default_rng([74, short.length, seed]))
-    more = {} if delta is None else {"delta": delta}
-    population = Population(strings, short.weights)
-    return run(short.survey, population, 100_000, seed, reading, **more)
+    """Run one trial with 100,000 clients; every reading has the same strings and reports."""
+    return run(short.survey, short.population(seed), 100_000, seed, reading, delta)
 
 
 def short_strings(
     shapes: Mapping[str, Floats], seed: int, trials: int, stage: str
 ) -> dict[tuple[str, str], list[Run]]:
-    """Crowds of every shape in every reading: runs by shape and reading."""
-    keys = [(shape, reading) for shape in shapes for reading in READINGS]
-    tasks = [
-        (Short(shapes[shape]), i, READINGS[reading][0], READINGS[reading][1].get("delta"))
-        for shape, reading in keys
-        for i in range(seed, seed + trials)
-    ]
-    runs = in_processes(short_trial, tasks, stage)
-    return {key: runs[i * trials : (i + 1) * trials] for i, key in enumerate(keys)}
+    """Run every shape with every reading; return the runs by shape and reading."""
+    seeds = range(seed, seed + trials)
+    cases = {
+        (shape, reading): [(Short(weights), i, *options) for i in seeds]
+        for shape, weights in shapes.items()
+        for reading, options in READINGS.items()
+    }
+    return trials_by_case(short_trial, cases, stage)

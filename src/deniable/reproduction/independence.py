@@ -1,12 +1,12 @@
-"""Appendix A: are p-values uniform under independence, and how often does an association show?
+"""Appendix A: are p-values uniform under independence, and how often is an association detected?
 
     deniable reproduce independence [--quick] [--seed 5] [-o FOLDER]      8 minutes
 
-Through the public path: reports of a simulated crowd, `deniable.associate`, and three tests of its
-result: the score test (the default), the paper's T, and the likelihood ratio. p = .25, q = .75,
+Reports of simulated clients, `deniable.associate`, and three tests of its result: the score test
+(the default), the paper's T, and the likelihood ratio. p = .25, q = .75,
 f = 0; Bloom questions have k = 128, h = 2, 64 cohorts, 100 categories, top five and Other.
 `rejected` is the share of trials with p ≤ .05; `KS p` the Kolmogorov–Smirnov test of uniformity,
-which means something under independence only.
+which is meaningful under independence only.
 
 The paper: 100 trials of N = 10,000, p-values on the diagonal of a Q–Q plot.
 Ours, seed 5, share rejected at .05 (KS p), score test / paper's T:
@@ -24,10 +24,18 @@ from typing import Any
 import numpy as np
 from scipy.stats import kstest
 
-import deniable
-from deniable.reproduction.processes import in_processes
-from deniable.reproduction.records import Record, rows_of
-from deniable.reproduction.trials import bloom, choice, generators, pair, survey_of
+from deniable.analysis import associate
+from deniable.kernels.array_types import Floats
+from deniable.reproduction.records import Record
+from deniable.reproduction.runner import in_processes
+from deniable.reproduction.trials import (
+    Settings,
+    bloom,
+    choice,
+    generators,
+    pair,
+    survey_of,
+)
 from deniable.simulation import simulate, step, zipf
 
 SEED = 5
@@ -36,11 +44,11 @@ METHODS = ("score", "paper", "lrt")
 
 @dataclass(frozen=True)
 class IndependenceTrial:
-    """One population and how many trials it is worth."""
+    """One population, its number of reports, and the number of trials."""
 
     name: str
     kind: str
-    weights: np.ndarray
+    weights: Floats
     reports: int
     trials: int
     strength: float = 0.0
@@ -60,43 +68,44 @@ SETTINGS = (
 )
 
 
+NAMES = {"score": "our score test", "paper": "paper's T"}
+
+
 def p_values(which: int, trials: int, seed: int) -> dict[str, list[float]]:
-    """Each test's p-value in every trial of SETTINGS[which]."""
+    """Return the p-values of each test in every trial of SETTINGS[which]."""
     setting = SETTINGS[which]
     found: dict[str, list[float]] = {method: [] for method in METHODS}
     for rng in generators(seed, trials):
         own = rng if setting.kind == "bloom" else None
         crowd = pair(setting.weights, setting.weights, strength=setting.strength, rng=own)
-        more: dict[str, Any] = {}
+        options: Settings = {}
         if setting.kind == "bloom":
             survey = survey_of(x=bloom(), y=bloom())
-            more = {"candidates": crowd.values, "top": 5}
+            options = {"candidates": crowd.values, "top": 5}
         else:
             survey = survey_of(x=choice(crowd.values["x"]), y=choice(crowd.values["y"]))
         reports = simulate(survey, crowd.draw(setting.reports, rng), rng=rng)
-        joint = deniable.associate(survey, reports, ["x", "y"], **more)
+        joint = associate(survey, reports, ["x", "y"], **options)
         for method in METHODS:
             found[method].append(joint.test(method).p_value)
     return found
 
 
 def run_all(quick: bool, seed: int) -> Record:
-    """Every setting; Appendix A's also for its first 100 trials."""
+    """Run every setting; that of Appendix A is also evaluated after its first 100 trials."""
     record = Record("independence", seed, {"quick": quick})
     tasks = [(i, 4 if quick else s.trials, seed) for i, s in enumerate(SETTINGS)]
+    outcomes = in_processes(p_values, tasks, "independence")
     rows: list[dict[str, Any]] = []
-    for (i, trials, _), found in zip(
-        tasks, in_processes(p_values, tasks, "independence"), strict=True
-    ):
-        setting = SETTINGS[i]
+    for setting, (_, trials, _), found in zip(SETTINGS, tasks, outcomes, strict=True):
         part = f"{setting.name}, N={setting.reports}, strength={setting.strength}"
-        record.keep(part, rows_of(method=found, p_values=map(sorted, found.values())))
+        record.keep(part, [{"method": m, "p_values": sorted(p)} for m, p in found.items()])
         for count in (100, trials) if trials == 1000 else (trials,):
             for method, values in found.items():
                 p = np.array(values[:count])
-                uniform = np.nan if setting.strength else float(kstest(p, "uniform").pvalue)
                 row = {"setting": setting.name, "N": setting.reports, "strength": setting.strength}
                 row |= {"trials": count, "test": method, "rejected": float(np.mean(p <= 0.05))}
+                uniform = np.nan if setting.strength else float(kstest(p, "uniform").pvalue)
                 rows.append({**row, "KS p": uniform})
     record.keep("tests", rows)
     for row in rows:
@@ -104,19 +113,16 @@ def run_all(quick: bool, seed: int) -> Record:
     return record
 
 
-NAMES = {"score": "our score test", "paper": "paper's T"}
-
-
 def compare(record: Record, row: dict[str, Any]) -> None:
-    """Shares rejected, and uniformity, beside what the paper says of its T."""
+    """Compare the rejection rate and the uniformity of p-values with the paper's claims."""
     if row["test"] not in NAMES:
         return
     what = f"{row['setting']}, N = {row['N']:,}, {row['trials']} trials, {NAMES[row['test']]}"
     if row["strength"]:
         record.compare(f"{what}: power at .05", "", [row["rejected"]])
         return
-    wide = 3 * np.sqrt(0.05 * 0.95 / row["trials"])
-    near = bool(abs(row["rejected"] - 0.05) <= wide)
+    margin = 3 * np.sqrt(0.05 * 0.95 / row["trials"])
+    near = bool(abs(row["rejected"] - 0.05) <= margin)
     record.compare(f"{what}: rejected at .05", ".05", [row["rejected"]], agrees=near)
     quantity, uniform = f"{what}: uniform, Kolmogorov–Smirnov p", row["KS p"]
     record.compare(quantity, "uniform", [uniform], agrees=uniform > 0.01)

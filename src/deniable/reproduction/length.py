@@ -2,13 +2,13 @@
 
     deniable reproduce length [--quick] [--seed 1] [-o FOLDER]
 
-100 random strings over a–z with the authors' weights (i^20 plus .001), N = 100,000, three reports a
-client at p = .25, q = .75, h = 2, 128 bits, 64 cohorts; n = 2 at lengths 4 to 12, n = 3 at 6, 9
-and 12, n = 4 at 8. Hellinger distance over the true strings and one symbol "unseen", and the
-share of the 100 strings that were not found.
+100 random strings over a–z with the authors' weights (i^20 plus .001), N = 100,000, three reports
+per client at p = .25, q = .75, h = 2, 128 bits, 64 cohorts; n = 2 at lengths 4 to 12, n = 3 at 6, 9
+and 12, n = 4 at 8. Hellinger distance over the true strings and one symbol "unseen", and the share
+of the 100 strings that were not found.
 
 The paper: at equal length larger n-grams are better; no false strings.
-Ours, seed 1, 100 crowds of the paper's reading / 20 of ours, Hellinger distance: n = 2: .330/.300
+Ours, seed 1, 100 trials of the paper's reading / 20 of ours, Hellinger distance: n = 2: .330/.300
 at 4, .349/.308 at 6, .363/.306 at 8, .375/.312 at 10, .387/.318 at 12; n = 3: .340/.305 at 6,
 .362/.323 at 9, .377/.326 at 12; n = 4: .357/.333 at 8. Larger n-grams help the paper's reading;
 ours hardly depends on length. Three of 1,080 runs, all by our reading, named a false string.
@@ -19,44 +19,42 @@ from __future__ import annotations
 import numpy as np
 
 from deniable.reproduction.dictionaries import Short, short_trial
-from deniable.reproduction.processes import in_processes
 from deniable.reproduction.records import Record, Row
+from deniable.reproduction.runner import trials_by_case
 from deniable.simulation import power
 
 SEED = 1
 CASES = [(2, length) for length in range(4, 13, 2)] + [(3, 6), (3, 9), (3, 12), (4, 8)]
 QUICK = [(2, 6), (3, 6), (2, 8)]
 TRIALS = {"paper": 100, "fused": 20}
-"""The paper's number of trials for its own reading."""
+"""Trials by reading; the paper has 100 of its own."""
 WEIGHTS = power(100, floor=0.001)
 
 
 def run_all(quick: bool, seed: int) -> Record:
-    """All lengths with both readings."""
+    """Run all lengths with both readings."""
     parameters = {"quick": quick, "reports": 100_000, "trials": 1 if quick else TRIALS["paper"]}
     record = Record("length", seed, parameters)
-    rows: list[Row] = []
-    tasks = [
-        (Short(WEIGHTS, length, gram), seed + i, reading)
+    cases = {
+        (gram, length, reading): [
+            (Short(WEIGHTS, length, gram), seed + i, reading) for i in range(1 if quick else trials)
+        ]
         for gram, length in (QUICK if quick else CASES)
         for reading, trials in TRIALS.items()
-        for i in range(1 if quick else trials)
-    ]
-    keys = [(short.gram, short.length, reading) for short, _, reading in tasks]
-    runs = in_processes(short_trial, tasks, "length")
-    for gram, length, reading in dict.fromkeys(keys):
-        some = [r for key, r in zip(keys, runs, strict=True) if key == (gram, length, reading)]
-        distances = [r.distance for r in some]
+    }
+    rows: list[Row] = []
+    for (gram, length, reading), runs in trials_by_case(short_trial, cases, "length").items():
+        distances = [r.distance for r in runs]
         rows.append(
             {
                 "n": gram,
                 "length": length,
                 "reading": reading,
-                "trials": len(some),
+                "trials": len(runs),
                 "Hellinger": float(np.mean(distances)),
                 "each": distances,
-                "not found": float(np.mean([1 - r.found / 100 for r in some])),
-                "trials with a false string": sum(r.false > 0 for r in some),
+                "not found": float(np.mean([1 - r.found / 100 for r in runs])),
+                "trials with a false string": sum(r.false > 0 for r in runs),
             }
         )
     record.keep("length", rows)
@@ -65,7 +63,7 @@ def run_all(quick: bool, seed: int) -> Record:
 
 
 def compare(record: Record, rows: list[Row]) -> None:
-    """At equal length, is a larger n better, as the paper says?"""
+    """Compare n-grams at equal length: the paper says that a larger n is better."""
     for row in rows:
         at = f"n = {row['n']}, length {row['length']}"
         record.compare(f"Hellinger distance, {at}, {row['reading']}", "", row["each"])

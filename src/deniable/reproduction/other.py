@@ -1,23 +1,23 @@
-"""Other: the paper's four panels, and which model of it has the least bias and error.
+"""Other: the paper's four panels, and which model of Other has the least bias and error.
 
     deniable reproduce other [--quick] [--seed 3] [-o FOLDER]      6 minutes
 
-The panels are Table I's ten crowds (see `tables`): estimates of the top 5 × 5 cells against truth,
-without Other and with it. The paper: biased without ("regression to the mean"), unbiased with.
-Ours, slope of estimate on truth: with Other 1.000 ± .008; without it 1.68, and .725 ± .004 for
-frequencies among the listed.
+The panels show the ten trials of Table I (see `tables`): estimates of the top 5 × 5 cells against
+the truth, without Other and with it. The paper: biased without ("regression to the mean"), unbiased
+with. Ours, slope of the estimate on the truth: with Other 1.000 ± .008; without it 1.68, and
+.725 ± .004 for frequencies among the listed.
 
-Then models of it on every ready population: two independent variables of 100 categories, and two
-correlated ones (strength .3), k = 128, h = 2, 64 cohorts, p = .25, q = .75, N = 50,000; top five
-and Other. Three numbers, in points (per cent of all clients): `known`, the mean error of the summed
-cells without Other, ± its Monte-Carlo error; `bias`, the sum over cells of |mean error|, less what
-Monte-Carlo noise alone would make of it; and `summed`, the mean sum of absolute errors.
+Then models of Other on every built-in population: two independent variables of 100 categories, and
+two correlated ones (strength .3), k = 128, h = 2, 64 cohorts, p = .25, q = .75, N = 50,000; top
+five and Other. Three numbers, in points (per cent of all clients): `known`, the mean error of the
+summed cells without Other, ± its Monte-Carlo error; `bias`, the sum over cells of |mean error|,
+less the part that Monte-Carlo noise alone explains; and `summed`, the mean sum of absolute errors.
 `none` leaves Other out, so its table has fewer cells.
 
-Ours, seed 3, 20 crowds a setting, means over ten settings, |known| / bias / summed / coverage:
+Ours, seed 3, 20 trials per setting, means over ten settings, |known| / bias / summed / coverage:
              f = 0                        f = .5
 mixture      .25 /  .32 /  6.05 / .946    1.14 /  2.18 / 24.3 / .969     the default
-fitted=5     .18 /  .37 /  6.09 / .942    2.11 /  3.33 / 26.2 / .963     only what is shown
+fitted=5     .18 /  .37 /  6.09 / .942    2.11 /  3.33 / 26.2 / .963     only the shown categories
 fitted=30    .26 /  .33 /  6.07 / .946     .88 /  2.25 / 24.2 / .958
 product     3.79 / 8.94 / 11.96 / .704    4.66 / 12.82 / 25.5 / .651     the paper's
 none        64.4 / 63.4 / 64.4            64.7 / 61.5  / 65.0
@@ -33,33 +33,25 @@ from typing import Any
 
 import numpy as np
 
-import deniable
-from deniable.kernels.array_types import Floats
-from deniable.reproduction.processes import in_processes
 from deniable.reproduction.records import Record, Row
+from deniable.reproduction.runner import in_processes
 from deniable.reproduction.trials import (
+    Settings,
     TrialTable,
     TrialTables,
+    associated,
     bloom,
     coverage,
     generators,
     pair,
     survey_of,
 )
-from deniable.simulation import (
-    JointPopulation,
-    exponential,
-    geometric,
-    power,
-    simulate,
-    step,
-    zipf,
-)
+from deniable.simulation import exponential, geometric, power, simulate, step, zipf
 
 SEED = 3
 SHAPES = (zipf, power, geometric, step, exponential)
 POPULATIONS = {shape.__name__: shape() for shape in SHAPES}
-WAYS: dict[str, dict[str, Any]] = {
+WAYS: dict[str, Settings] = {
     "mixture": {},
     "fitted=5": {"fitted": 5},
     "fitted=30": {"fitted": 30},
@@ -73,12 +65,17 @@ NAMES = {
     "product": "Other as independent bits (paper)",
     "none": "without Other",
 }
+PANELS = {
+    "none": "without Other",
+    "mixture": "with Other",
+    "product": "with Other as independent bits",
+}
 TOP = 5
 REPORTS = 50_000
 
 
 def run_all(quick: bool, seed: int) -> Record:
-    """The panels; then every population, f and strength, and means over them."""
+    """Run the panels; then every population, f and strength, and means over them."""
     trials = 2 if quick else 20
     parameters = {"quick": quick, "top": TOP, "trials": trials, "reports": REPORTS}
     record = Record("other", seed, parameters)
@@ -86,7 +83,7 @@ def run_all(quick: bool, seed: int) -> Record:
     populations = ("power",) if quick else tuple(POPULATIONS)
     settings = [(n, f, s) for n in populations for f in (0.0, 0.5) for s in (0.0, 0.3)]
     found = in_processes(compared, [(*setting, trials, seed) for setting in settings], "other")
-    rows = [row for some in found for row in some]
+    rows = [row for each in found for row in each]
     record.keep("settings", rows)
     means = [means_of(rows, f, way) for f in (0.0, 0.5) for way in WAYS]
     record.keep("means", means)
@@ -108,85 +105,59 @@ def means_of(rows: list[Row], f: float, way: str) -> Row:
     return {"f": f, "other": way} | {n: float(np.mean(values)) for n, values in columns.items()}
 
 
-# --- the paper's four panels ---------------------------------------------------------------------
-
-
 def panels(record: Record, replications: int) -> None:
-    """Table I's crowds without Other and with it: every point, and slopes."""
+    """Estimate the trials of Table I without Other and with it: every point, and slopes."""
     crowd, survey = pair(power(), power()), survey_of(x=bloom(), y=bloom())
+    ways = {way: WAYS[way] for way in PANELS}
     points: list[Row] = []
     for rng in generators(1, replications):
         reports = simulate(survey, crowd.draw(100_000, rng), rng=rng)
-        for way in ("none", "mixture", "product"):
-            joint = deniable.associate(
-                survey, reports, ["x", "y"], candidates=crowd.values, top=TOP, **WAYS[way]
-            )
-            for panel in ("joint", "conditional"):
-                truth, estimate = top_cells(joint, crowd, conditional=panel == "conditional")
-                points.append({"other": way, "panel": panel, "truth": truth, "estimate": estimate})
+        for way, joint in associated(survey, reports, crowd, ways, TOP).items():
+            known = TrialTable.of(crowd, joint)[:TOP, :TOP]
+            truth, estimate = known.truth.ravel(), known.estimate.ravel()
+            line = {"other": way, "panel": "joint", "truth": truth, "estimate": estimate}
+            among = {"truth": truth / truth.sum(), "estimate": estimate / estimate.sum()}
+            points += [line, {**line, "panel": "conditional", **among}]
     record.keep("points", points)
-    names = {
-        "none": "without Other",
-        "mixture": "with Other",
-        "product": "with Other as independent bits",
-    }
-    for way, name in names.items():
+    for way, name in PANELS.items():
         for panel in ("joint", "conditional"):
-            some = [p for p in points if p["other"] == way and p["panel"] == panel]
-            slopes = [float(np.polyfit(p["truth"], p["estimate"], 1)[0]) for p in some]
+            chosen = [p for p in points if p["other"] == way and p["panel"] == panel]
+            slopes = [float(np.polyfit(p["truth"], p["estimate"], 1)[0]) for p in chosen]
             error = float(np.std(slopes, ddof=1) / np.sqrt(len(slopes)))
             off = abs(float(np.mean(slopes)) - 1) > 3 * error
-            quantity, said = f"slope of {panel} frequencies on truth, {name}", way != "none"
-            record.compare(quantity, "1" if said else "not 1", slopes, agrees=off != said)
-
-
-def top_cells(
-    joint: deniable.results.Joint, crowd: JointPopulation, *, conditional: bool
-) -> tuple[Floats, Floats]:
-    """(truth, estimate) of the 25 known cells, of all clients or among them."""
-    known = TrialTable.of(crowd, joint)[:TOP, :TOP]
-    truth, estimate = known.truth, known.estimate
-    if conditional:
-        truth, estimate = truth / truth.sum(), estimate / estimate.sum()
-    return truth.ravel(), estimate.ravel()
-
-
-# --- models of Other -----------------------------------------------------------------------------
+            quantity, unbiased = f"slope of {panel} frequencies on truth, {name}", way != "none"
+            said = "1" if unbiased else "not 1"
+            record.compare(quantity, said, slopes, agrees=off != unbiased)
 
 
 def compared(name: str, f: float, strength: float, trials: int, seed: int) -> list[Row]:
-    """One population: a line for every way; trials with a smaller table are left out."""
+    """Return a line for every way on one population; trials with a smaller table are left out."""
     survey, weights = survey_of(x=bloom(f=f), y=bloom(f=f)), POPULATIONS[name]
     found: dict[str, list[TrialTable]] = {way: [] for way in WAYS}
     for rng in generators(seed, trials):
         crowd = pair(weights, weights, strength=strength, rng=rng)
         batch = simulate(survey, crowd.draw(REPORTS, rng), rng=rng)
-        tables = {
-            way: deniable.associate(
-                survey, batch, ["x", "y"], candidates=crowd.values, top=TOP, **settings
-            )
-            for way, settings in WAYS.items()
-        }
+        tables = associated(survey, batch, crowd, WAYS, TOP)
         if tables["mixture"].table.shape == (TOP + 1, TOP + 1):
             for way, joint in tables.items():
                 found[way].append(TrialTable.of(crowd, joint))
     setting = {"population": name, "f": f, "strength": strength}
     return [
-        {**setting, "other": way, "trials": len(some), **measured(some)}
-        for way, some in found.items()
-        if len(some) > 1
+        {**setting, "other": way, "trials": len(each), **measured(each)}
+        for way, each in found.items()
+        if len(each) > 1
     ]
 
 
 def measured(trials: list[TrialTable]) -> dict[str, Any]:
-    """The numbers of one line, in points."""
-    tally = TrialTables.stacked(trials)
+    """Return the numbers of one line, in points."""
+    tables = TrialTables.stacked(trials)
     known = [(t.estimate - t.truth)[:TOP, :TOP].sum() for t in trials]
-    noise = np.sqrt(2 / np.pi) * tally.bias_error().sum()
+    noise = np.sqrt(2 / np.pi) * tables.bias_error().sum()
     return {
         "known": 100 * float(np.mean(known)),
         "±": 100 * float(np.std(known, ddof=1) / np.sqrt(len(known))),
-        "bias": 100 * float(np.abs(tally.bias()).sum() - noise),
-        "summed": 100 * float(tally.absolute().mean()),
+        "bias": 100 * float(np.abs(tables.bias()).sum() - noise),
+        "summed": 100 * float(tables.absolute().mean()),
         "covered": coverage(trials)[0],
     }

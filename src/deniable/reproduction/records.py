@@ -1,6 +1,6 @@
-"""What an experiment prints and keeps: tables of text, and JSON with seed, parameters and version.
+"""Records of experiments: rows of data as JSON, and numbers compared with the paper's.
 
-A run writes data, a plot reads data, never both in one step.
+A run writes data, with its seed, parameters and version; a figure is drawn from that data.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def rows_of(**columns: Iterable[object]) -> list[Row]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One quantity, as the paper prints it and as it came out here.
+    """One quantity, as the paper prints it and as we measure it.
 
-    ours : the mean over trials; low, high : the least and the most, None where there was one value
-    agrees : None where the paper prints no number to agree with
+    ours : mean over trials; low, high : smallest and largest value, None if there is only one
+    agrees : None if the paper prints no number
     """
 
     quantity: str
@@ -55,25 +55,28 @@ class Comparison:
         agrees: bool | None = None,
         rounding: float = 0.0,
     ) -> Comparison:
-        """Beside what was seen over trials: a printed number agrees if it lies among them, or
-        within two of their standard deviations.
+        """Compare what the paper prints with the values of our trials.
 
-        rounding : half a unit of the last digit printed; agrees : said outright, of a statement
+        A printed number agrees if it lies in their range, or within two of their standard
+        deviations.
+
+        paper : the number, or a statement in words
+        agrees : whether a statement agrees
+        rounding : half a unit of the last digit printed
         """
-        values = [float(v) for v in seen]
-        low, high, mean = min(values), max(values), float(np.mean(values))
-        if agrees is None and not isinstance(paper, str):
-            near = 2 * float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-            among = low - rounding <= paper <= high + rounding
-            agrees = among or abs(paper - mean) <= near
+        values = np.array(seen, float)
+        low, high, mean = float(values.min()), float(values.max()), float(values.mean())
         several = len(values) > 1
+        if agrees is None and not isinstance(paper, str):
+            near = 2 * float(values.std(ddof=1)) if several else 0.0
+            agrees = low - rounding <= paper <= high + rounding or abs(paper - mean) <= near
         text = paper if isinstance(paper, str) else f"{paper:.6g}"
-        return Comparison(
-            quantity, text, mean, low if several else None, high if several else None, agrees
-        )
+        if not several:
+            return Comparison(quantity, text, mean, None, None, agrees)
+        return Comparison(quantity, text, mean, low, high, agrees)
 
-    def row(self) -> Row:
-        """As a line of a table."""
+    def row(self) -> dict[str, str]:
+        """Return the line of a table."""
         spread = "" if self.low is None else f"{self.low:.4g} to {self.high:.4g}"
         agrees = {True: "yes", False: "no", None: ""}[self.agrees]
         values = (self.quantity, self.paper, f"{self.ours:.4g}", spread, agrees)
@@ -82,7 +85,7 @@ class Comparison:
 
 @dataclass
 class Record:
-    """One experiment's run: parts by name, each rows of plain values."""
+    """One run of an experiment: parts by name, each of them rows of plain values."""
 
     experiment: str
     seed: int
@@ -96,30 +99,30 @@ class Record:
         self.parts[part] = list(rows)
 
     def compare(self, quantity: str, paper: float | str, seen: Sequence[float], **how: Any) -> None:
-        """Put a quantity beside the paper's; see `Comparison.of`."""
+        """Compare a quantity with the paper's; see `Comparison.of`."""
         self.comparisons.append(Comparison.of(quantity, paper, seen, **how))
 
     @property
     def seconds(self) -> float:
-        """Since it began."""
+        """Seconds since the run began."""
         return time.perf_counter() - self._start
 
     def data(self) -> dict[str, Any]:
-        """All of it, as JSON has it."""
+        """Return everything as JSON values."""
         return {
             "experiment": self.experiment,
             "version": __version__,
             "seed": self.seed,
-            "parameters": _finite(self.parameters),
+            "parameters": _json(self.parameters),
             "seconds": round(self.seconds, 1),
-            "comparisons": [_finite(asdict(c)) for c in self.comparisons],
-            **_finite(self.parts),
+            "comparisons": [_json(asdict(c)) for c in self.comparisons],
+            **_json(self.parts),
         }
 
     def table(self) -> str:
-        """Every quantity beside the paper's, as text."""
-        rows = [COLUMNS, *(c.row().values() for c in self.comparisons)]
-        return "\n".join(aligned([list(row) for row in rows], [False] * len(COLUMNS)))
+        """Return all comparisons as a table of text."""
+        rows = [COLUMNS, *(tuple(c.row().values()) for c in self.comparisons)]
+        return "\n".join(aligned(rows, [False] * len(COLUMNS)))
 
     def write(self, folder: Path) -> Path:
         """Write everything to FOLDER/experiment.json."""
@@ -130,14 +133,14 @@ class Record:
         return path
 
 
-def _finite(value: object) -> Any:
-    """The same as JSON has it: numpy's numbers as Python's, what is not a number as null."""
+def _json(value: object) -> Any:
+    """Return the value as JSON has it: NumPy's numbers as Python's, NaN and infinity as null."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): _finite(item) for key, item in value.items()}
+        return {str(key): _json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [_json(item) for item in value]
     if isinstance(value, float) and not np.isfinite(value):
         return None
     if value is None or isinstance(value, str | int | float):

@@ -1,33 +1,98 @@
-"""The paper's tables and figures, by name: run one, write its data and draw its figure."""
+"""Run an experiment by its name, its trials in parallel processes, and write its files."""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
+from itertools import islice, starmap
 from pathlib import Path
+from typing import Any, TypeVar
 
-from deniable.errors import InputError
+from deniable.compute.progress import report_progress
+from deniable.errors import InputError, did_you_mean
 from deniable.reproduction import PAPER
 from deniable.reproduction.records import Record
 
+Case = TypeVar("Case", bound=Hashable)
+Outcome = TypeVar("Outcome")
+Tasks = Sequence[tuple[Any, ...]]
+MIN_TASKS = 16
+"""Fewer tasks run in this process: starting others takes longer than it saves."""
+
+
+def in_processes(function: Callable[..., Outcome], tasks: Tasks, stage: str) -> list[Outcome]:
+    """Return function(*task) for every task, in order, with one process per processor.
+
+    function : a function of a module, so that processes can import it
+    stage : name under which progress is reported
+    """
+    workers = min(os.cpu_count() or 1, len(tasks))
+    outcomes = []
+
+    def collect(results: Any) -> list[Outcome]:
+        for outcome in results:
+            outcomes.append(outcome)
+            report_progress(stage, len(outcomes) / len(tasks))
+        return outcomes
+
+    if workers <= 1 or len(tasks) < MIN_TASKS:
+        return collect(starmap(function, tasks))
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        return collect(pool.map(function, *zip(*tasks, strict=True)))
+
+
+def trials_by_case(
+    function: Callable[..., Outcome], cases: Mapping[Case, Tasks], stage: str
+) -> dict[Case, list[Outcome]]:
+    """Run all trials of all cases in processes; return the outcomes of each case."""
+    tasks = [task for trials in cases.values() for task in trials]
+    outcomes = iter(in_processes(function, tasks, stage))
+    return {case: list(islice(outcomes, len(trials))) for case, trials in cases.items()}
+
 
 def reproduce(name: str, *, quick: bool = False, seed: int | None = None) -> Record:
-    """Run one of `PAPER`; with its own seed unless another is given."""
+    """Run one experiment of the paper.
+
+    Parameters
+    ----------
+    name : str
+        A key of `PAPER`.
+    quick : bool, default False
+        Run few trials, to see how it works.
+    seed : int, optional
+        Seed to use instead of the published one.
+
+    Returns
+    -------
+    Record
+        The data of the experiment, and its numbers compared with the paper's.
+
+    Raises
+    ------
+    InputError
+        If the paper has no experiment of this name.
+    """
     if name not in PAPER:
-        raise InputError(f"expected one of {', '.join(PAPER)}, got {name!r}")
+        hint = did_you_mean(name, PAPER)
+        raise InputError(f"expected one of {', '.join(PAPER)}; got {name!r}.{hint}")
     module = import_module(f"deniable.reproduction.{name}")
     record: Record = module.run_all(quick, module.SEED if seed is None else seed)
     return record
 
 
 def write(record: Record, folder: Path) -> tuple[Path, Path]:
-    """NAME.json and NAME.png in the folder; the figure is drawn from the data alone."""
+    """Write NAME.json and NAME.png to the folder; the figure is drawn from the data alone."""
     from matplotlib import pyplot as plt
 
-    from deniable.reproduction.figures import FIGURES
+    from deniable.reproduction.figures import draw
 
     data = record.write(folder)
     picture = folder / f"{record.experiment}.png"
-    figure = FIGURES[record.experiment](record.data())
+    figure = draw(record.experiment, record.data())
     figure.savefig(picture, dpi=100)
     plt.close(figure)
     return data, picture

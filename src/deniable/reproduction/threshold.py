@@ -4,10 +4,10 @@
 
 The hash trial (100 strings of six letters, bigrams, N = 100,000, p = .25, q = .75) with the paper's
 reading and its threshold δ = .0027 times ¼, ½, 1, 2, 4, 8 and 16 (.044): Hellinger distance, and
-the edges of the graph, which stand for the work that they make.
+the edges of the graph, a measure of the effort.
 
 The paper: the best threshold is near δ.
-Ours, seed 1, 20 crowds: Hellinger .348 from ¼ to 2 times the threshold, .362 at 4, .431 at 8, .534
+Ours, seed 1, 20 trials: Hellinger .348 from ¼ to 2 times the threshold, .362 at 4, .431 at 8, .534
 at 16 times: flat below δ, where the paper has a minimum.
 """
 
@@ -20,8 +20,8 @@ import numpy as np
 from deniable.discovery.ngrams.paper_reading import pair_threshold
 from deniable.protocols import NGrams
 from deniable.reproduction.dictionaries import Run, Short, short_trial
-from deniable.reproduction.processes import in_processes
 from deniable.reproduction.records import Record, Row
+from deniable.reproduction.runner import trials_by_case
 from deniable.simulation import power
 
 SEED, REPORTS = 1, 100_000
@@ -30,33 +30,31 @@ SHORT = Short(power(100, floor=0.001))
 
 
 def edges_of(run: Run) -> int:
-    """Edges of the graph, which stand for the work that they make."""
+    """Return the number of edges of the graph, a measure of the effort."""
     return max((s.kept for s in run.result.stages if "pair" in s.name), default=0)
 
 
 def run_all(quick: bool, seed: int) -> Record:
-    """Run every threshold on the same crowds."""
+    """Run every threshold on the same reports."""
     trials, factors = (1, (0.25, 1.0, 16.0)) if quick else (20, FACTORS)
     protocol = SHORT.survey.question("value").protocol
     assert isinstance(protocol, NGrams)
     delta = pair_threshold(protocol, REPORTS)
     parameters = {"quick": quick, "reports": REPORTS, "trials": trials, "delta": delta}
     record = Record("threshold", seed, parameters)
-    tasks = [(SHORT, seed + i, "paper", f * delta) for f in factors for i in range(trials)]
-    runs = in_processes(short_trial, tasks, "threshold")
+    cases = {f: [(SHORT, seed + i, "paper", f * delta) for i in range(trials)] for f in factors}
     rows: list[Row] = []
-    for i, factor in enumerate(factors):
-        some = runs[i * trials : (i + 1) * trials]
-        distances, edges = [r.distance for r in some], [edges_of(r) for r in some]
+    for factor, runs in trials_by_case(short_trial, cases, "threshold").items():
+        distances, edges = [r.distance for r in runs], [edges_of(r) for r in runs]
         rows.append(
             {
                 "threshold / delta": factor,
                 "Hellinger": float(np.mean(distances)),
                 "each": distances,
                 "each edges": edges,
-                "found": float(np.mean([r.found for r in some])),
+                "found": float(np.mean([r.found for r in runs])),
                 "edges": float(np.mean(edges)),
-                "candidates": float(np.mean([r.candidates for r in some])),
+                "candidates": float(np.mean([r.result.candidates for r in runs])),
             }
         )
         record.compare(f"Hellinger distance at {factor:g} δ", "", distances)
