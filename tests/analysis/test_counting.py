@@ -110,7 +110,7 @@ def test_questions_of_every_kind(pair: tuple[str, str]) -> None:
             assert abs(joint.table[i, j] - truth) < 6 * joint.standard_error[i, j], (x, y)
     assert joint.table.sum() == pytest.approx(1) and joint.made_from == "counts"
     assert joint.test().p_value < 1e-6 and joint.cramers_v().low > 0
-    assert "from their counts" in str(joint) and np.isnan(joint.log_likelihood)
+    assert "from counts of their bits" in str(joint) and np.isnan(joint.log_likelihood)
 
 
 def _said(value: Any) -> str:
@@ -196,7 +196,7 @@ def test_counts_of_other_surveys_and_questions_are_refused(tmp_path: Path) -> No
         pair_counts(SURVEY, BATCH, ["browser", "ads", "page"])
     with pytest.raises(InputError, match="these arrays are not counts"):
         replace(counts, both=counts.both + counts.reports)
-    with pytest.raises(InputError, match=r"ending in \.npz"):
+    with pytest.raises(InputError, match=r"must end in \.npz"):
         counts.save(tmp_path / "counts.csv")
     (tmp_path / "no.npz").write_bytes(b"nothing of the kind")
     with pytest.raises(InputError, match="does not hold pair counts"):

@@ -38,7 +38,7 @@ def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "asked, names",
     [({}, {"Bloom filter"}), ({"kind": "boolean"}, {"one bit"}),
-     ({"kind": "choice", "options": 9}, {"one bit an option"}),
+     ({"kind": "choice", "options": 9}, {"one bit per option"}),
      ({"unknown": True}, {"prefixes, local hashing", "prefixes, Bloom filter",
                           "n-grams, Bloom filter"}),
      ({"unknown": True, "collect": "repeatedly"}, {"prefixes, Bloom filter",
@@ -100,13 +100,13 @@ def test_a_plan_travels_and_draws_itself(tmp_path: Path) -> None:
     "asked, words",
     [({"clients": 1e5}, "two of clients"),
      ({"clients": 1e5, "epsilon": 1.0, "detect": 0.1}, "two of clients"),
-     ({"clients": 0, "epsilon": 1.0}, "1 to 10"), ({"clients": 1e5, "epsilon": 99.0}, "an ε from"),
+     ({"clients": 0, "epsilon": 1.0}, "between 1 and 10"), ({"clients": 1e5, "epsilon": 99.0}, "epsilon must be between"),
      ({"clients": 1e5, "detect": 1.5}, "between 0 and 1"),
      ({"clients": 1000, "detect": 1e-4}, "ask more clients"),
-     ({"clients": 1e5, "epsilon": 1.0, "kind": "number"}, "expected kind"),
+     ({"clients": 1e5, "epsilon": 1.0, "kind": "number"}, "kind must be"),
      ({"clients": 1e5, "epsilon": 1.0, "kind": "choice", "options": 1}, "2 options"),
-     ({"clients": 1e5, "epsilon": 1.0, "candidates": 0}, "1 candidate"),
-     ({"clients": 1e5, "epsilon": 1.0, "length": 0, "unknown": True}, "length above 0")],
+     ({"clients": 1e5, "epsilon": 1.0, "candidates": 0}, "candidates must be at least 1"),
+     ({"clients": 1e5, "epsilon": 1.0, "length": 0, "unknown": True}, "length must be above 0")],
 )  # fmt: skip
 def test_impossible_plans(asked: dict[str, object], words: str) -> None:
     with pytest.raises(InputError, match=words):

@@ -261,7 +261,7 @@ def test_counts_of_days_add_up_to_those_of_the_store(tmp_path: Path) -> None:
         got = fine("associate", "survey.toml", *counts, *pair, "--from-counts", "--json")
         assert json.loads(got)["table"] == json.loads(wanted)["table"]
     shown = fine("associate", "survey.toml", files[2], *pair, "--from-counts")
-    assert "from their counts" in shown and "goes together" in shown
+    assert "from counts of their bits" in shown and "goes together" in shown
 
 
 @pytest.mark.slow
@@ -308,7 +308,8 @@ WRONG = {
     "three at once": (("count", "survey.toml", "reports.parquet", "-o", "x.npz"), 1,
                       "name two different questions"),
     "counts as reports": (("associate", "survey.toml", "counts.npz", "--question", "ads",
-                           "--question", "browser", "--from-counts"), 1, "does not hold pair counts"),
+                           "--question", "browser", "--from-counts"), 1,
+                          "does not hold pair counts"),
     "a test of reports": (("associate", "survey.toml", "reports.parquet", "--question", "ads",
                            "--question", "browser", "--from-counts", "--test", "lrt"), 1,
                           "needs the reports"),

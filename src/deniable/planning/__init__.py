@@ -1,4 +1,4 @@
-"""What a survey can see before anyone answers it; `recommend.plan` chooses its parameters."""
+"""Predictions of what a survey can detect. `recommend.plan` chooses its parameters."""
 
 from deniable.planning.thresholds import (
     clients_to_move,

@@ -1,18 +1,19 @@
-"""plan: from ε, the number of clients and what is asked, to parameters and predictions.
+"""The verb `plan`: recommend parameters for a question, and predict what its reports will show.
 
-Two of ε, the number of clients and the frequency to be found are given; the third follows. Every
-design that can ask the question is predicted at that ε, through the survey file that would ask it,
-so a plan promises only what the rule of `survey.defaults` gives.
+Two of ε, the number of clients and the frequency to detect are given; the third follows. Each
+design that can ask the question is predicted through the survey file that would ask it, so a plan
+promises only what the defaults of that file give.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 
-from deniable.errors import InputError
+from deniable.errors import InputError, did_you_mean
 from deniable.kernels.array_types import Floats
 from deniable.planning.thresholds import (
     ALPHA,
@@ -27,9 +28,10 @@ from deniable.simulation import exponential, zipf
 from deniable.survey import Question
 from deniable.survey.draft import Draft, DraftQuestion
 
-LEAST, MOST = 0.05, 12.0
-"""ε that is worth planning with."""
-EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
+MIN_EPSILON, MAX_EPSILON = 0.05, 12.0
+"""Range of ε that plans cover."""
+TABLE_EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
+"""Values of ε for which a plan tabulates thresholds."""
 SHAPES: dict[str, Callable[[int], Floats]] = {
     "Zipf(1)": zipf,
     "Zipf(1.2)": partial(zipf, s=1.2),
@@ -38,14 +40,27 @@ SHAPES: dict[str, Callable[[int], Floats]] = {
 POPULATIONS: dict[str, list[float]] = {
     f"{n:,} {name}": shape(n).tolist() for n in (100, 1000) for name, shape in SHAPES.items()
 }
-"""How common the strings of each population are."""
+"""Frequencies of the strings in each population for which discoveries are predicted."""
 
 
 @dataclass(frozen=True)
-class _Way:
-    """A design whose ε is still open. localhash where collected once: a report is one number.
+class _OpenDesign:
+    """A design of a question whose ε is still open.
 
-    predict : the smallest frequency that a question of so many clients shows
+    Parameters
+    ----------
+    kind : str
+        Kind of the question.
+    collect : str
+        "once" or "repeatedly".
+    predict : callable
+        Returns the detection threshold of a question with a number of clients.
+    name : str
+        Name of the design in the plan.
+    settings : mapping
+        Settings of the question in the survey file.
+    dictionary : mapping, optional
+        Settings of its dictionary, if the strings are unknown.
     """
 
     kind: str
@@ -56,18 +71,18 @@ class _Way:
     dictionary: Mapping[str, object] | None = None
 
     def draft(self, epsilon: float) -> Draft:
-        """The survey that asks this question alone."""
+        """Return a survey that asks only this question."""
         asked = DraftQuestion(
             "answer", self.kind, epsilon, settings=self.settings, dictionary=self.dictionary
         )
         return Draft("plan", (asked,), collect=self.collect)
 
     def threshold(self, epsilon: float, clients: float) -> float:
-        """The smallest frequency that it shows."""
+        """Return the detection threshold, as a frequency."""
         return self.predict(self.draft(epsilon).survey().questions[0], clients)
 
-    def spread(self, epsilon: float, clients: float) -> float:
-        """Standard deviation of the estimate that decides."""
+    def noise_sd(self, epsilon: float, clients: float) -> float:
+        """Return the standard deviation of the estimate of a whole value."""
         question = self.draft(epsilon).survey().questions[0]
         return noise_sd(question.protocol.mechanisms[0], clients)
 
@@ -88,56 +103,99 @@ def plan(
     collect: str = "once",
     alpha: float = ALPHA,
 ) -> Plan:
-    """Recommend parameters for a question, and predict what they will show.
+    """Recommend parameters for a question, and predict what its reports will show.
 
-    clients, epsilon, detect : two of the three; detect is a frequency that is to be found (half the
-        time), ε is that of one report, or with collect="repeatedly" of all reports about one value
-    kind : "string", "choice" with this many `options`, or "boolean"
-    unknown : nobody lists the strings; else the analyst lists this many `candidates`
-    max_length, alphabet : of unknown strings, as in a survey; length : of a typical one, half of
-        max_length if not given; random : their characters follow no pattern, unlike words
+    Pass exactly two of `clients`, `epsilon` and `detect`. The third follows from them.
 
-    >>> found = plan(clients=100_000, epsilon=4.0, kind="boolean")
-    >>> round(found.threshold, 4), found.best.bytes
+    Parameters
+    ----------
+    clients : float, optional
+        Number of clients that will report.
+    epsilon : float, optional
+        Privacy loss ε: of one report if reports are collected once, of all reports about an
+        unchanged value if they are collected repeatedly.
+    detect : float, optional
+        Frequency that shall be detected with a probability of one half.
+    kind : {"string", "choice", "boolean"}, default "string"
+        Kind of the question.
+    options : int, default 4
+        Number of options of a choice.
+    unknown : bool, default False
+        Whether `discover` must find the strings, because no candidates are known.
+    candidates : int, default 1000
+        Number of candidates that will be tested if the strings are known.
+    max_length : int, default 20
+        Maximum length of unknown strings.
+    alphabet : str, default "a-z0-9._-"
+        Characters of unknown strings, as in a survey file.
+    length : float, optional
+        Length of a typical unknown string. Half of `max_length` by default.
+    random : bool, default False
+        Whether unknown strings are random, unlike words and addresses, whose patterns help to
+        discover them.
+    collect : {"once", "repeatedly"}, default "once"
+        How often each client reports.
+    alpha : float, default 0.05
+        Significance level: maximum probability of any false detection.
+
+    Returns
+    -------
+    Plan
+        All designs that can ask the question, best first, with their detection thresholds;
+        predictions for other ε and numbers of clients; and the draft of a survey file.
+
+    Raises
+    ------
+    InputError
+        If not exactly two of the three are given, an argument is out of range, or no ε up to 12
+        suffices to detect the frequency.
+
+    Examples
+    --------
+    >>> from deniable import plan
+    >>> result = plan(clients=100_000, epsilon=4.0, kind="boolean")
+    >>> round(result.threshold, 4), result.best.bytes
     (0.0007, 1)
     """
     if sum(given is not None for given in (clients, epsilon, detect)) != 2:
-        raise InputError("expected two of clients, epsilon and detect; the third follows")
+        raise InputError("pass exactly two of clients, epsilon and detect; the third follows")
     _check(clients, epsilon, detect, candidates, length)
     typical = max_length / 2 if length is None else length
     if unknown and kind == "string":
         predict = partial(discoverable, length=typical, random=random, alpha=alpha)
     else:
         predict = partial(detectable, candidates=candidates, alpha=alpha)
-    ways = _ways(_Way(kind, collect, predict), options, unknown, max_length, alphabet)
+    open_design = _OpenDesign(kind, collect, predict)
+    designs = _designs(open_design, options, unknown, max_length, alphabet)
     if epsilon is None:
         assert clients is not None and detect is not None
-        epsilon = _least_epsilon(ways, clients, detect)
+        epsilon = _smallest_epsilon(designs, clients, detect)
     if clients is None:
         assert detect is not None
-        # Every threshold falls with the root of the number of clients.
-        clients = math.ceil((min(way.threshold(epsilon, 1.0) for way in ways) / detect) ** 2)
+        # Thresholds are proportional to 1/√clients.
+        one = min(design.threshold(epsilon, 1.0) for design in designs)
+        clients = math.ceil((one / detect) ** 2)
     epsilon, clients = float(epsilon), int(clients)
-    ordered = sorted(ways, key=lambda way: way.threshold(epsilon, clients))
+    ordered = sorted(designs, key=lambda design: design.threshold(epsilon, clients))
     best = ordered[0]
     weights = POPULATIONS if kind == "string" else {}
-    epsilons = tuple(sorted({*EPSILONS, round(epsilon, 6)}))
+    epsilons = tuple(sorted({*TABLE_EPSILONS, round(epsilon, 6)}))
     sizes = tuple(sorted({max(round(clients * 10.0**i), 1) for i in range(-2, 3)}))
     thresholds = np.zeros((len(epsilons), len(sizes)))
     found = np.zeros((*thresholds.shape, len(weights)))
     for cell in np.ndindex(thresholds.shape):
         setting = epsilons[cell[0]], sizes[cell[1]]
         thresholds[cell] = threshold = best.threshold(*setting)
-        spread = best.spread(*setting)
-        found[cell] = [expected_found(w, threshold, spread) for w in weights.values()]
+        sd = best.noise_sd(*setting)
+        found[cell] = [expected_found(w, threshold, sd) for w in weights.values()]
     return Plan(
-        question=_asked(kind, unknown, options),
+        question=_describe(kind, unknown, options),
         collect=collect,
         clients=clients,
         epsilon=epsilon,
         wanted=detect,
         alpha=alpha,
-        designs=tuple(_design(way, epsilon, clients, weights) for way in ordered),
+        designs=tuple(_predict(design, epsilon, clients, weights) for design in ordered),
         epsilons=epsilons,
         sizes=sizes,
         thresholds=thresholds,
@@ -147,78 +205,81 @@ def plan(
     )
 
 
-def _design(
-    way: _Way, epsilon: float, clients: int, weights: Mapping[str, list[float]]
+def _predict(
+    design: _OpenDesign, epsilon: float, clients: int, weights: Mapping[str, list[float]]
 ) -> QuestionDesign:
-    draft = way.draft(epsilon)
+    """Return a design at this ε, with what it will show."""
+    draft = design.draft(epsilon)
     survey = draft.survey()
     question = survey.questions[0]
-    threshold, spread = way.threshold(epsilon, clients), way.spread(epsilon, clients)
+    threshold, sd = design.threshold(epsilon, clients), design.noise_sd(epsilon, clients)
     groups, _ = question.protocol.groups
     return QuestionDesign(
-        # In a small domain every string is looked at, and nobody reports a prefix.
-        name=way.name.replace("prefixes", "whole strings") if groups == 1 else way.name,
+        # In a small domain every string is tested, and clients report whole strings only.
+        name=design.name.replace("prefixes", "whole strings") if groups == 1 else design.name,
         threshold=threshold,
-        noise_sd=spread,
+        noise_sd=sd,
         once=question.loss.per_report,
         forever=question.loss.in_total,
         bytes=survey.body_size,
         parameters=question.protocol.canonical(),
-        found={name: expected_found(w, threshold, spread) for name, w in weights.items()},
+        found={name: expected_found(w, threshold, sd) for name, w in weights.items()},
         toml=draft.questions[0].toml(),
     )
 
 
-def _least_epsilon(ways: Sequence[_Way], clients: float, detect: float) -> float:
-    """The least ε, in hundredths, at which some way finds the frequency."""
+def _smallest_epsilon(designs: Sequence[_OpenDesign], clients: float, detect: float) -> float:
+    """Return the smallest ε, a multiple of 0.01, at which some design detects the frequency."""
 
-    def finds(epsilon: float) -> bool:
-        return any(way.threshold(epsilon, clients) <= detect for way in ways)
+    def detects(epsilon: float) -> bool:
+        return any(design.threshold(epsilon, clients) <= detect for design in designs)
 
-    low, high = round(100 * LEAST), round(100 * MOST)
-    if not finds(MOST):
-        least = min(way.threshold(MOST, clients) for way in ways)
+    if not detects(MAX_EPSILON):
+        smallest = min(design.threshold(MAX_EPSILON, clients) for design in designs)
         raise InputError(
-            f"{clients:,.0f} clients do not show a frequency of {detect:g} at any ε up to "
-            f"{MOST:g}: {least:.2g} at best; ask more clients, or for a larger frequency"
+            f"a frequency of {detect:g} cannot be detected with {clients:,.0f} clients at any ε up "
+            f"to {MAX_EPSILON:g}, where the detection threshold is {smallest:.2g}; ask more "
+            "clients, or detect a larger frequency"
         )
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if finds(middle / 100) else (middle + 1, high)
-    return high / 100
+    hundredths = range(round(100 * MIN_EPSILON), round(100 * MAX_EPSILON) + 1)
+    return hundredths[bisect_left(hundredths, True, key=lambda i: detects(i / 100))] / 100
 
 
-def _ways(way: _Way, options: int, unknown: bool, max_length: int, alphabet: str) -> list[_Way]:
-    """Every design that can ask the question."""
-    if way.kind == "boolean":
-        return [replace(way, name="one bit")]
-    if way.kind == "choice":
+def _designs(
+    design: _OpenDesign, options: int, unknown: bool, max_length: int, alphabet: str
+) -> list[_OpenDesign]:
+    """Return every design that can ask the question."""
+    if design.kind == "boolean":
+        return [replace(design, name="one bit")]
+    if design.kind == "choice":
         if options < 2:
-            raise InputError(f"expected 2 options or more, got {options}")
+            raise InputError(f"a choice needs at least 2 options, got {options}")
         names = [f"option {i + 1}" for i in range(options)]
-        return [replace(way, name="one bit an option", settings={"options": names})]
-    if way.kind != "string":
-        raise InputError(f"expected kind string, choice or boolean, got {way.kind!r}")
+        return [replace(design, name="one bit per option", settings={"options": names})]
+    if design.kind != "string":
+        hint = did_you_mean(design.kind, ("string", "choice", "boolean"))
+        raise InputError(f"kind must be string, choice or boolean, got {design.kind!r}.{hint}")
     if not unknown:
-        return [replace(way, name="Bloom filter")]
+        return [replace(design, name="Bloom filter")]
     even = max_length + max_length % 2
     prefixes = {
-        "protocol": ("prefixes", "# each client reports one prefix or the whole"),
+        "protocol": ("prefixes", "# each client reports one prefix of its string, or all of it"),
         "max_length": (max_length, "# longer strings are cut"),
         "alphabet": (alphabet, "# other characters are reported as one unknown symbol"),
     }
     note = "# the full string and two of its bigrams, each with a third of ε"
     ngrams = {**prefixes, "protocol": ("ngrams", note), "max_length": even}
-    ways = [replace(way, name="prefixes, Bloom filter", dictionary=prefixes)]
-    if way.collect == "once":
+    designs = [replace(design, name="prefixes, Bloom filter", dictionary=prefixes)]
+    if design.collect == "once":
         hashed = {"mechanism": ("localhash", "# a report is one number")}
-        ways.insert(0, replace(ways[0], name="prefixes, local hashing", settings=hashed))
+        designs.insert(0, replace(designs[0], name="prefixes, local hashing", settings=hashed))
     if even >= 4:
-        ways.append(replace(way, name="n-grams, Bloom filter", dictionary=ngrams))
-    return ways
+        designs.append(replace(design, name="n-grams, Bloom filter", dictionary=ngrams))
+    return designs
 
 
-def _asked(kind: str, unknown: bool, options: int) -> str:
+def _describe(kind: str, unknown: bool, options: int) -> str:
+    """Return what the question asks for, in words."""
     if kind == "string":
         return "strings that nobody listed" if unknown else "strings on a list"
     return f"a choice of {options}" if kind == "choice" else "a yes or no"
@@ -231,13 +292,16 @@ def _check(
     candidates: int,
     length: float | None,
 ) -> None:
+    """Raise InputError for an argument that is out of range."""
     if clients is not None and not 1 <= clients < 1e12:
-        raise InputError(f"expected 1 to 10^12 clients, got {clients:g}")
-    if epsilon is not None and not LEAST <= epsilon <= MOST:
-        raise InputError(f"expected an ε from {LEAST} to {MOST:g}, got {epsilon:g}")
+        raise InputError(f"clients must be between 1 and 10^12, got {clients:g}")
+    if epsilon is not None and not MIN_EPSILON <= epsilon <= MAX_EPSILON:
+        raise InputError(
+            f"epsilon must be between {MIN_EPSILON} and {MAX_EPSILON:g}, got {epsilon:g}"
+        )
     if detect is not None and not 0 < detect < 1:
-        raise InputError(f"expected a frequency between 0 and 1 to detect, got {detect:g}")
+        raise InputError(f"detect must be a frequency between 0 and 1, got {detect:g}")
     if candidates < 1:
-        raise InputError(f"expected 1 candidate or more, got {candidates}")
+        raise InputError(f"candidates must be at least 1, got {candidates}")
     if length is not None and length <= 0:
-        raise InputError(f"expected a length above 0, got {length:g}")
+        raise InputError(f"length must be above 0, got {length:g}")

@@ -1,28 +1,29 @@
-"""What a survey can see: predicted noise, detection thresholds, and how many strings will be found.
+"""What a survey can detect: noise, detection thresholds, and the number of discovered strings.
 
-**Noise.** An estimate of one candidate's frequency from N clients has
-σ = sqrt(r(1−r)/h) / |q*−p*| / √N, with r = p* + (q*−p*)·(1−(1−1/k)^h): the response noise, and the
-bits that other clients' values set.
+**Noise.** The estimate of one candidate's frequency from N clients has the standard deviation σ =
+sqrt(r(1−r)/h) / |q*−p*| / √N with r = p* + (q*−p*)·(1−(1−1/k)^h). It comes from the noise of the
+reports and from the bits that other clients' values set.
 
-**Known dictionary.** Among V candidates that are all looked at, a frequency is detectable when it
-exceeds z·σ, z the one-sided normal quantile of α/V (Bonferroni).
+**Known strings.** With V candidates, all of which are tested, the detection threshold is z·σ, where
+z is the one-sided normal quantile of α/V (Bonferroni).
 
-**Unknown.** A string must stand out among all strings that could be, s nats of them: length · ln D
-for D symbols when nothing is known about it. With e the evidence for it per client and squared
-frequency, in nats, the threshold is the w at which N·w²·e reaches what finding it takes:
+**Unknown strings.** A string must stand out among all possible strings. Picking one takes s =
+length · ln D nats, for D symbols, if nothing is known about the string. Let e be the evidence for
+it per client and squared frequency, in nats. The threshold is the frequency w at which N·w²·e
+reaches the evidence that is needed:
 
-* *whole strings*, all looked at: z·σ, as for a known dictionary of that size.
-* *prefixes*: e = 1/(2σ₁²), σ₁ that of one client; it takes 2 + ln(1/α) and 2.6 nats a character of
-  words and addresses, whose patterns are learnt on the way, or 1.65·s of strings without pattern,
-  which a search by prefixes may lose on the way (more above 35 nats: 2.1·s at 46).
-* *n-grams*, default reading: full strings, pairs of grams and, by half, since strings share them,
-  single grams: e = ½(1/σ_f² + Σ 1/(σ_g²σ_g′²) + ½·Σ 1/σ_g²). It takes s + 2 + ln(1/α). The grams
-  alone must propose the string, half of what s exceeds the number of proposals by, and the full
-  string must stand 3.5 σ out.
+* *Whole strings*, all of which are tested: z·σ, as for known strings.
+* *Prefixes*: e = 1/(2σ₁²), where σ₁ is the standard deviation for one client. The search needs
+  2 + ln(1/α) nats, plus 2.6 nats per character of words and addresses, whose patterns it learns, or
+  1.65·s for random strings, whose prefixes it may drop (above 35 nats it needs more: 2.1·s at 46).
+* *n-grams* with the default search: the evidence comes from full strings, pairs of grams, and by
+  half, since strings share them, single grams: e = ½(1/σ_f² + Σ 1/(σ_g²σ_g′²) + ½·Σ 1/σ_g²). The
+  search needs s + 2 + ln(1/α) nats. In addition, the grams alone must propose the string among 10⁵
+  proposals, and the full string must be 3.5 standard deviations above 0.
 
-The constants 2.6, 1.65, ½ and 3.5 are measured, not derived. Against simulated crowds
-(`experiments/planning.py`), thresholds are within 10%. The paper's reading finds much less than the
-default one: at ε = 4.39 with six letters, strings of 1.8 times its threshold.
+The constants 2.6, 1.65, ½ and 3.5 are measured, not derived. Thresholds agree with simulations
+within 10 % (`experiments/planning.py`). The paper's search detects much less than the default one:
+at ε = 4.39 with six letters, its threshold is 1.8 times as high.
 """
 
 import math
@@ -38,33 +39,108 @@ from deniable.protocols.alphabet import TextProtocol, count_strings
 from deniable.survey import Question
 
 ALPHA = 0.05
+"""Default significance level."""
 CANDIDATES = 1000
-WORDS_NATS = 2.6
-"""What a character of words and addresses takes to be found by prefixes."""
-RANDOM_FACTOR = 1.65
-"""The same of strings without pattern, over their own nats."""
+"""Default number of candidates."""
+WORD_NATS_PER_CHARACTER = 2.6
+"""Evidence that discovering words and addresses from prefixes needs per character."""
+RANDOM_STRING_FACTOR = 1.65
+"""Evidence that discovering random strings from prefixes needs, relative to s."""
 TEST_NATS = 2.0
-"""What testing takes beside ln(1/α)."""
-STANDS_OUT = 3.5
-PROPOSED = 1e5
+"""Evidence that testing a discovered string needs, in addition to ln(1/α)."""
+MIN_FULL_STRING_Z = 3.5
+"""z of the full string below which a string proposed by its grams is not found."""
+MAX_PROPOSALS = 1e5
+"""Number of strings that the grams propose."""
 
 
 def noise_sd(mechanism: Mechanism, clients: float, frequency: float = 0.0) -> float:
-    """Standard deviation of one candidate's estimate, at this frequency of its own."""
+    """Return the standard deviation of the estimate of one value.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Mechanism that reports the whole value: `question.protocol.mechanisms[0]`.
+    clients : float
+        Number of clients that report the whole value.
+    frequency : float, default 0.0
+        Frequency of the value.
+
+    Returns
+    -------
+    float
+        The standard deviation, as a frequency.
+
+    Raises
+    ------
+    InputError
+        If `clients` is not above 0.
+
+    Examples
+    --------
+    >>> from deniable import Survey
+    >>> from deniable.planning import noise_sd
+    >>> survey = Survey.from_toml('''
+    ... name = "modes"
+    ... version = 1
+    ... owner = "you@example.com"
+    ... description = "Do you use dark mode?"
+    ... expires = 2999-12-31
+    ... collect = "once"
+    ... [questions.dark]
+    ... kind = "boolean"
+    ... epsilon = 2.0
+    ... ''')
+    >>> mechanism = survey.question("dark").protocol.mechanisms[0]
+    >>> round(noise_sd(mechanism, 10_000), 4)
+    0.0043
+    """
     if clients <= 0:
-        raise InputError(f"expected a number of clients above 0, got {clients}")
+        raise InputError(f"clients must be above 0, got {clients}")
     return math.sqrt(mechanism.variance(frequency) / clients)
 
 
 def clients_to_move(question: Question, clients: int, shift: float) -> int:
-    """How many of the clients, sending the most harmful report, move one value's estimate this far.
+    """Return how many malicious clients can move the estimate of a value by a given amount.
 
-    A report that supports a value adds (1−p)/(q−p)/N to its estimate, p and q the probabilities
-    that an honest report supports it without and with the value. Only clients whose report speaks
-    of the whole value count.
+    The malicious clients send the most harmful report. Such a report adds (1−p)/(q−p)/N to the
+    estimate, where q and p are the probabilities that an honest report supports the value if the
+    client has it and if not.
+
+    Parameters
+    ----------
+    question : Question
+        Question that the clients answer.
+    clients : int
+        Number of all clients.
+    shift : float
+        Amount by which the estimate moves, as a frequency.
+
+    Returns
+    -------
+    int
+        The number of malicious clients.
+
+    Examples
+    --------
+    >>> from deniable import Survey
+    >>> from deniable.planning import clients_to_move
+    >>> survey = Survey.from_toml('''
+    ... name = "modes"
+    ... version = 1
+    ... owner = "you@example.com"
+    ... description = "Do you use dark mode?"
+    ... expires = 2999-12-31
+    ... collect = "once"
+    ... [questions.dark]
+    ... kind = "boolean"
+    ... epsilon = 2.0
+    ... ''')
+    >>> clients_to_move(survey.question("dark"), 10_000, shift=0.01)
+    87
     """
-    mechanism = question.protocol.mechanisms[0]
-    p, q = mechanism.support
+    p, q = question.protocol.mechanisms[0].support
+    # Only reports of the whole value support it.
     whole = clients * question.protocol.identifying_share
     return math.ceil(abs(shift) * whole * abs(q - p) / (1 - p))
 
@@ -72,13 +148,45 @@ def clients_to_move(question: Question, clients: int, shift: float) -> int:
 def detectable(
     question: Question, clients: float, *, candidates: int = CANDIDATES, alpha: float = ALPHA
 ) -> float:
-    """The smallest frequency of a listed value that stands out; above 1 if none does.
+    """Return the detection threshold of a known value.
 
-    A choice is tested against all its options, whatever `candidates` says.
+    Parameters
+    ----------
+    question : Question
+        Question that the clients answer.
+    clients : float
+        Number of clients.
+    candidates : int, default 1000
+        Number of candidates that are tested. A choice or boolean tests its options instead.
+    alpha : float, default 0.05
+        Significance level: maximum probability of any false detection.
+
+    Returns
+    -------
+    float
+        Smallest frequency that is detected with a probability of one half; above 1 if none is.
+
+    Examples
+    --------
+    >>> from deniable import Survey
+    >>> from deniable.planning import detectable
+    >>> survey = Survey.from_toml('''
+    ... name = "modes"
+    ... version = 1
+    ... owner = "you@example.com"
+    ... description = "Do you use dark mode?"
+    ... expires = 2999-12-31
+    ... collect = "once"
+    ... [questions.dark]
+    ... kind = "boolean"
+    ... epsilon = 2.0
+    ... ''')
+    >>> round(detectable(survey.question("dark"), 10_000), 3)
+    0.007
     """
     whole = question.protocol.mechanisms[0]
-    looked_at = candidates if question.kind == "string" else whole.width
-    return _z(alpha, looked_at) * noise_sd(whole, clients * question.protocol.identifying_share)
+    tests = candidates if question.kind == "string" else whole.width
+    return _z(alpha, tests) * noise_sd(whole, clients * question.protocol.identifying_share)
 
 
 def discoverable(
@@ -89,18 +197,60 @@ def discoverable(
     random: bool = False,
     alpha: float = ALPHA,
 ) -> float:
-    """The smallest frequency of a string that nobody listed but `discover` finds.
+    """Return the detection threshold of an unknown string that `discover` searches for.
 
-    length : of a typical string, half of max_length if not given; random : its characters follow no
-    pattern, unlike those of words and addresses (n-grams, and domains of which all strings are
-    looked at, do not profit from patterns)
+    Parameters
+    ----------
+    question : Question
+        String question with a dictionary (protocol `prefixes` or `ngrams`).
+    clients : float
+        Number of clients.
+    length : float, optional
+        Length of a typical string. Half of the question's `max_length` by default.
+    random : bool, default False
+        Whether strings are random, unlike words and addresses, whose patterns help to find them.
+        This makes no difference for n-grams, and for domains so small that every string is tested.
+    alpha : float, default 0.05
+        Significance level: maximum probability of any false detection.
+
+    Returns
+    -------
+    float
+        Smallest frequency that is detected with a probability of one half; above 1 if none is.
+
+    Raises
+    ------
+    InputError
+        If the question reports whole values only.
+
+    Examples
+    --------
+    >>> from deniable import Survey
+    >>> from deniable.planning import discoverable
+    >>> survey = Survey.from_toml('''
+    ... name = "pages"
+    ... version = 1
+    ... owner = "you@example.com"
+    ... description = "What is your home page?"
+    ... expires = 2999-12-31
+    ... collect = "once"
+    ... [questions.page]
+    ... kind = "string"
+    ... epsilon = 4.0
+    ... [questions.page.dictionary]
+    ... protocol = "prefixes"
+    ... max_length = 12
+    ... alphabet = "a-z"
+    ... ''')
+    >>> round(discoverable(survey.question("page"), 1_000_000), 4)
+    0.0019
     """
     one = _discoverable_by_one(question.protocol, length, random, alpha)
     return one / math.sqrt(clients)
 
 
 def _typical(protocol: TextProtocol, length: float | None) -> tuple[float, float]:
-    """Return the length of a typical string, and its nats if nothing is known about it."""
+    """Return the length of a typical string, and the nats s that picking it takes."""
     length = protocol.max_length / 2 if length is None else length
     return length, length * math.log(len(protocol.alphabet.content) + 1)
 
@@ -109,10 +259,10 @@ def _typical(protocol: TextProtocol, length: float | None) -> tuple[float, float
 def _discoverable_by_one(
     protocol: Protocol, length: float | None, random: bool, alpha: float
 ) -> float:
-    """Return what `discoverable` is with a single client: thresholds fall with √N."""
+    """Return the threshold with a single client. Thresholds are proportional to 1/√N."""
     raise InputError(
-        f"question {protocol.question!r} asks for whole values only: give it a dictionary, with "
-        "protocol ngrams or prefixes"
+        f"question {protocol.question!r} reports whole values only, so unknown strings cannot be "
+        "discovered; add a dictionary with protocol prefixes or ngrams to the survey"
     )
 
 
@@ -122,8 +272,8 @@ def _by_prefixes(protocol: Prefixes, length: float | None, random: bool, alpha: 
     if len(protocol.levels) == 1:
         return sd * _z(alpha, count_strings(len(protocol.alphabet.content), protocol.max_length))
     length, nats = _typical(protocol, length)
-    takes = RANDOM_FACTOR * nats if random else WORDS_NATS * length
-    return sd * math.sqrt(2 * (takes + TEST_NATS - math.log(alpha)))
+    needed = RANDOM_STRING_FACTOR * nats if random else WORD_NATS_PER_CHARACTER * length
+    return sd * math.sqrt(2 * (needed + TEST_NATS - math.log(alpha)))
 
 
 @_discoverable_by_one.register
@@ -134,15 +284,37 @@ def _by_ngrams(protocol: NGrams, length: float | None, random: bool, alpha: floa
     proposing = sum(1 / (a * b) for a, b in combinations(grams, 2))
     proposing += sum(1 / variance for variance in grams) / 2
     enough = math.sqrt(2 * (nats + TEST_NATS - math.log(alpha)) / (1 / full + proposing))
-    proposed = math.sqrt(max(nats - math.log(PROPOSED), 0.0) / proposing)
-    return max(enough, proposed, STANDS_OUT * math.sqrt(full))
+    proposed = math.sqrt(max(nats - math.log(MAX_PROPOSALS), 0.0) / proposing)
+    return max(enough, proposed, MIN_FULL_STRING_Z * math.sqrt(full))
 
 
 def expected_found(weights: Sequence[float], threshold: float, sd: float) -> float:
-    """How many of strings with these frequencies pass a threshold, on average."""
+    """Return the expected number of strings whose estimates exceed a threshold.
+
+    Parameters
+    ----------
+    weights : sequence of float
+        Frequencies of the strings.
+    threshold : float
+        Detection threshold, as a frequency.
+    sd : float
+        Standard deviation of the estimates.
+
+    Returns
+    -------
+    float
+        The expected number.
+
+    Examples
+    --------
+    >>> from deniable.planning import expected_found
+    >>> expected_found([0.5, 0.02], threshold=0.02, sd=0.005)
+    1.5
+    """
     normal = NormalDist()
     return sum(normal.cdf((w - threshold) / sd) for w in weights)
 
 
-def _z(alpha: float, looked_at: int) -> float:
-    return -NormalDist().inv_cdf(alpha / min(max(looked_at, 1), 10**300))
+def _z(alpha: float, tests: int) -> float:
+    """Return the z that each of several tests must exceed (Bonferroni)."""
+    return -NormalDist().inv_cdf(alpha / min(max(tests, 1), 10**300))
