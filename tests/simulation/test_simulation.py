@@ -41,7 +41,7 @@ from deniable.simulation import (
     zipf,
 )
 from deniable.simulation import crowd as crowd_module
-from deniable.simulation.bit_parts import KeptBits
+from deniable.simulation.bit_parts import PermanentBits
 from deniable.simulation.clear_fields import _of_random_secrets
 from deniable.survey import Survey
 from tests.single_reports import single_reports
@@ -131,7 +131,7 @@ def test_equals_the_real_client_on_the_same_secrets_and_random_words(survey: Sur
 
     used = [0] * n
     bits = tuple(
-        tuple(fresh(part.bits, part.mechanism) for part in parts if isinstance(part, KeptBits))
+        tuple(fresh(part.bits, part.mechanism) for part in parts if isinstance(part, PermanentBits))
         for parts in kept.parts
     )
     simulated = single_reports(ReportBatch(survey, kept.cohort, kept.clear, bits, "simulated"))
@@ -299,7 +299,7 @@ def test_wrong_answers_are_refused(values: Any, says: str) -> None:
 def test_more_wrong_answers() -> None:
     two = SURVEYS["urls"]
     rng = np.random.default_rng(0)
-    with pytest.raises(InputError, match="by question"):
+    with pytest.raises(InputError, match="give a mapping with the answers to url"):
         simulate(two, ["a"], rng=rng)
     with pytest.raises(InputError, match="one answer a client"):
         simulate(two, {"url": ["a"], "ads": [True, False]}, rng=rng)
@@ -366,7 +366,7 @@ def test_joint_populations() -> None:
 def test_random_strings_differ() -> None:
     found = random_strings(676, 2, np.random.default_rng(1))
     assert len(set(found)) == 676
-    with pytest.raises(InputError, match="at most 676"):
+    with pytest.raises(InputError, match="only 676 different strings"):
         random_strings(677, 2, np.random.default_rng(1))
 
 

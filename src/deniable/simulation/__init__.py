@@ -1,4 +1,4 @@
-"""Crowds that do not exist: populations, and their reports in bulk."""
+"""Simulated crowds: populations to draw clients from, and the reports of many clients at once."""
 
 from deniable.simulation.coded import Coded
 from deniable.simulation.crowd import Crowd, simulate, simulate_days, simulate_stream

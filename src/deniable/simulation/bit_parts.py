@@ -1,4 +1,4 @@
-"""Simulated bits: Bloom filters and options, by compiled kernels."""
+"""Simulate mechanisms that report bits (Bloom filters and options), by compiled kernels."""
 
 from __future__ import annotations
 
@@ -15,72 +15,71 @@ from deniable.kernels.noise.noisy_rows import BitPositions, encode_rows, noise_r
 from deniable.kernels.noise.sampler import CERTAIN, Response
 from deniable.mechanisms import BitMechanism, Bloom
 from deniable.mechanisms.schemes import DENIABLE_1
-from deniable.simulation.parts import NO_ANSWER, Clients, PartSimulator
+from deniable.simulation.coded import NO_ANSWER
+from deniable.simulation.parts import Clients, PartSimulator
 
 B = TypeVar("B", bound=BitMechanism)
 
 UNCHANGED = Response(0, CERTAIN)
+"""Response without noise."""
 
 
 @dataclass(frozen=True, eq=False)
-class KeptBits:
-    """Permanent responses, packed: uint8[N, size]."""
+class PermanentBits:
+    """Permanent responses of clients; bits : uint8[N, size], packed."""
 
     mechanism: BitMechanism
     bits: Bytes
 
     def report(self, rng: np.random.Generator) -> Bytes:
-        """Add fresh noise."""
+        """Return one more report per client: the permanent bits with fresh noise."""
         noise = self.mechanism.noise
         return noise_rows(self.bits, self.mechanism.width, Response(noise.p, noise.q), rng)
 
 
 class BitPart(PartSimulator[B]):
-    """Any mechanism that reports bits: which of them an answer sets is asked once per cohort."""
+    """Simulator of any mechanism that reports bits; its filter is called once per cohort."""
 
-    def keep(self, clients: Clients, rng: np.random.Generator) -> KeptBits:
+    def states(self, clients: Clients, rng: np.random.Generator) -> PermanentBits:
+        """Draw permanent responses, or compute them from the secrets."""
         flip = self.mechanism.noise.flip
         if clients.secrets is None:
             bits = self._encoded(clients, UNCHANGED.after_permanent(flip), rng)
         else:
             bits = self._encoded(clients, UNCHANGED, rng)
             bits = self._permanent(bits, clients, clients.secrets) if flip else bits
-        return KeptBits(self.mechanism, bits)
+        return PermanentBits(self.mechanism, bits)
 
-    def once(self, clients: Clients, rng: np.random.Generator) -> Bytes:
+    def single_reports(self, clients: Clients, rng: np.random.Generator) -> Bytes:
+        """Draw permanent and fresh noise at once: each bit is 1 with probability q* or p*."""
         noise = self.mechanism.noise
         return self._encoded(clients, Response(noise.p, noise.q).after_permanent(noise.flip), rng)
 
     def _encoded(self, clients: Clients, response: Response, rng: np.random.Generator) -> Bytes:
+        """Return uint8[N, size]: the bits of the answers after this response."""
         out = np.empty((len(clients), self.mechanism.size), np.uint8)
-        for rows, piece in clients.pieces():
-            places = self.positions(piece)
-            encode_rows(places, self.mechanism.width, response, rng, out=out[rows])
+        for rows, chunk in clients.chunks():
+            positions = self.positions(chunk)
+            encode_rows(positions, self.mechanism.width, response, rng, out=out[rows])
         return out
 
     def _permanent(self, bits: Bytes, clients: Clients, secrets: Bytes) -> Bytes:
-        """Permanent responses as the clients that hold these secrets compute them."""
-        size = self.mechanism.size
-        clients_bits = [
-            self.mechanisms[slot].permanent(int.from_bytes(row, "little"), cohort, secret)
-            for slot, cohort, row, secret in zip(
-                clients.slot.tolist(),
-                clients.cohort.tolist(),
-                map(bytes, bits),
-                map(bytes, secrets),
-                strict=True,
-            )
+        """Return the permanent responses that clients with these secrets have."""
+        columns = (clients.slot.tolist(), clients.cohort.tolist(), bits, secrets)
+        rows = [
+            self.mechanisms[slot].permanent(int.from_bytes(row, "little"), cohort, bytes(secret))
+            for slot, cohort, row, secret in zip(*columns, strict=True)
         ]
-        packed = b"".join(row.to_bytes(size, "little") for row in clients_bits)
+        packed = b"".join(row.to_bytes(self.mechanism.size, "little") for row in rows)
         return np.frombuffer(packed, np.uint8).reshape(bits.shape)
 
     def positions(self, clients: Clients) -> BitPositions:
-        """Which bits the clients' answers set before any noise."""
-        return BitPositions(self.row(clients).astype(np.int32), clients.cohort, self._table)
+        """Return the bits that the clients' answers set before any noise."""
+        return BitPositions(self.token_index(clients).astype(np.int32), clients.cohort, self._table)
 
     @cached_property
     def _table(self) -> Int32s:
-        """int32[cohorts, slots × answers, most bits], slot after slot, padded with −1."""
+        """Positions of set bits, int32[cohorts, slots × answers, most bits], padded with −1."""
         sets = [
             [
                 _set_bits(mechanism.filter(token, cohort))
@@ -95,14 +94,15 @@ class BitPart(PartSimulator[B]):
 
 
 class BloomPart(BitPart[Bloom]):
-    """Bloom filters: each answer is hashed once, whatever the number of cohorts."""
+    """Simulator of Bloom filters: each answer is hashed once for all cohorts."""
 
     def positions(self, clients: Clients) -> BitPositions:
+        """Return the bits that the clients' answers set before any noise."""
         m = self.mechanism
         if m.scheme is not DENIABLE_1:
             return super().positions(clients)
-        row = self.row(clients)
-        table = row_positions(*self._pairs, row, clients.cohort, m.hashes, m.bits)
+        token = self.token_index(clients)
+        table = row_positions(*self._pairs, token, clients.cohort, m.hashes, m.bits)
         own_row = np.arange(len(clients), dtype=np.int32)
         return BitPositions(own_row, np.zeros(len(clients), np.uint16), table[np.newaxis])
 
@@ -112,7 +112,7 @@ class BloomPart(BitPart[Bloom]):
 
 
 def slot_pairs(headers: Sequence[bytes], tokens: Sequence[Sequence[bytes]]) -> tuple[Words, Words]:
-    """The hash pairs of every slot's tokens, slot after slot."""
+    """Return the hash pairs (x, y), uint64 each, of the tokens of all slots, slot after slot."""
     pairs = [
         hash_pairs(
             header,
@@ -125,7 +125,7 @@ def slot_pairs(headers: Sequence[bytes], tokens: Sequence[Sequence[bytes]]) -> t
 
 
 def _set_bits(bits: int) -> list[int]:
-    """The positions of a number's set bits.
+    """Return the positions of the set bits of a number.
 
     >>> _set_bits(0b1010)
     [1, 3]

@@ -1,4 +1,4 @@
-"""What clients send in the clear, drawn for a whole crowd: cohorts, positions, levels."""
+"""Draw the clear fields of many clients: cohorts, positions of n-grams, prefix lengths."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from deniable.kernels.array_types import Bytes, UInt16s
 from deniable.mechanisms.noise import ONE
 from deniable.protocols import NGrams, Prefixes, Protocol
-from deniable.simulation.parts import ROWS
+from deniable.simulation.parts import CLIENTS_PER_CHUNK
 from deniable.survey import Survey
 
 
 def fields_of_secrets(survey: Survey, secrets: Bytes) -> tuple[UInt16s, list[Bytes]]:
-    """Cohorts uint16[N] and each question's clear bytes, drawn from secrets as clients do."""
+    """Return cohorts uint16[N] and clear fields per question, as clients draw them from secrets."""
     drawn = [survey.draw(secret.tobytes()) for secret in secrets]
     fields = [
         np.array([draws[i] for _, draws in drawn], np.uint8).reshape(len(drawn), -1)
@@ -25,38 +25,38 @@ def fields_of_secrets(survey: Survey, secrets: Bytes) -> tuple[UInt16s, list[Byt
 
 
 def drawn_fields(protocol: Protocol, clients: int, rng: np.random.Generator) -> Bytes:
-    """Clear bytes uint8[N, fields] of one question, from the generator."""
+    """Draw the clear fields of one question, uint8[N, fields], from the generator."""
     if not protocol.clear:
         return np.empty((clients, 0), np.uint8)
     return DRAWS.get(protocol.name, _of_random_secrets)(protocol, clients, rng)
 
 
 def _positions(protocol: NGrams, clients: int, rng: np.random.Generator) -> Bytes:
-    """Distinct positions in increasing order, each set of them equally likely."""
+    """Draw distinct positions in increasing order; each set of positions is equally likely."""
     fields = len(protocol.clear)
     out = np.empty((clients, fields), np.uint8)
-    for start in range(0, clients, ROWS):
-        part = out[start : start + ROWS]
+    for start in range(0, clients, CLIENTS_PER_CHUNK):
+        part = out[start : start + CLIENTS_PER_CHUNK]
         order = rng.random((len(part), protocol.positions), np.float32)
         part[:] = np.sort(np.argpartition(order, fields - 1, axis=1)[:, :fields], axis=1)
     return out
 
 
-def _levels(protocol: Prefixes, clients: int, rng: np.random.Generator) -> Bytes:
-    """One level, with the probability of its weight."""
+def _prefix_lengths(protocol: Prefixes, clients: int, rng: np.random.Generator) -> Bytes:
+    """Draw the index of one prefix length per client, with the probability of its weight."""
     uniform = rng.integers(0, ONE, clients, dtype=np.uint64)
     tops = np.array(protocol.cumulative_weights, np.uint64)
     return np.searchsorted(tops, uniform, side="right").astype(np.uint8)[:, np.newaxis]
 
 
 def _of_random_secrets(protocol: Protocol, clients: int, rng: np.random.Generator) -> Bytes:
-    """Any protocol, by its own draw."""
+    """Draw the clear fields of any protocol by its own `draw`, client by client."""
     drawn = [protocol.draw(rng.bytes(32), "", "") for _ in range(clients)]
     return np.array(drawn, np.uint8).reshape(clients, -1)
 
 
 DRAWS: dict[str, Callable[[Any, int, np.random.Generator], Bytes]] = {
     "ngrams": _positions,
-    "prefixes": _levels,
+    "prefixes": _prefix_lengths,
 }
-"""By name of the protocol; any other protocol draws for each client by itself."""
+"""Functions that draw clear fields, by name of the protocol; others use `_of_random_secrets`."""

@@ -1,4 +1,4 @@
-"""Many answers of few kinds: the distinct answers once, and a code for each client."""
+"""Answers of many clients: the distinct answers once, and one code per client."""
 
 from __future__ import annotations
 
@@ -12,14 +12,29 @@ from deniable.errors import InputError
 from deniable.kernels.array_types import Int32s
 
 NO_ANSWER = -1
+"""Code of a client that gives no answer."""
 Levels: TypeAlias = tuple[Any, ...]
 """Distinct answers, of the type that their question asks for."""
 
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """Client i answers levels[codes[i]], or nothing where the code is −1.
+    """Answers of many clients as codes: client i answers levels[codes[i]].
 
+    Parameters
+    ----------
+    levels : tuple
+        Distinct answers.
+    codes : ndarray of int32, shape (N,)
+        Index into `levels` per client; −1 if the client gives no answer.
+
+    Raises
+    ------
+    InputError
+        If a code is outside `levels` or the codes are not int32.
+
+    Examples
+    --------
     >>> Coded.of(["b", "a", None, "b"])
     Coded(levels=('b', 'a'), codes=array([ 0,  1, -1,  0], dtype=int32))
     """
@@ -30,10 +45,10 @@ class Coded:
     def __post_init__(self) -> None:
         codes = self.codes
         if codes.ndim != 1 or codes.dtype != np.int32:
-            raise InputError(f"expected codes as int32[N], got {codes.dtype}{list(codes.shape)}")
+            raise InputError(f"codes must be int32[N], got {codes.dtype}{list(codes.shape)}")
         if codes.size and not -1 <= codes.min() <= codes.max() < len(self.levels):
             raise InputError(
-                f"expected codes from -1 to {len(self.levels) - 1}, got {codes.min()} to "
+                f"codes must be from -1 to {len(self.levels) - 1}, got {codes.min()} to "
                 f"{codes.max()}"
             )
 
@@ -42,14 +57,26 @@ class Coded:
 
     @staticmethod
     def of(values: Coded | Iterable[object]) -> Coded:
-        """From any sequence: a list, a numpy, Arrow, pandas or polars column."""
+        """Return any sequence of answers as codes.
+
+        Parameters
+        ----------
+        values : Coded or iterable
+            Answers in the order of the clients: a list, or a column of NumPy, Arrow, pandas or
+            polars. None and NaN mean no answer.
+
+        Returns
+        -------
+        Coded
+            The same answers.
+        """
         if isinstance(values, Coded):
             return values
         names = ("to_pylist", "tolist", "to_list")  # Arrow, numpy and pandas, polars
-        ways = [getattr(values, name) for name in names if hasattr(values, name)]
-        items: Iterable[object] = ways[0]() if ways else values
+        methods = [getattr(values, name) for name in names if hasattr(values, name)]
+        items: Iterable[object] = methods[0]() if methods else values
         index: dict[object, int] = {None: NO_ANSWER}
-        # A NaN, pandas' missing text, is not equal to itself.
+        # NaN, which pandas uses for a missing text, is not equal to itself.
         codes = [index.setdefault(v, len(index) - 1) if v == v else NO_ANSWER for v in items]
         levels = tuple(index)[1:]
         return Coded(levels, np.array(codes, np.int32))

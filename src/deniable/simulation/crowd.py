@@ -1,9 +1,10 @@
-"""Reports of many clients at once, by compiled kernels.
+"""Simulate the reports of many clients at once, by compiled kernels.
 
-Distinct answers are hashed once. A client's cohort and clear bytes are drawn from `rng`, or, where
-`secrets` are given, from its secret exactly as its own client would; so is permanent noise. Fresh
-noise always comes from `rng`: a simulation protects nobody, and can be repeated. Tests tie this to
-`client.Client` on the same secrets and random words, bit for bit.
+Distinct answers are hashed once. The cohort and the clear fields of a client are drawn from `rng`,
+or, if `secrets` are given, from its secret exactly as its own client draws them; the same holds for
+permanent noise. Fresh noise always comes from `rng`: a simulation protects nobody and can be
+repeated. Tests compare simulated reports with those of `client.Client` for the same secrets and
+random words, bit for bit.
 """
 
 from __future__ import annotations
@@ -22,11 +23,19 @@ from deniable.simulation.bit_parts import BitPart, BloomPart
 from deniable.simulation.clear_fields import drawn_fields, fields_of_secrets
 from deniable.simulation.coded import NO_ANSWER, Coded, Levels
 from deniable.simulation.number_parts import HashPart
-from deniable.simulation.parts import ROWS, Clients, EncodingPart, Kept, PartSimulator
+from deniable.simulation.parts import (
+    CLIENTS_PER_CHUNK,
+    Clients,
+    ClientStates,
+    EncodingPart,
+    PartSimulator,
+)
 from deniable.survey import Survey
 
 Values = Mapping[str, Coded | Iterable[object]] | Coded | Iterable[object]
+"""Answers per question, or the answers of a survey's only question."""
 Codes = Mapping[str, Int32s]
+"""One code per client for each question."""
 T = TypeVar("T")
 AnySimulator: TypeAlias = PartSimulator[Any]
 
@@ -36,17 +45,53 @@ SIMULATORS: dict[str, type[AnySimulator]] = {
     "choice": BitPart,
     "localhash": HashPart,
 }
-"""By kind of mechanism; any other kind is simulated by its own encoder."""
+"""Simulators by kind of mechanism; any other kind is simulated by its own encoder."""
 
 
 def simulate(
     survey: Survey, values: Values, *, rng: np.random.Generator, secrets: Bytes | None = None
 ) -> ReportBatch:
-    """One report from each client.
+    """Simulate one report per client.
 
-    values : for each question its clients' answers in one order, also as a pandas or polars frame;
-        a single sequence for a survey of one question. None is no answer.
-    secrets : u8[N, 32], to draw what a client draws from its secret as it would
+    Parameters
+    ----------
+    survey : Survey
+        Survey that the clients answer.
+    values : mapping of str to sequence, data frame, or sequence
+        Answers per question, with the clients in the same order for every question; also as a
+        pandas or polars data frame. A single sequence serves for a survey of one question. None
+        means no answer.
+    rng : numpy.random.Generator
+        Source of randomness.
+    secrets : ndarray of uint8, shape (N, 32), optional
+        One secret per client. Cohorts, clear fields and permanent noise are then those that a
+        client with this secret has. By default everything is drawn from `rng`.
+
+    Returns
+    -------
+    ReportBatch
+        One report per client, in the order of the answers.
+
+    Raises
+    ------
+    InputError
+        If an answer does not fit its question, or the questions have different numbers of answers.
+
+    Examples
+    --------
+    >>> survey = Survey.from_toml('''
+    ... name = "fruit"
+    ... version = 1
+    ... owner = "Ann, ann@example.org"
+    ... description = "Which fruit do people like?"
+    ... expires = 2099-12-31
+    ... collect = "once"
+    ... [questions.likes_pears]
+    ... kind = "boolean"
+    ... epsilon = 2
+    ... ''')
+    >>> len(simulate(survey, [True, False, None], rng=np.random.default_rng(1)))
+    3
     """
     crowd, codes = _crowd_of(survey, values)
     return crowd.report(codes, rng=rng, secrets=secrets)
@@ -60,7 +105,44 @@ def simulate_days(
     rng: np.random.Generator,
     secrets: Bytes | None = None,
 ) -> Iterator[ReportBatch]:
-    """The same clients, with the same answers, on several days: permanent noise is kept."""
+    """Simulate the reports of the same clients with the same answers on several days.
+
+    Each client keeps its permanent noise and adds fresh noise every day.
+
+    Parameters
+    ----------
+    survey : Survey
+        Survey that the clients answer.
+    values : mapping of str to sequence, data frame, or sequence
+        Answers; see `simulate`.
+    days : int
+        Number of reports per client.
+    rng : numpy.random.Generator
+        Source of randomness.
+    secrets : ndarray of uint8, shape (N, 32), optional
+        One secret per client; see `simulate`.
+
+    Yields
+    ------
+    ReportBatch
+        The reports of one day, in the order of the answers.
+
+    Examples
+    --------
+    >>> survey = Survey.from_toml('''
+    ... name = "fruit"
+    ... version = 1
+    ... owner = "Ann, ann@example.org"
+    ... description = "Which fruit do people like?"
+    ... expires = 2099-12-31
+    ... collect = "repeatedly"
+    ... [questions.likes_pears]
+    ... kind = "boolean"
+    ... epsilon = 2
+    ... ''')
+    >>> [len(day) for day in simulate_days(survey, [True] * 5, 3, rng=np.random.default_rng(1))]
+    [5, 5, 5]
+    """
     crowd, codes = _crowd_of(survey, values)
     permanent = crowd.permanent(codes, rng=rng, secrets=secrets)
     for _ in range(days):
@@ -73,9 +155,47 @@ def simulate_stream(
     clients: int,
     *,
     rng: np.random.Generator,
-    rows: int = ROWS,
+    rows: int = CLIENTS_PER_CHUNK,
 ) -> Iterator[ReportBatch]:
-    """Any number of clients in bounded memory; `draw(n, rng)` gives the next n clients' answers."""
+    """Simulate any number of reports in bounded memory.
+
+    Parameters
+    ----------
+    survey : Survey
+        Survey that the clients answer.
+    draw : callable
+        `draw(n, rng)` returns the answers of the next n clients: one `Coded` per question.
+    clients : int
+        Number of clients.
+    rng : numpy.random.Generator
+        Source of randomness.
+    rows : int, default 131072
+        Maximum number of reports per batch.
+
+    Yields
+    ------
+    ReportBatch
+        The reports of the next clients.
+
+    Examples
+    --------
+    >>> survey = Survey.from_toml('''
+    ... name = "fruit"
+    ... version = 1
+    ... owner = "Ann, ann@example.org"
+    ... description = "Which fruit do people like?"
+    ... expires = 2099-12-31
+    ... collect = "once"
+    ... [questions.likes_pears]
+    ... kind = "boolean"
+    ... epsilon = 2
+    ... ''')
+    >>> def draw(n, rng):
+    ...     return {"likes_pears": Coded((True, False), rng.integers(0, 2, n, dtype=np.int32))}
+    >>> stream = simulate_stream(survey, draw, 250, rng=np.random.default_rng(1), rows=100)
+    >>> [len(batch) for batch in stream]
+    [100, 100, 50]
+    """
     crowd: Crowd | None = None
     for start in range(0, clients, rows):
         values = draw(min(rows, clients - start), rng)
@@ -87,23 +207,58 @@ def simulate_stream(
 
 @dataclass(frozen=True, eq=False)
 class PermanentResponses:
-    """What clients keep from one report to the next: clear fields, and each part's own state."""
+    """What clients keep from report to report: cohort, clear fields, and the state of each part.
+
+    cohort : uint16[N]; clear : uint8[N, fields] per question; parts : one state per part of each
+    question.
+    """
 
     survey: Survey
     cohort: UInt16s
     clear: tuple[Bytes, ...]
-    parts: tuple[tuple[Kept, ...], ...]
+    parts: tuple[tuple[ClientStates, ...], ...]
 
     def report(self, rng: np.random.Generator) -> ReportBatch:
-        """One report from each client, with fresh noise."""
-        bits = tuple(tuple(kept.report(rng) for kept in parts) for parts in self.parts)
+        """Return one report per client, with fresh noise."""
+        bits = tuple(tuple(states.report(rng) for states in parts) for parts in self.parts)
         origin = _origin(rng)
         return ReportBatch(self.survey, self.cohort, self.clear, bits, origin, trusted=True)
 
 
 @dataclass(frozen=True, eq=False)
 class Crowd:
-    """A survey and the distinct answers that its clients give, hashed once."""
+    """A survey and the distinct answers that its clients give, hashed once.
+
+    Parameters
+    ----------
+    survey : Survey
+        Survey that the clients answer.
+    levels : mapping of str to tuple
+        Distinct answers per question; a question that is left out has no answers.
+
+    Raises
+    ------
+    InputError
+        If an answer does not fit its question.
+
+    Examples
+    --------
+    >>> survey = Survey.from_toml('''
+    ... name = "fruit"
+    ... version = 1
+    ... owner = "Ann, ann@example.org"
+    ... description = "Which fruit do people like?"
+    ... expires = 2099-12-31
+    ... collect = "once"
+    ... [questions.likes_pears]
+    ... kind = "boolean"
+    ... epsilon = 2
+    ... ''')
+    >>> crowd = Crowd(survey, {"likes_pears": (True, False)})
+    >>> codes = {"likes_pears": np.array([0, 1, 1, -1], np.int32)}
+    >>> len(crowd.report(codes, rng=np.random.default_rng(1)))
+    4
+    """
 
     survey: Survey
     levels: Mapping[str, Levels]
@@ -116,7 +271,7 @@ class Crowd:
 
     @cached_property
     def _simulators(self) -> list[list[AnySimulator]]:
-        """One for each part of each question."""
+        """One simulator per part of each question."""
         return [
             [
                 SIMULATORS.get(m.kind, EncodingPart)(q.protocol, i, self.levels.get(q.name, ()))
@@ -128,20 +283,50 @@ class Crowd:
     def report(
         self, codes: Codes, *, rng: np.random.Generator, secrets: Bytes | None = None
     ) -> ReportBatch:
-        """One report from each client; codes are indices into `levels`."""
+        """Simulate one report per client.
+
+        Parameters
+        ----------
+        codes : mapping of str to ndarray of int32, shape (N,)
+            Per question and client the index of the answer in `levels`; −1 for no answer.
+        rng : numpy.random.Generator
+            Source of randomness.
+        secrets : ndarray of uint8, shape (N, 32), optional
+            One secret per client; see `simulate`.
+
+        Returns
+        -------
+        ReportBatch
+            One report per client.
+        """
         if secrets is not None:
             return self.permanent(codes, rng=rng, secrets=secrets).report(rng)
         cohort, clear, bits = self._by_part(
-            codes, None, rng, lambda simulator, clients: simulator.once(clients, rng)
+            codes, None, rng, lambda simulator, clients: simulator.single_reports(clients, rng)
         )
         return ReportBatch(self.survey, cohort, clear, bits, _origin(rng), trusted=True)
 
     def permanent(
         self, codes: Codes, *, rng: np.random.Generator, secrets: Bytes | None = None
     ) -> PermanentResponses:
-        """What each client keeps, before any fresh noise."""
+        """Draw what each client keeps from report to report.
+
+        Parameters
+        ----------
+        codes : mapping of str to ndarray of int32, shape (N,)
+            Per question and client the index of the answer in `levels`; −1 for no answer.
+        rng : numpy.random.Generator
+            Source of randomness.
+        secrets : ndarray of uint8, shape (N, 32), optional
+            One secret per client; see `simulate`.
+
+        Returns
+        -------
+        PermanentResponses
+            Its method `report(rng)` adds fresh noise and returns one report per client.
+        """
         columns = self._by_part(
-            codes, secrets, rng, lambda simulator, clients: simulator.keep(clients, rng)
+            codes, secrets, rng, lambda simulator, clients: simulator.states(clients, rng)
         )
         return PermanentResponses(self.survey, *columns)
 
@@ -152,49 +337,57 @@ class Crowd:
         rng: np.random.Generator,
         encode: Callable[[AnySimulator, Clients], T],
     ) -> tuple[UInt16s, tuple[Bytes, ...], tuple[tuple[T, ...], ...]]:
-        """Cohorts, clear fields, and what `encode` makes of each part of each question."""
+        """Return cohorts, clear fields, and encode(simulator, clients) of every part."""
         n = _number_of_clients(codes, secrets)
         questions = self.survey.questions
-        each: Iterable[Bytes]
+        clear_fields: Iterable[Bytes]
         if secrets is None:
             cohort = rng.integers(0, self.survey.cohorts, n, dtype=np.uint16)
-            # Drawn between the parts of one question and the next: a seed's reports depend on it.
-            each = (drawn_fields(q.protocol, n, rng) for q in questions)
+            # Evaluated question by question, between the noise of one question and that of the
+            # next: the reports of a seed depend on this order.
+            clear_fields = (drawn_fields(q.protocol, n, rng) for q in questions)
         else:
-            cohort, each = fields_of_secrets(self.survey, secrets)
-        clear, made = [], []
-        for question, simulators, fields in zip(questions, self._simulators, each, strict=True):
+            cohort, clear_fields = fields_of_secrets(self.survey, secrets)
+        clear, parts = [], []
+        for question, simulators, fields in zip(
+            questions, self._simulators, clear_fields, strict=True
+        ):
             answer = codes.get(question.name, np.full(n, NO_ANSWER, np.int32))
-            crowd = Clients(answer, np.zeros(n, np.uint8), cohort, secrets)
+            clients = Clients(answer, np.zeros(n, np.uint8), cohort, secrets)
             clear.append(fields)
-            made.append(tuple(encode(s, s.own_view(crowd, fields)) for s in simulators))
-        return cohort, tuple(clear), tuple(made)
+            parts.append(tuple(encode(s, s.clients_of_part(clients, fields)) for s in simulators))
+        return cohort, tuple(clear), tuple(parts)
 
 
 def _origin(rng: np.random.Generator) -> str:
-    """The seed that the generator was made from, so that a result can name it."""
+    """Return the seed of the generator in words, so that a result can name it."""
     seed = getattr(rng.bit_generator.seed_seq, "entropy", None)
     return f"simulated, seed {seed}"
 
 
 def _crowd_of(survey: Survey, values: Values) -> tuple[Crowd, dict[str, Int32s]]:
+    """Return the crowd that gives these answers, and the codes of the answers."""
     frame: Any = values
     if hasattr(frame, "columns"):  # pandas or polars
         values = {str(name): frame[name].to_list() for name in frame.columns}
     if not isinstance(values, Mapping):
         if len(survey.questions) != 1:
             names = ", ".join(q.name for q in survey.questions)
-            raise InputError(f"expected answers by question, a mapping of {names}")
+            raise InputError(
+                f"the survey has several questions: give a mapping with the answers to {names}"
+            )
         values = {survey.questions[0].name: values}
     coded = {str(name): Coded.of(v) for name, v in values.items()}
     crowd = Crowd(survey, {name: c.levels for name, c in coded.items()})
     return crowd, {name: c.codes for name, c in coded.items()}
 
 
-def _number_of_clients(codes: Mapping[str, Int32s], secrets: Bytes | None) -> int:
+def _number_of_clients(codes: Codes, secrets: Bytes | None) -> int:
+    """Return the number of clients, or raise if questions have different numbers of answers."""
     lengths = {name: len(code) for name, code in codes.items()}
     if secrets is not None:
         lengths["secrets"] = len(secrets)
     if len(set(lengths.values())) != 1:
-        raise InputError(f"expected one answer a client for each question, got {lengths or 'none'}")
+        counts = ", ".join(f"{name}: {length}" for name, length in lengths.items())
+        raise InputError(f"every question needs one answer per client, got {counts or 'none'}")
     return next(iter(lengths.values()))

@@ -1,4 +1,4 @@
-"""Real data for simulated crowds: an app store's categories, and common domain names.
+"""Real data for simulated crowds: apps of an app store, and common domain names.
 
 `data/play_store_30x2.csv` counts 9,488 apps of public Google Play metadata in 30 categories. It is
 not the sample of the paper's evaluation, which was never published.
@@ -10,8 +10,15 @@ from deniable.simulation.populations import JointPopulation, table_from_csv
 
 
 def play_store() -> JointPopulation:
-    """30 categories × paid (False, True): questions `category`, a choice, and `paid`, a boolean.
+    """Return apps of an app store by category and by whether they must be paid for.
 
+    Returns
+    -------
+    JointPopulation
+        Questions `category`, a choice of 30 options, and `paid`, a boolean.
+
+    Examples
+    --------
     >>> play_store().table.shape
     (30, 2)
     """
@@ -23,8 +30,15 @@ def play_store() -> JointPopulation:
 
 
 def top_domains() -> tuple[str, ...]:
-    """The names; the trial with URLs gives them weights ∝ exp(−rank/25).
+    """Return a hundred domain names that web pages load from, the most common first.
 
+    Returns
+    -------
+    tuple of str
+        Domain names.
+
+    Examples
+    --------
     >>> top_domains()[:2]
     ('google.com', 'facebook.com')
     """

@@ -1,4 +1,4 @@
-"""Reports of one part of a question from many clients at once: what every simulator shares.
+"""Simulate one part of a question for many clients at once: what all simulators share.
 
 There is one simulator per kind of mechanism, chosen in `crowd`. A mechanism of any other kind
 is simulated by its own `encode`, one client after the other.
@@ -17,22 +17,22 @@ import numpy as np
 from deniable.kernels.array_types import Bytes, Int32s, Int64s, UInt16s
 from deniable.mechanisms import Mechanism
 from deniable.protocols import Protocol
+from deniable.simulation.coded import NO_ANSWER
 
 M = TypeVar("M", bound=Mechanism)
 
-NO_ANSWER = -1
-ROWS = 1 << 17
-"""Clients that are encoded in one step, which bounds the memory for their bits' positions."""
+CLIENTS_PER_CHUNK = 1 << 17
+"""Number of clients that are encoded in one step; bounds the memory for positions of bits."""
 
 
 @dataclass(frozen=True, eq=False)
 class Clients:
-    """What one part of a question is reported from, a row per client.
+    """Clients that report one part of a question, one row per client.
 
-    answer : int32[N], index into the question's distinct answers, −1 for no answer
-    slot : uint8[N], which of the part's slots the client reports
-    cohort : uint16[N], of the mechanism
-    secrets : uint8[N, 32], or None where everything is drawn from the generator
+    answer : int32[N], index into the distinct answers to the question, −1 for no answer
+    slot : uint8[N], slot of the part that the client reports
+    cohort : uint16[N], cohort of the mechanism
+    secrets : uint8[N, 32], or None if everything is drawn from the generator
     """
 
     answer: Int32s
@@ -43,26 +43,26 @@ class Clients:
     def __len__(self) -> int:
         return len(self.cohort)
 
-    def pieces(self) -> Iterator[tuple[slice, Clients]]:
-        """Yield slices of bounded size, and their clients without secrets."""
-        for start in range(0, len(self), ROWS):
-            rows = slice(start, start + ROWS)
+    def chunks(self) -> Iterator[tuple[slice, Clients]]:
+        """Yield slices of bounded size and their clients, without secrets."""
+        for start in range(0, len(self), CLIENTS_PER_CHUNK):
+            rows = slice(start, start + CLIENTS_PER_CHUNK)
             yield rows, Clients(self.answer[rows], self.slot[rows], self.cohort[rows], None)
 
 
-class Kept(Interface):
-    """What clients keep between their reports, permanent noise included."""
+class ClientStates(Interface):
+    """What clients keep from report to report, such as permanent noise."""
 
     def report(self, rng: np.random.Generator) -> Bytes:
-        """Draw one more report from each client: uint8[N, size]."""
+        """Return one more report per client, uint8[N, size]."""
         ...
 
 
 class PartSimulator(ABC, Generic[M]):
     """Simulates one part of a question whose distinct answers are known.
 
-    mechanisms : one per slot; all have the same kind, size and noise
-    tokens : what each slot reports of each answer
+    mechanisms : one mechanism per slot; all have the same kind, size and noise
+    tokens : tokens[slot][i] is what the slot reports about answer i
     """
 
     def __init__(self, protocol: Protocol, index: int, answers: Sequence[object]) -> None:
@@ -76,43 +76,45 @@ class PartSimulator(ABC, Generic[M]):
 
     @property
     def mechanism(self) -> M:
-        """The first slot's."""
+        """Mechanism of the first slot."""
         return self.mechanisms[0]
 
     @abstractmethod
-    def keep(self, clients: Clients, rng: np.random.Generator) -> Kept:
-        """Draw what clients keep."""
+    def states(self, clients: Clients, rng: np.random.Generator) -> ClientStates:
+        """Draw what clients keep from report to report."""
 
-    def once(self, clients: Clients, rng: np.random.Generator) -> Bytes:
-        """Draw the only report of each client: uint8[N, size]."""
-        return self.keep(clients, rng).report(rng)
+    def single_reports(self, clients: Clients, rng: np.random.Generator) -> Bytes:
+        """Draw one report per client, uint8[N, size], of clients that report only once."""
+        return self.states(clients, rng).report(rng)
 
-    def own_view(self, crowd: Clients, fields: Bytes) -> Clients:
-        """The crowd with this part's slots, by its clear bytes, and its mechanism's cohorts."""
+    def clients_of_part(self, clients: Clients, fields: Bytes) -> Clients:
+        """Return the clients with the slots of this part and the cohorts of its mechanism.
+
+        fields : uint8[N, fields], clear fields of the question
+        """
         chosen = self.part.chosen_by
-        slot = crowd.slot if chosen is None else fields[:, chosen]
-        return replace(crowd, slot=slot, cohort=self.mechanism.own_cohort(crowd.cohort))
+        slot = clients.slot if chosen is None else fields[:, chosen]
+        return replace(clients, slot=slot, cohort=self.mechanism.own_cohort(clients.cohort))
 
-    def row(self, clients: Clients) -> Int64s:
-        """Where a client's slot and answer stand in a table of all slots' answers; −1 for none."""
-        row = clients.answer.astype(np.int64)
+    def token_index(self, clients: Clients) -> Int64s:
+        """Return int64[N]: index of slot and answer among the tokens of all slots, −1 for none."""
+        answer = clients.answer.astype(np.int64)
         if len(self.tokens) == 1:
-            return row
-        return np.where(
-            row < 0, NO_ANSWER, row + clients.slot.astype(np.int64) * len(self.tokens[0])
-        )
+            return answer
+        index = answer + clients.slot.astype(np.int64) * len(self.tokens[0])
+        return np.where(answer < 0, NO_ANSWER, index)
 
 
 @dataclass(frozen=True, eq=False)
-class KeptSecrets:
-    """Clients of a mechanism that has no simulator of its own."""
+class EncodingStates:
+    """Clients whose mechanism has no simulator; secrets : uint8[N, 32]."""
 
     simulator: EncodingPart
     clients: Clients
     secrets: Bytes
 
     def report(self, rng: np.random.Generator) -> Bytes:
-        """Call the mechanism's own encoder for each client."""
+        """Return one more report per client, made by the mechanism's encoder."""
         mechanisms, tokens = self.simulator.mechanisms, self.simulator.tokens
         size = mechanisms[0].rand_size
         rand = rng.bytes(size * len(self.clients))
@@ -132,10 +134,11 @@ class KeptSecrets:
 
 
 class EncodingPart(PartSimulator[Mechanism]):
-    """Any mechanism, by its own encoder."""
+    """Simulator of any mechanism, by its encoder."""
 
-    def keep(self, clients: Clients, rng: np.random.Generator) -> KeptSecrets:
+    def states(self, clients: Clients, rng: np.random.Generator) -> EncodingStates:
+        """Draw a secret per client, unless secrets are given."""
         secrets = clients.secrets
         if secrets is None:
             secrets = rng.integers(0, 256, (len(clients), 32), dtype=np.uint8)
-        return KeptSecrets(self, clients, secrets)
+        return EncodingStates(self, clients, secrets)
