@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import date, timedelta
 
-from deniable.columns.batch import records
+from deniable.columns.batch import to_bodies
 from deniable.store import Store, Upload
 from deniable.survey import Survey
 from tests.surveys import make_survey
@@ -58,4 +58,4 @@ def reports_of(uploads: Iterable[Upload]) -> Counter[bytes]:
 
 def kept(store: Store, of: Survey = MARKS, **days: date) -> Counter[bytes]:
     """Every report that the store has."""
-    return Counter(row.tobytes() for b in store.scan(of, **days, rows=1000) for row in records(b))
+    return Counter(row.tobytes() for b in store.scan(of, **days, rows=1000) for row in to_bodies(b))

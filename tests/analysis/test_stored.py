@@ -13,7 +13,7 @@ import pytest
 import deniable.store
 from deniable import ReportBatch, Stored, associate, decode, discover, simulate, trend
 from deniable.analysis.source import Source
-from deniable.columns.batch import records
+from deniable.columns.batch import to_bodies
 from deniable.errors import InputError, UnknownSurvey
 from deniable.results import Result, Trend
 from deniable.store import Store, Upload
@@ -75,7 +75,7 @@ def path(batches: list[ReportBatch], tmp_path_factory: pytest.TempPathFactory) -
 
 def add(store: Store, batch: ReportBatch, day: date) -> None:
     for start in range(0, len(batch), 1000):
-        some = records(batch.select(slice(start, start + 1000)))
+        some = to_bodies(batch.select(slice(start, start + 1000)))
         key = os.urandom(16)
         store.append([Upload(key, SURVEY.digest, len(some), some.tobytes(), day, key)])
 

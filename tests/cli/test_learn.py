@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from deniable import Survey, decode, simulate
 from deniable.cli.app import app
 from deniable.columns import ReportBatch, write
-from deniable.columns.batch import records
+from deniable.columns.batch import to_bodies
 from deniable.formatting import percent, visible
 from deniable.render.html import report
 from deniable.results import Discovery, Joint, Marginal, Trend
@@ -77,7 +77,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with open_store(folder / "store.db", create=True) as store:
         store.add_survey(SURVEY)
         for i, day in enumerate((date(2027, 1, 5), date(2027, 1, 6), date(2027, 1, 12))):
-            bodies = records(crowd(CLIENTS, 10 + i)).tobytes()
+            bodies = to_bodies(crowd(CLIENTS, 10 + i)).tobytes()
             seal = hashlib.sha256(SURVEY.digest + bodies).digest()[:16]
             store.append([Upload(os.urandom(16), SURVEY.digest, CLIENTS, bodies, day, seal)])
     return folder

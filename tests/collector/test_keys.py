@@ -158,7 +158,7 @@ def test_the_command(file: Path) -> None:
     )
     assert Keyring(file).demand(made["token"], "ingest").quota == 9
     listed = run("list", "--keys", str(file))
-    assert "ann" in listed and "9 reports an hour" in listed and token not in listed
+    assert "ann" in listed and "9 reports per hour" in listed and token not in listed
     assert run("remove", "ann", "--keys", str(file)) == "removed ann"
     assert [k["name"] for k in json.loads(run("list", "--keys", str(file), "--json"))["keys"]] == [
         "web"

@@ -15,15 +15,15 @@ import deniable.store
 from deniable import ReportBatch
 from deniable.analysis.source import MIN_PARTITION_ROWS, Source
 from deniable.columns import write
-from deniable.columns.arrow import ROW_GROUP
-from deniable.columns.batch import from_bodies, records, to_wire
+from deniable.columns.arrow import MAX_ROW_GROUP_ROWS
+from deniable.columns.batch import from_bodies, to_bodies, to_wire
 from deniable.columns.files import partitions
-from deniable.columns.partition import BatchPartition, Carried, Partition
+from deniable.columns.partition import BatchPartition, LocalPartition, Partition
 from deniable.errors import InputError
 from deniable.store import Upload
 from tests.uploads import MARKS
 
-COUNT = 2 * ROW_GROUP + 500
+COUNT = 2 * MAX_ROW_GROUP_ROWS + 500
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_the_same_reports_in_order(kind: str, batch: ReportBatch, tmp_path: Path
         write(tmp_path / f"reports.{kind}", batch)
         wholes = partitions(tmp_path / f"reports.{kind}", survey=batch.survey)
     if kind == "parquet":
-        assert [whole.count for whole in wholes] == [ROW_GROUP, ROW_GROUP, 500]
+        assert [whole.count for whole in wholes] == [MAX_ROW_GROUP_ROWS, MAX_ROW_GROUP_ROWS, 500]
         assert len(pickle.dumps(wholes)) < 10_000
     for rows in (1 << 30, 30_000, 777):
         parts = [part for whole in wholes for part in whole.cut(rows)]
@@ -53,9 +53,7 @@ def test_the_same_reports_in_order(kind: str, batch: ReportBatch, tmp_path: Path
         assert found(parts) == batch
 
 
-def test_stretches_of_many_wire_batches_are_cut_anywhere(
-    batch: ReportBatch, tmp_path: Path
-) -> None:
+def test_extents_of_many_wire_batches_are_cut_anywhere(batch: ReportBatch, tmp_path: Path) -> None:
     edges = [0, 1, 2, 500, 501, 1300]
     cut = [batch.select(slice(a, b)) for a, b in pairwise(edges)]
     (tmp_path / "reports.dn").write_bytes(b"".join(map(to_wire, cut)))
@@ -69,14 +67,14 @@ def test_a_store_gives_names_of_segments_and_copies_of_the_rest(
     with deniable.store.open(tmp_path / "x.db", create=True) as store:
         store.add_survey(batch.survey)
         for start in (0, 4000, 8000):
-            some, key = records(batch.select(slice(start, start + 4000))), os.urandom(16)
+            some, key = to_bodies(batch.select(slice(start, start + 4000))), os.urandom(16)
             store.append([
                 Upload(key, batch.survey.digest, 4000, some.tobytes(), date(2025, 3, 3), key)
             ])  # fmt: skip
             if start == 4000:
                 store.compact(at_least=1000)
     parts = Source(tmp_path / "x.db", batch.survey).partitions
-    travelling = [part for part in parts if isinstance(part, Carried)]
+    travelling = [part for part in parts if isinstance(part, LocalPartition)]
     assert sum(part.count for part in travelling) == 4000
     assert sum(part.count for part in parts) == 12_000
     sizes = [len(pickle.dumps(part)) for part in parts if part not in travelling]

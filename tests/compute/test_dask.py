@@ -22,7 +22,7 @@ import deniable.store
 from deniable import ReportBatch, associate, decode, discover, simulate
 from deniable.analysis.source import Source
 from deniable.columns import write
-from deniable.columns.batch import records
+from deniable.columns.batch import to_bodies
 from deniable.compute.cpu.threads import Threads
 from deniable.compute.dask.cluster import Dask
 from deniable.compute.named import executor_of
@@ -83,7 +83,7 @@ def store(batch: ReportBatch, tmp_path_factory: pytest.TempPathFactory) -> str:
     with deniable.store.open(url, create=True) as opened:
         opened.add_survey(SURVEY)
         for start in range(0, len(batch), 4000):
-            some, key = records(batch.select(slice(start, start + 4000))), os.urandom(16)
+            some, key = to_bodies(batch.select(slice(start, start + 4000))), os.urandom(16)
             opened.append([Upload(key, SURVEY.digest, 4000, some.tobytes(), DAY, key)])
             if start == 12_000:
                 opened.compact(at_least=1000)

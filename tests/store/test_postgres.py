@@ -54,7 +54,7 @@ def test_a_restarted_server_is_waited_for(store: Store, server: Server) -> None:
 def test_a_server_that_stays_away_is_unavailable(
     store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deniable.store.sql.postgres.PATIENCE_S", 0.2)
+    monkeypatch.setattr("deniable.store.sql.postgres.RETRY_SECONDS", 0.2)
     one = upload(3)
     server.stop()
     try:

@@ -145,9 +145,9 @@ def test_batches_are_broken_up(store: Store) -> None:
 
 
 def rows(batch: object) -> list[bytes]:
-    from deniable.columns.batch import records
+    from deniable.columns.batch import to_bodies
 
-    return [row.tobytes() for row in records(batch)]  # type: ignore[arg-type]
+    return [row.tobytes() for row in to_bodies(batch)]  # type: ignore[arg-type]
 
 
 def test_the_rest_of_a_day_joins_its_segment_when_the_day_is_over(store: Store) -> None:

@@ -80,7 +80,7 @@ def simulate(
     """
     import numpy as np
 
-    from deniable.columns.files import ROWS, ReportWriter
+    from deniable.columns.files import MAX_BATCH_ROWS, ReportWriter
     from deniable.simulation import simulate_stream
 
     survey = Survey.load(survey_file)
@@ -95,7 +95,7 @@ def simulate(
         if clients is None:
             raise click.UsageError("--population needs --clients")
         draw = _population(survey, populations, tables, rng)
-        stream = simulate_stream(survey, draw, clients, rng=rng, rows=ROWS)
+        stream = simulate_stream(survey, draw, clients, rng=rng, rows=MAX_BATCH_ROWS)
         batches = track(stream, clients, "simulating", size=len)
     origin = f"simulated, seed {seed}" if seed is not None else "simulated"
     with ReportWriter(output, survey, origin) as writer:
@@ -111,7 +111,7 @@ def simulate(
 
 def _simulate_values(survey: Survey, path: Path, rng: np.random.Generator) -> Iterator[ReportBatch]:
     """Yield the reports of the clients whose answers are the rows of a CSV file."""
-    from deniable.columns.files import ROWS
+    from deniable.columns.files import MAX_BATCH_ROWS
     from deniable.columns.spreadsheet import read_rows
     from deniable.simulation import simulate
 
@@ -122,7 +122,7 @@ def _simulate_values(survey: Survey, path: Path, rng: np.random.Generator) -> It
         raise InputError(f"{path} is empty: expected a header with names of questions")
     if len(kinds) != len(header):
         raise InputError(f"{path}: a question occurs twice in the header {header}")
-    while chunk := list(islice(rows, ROWS)):
+    while chunk := list(islice(rows, MAX_BATCH_ROWS)):
         columns: dict[str, list[str | bool | None]] = {name: [] for name in header}
         for line, row in chunk:
             if len(row) != len(header):

@@ -1,4 +1,4 @@
-"""Millions of reports as columns: in memory, in Arrow and Parquet, and as the bytes on the wire."""
+"""Millions of reports as columns: in memory, in Arrow and Parquet files, and as wire bytes."""
 
 from deniable.columns.batch import Column, ReportBatch, from_wire, to_wire
 from deniable.columns.files import read, scan, write

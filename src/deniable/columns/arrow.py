@@ -1,11 +1,12 @@
-"""Columns as Arrow record batches, and as the files that pyarrow reads and writes.
+"""Reports as Arrow record batches, and as Parquet and Arrow files.
 
-A column is fixed-size binary and named after its question: `page.0`, `page.1`, … its parts,
-`page.level` a clear byte. The published survey stands in the metadata.
+Columns are named after their question: `page.0`, `page.1`, … are the bits of its parts, as
+fixed-size binary, and `page.level` is a clear field. The schema's metadata holds the published
+survey.
 
-Parquet is written without compression, dictionaries or statistics, since noise has no pattern. A
-row group is what is loaded at once, so it is small enough for many workers to share a file. A file
-says nothing of when it was written.
+Parquet files have no compression, dictionaries or statistics, because noise has no pattern. Row
+groups are loaded as a whole, so they are small enough for many workers to share a file. A file does
+not record when it was written.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from deniable.columns.batch import Array, ReportBatch, from_arrays, widths
+from deniable.columns.batch import Array, ReportBatch, column_sizes, from_arrays
 from deniable.columns.frames import ArrowStream, Frame
 from deniable.errors import InputError
 from deniable.survey import Survey
 
 SURVEY_KEY = b"deniable.survey"
 ORIGIN_KEY = b"deniable.origin"
-ROW_GROUP = 1 << 16
-"""Rows of a row group, at most."""
+MAX_ROW_GROUP_ROWS = 1 << 16
+"""Largest number of rows per row group."""
 
 
 def schema_of(survey: Survey, origin: str = "") -> pa.Schema:
-    """Return the Arrow schema of this survey's reports; it carries the survey and the origin."""
+    """Return the Arrow schema of this survey's reports; its metadata holds survey and origin."""
     fields = [pa.field("cohort", pa.uint16(), nullable=False)]
-    for question, _, parts in widths(survey):
+    for question, _, parts in column_sizes(survey):
         for clear in question.protocol.clear:
             fields.append(pa.field(f"{question.name}.{clear.name}", pa.uint8(), nullable=False))
         for i, size in enumerate(parts):
@@ -42,26 +43,29 @@ def schema_of(survey: Survey, origin: str = "") -> pa.Schema:
 
 
 def survey_of(schema: pa.Schema) -> Survey:
-    """Return the survey that the schema carries."""
+    """Return the survey in the metadata of a schema, or raise InputError."""
     metadata = schema.metadata or {}
     if SURVEY_KEY not in metadata:
         raise InputError(
-            f"expected Arrow metadata {SURVEY_KEY.decode()!r} with the published survey: "
-            "this table was not written by deniable"
+            f"the table has no metadata {SURVEY_KEY.decode()!r} with a published survey: it was "
+            "not written by deniable"
         )
-    survey = _parsed(metadata[SURVEY_KEY])
+    survey = _parse_survey(metadata[SURVEY_KEY])
     wanted = schema_of(survey)
     if not schema.equals(wanted):
-        raise InputError(f"expected columns {wanted.names}, got {schema.names} or other types")
+        raise InputError(
+            f"expected columns {wanted.names} of {survey!r}, got {schema.names}, or columns of "
+            "other types"
+        )
     return survey
 
 
-_parsed = lru_cache(maxsize=16)(Survey.from_json)
-"""Every batch of a file carries its survey."""
+_parse_survey = lru_cache(maxsize=16)(Survey.from_json)
+"""A cache, because every batch of a file comes with its survey."""
 
 
 def origin_of(schema: pa.Schema) -> str:
-    """Return what the schema says of where the reports came from."""
+    """Return the description of the source in the metadata of a schema."""
     return str((schema.metadata or {}).get(ORIGIN_KEY, b"").decode())
 
 
@@ -69,7 +73,7 @@ def origin_of(schema: pa.Schema) -> str:
 
 
 def to_arrow(batch: ReportBatch) -> pa.RecordBatch:
-    """Return the same memory as Arrow, copied only where clear bytes are interleaved."""
+    """Return reports as an Arrow record batch; only clear fields are copied."""
     arrays: list[pa.Array] = [pa.array(batch.cohort)]
     for clear, parts in zip(batch.clear, batch.bits, strict=True):
         arrays += [pa.array(np.ascontiguousarray(clear[:, i])) for i in range(clear.shape[1])]
@@ -81,14 +85,14 @@ def to_arrow(batch: ReportBatch) -> pa.RecordBatch:
 
 
 def from_arrow(data: pa.RecordBatch | pa.Table) -> ReportBatch:
-    """Return Arrow data as columns; one record batch is not copied."""
+    """Return Arrow data as a batch of reports; the bits of one record batch are not copied."""
     survey = survey_of(data.schema)
     if isinstance(data, pa.Table):
         batches = data.to_batches() or [pa.RecordBatch.from_pylist([], schema=data.schema)]
         return ReportBatch.concat(map(from_arrow, batches))
     columns = iter(data.columns)
     arrays: list[Array] = [_numbers(next(columns))]
-    for _, fields, parts in widths(survey):
+    for _, fields, parts in column_sizes(survey):
         clear = [_numbers(next(columns)) for _ in range(fields)]
         arrays.append(np.stack(clear, axis=1) if clear else np.empty((data.num_rows, 0), np.uint8))
         arrays += [_rows(next(columns), size) for size in parts]
@@ -96,9 +100,10 @@ def from_arrow(data: pa.RecordBatch | pa.Table) -> ReportBatch:
 
 
 def from_frame(frame: Frame, survey: Survey) -> ReportBatch:
-    """Read a pandas or polars frame, or any Arrow table, with the columns of this survey's reports.
+    """Return the reports in a pandas or polars frame, or in any Arrow table.
 
-    Frames do not carry the survey; an Arrow table that carries one is held to it.
+    The columns are those of `schema_of(survey)`. An Arrow table with a survey in its metadata is
+    read as reports of that survey.
     """
     if isinstance(frame, ArrowStream):
         table = pa.table(frame)
@@ -115,17 +120,19 @@ def from_frame(frame: Frame, survey: Survey) -> ReportBatch:
     try:
         return from_arrow(table.select(wanted.names).cast(wanted))
     except pa.ArrowException as error:
-        raise InputError(f"the frame's columns are not a report's: {error}") from None
+        raise InputError(f"the columns of the frame have the wrong types: {error}") from None
 
 
 def _numbers(column: pa.Array) -> Array:
-    _no_nulls(column)
+    """Return a numeric column as an array of shape (N,), without a copy."""
+    _check_no_nulls(column)
     numbers: Array = column.to_numpy(zero_copy_only=True)
     return numbers
 
 
 def _rows(column: pa.Array, size: int) -> NDArray[np.uint8]:
-    _no_nulls(column)
+    """Return a column of fixed-size binary as u8[N, size], without a copy."""
+    _check_no_nulls(column)
     buffer = column.buffers()[1]
     if buffer is None:
         return np.empty((0, size), np.uint8)
@@ -133,16 +140,19 @@ def _rows(column: pa.Array, size: int) -> NDArray[np.uint8]:
     return flat.reshape(-1, size)
 
 
-def _no_nulls(column: pa.Array) -> None:
+def _check_no_nulls(column: pa.Array) -> None:
+    """Raise InputError if a value is missing."""
     if column.null_count:
-        raise InputError(f"expected no nulls, got {column.null_count}: a report has every column")
+        raise InputError(
+            f"{column.null_count} values are null: a report has a value in every column"
+        )
 
 
 # --- files ---------------------------------------------------------------------------------------
 
 
 class ParquetGroups:
-    """The row groups of a Parquet file, given as a path or as an open file."""
+    """Row groups of a Parquet file, given as a path or as an open file."""
 
     def __init__(self, source: Path | IO[bytes]) -> None:
         self._file = pq.ParquetFile(source, memory_map=isinstance(source, Path))
@@ -153,12 +163,12 @@ class ParquetGroups:
         return [self._file.metadata.row_group(i).num_rows for i in range(self._file.num_row_groups)]
 
     def read(self, group: int) -> pa.Table:
-        # Columns without compression are only copied: handing them to threads costs more.
+        # Uncompressed columns are only copied, which takes less time than starting threads.
         return self._file.read_row_group(group, use_threads=False)
 
 
 class ArrowGroups:
-    """The record batches of an Arrow file, which are mapped and not read."""
+    """Record batches of an Arrow file, which is memory-mapped."""
 
     def __init__(self, path: Path) -> None:
         self._file = pa.ipc.open_file(pa.memory_map(str(path)))
@@ -173,30 +183,30 @@ class ArrowGroups:
 
 
 Groups = ParquetGroups | ArrowGroups
-"""An open file as groups of rows: what can be read of it at once."""
+"""An open file as groups of rows, each of which is read as a whole."""
 
 
 def parquet_writer(sink: Path | IO[bytes] | pa.NativeFile, schema: pa.Schema) -> pq.ParquetWriter:
-    """Return a writer of record batches to a path or a file."""
+    """Return a writer of uncompressed Parquet to a path or file."""
     return pq.ParquetWriter(
         sink, schema, compression="none", use_dictionary=False, write_statistics=False
     )
 
 
 def to_parquet(batch: ReportBatch) -> bytes:
-    """Return the whole file."""
+    """Return reports as the content of a Parquet file."""
     sink = pa.BufferOutputStream()
     record = to_arrow(batch)
     with parquet_writer(sink, record.schema) as file:
-        file.write_batch(record, ROW_GROUP)
+        file.write_batch(record, MAX_ROW_GROUP_ROWS)
     return bytes(sink.getvalue())
 
 
 class ArrowSink:
-    """Writes batches to a `.parquet` or `.arrow` file."""
+    """Writes reports to a `.parquet` or `.arrow` file."""
 
     def __init__(self, path: Path, suffix: str, schema: pa.Schema) -> None:
-        self._limits = [ROW_GROUP] if suffix == ".parquet" else []
+        self._limits = [MAX_ROW_GROUP_ROWS] if suffix == ".parquet" else []
         self._file = (
             parquet_writer(path, schema) if self._limits else pa.ipc.new_file(str(path), schema)
         )

@@ -1,8 +1,8 @@
-"""Files of reports, read and written as streams of batches.
+"""Read and write files of reports as streams of batches.
 
-`.parquet`  columns without compression (noise does not compress), in small row groups
-`.arrow`    Arrow's own file format: memory-mapped, so that nothing is read until it is used
-`.dn`       wire batches one after another
+`.parquet`  columns in small row groups, uncompressed because noise does not compress
+`.arrow`    Arrow's file format, which is memory-mapped: data is read when it is used
+`.dn`       wire batches, one after another
 """
 
 from __future__ import annotations
@@ -14,34 +14,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deniable.columns.batch import ReportBatch, to_wire
-from deniable.columns.partition import Partition, WireRows, group_partitions
-from deniable.errors import InputError
+from deniable.columns.partition import Partition, WirePartition, row_group_partitions
+from deniable.errors import InputError, did_you_mean
 from deniable.survey import Survey
 from deniable.survey.report import BATCH_HEADER_SIZE, batch_size
 
 if TYPE_CHECKING:
     from deniable.columns.arrow import ArrowSink, Groups
 
-ROWS = 1 << 18
+MAX_BATCH_ROWS = 1 << 18
+"""Largest number of reports that `scan` yields at once, and per wire batch of a `.dn` file."""
 SUFFIXES = (".parquet", ".arrow", ".dn")
 
 
 class WireSink:
-    """Writes wire batches of at most `ROWS` reports."""
+    """Writes reports to a `.dn` file, as wire batches of at most `MAX_BATCH_ROWS`."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb")
 
     def write(self, batch: ReportBatch) -> None:
-        for start in range(0, len(batch), ROWS):
-            self._file.write(to_wire(batch.select(slice(start, start + ROWS))))
+        for start in range(0, len(batch), MAX_BATCH_ROWS):
+            self._file.write(to_wire(batch.select(slice(start, start + MAX_BATCH_ROWS))))
 
     def close(self) -> None:
         self._file.close()
 
 
 class ReportWriter:
-    """Writes batches of one survey to a file, which appears under its name only when complete."""
+    """Writes batches of one survey to a file, which gets its name only when it is complete.
+
+    Use it in a `with` statement; the format follows the extension of `path`.
+    """
 
     def __init__(self, path: str | Path, survey: Survey, origin: str = "") -> None:
         self.path, self.survey, self.reports = Path(path), survey, 0
@@ -61,9 +65,12 @@ class ReportWriter:
         return self
 
     def write(self, batch: ReportBatch) -> None:
-        """Append the batch."""
+        """Append a batch of the writer's survey."""
         if batch.survey != self.survey:
-            raise InputError(f"expected reports of {self.survey!r}, got {batch.survey!r}")
+            raise InputError(
+                f"a file has reports of one survey: expected reports of {self.survey!r}, got "
+                f"{batch.survey!r}"
+            )
         self._sink.write(batch)
         self.reports += len(batch)
 
@@ -76,13 +83,56 @@ class ReportWriter:
 
 
 def write(path: str | Path, batches: ReportBatch | Iterable[ReportBatch]) -> int:
-    """Write batches of one survey; returns how many reports. At least one batch is needed."""
+    """Write reports of one survey to a file.
+
+    Parameters
+    ----------
+    path : str or Path
+        File to write; its extension `.parquet`, `.arrow` or `.dn` selects the format.
+    batches : ReportBatch or iterable of ReportBatch
+        Reports to write, at least one batch.
+
+    Returns
+    -------
+    int
+        Number of reports written.
+
+    Raises
+    ------
+    InputError
+        If there is no batch, the batches are of several surveys, or the extension is unknown.
+
+    Examples
+    --------
+    >>> from deniable import Client, Survey
+    >>> from deniable.columns import from_wire
+    >>> from deniable.survey import to_batch
+    >>> survey = Survey.from_toml('''
+    ... name = "example"
+    ... version = 1
+    ... owner = "docs"
+    ... description = "an example"
+    ... expires = 2099-12-31
+    ... collect = "once"
+    ... [questions.dark_mode]
+    ... kind = "boolean"
+    ... epsilon = 1.0
+    ... ''')
+    >>> report = Client(survey, secret=bytes(32)).answer({"dark_mode": True})
+    >>> batch = from_wire(to_batch([report, report]), survey)
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(f"{folder}/reports.dn", batch)
+    2
+    """
     if isinstance(batches, ReportBatch):
         batches = [batches]
     stream = iter(batches)
     first = next(stream, None)
     if first is None:
-        raise InputError("expected at least one batch, got none")
+        raise InputError(
+            "cannot write a file without reports: expected at least one batch, got none"
+        )
     with ReportWriter(path, first.survey, first.origin) as writer:
         writer.write(first)
         for batch in stream:
@@ -91,39 +141,126 @@ def write(path: str | Path, batches: ReportBatch | Iterable[ReportBatch]) -> int
 
 
 def scan(
-    path: str | Path, *, survey: Survey | None = None, rows: int = ROWS
+    path: str | Path, *, survey: Survey | None = None, rows: int = MAX_BATCH_ROWS
 ) -> Iterator[ReportBatch]:
-    """Yield the file's reports, at most `rows` at a time. A `.dn` file needs its survey."""
+    """Yield the reports of a file, a batch at a time.
+
+    Parameters
+    ----------
+    path : str or Path
+        `.parquet`, `.arrow` or `.dn` file.
+    survey : Survey, optional
+        Survey of the reports; required for a `.dn` file, checked for the others.
+    rows : int, default 262144
+        Largest number of reports per batch.
+
+    Yields
+    ------
+    ReportBatch
+        At most `rows` reports.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged, has an unknown extension, or has reports of another survey.
+
+    Examples
+    --------
+    >>> from deniable import Client, Survey
+    >>> from deniable.columns import from_wire
+    >>> from deniable.survey import to_batch
+    >>> survey = Survey.from_toml('''
+    ... name = "example"
+    ... version = 1
+    ... owner = "docs"
+    ... description = "an example"
+    ... expires = 2099-12-31
+    ... collect = "once"
+    ... [questions.dark_mode]
+    ... kind = "boolean"
+    ... epsilon = 1.0
+    ... ''')
+    >>> report = Client(survey, secret=bytes(32)).answer({"dark_mode": True})
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write(f"{folder}/reports.dn", from_wire(to_batch([report] * 5), survey))
+    ...     [len(batch) for batch in scan(f"{folder}/reports.dn", survey=survey, rows=3)]
+    [2, 3]
+    """
     for whole in partitions(path, survey=survey):
         for part in whole.cut(rows):
             yield part.load()
 
 
 def read(path: str | Path, *, survey: Survey | None = None) -> ReportBatch:
-    """Read the whole file as one batch; an `.arrow` file of one batch is not copied to memory."""
+    """Read a whole file as one batch.
+
+    An `.arrow` file with one record batch is memory-mapped and not copied.
+
+    Parameters
+    ----------
+    path : str or Path
+        `.parquet`, `.arrow` or `.dn` file.
+    survey : Survey, optional
+        Survey of the reports; required for a `.dn` file, checked for the others.
+
+    Returns
+    -------
+    ReportBatch
+        All reports of the file.
+
+    Raises
+    ------
+    InputError
+        If the file is empty or damaged, has an unknown extension, or has reports of another survey.
+
+    Examples
+    --------
+    >>> from deniable import Client, Survey
+    >>> from deniable.columns import from_wire
+    >>> from deniable.survey import to_batch
+    >>> survey = Survey.from_toml('''
+    ... name = "example"
+    ... version = 1
+    ... owner = "docs"
+    ... description = "an example"
+    ... expires = 2099-12-31
+    ... collect = "once"
+    ... [questions.dark_mode]
+    ... kind = "boolean"
+    ... epsilon = 1.0
+    ... ''')
+    >>> report = Client(survey, secret=bytes(32)).answer({"dark_mode": True})
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write(f"{folder}/reports.dn", from_wire(to_batch([report]), survey))
+    ...     len(read(f"{folder}/reports.dn", survey=survey))
+    1
+    """
     return ReportBatch.concat(scan(path, survey=survey, rows=1 << 62))
 
 
 def partitions(path: str | Path, *, survey: Survey | None = None) -> list[Partition]:
-    """Return where the file's reports are, to be loaded here or elsewhere, as large as can be."""
+    """Return the largest possible partitions of a file, to be loaded by any process."""
     path = Path(path)
     _check_suffix(path)
-    path.stat()  # says that it is missing by the name it was given
-    # Whoever loads them may stand in another folder.
+    path.stat()  # if the file is missing, the error quotes the path as the user wrote it
+    # The process that loads a partition may run in another folder.
     path = path.absolute()
     if path.suffix == ".dn":
         if survey is None:
-            raise InputError(f"{path} holds wire batches: give the survey they answer")
-        stretches = tuple(_stretches(path, survey))
-        return [WireRows(survey, "", 0, sum(count for _, count in stretches), path, stretches)]
-    parts = group_partitions(partial(_opened, path))
+            raise InputError(f"{path} does not contain its survey: give the survey of its reports")
+        extents = tuple(_extents(path, survey))
+        return [WirePartition(survey, "", 0, sum(count for _, count in extents), path, extents)]
+    parts = row_group_partitions(partial(_open_groups, path))
     if survey is not None and parts and parts[0].survey != survey:
-        raise InputError(f"{path} holds reports of {parts[0].survey!r}, expected {survey!r}")
+        raise InputError(f"{path} has reports of {parts[0].survey!r}, expected {survey!r}")
     return [*parts]
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Groups]:
+def _open_groups(path: Path) -> Iterator[Groups]:
+    """Open a file as row groups; raise InputError if it is damaged."""
     import pyarrow as pa
 
     from deniable.columns.arrow import ArrowGroups, ParquetGroups
@@ -131,23 +268,28 @@ def _opened(path: Path) -> Iterator[Groups]:
     try:
         yield ArrowGroups(path) if path.suffix == ".arrow" else ParquetGroups(path)
     except pa.ArrowInvalid as error:
-        raise InputError(f"{path} cannot be read as {path.suffix[1:]}: {error}") from None
+        raise InputError(f"cannot read {path} as a {path.suffix} file: {error}") from None
 
 
-def _stretches(path: Path, survey: Survey) -> Iterator[tuple[int, int]]:
-    """Yield where the bodies of each wire batch begin, and how many there are."""
-    left = path.stat().st_size
+def _extents(path: Path, survey: Survey) -> Iterator[tuple[int, int]]:
+    """Yield the byte offset and the number of the report bodies of each wire batch."""
+    bytes_left = path.stat().st_size
     with path.open("rb") as file:
-        at = 0
+        offset = 0
         while head := file.read(BATCH_HEADER_SIZE):
             size, _ = batch_size(head, survey)
-            if size > left:
-                raise InputError(f"{path} ends within a batch: expected {size} bytes, got {left}")
-            yield at + BATCH_HEADER_SIZE, (size - BATCH_HEADER_SIZE) // survey.body_size
-            at, left = at + size, left - size
-            file.seek(at)
+            if size > bytes_left:
+                raise InputError(
+                    f"{path} ends within a batch, which has {bytes_left} of {size} bytes: the file "
+                    "was truncated"
+                )
+            yield offset + BATCH_HEADER_SIZE, (size - BATCH_HEADER_SIZE) // survey.body_size
+            offset, bytes_left = offset + size, bytes_left - size
+            file.seek(offset)
 
 
 def _check_suffix(path: Path) -> None:
+    """Raise InputError unless the extension is that of a file of reports."""
     if path.suffix not in SUFFIXES:
-        raise InputError(f"expected a file ending in {', '.join(SUFFIXES)}, got {path}")
+        hint = did_you_mean(path.suffix, SUFFIXES)
+        raise InputError(f"expected a file ending in {', '.join(SUFFIXES)}, got {path}.{hint}")

@@ -1,4 +1,4 @@
-"""Frames of other libraries, told apart without loading any of them."""
+"""Protocols that recognise data frames of other libraries without importing them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Protocol, runtime_checkable
 
 @runtime_checkable
 class ArrowStream(Protocol):
-    """An Arrow table, a polars frame or a pandas frame: Arrow's PyCapsule interface."""
+    """Arrow's PyCapsule interface, which Arrow tables and polars and pandas frames have."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
 @runtime_checkable
 class PandasFrame(Protocol):
-    """A pandas frame of a version before 2.2, which does not offer an Arrow stream."""
+    """A frame of pandas before 2.2, which does not have the PyCapsule interface."""
 
     @property
     def iloc(self) -> object: ...
 
 
 Frame = ArrowStream | PandasFrame
-"""What `isinstance(value, Frame)` accepts can be read by `columns.arrow.from_frame`."""
+"""Frames that `columns.arrow.from_frame` reads; `isinstance(value, Frame)` works."""

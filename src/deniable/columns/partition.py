@@ -1,7 +1,7 @@
-"""Partitions: where some reports are, small enough to send to whoever shall load them.
+"""Partitions: descriptions of where reports are, small enough to send to a worker that loads them.
 
-A partition of a file is its name and which rows; one of reports in memory carries them. All of them
-can be pickled, loaded any number of times, and cut.
+A partition of a file holds its name and a range of rows; a partition of reports in memory holds the
+reports. Every partition can be pickled, loaded any number of times, and cut into smaller ones.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from deniable.survey import Survey
 if TYPE_CHECKING:
     from deniable.columns.arrow import Groups
 
-Opener = Callable[[], AbstractContextManager["Groups"]]
-"""Opens a file's groups of rows; what is wrong with the file becomes one of our errors."""
+OpenGroups = Callable[[], AbstractContextManager["Groups"]]
+"""Opens the row groups of a file; raises a DeniableError if the file is damaged."""
 
 
 @dataclass(frozen=True, eq=False)
 class Partition(ABC):
-    """The reports `start` to `stop` of something that holds reports of one survey.
+    """Reports `start` to `stop` (exclusive) of a source with reports of one survey.
 
-    origin : what is known of where the reports came from
+    origin : description of the source, such as "simulated, seed 7"; may be empty
     """
 
     survey: Survey
@@ -46,17 +46,17 @@ class Partition(ABC):
         """Return the reports themselves."""
 
     def cut(self, rows: int) -> list[Self]:
-        """Return the same reports as even partitions of at most `rows`."""
+        """Return the same reports as partitions of almost equal size, at most `rows` each."""
         return [
             replace(self, start=self.start + low, stop=self.start + high)
-            for low, high in edges(self.count, rows)
+            for low, high in even_ranges(self.count, rows)
         ]
 
 
-def edges(count: int, rows: int) -> list[tuple[int, int]]:
-    """Return where `count` rows are cut into even parts of at most `rows`.
+def even_ranges(count: int, rows: int) -> list[tuple[int, int]]:
+    """Return ranges (start, stop) of almost equal size, at most `rows`, that cover `count` rows.
 
-    >>> edges(10, 4)
+    >>> even_ranges(10, 4)
     [(0, 3), (3, 6), (6, 10)]
     """
     parts = -(-count // rows)
@@ -65,82 +65,91 @@ def edges(count: int, rows: int) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, eq=False)
 class BatchPartition(Partition):
-    """Reports in memory, which travel with the partition."""
+    """Reports in memory, which are pickled with the partition."""
 
     batch: ReportBatch
 
     @classmethod
     def of(cls, batch: ReportBatch) -> Self:
-        """Return the partition of all reports of a batch."""
+        """Return a partition with all reports of a batch."""
         return cls(batch.survey, batch.origin, 0, len(batch), batch)
 
     def load(self) -> ReportBatch:
         return self.batch
 
     def cut(self, rows: int) -> list[Self]:
-        return [self.of(self.batch.select(slice(*part))) for part in edges(self.count, rows)]
+        return [self.of(self.batch.select(slice(*part))) for part in even_ranges(self.count, rows)]
 
 
-class Carried(Partition):
-    """A partition that only this process can load: what is sent elsewhere are the reports."""
+class LocalPartition(Partition):
+    """A partition that only this process can load, so that pickling it pickles the reports."""
 
     def __reduce__(self) -> tuple[Callable[[ReportBatch], BatchPartition], tuple[ReportBatch]]:
         return BatchPartition.of, (self.load(),)
 
 
 @dataclass(frozen=True, eq=False)
-class GroupRows(Partition):
-    """Rows of one group of a file: a Parquet file's row group, an Arrow file's record batch."""
+class RowGroupPartition(Partition):
+    """Rows of one Parquet row group or one Arrow record batch in a file."""
 
-    opened: Opener
+    open_groups: OpenGroups
     group: int
 
     def load(self) -> ReportBatch:
         from deniable.columns.arrow import from_arrow
 
-        with self.opened() as groups:
+        with self.open_groups() as groups:
             return from_arrow(groups.read(self.group).slice(self.start, self.count))
 
 
-class CarriedGroupRows(Carried, GroupRows):
+class LocalRowGroupPartition(LocalPartition, RowGroupPartition):
     """Rows of a file that only this process can open."""
 
 
-def group_partitions(opened: Opener, kind: type[GroupRows] = GroupRows) -> list[GroupRows]:
-    """Return one partition per group of the file."""
+def row_group_partitions(
+    open_groups: OpenGroups, kind: type[RowGroupPartition] = RowGroupPartition
+) -> list[RowGroupPartition]:
+    """Return one partition per row group of a file."""
     from deniable.columns.arrow import origin_of, survey_of
 
-    with opened() as groups:
+    with open_groups() as groups:
         survey, origin, sizes = survey_of(groups.schema), origin_of(groups.schema), groups.sizes
-    return [kind(survey, origin, 0, size, opened, i) for i, size in enumerate(sizes)]
+    return [kind(survey, origin, 0, size, open_groups, i) for i, size in enumerate(sizes)]
 
 
 @dataclass(frozen=True, eq=False)
-class WireRows(Partition):
-    """Bodies of reports in a file of wire batches: (offset, reports) of each stretch of them."""
+class WirePartition(Partition):
+    """Report bodies in a file of wire batches.
+
+    extents : byte offset and number of reports of each contiguous range of bodies
+    """
 
     path: Path
-    stretches: tuple[tuple[int, int], ...]
+    extents: tuple[tuple[int, int], ...]
 
     def cut(self, rows: int) -> list[Self]:
         size, parts = self.survey.body_size, []
-        stretches = iter(self.stretches)
-        at, left = 0, 0
-        for low, high in edges(self.count, rows):
-            wanted, taken = high - low, []
-            while wanted:
-                if not left:
-                    at, left = next(stretches)
-                some = min(left, wanted)
-                taken.append((at, some))
-                at, left, wanted = at + some * size, left - some, wanted - some
-            parts.append(replace(self, stop=self.start + high - low, stretches=tuple(taken)))
+        extents = iter(self.extents)
+        offset, available = 0, 0
+        for low, high in even_ranges(self.count, rows):
+            missing, chosen = high - low, []
+            while missing:
+                if not available:
+                    offset, available = next(extents)
+                count = min(available, missing)
+                chosen.append((offset, count))
+                offset, available, missing = (
+                    offset + count * size,
+                    available - count,
+                    missing - count,
+                )
+            parts.append(replace(self, stop=self.start + high - low, extents=tuple(chosen)))
         return parts
 
     def load(self) -> ReportBatch:
         bodies = []
         with self.path.open("rb") as file:
-            for at, count in self.stretches:
-                file.seek(at)
+            for offset, count in self.extents:
+                file.seek(offset)
                 bodies.append(file.read(count * self.survey.body_size))
         return from_bodies(b"".join(bodies), self.survey)

@@ -1,10 +1,10 @@
-"""CSV files that a spreadsheet can open without running anything.
+"""CSV files that a spreadsheet can open without executing anything.
 
-A cell that begins with = + - @ or a control character can be executed as a formula, and a decoded
-string is whatever some client sent. Such text is written with a leading apostrophe, which
-spreadsheets take for "this is text", and read back without it: a text of any number of apostrophes
-before one of those characters gains one apostrophe on the way out and loses one on the way in, so
-all text comes back unchanged. Numbers that we write ourselves are never escaped.
+A spreadsheet may execute a cell that begins with = + - @ or a control character as a formula, and a
+decoded string is arbitrary input from a client. Such text is written with a leading apostrophe,
+which spreadsheets treat as "this is text", and read back without it. Text that begins with
+apostrophes followed by one of those characters gains one apostrophe in writing and loses one in
+reading, so all text is read back unchanged. Numbers are never escaped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 
 
 def escape(text: str) -> str:
-    """The text as a harmless cell.
+    """Return the text as a cell that no spreadsheet executes.
 
     >>> escape("=1+1"), escape("it's"), unescape(escape("'=x"))
     ("'=1+1", "it's", "'=x")
@@ -30,12 +30,12 @@ def escape(text: str) -> str:
 
 
 def unescape(cell: str) -> str:
-    """The text of a cell that `escape` wrote; other text is left alone."""
+    """Return the text of a cell that `escape` wrote; other text is unchanged."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def read_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
-    """(line number, cells) of a CSV file, cells unescaped; blank lines are passed over."""
+    """Yield line number and unescaped cells of each line of a CSV file that is not blank."""
     with Path(path).open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file)
         try:
@@ -47,12 +47,12 @@ def read_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def write_rows(path: str | Path, rows: Iterable[Sequence[str | float]]) -> None:
-    """Write a CSV file: text escaped, numbers as they are."""
+    """Write rows to a CSV file, with text escaped."""
     Path(path).write_text(csv_text(rows), encoding="utf-8", newline="")
 
 
 def csv_text(rows: Iterable[Sequence[str | float]]) -> str:
-    """The same as text.
+    """Return rows as the text of a CSV file, with text escaped.
 
     >>> csv_text([["value", "share"], ["=1+1", 0.5]])
     "value,share\\n'=1+1,0.5\\n"

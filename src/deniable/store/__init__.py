@@ -1,4 +1,4 @@
-"""Where reports are kept between the collector and the analyst: one interface, several stores."""
+"""Stores keep reports between the collector and the analyst: one interface, several databases."""
 
 from __future__ import annotations
 
@@ -11,16 +11,58 @@ __all__ = ["Compacted", "Outcome", "Store", "Upload", "is_url", "open"]
 
 
 def is_url(text: str | Path) -> bool:
-    """Return whether this names a store, and not a file of reports."""
+    """Return whether a string names a store rather than a file of reports.
+
+    Parameters
+    ----------
+    text : str or Path
+        URL, path of a `.db` file, path of a folder, or path of a file of reports.
+
+    Returns
+    -------
+    bool
+        True for URLs, `.db` files and existing folders.
+
+    Examples
+    --------
+    >>> is_url("sqlite:///reports.db"), is_url("reports.db"), is_url("reports.parquet")
+    (True, True, False)
+    """
     text = str(text)
     return "://" in text or text.partition("?")[0].endswith(".db") or Path(text).is_dir()
 
 
 def open(url: str | Path, *, create: bool = False) -> Store:
-    """Open the store that the URL names; it must exist, unless `create`.
+    """Open a store.
 
-    `sqlite:///FILE.db` or a path that ends in `.db`; `postgresql://…`; else a folder of Parquet
-    files, as a path or as a URL that fsspec knows. The first two take `?segments=URL`.
+    Parameters
+    ----------
+    url : str or Path
+        `sqlite:///FILE.db` or a path that ends in `.db` for SQLite, `postgresql://…` for
+        PostgreSQL; anything else is a folder of Parquet files, as a path or as a URL that fsspec
+        supports. The first two accept `?segments=URL`, the folder for segments.
+    create : bool, default False
+        Create the store if it does not exist.
+
+    Returns
+    -------
+    Store
+        The store; close it, or use it in a `with` statement.
+
+    Raises
+    ------
+    StoreError
+        If the store does not exist and `create` is False, or cannot be opened.
+    InputError
+        If the URL names a file that is not a store.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with open(f"{folder}/reports.db", create=True) as store:
+    ...         type(store).__name__
+    'SqliteStore'
     """
     text = str(url)
     if text.startswith(("postgresql:", "postgres:")):
@@ -36,7 +78,9 @@ def open(url: str | Path, *, create: bool = False) -> Store:
 
         return SqliteStore(text, create=create)
     if "://" not in text and Path(text).suffix and not Path(text).is_dir():
-        raise InputError(f"expected FILE.db, postgresql://… or a folder, no other file; got {text}")
+        raise InputError(
+            f"{text} is not a store: expected FILE.db, postgresql://… or a folder of Parquet files"
+        )
     from deniable.store.parquet.folder_store import FolderStore
 
     return FolderStore(text, create=create)

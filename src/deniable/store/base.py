@@ -1,10 +1,11 @@
-"""What every store keeps and promises.
+"""The interface of a store, and the rules that every store follows.
 
-An upload is *staged* as it came: one row per batch. That is for a short time only, since a batch
-says which reports came together. `compact` splits the batches of a survey and a day, shuffles their
-reports together and keeps them as *segments*. `scan` reads both, every report once.
+An upload is *staged* as it arrived: one row per batch. It stays staged only briefly, because a
+batch reveals which reports arrived together. `Store.compact` splits the batches of a survey and a
+day, shuffles their reports together, and writes them as *segments*. `Store.scan` reads staged and
+compacted reports alike, each report once.
 
-Time is the day and nothing finer. Nothing is kept of who sent a report.
+The only time that a store keeps is the day. It keeps nothing about the sender of a report.
 """
 
 from __future__ import annotations
@@ -26,17 +27,44 @@ if TYPE_CHECKING:
     from deniable.columns import ReportBatch
     from deniable.store.snapshot import Snapshot
 
-ROWS = 1 << 18
-AT_LEAST = 1000
+MAX_BATCH_ROWS = 1 << 18
+"""Largest number of reports that `Store.scan` yields at once."""
+MIN_SHUFFLED_REPORTS = 1000
+"""Default number of other reports that every batch is shuffled with."""
 KEY_SIZE = 16
+"""Bytes of an idempotency key, and of the fingerprint, name and seal of an upload."""
 
 
 @dataclass(frozen=True)
 class Upload:
-    """What one request brought, already validated.
+    """The reports of one request, after validation.
 
-    key : 16 random bytes, the same when the upload is tried again; digest : of the survey;
-    bodies : the reports' bodies one after another; fingerprint : 16 bytes, SHA-256 of the upload
+    Parameters
+    ----------
+    key : bytes
+        Idempotency key: 16 random bytes, the same when the client retries the upload.
+    digest : bytes
+        Digest of the survey that the reports answer.
+    reports : int
+        Number of reports, at least 1.
+    bodies : bytes
+        Bodies of the reports, one after another, all of the same length.
+    day : date
+        Day of arrival, in UTC.
+    fingerprint : bytes
+        First 16 bytes of the SHA-256 of the request's body.
+
+    Raises
+    ------
+    InputError
+        If a field has the wrong length or there are no reports.
+
+    Examples
+    --------
+    >>> from datetime import date
+    >>> upload = Upload(bytes(16), bytes(16), 2, b"abcdef", date(2024, 5, 1), bytes(16))
+    >>> upload.reports
+    2
     """
 
     key: bytes
@@ -49,20 +77,22 @@ class Upload:
     def __post_init__(self) -> None:
         sizes = {"key": KEY_SIZE, "digest": DIGEST_SIZE, "fingerprint": KEY_SIZE}
         for name, size in sizes.items():
-            if (got := len(vars(self)[name])) != size:
-                raise InputError(f"expected a {name} of {size} bytes, got {got}")
+            if (length := len(vars(self)[name])) != size:
+                raise InputError(
+                    f"expected the {name} of an upload to have {size} bytes, got {length}"
+                )
         if self.reports < 1 or not self.bodies or len(self.bodies) % self.reports:
             raise InputError(
-                f"expected at least one report, bodies of equal length; got {self.reports} reports "
+                f"expected one or more report bodies of equal length, got {self.reports} reports "
                 f"in {len(self.bodies)} bytes"
             )
 
     @property
     def receipt(self) -> tuple[bytes, bytes]:
-        """What is kept to recognise the upload: a name and a seal, 16 bytes each.
+        """Name and seal, 16 bytes each, by which a store recognises the upload.
 
-        Both are keyed by the idempotency key, which is not kept: whoever reads the store cannot
-        try which reports, once shuffled, make up the batch that a seal belongs to.
+        Both are hashes keyed by the idempotency key, which is not kept. A reader of the store
+        therefore cannot test which of the shuffled reports make up the batch of a seal.
         """
         name = hashlib.sha256(b"deniable/upload/name" + self.key).digest()
         seal = hashlib.sha256(b"deniable/upload/seal" + self.key + self.digest + self.fingerprint)
@@ -70,23 +100,37 @@ class Upload:
 
 
 class Outcome(Enum):
-    """What became of an upload."""
+    """What a store did with an upload.
+
+    Attributes
+    ----------
+    STORED : str
+        The upload is new, and its reports are stored.
+    REPEATED : str
+        The same upload was stored before. Nothing was added; the client may be told "accepted".
+    CONFLICT : str
+        A different upload was stored under this key. Nothing was added.
+
+    Examples
+    --------
+    >>> Outcome("repeated") is Outcome.REPEATED
+    True
+    """
 
     STORED = "stored"
     REPEATED = "repeated"
-    """The same upload was stored before: nothing was added, and all is well."""
     CONFLICT = "conflict"
-    """Another upload was stored under this key: nothing was added."""
 
 
-def tell_apart(
-    receipts: Sequence[tuple[bytes, bytes]], seals: dict[bytes, bytes]
+def classify_uploads(
+    receipts: Sequence[tuple[bytes, bytes]], stored_seals: dict[bytes, bytes]
 ) -> tuple[list[Outcome], list[int]]:
-    """Return the outcome of each upload and the indices of the new ones.
+    """Return the outcome of each upload, and the indices of the new ones.
 
-    seals : the seals that the store keeps, by name
+    `receipts` holds the name and seal of each upload; `stored_seals` the seals in the store, by
+    name.
     """
-    seals = dict(seals)
+    seals = dict(stored_seals)
     outcomes, new = [], []
     for i, (name, seal) in enumerate(receipts):
         if name not in seals:
@@ -100,7 +144,22 @@ def tell_apart(
 
 @dataclass(frozen=True)
 class Compacted:
-    """What a compaction did: segments written, reports in them, reports that still wait staged."""
+    """Counts of one compaction.
+
+    Parameters
+    ----------
+    segments : int
+        Number of segments written.
+    reports : int
+        Number of reports moved from staging into segments.
+    waiting : int
+        Number of reports that are still staged, because too few others share their day.
+
+    Examples
+    --------
+    >>> Compacted(segments=1, reports=1200, waiting=3).reports
+    1200
+    """
 
     segments: int
     reports: int
@@ -108,28 +167,79 @@ class Compacted:
 
 
 class Store(ABC):
-    """Keeps reports. Any thread may call any method.
+    """A place that keeps reports; `deniable.store.open` returns one.
 
-    Errors are StoreError and its kinds: StoreFull when no room is left, StoreUnavailable when
-    trying again later may help.
+    Every method may be called from any thread. Methods raise StoreError: its subclass StoreFull if
+    no space is left, and StoreUnavailable if a later retry may succeed.
+
+    Parameters
+    ----------
+    url : str
+        Address of the store, without any password. Messages and results quote it.
+
+    Examples
+    --------
+    >>> import tempfile, deniable.store
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with deniable.store.open(f"{folder}/reports.db", create=True) as store:
+    ...         store.surveys()
+    []
     """
 
     def __init__(self, url: str) -> None:
         self.url = url
         self._known: dict[bytes, Survey] = {}
+        """Surveys in the store, by digest, as far as this process has read them."""
 
     # --- uploads and surveys ---------------------------------------------------------------------
 
     @abstractmethod
     def append(self, uploads: Sequence[Upload]) -> list[Outcome]:
-        """Stage all of them in one transaction, which is durable when this returns."""
+        """Stage uploads in one transaction, which is durable when this method returns.
+
+        Parameters
+        ----------
+        uploads : sequence of Upload
+            Uploads of surveys that the store has.
+
+        Returns
+        -------
+        list of Outcome
+            One outcome per upload, in the same order.
+
+        Raises
+        ------
+        UnknownSurvey
+            If the store does not have the survey of an upload.
+        InputError
+            If the bodies of an upload do not have the length that its survey prescribes.
+        """
 
     @abstractmethod
     def add_survey(self, survey: Survey) -> None:
-        """Keep the published survey; its reports can be appended from now on."""
+        """Add a published survey, so that its reports can be appended.
+
+        Adding a survey that the store already has does nothing.
+
+        Parameters
+        ----------
+        survey : Survey
+            Survey to add.
+
+        Raises
+        ------
+        InputError
+            If the store has a different survey of the same name and version.
+        """
 
     def surveys(self) -> list[Survey]:
-        """Return every survey kept, by name and version."""
+        """Return every survey in the store.
+
+        Returns
+        -------
+        list of Survey
+            Surveys, sorted by name and version.
+        """
         for digest, canonical in self._published():
             if digest not in self._known:
                 self._known[digest] = Survey.from_json(canonical)
@@ -139,15 +249,40 @@ class Store(ABC):
 
     @abstractmethod
     def days(self, survey: Survey) -> dict[date, int]:
-        """Return the number of reports of each day that has some."""
+        """Return the number of reports per day.
+
+        Parameters
+        ----------
+        survey : Survey
+            Survey whose reports are counted.
+
+        Returns
+        -------
+        dict of date to int
+            Number of reports of each day that has any, in the order of the days.
+        """
 
     @abstractmethod
     def snapshot(
         self, survey: Survey, *, since: date | None = None, until: date | None = None
     ) -> Snapshot:
-        """Return the reports from `since` to `until`, both included, to be read several times.
+        """Return the survey's reports as they are now, to be read any number of times.
 
-        What happens meanwhile does not change what a snapshot sees.
+        Uploads and compactions that happen later do not change the snapshot.
+
+        Parameters
+        ----------
+        survey : Survey
+            Survey whose reports are read.
+        since : date, optional
+            First day; by default, the first day with reports.
+        until : date, optional
+            Last day, inclusive; by default, the last day with reports.
+
+        Returns
+        -------
+        Snapshot
+            Reports of these days.
         """
 
     def scan(
@@ -156,46 +291,119 @@ class Store(ABC):
         *,
         since: date | None = None,
         until: date | None = None,
-        rows: int = ROWS,
+        rows: int = MAX_BATCH_ROWS,
     ) -> Iterator[ReportBatch]:
-        """Yield the same reports, each once, at most `rows` at a time; their order says nothing."""
+        """Yield the survey's reports, each once, in an order without meaning.
+
+        Parameters
+        ----------
+        survey : Survey
+            Survey whose reports are read.
+        since : date, optional
+            First day; by default, the first day with reports.
+        until : date, optional
+            Last day, inclusive; by default, the last day with reports.
+        rows : int, default 262144
+            Largest number of reports per batch.
+
+        Yields
+        ------
+        ReportBatch
+            At most `rows` reports.
+        """
         yield from self.snapshot(survey, since=since, until=until).batches(rows)
 
-    # --- upkeep ----------------------------------------------------------------------------------
+    # --- maintenance -----------------------------------------------------------------------------
 
     @abstractmethod
-    def compact(self, *, at_least: int = AT_LEAST, today: date | None = None) -> Compacted:
-        """Shuffle what is staged into segments, and delete it from staging for good.
+    def compact(
+        self, *, at_least: int = MIN_SHUFFLED_REPORTS, today: date | None = None
+    ) -> Compacted:
+        """Shuffle staged reports into segments, and delete them from staging for good.
 
-        A batch is taken when at least `at_least` reports of other uploads of the same survey and
-        day are shuffled with it. What is left of a day before `today` (UTC unless given) joins a
-        segment of that day, if there is one. A process killed at any point loses and doubles
-        nothing.
+        A batch is compacted once at least `at_least` reports of other uploads of the same survey
+        and day can be shuffled with it. When a day is over, its remaining batches are shuffled into
+        an existing segment of that day, if there is one. A process that is killed at any point
+        neither loses nor duplicates reports.
+
+        Parameters
+        ----------
+        at_least : int, default 1000
+            Minimum number of other reports that every batch is shuffled with.
+        today : date, optional
+            Current day; by default, today in UTC.
+
+        Returns
+        -------
+        Compacted
+            Number of segments, of compacted reports and of reports that are still staged.
         """
 
     @abstractmethod
     def delete(self, survey: Survey, *, before: date | None = None) -> int:
-        """Delete the survey's reports, of all days or of those before one; returns how many."""
+        """Delete reports of a survey.
+
+        Parameters
+        ----------
+        survey : Survey
+            Survey whose reports are deleted.
+        before : date, optional
+            Delete only reports from before this day; by default, delete all.
+
+        Returns
+        -------
+        int
+            Number of deleted reports.
+        """
 
     @abstractmethod
     def forget(self, before: date) -> int:
-        """Forget the idempotency keys of uploads before that day; returns how many."""
+        """Forget the idempotency keys of old uploads, whose repeats are then no longer recognised.
+
+        Parameters
+        ----------
+        before : date
+            Forget the keys of uploads from before this day.
+
+        Returns
+        -------
+        int
+            Number of forgotten keys.
+        """
 
     @abstractmethod
     def check(self) -> list[str]:
-        """Return everything that is wrong with the store: none, if all is well."""
+        """Read everything and return what is wrong with the store.
+
+        Returns
+        -------
+        list of str
+            One sentence per problem; empty if there is none.
+        """
 
     @abstractmethod
     def backup(self, to: str | Path) -> None:
-        """Make a copy that is a store of its own, while this one goes on working."""
+        """Copy the store, as it is at one moment, to a new store; uploads may go on meanwhile.
+
+        Parameters
+        ----------
+        to : str or Path
+            URL or path of the copy, which must be empty or not exist.
+        """
 
     def room(self) -> int | None:
-        """Return the bytes left where the store writes; None if it cannot know."""
+        """Return the free space where the store writes.
+
+        Returns
+        -------
+        int or None
+            Free bytes, or None if they cannot be determined.
+        """
         return None
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
 
     def __enter__(self) -> Self:
         return self
@@ -203,36 +411,42 @@ class Store(ABC):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # --- for the stores --------------------------------------------------------------------------
+    # --- for implementations ---------------------------------------------------------------------
 
     @abstractmethod
     def _published(self) -> Iterable[tuple[bytes, bytes]]:
-        """Return digest and published form of every survey kept."""
+        """Return the digest and canonical JSON of every survey in the store."""
 
     def _survey(self, digest: bytes) -> Survey:
+        """Return the survey with this digest, or raise UnknownSurvey."""
         if digest not in self._known:
             surveys = self.surveys()  # another process may have added it
             if digest not in self._known:
                 known = ", ".join(f"{s.name} v{s.version}" for s in surveys) or "none"
                 raise UnknownSurvey(
-                    f"digest {digest.hex()} is none of the surveys in {self.url}: {known}"
+                    f"{self.url} has no survey with digest {digest.hex()}; it has {known}"
                 )
         return self._known[digest]
 
     def _is_new(self, survey: Survey, published: Iterable[bytes]) -> bool:
-        """Return whether the survey must be added; raise if it has another's name and version."""
+        """Return whether the survey must be added.
+
+        Raise InputError if `published`, the canonical JSON of the surveys in the store, holds a
+        different survey of the same name and version.
+        """
         for canonical in published:
             if canonical == survey.canonical:
                 return False
             other = Survey.from_json(canonical)
             if (other.name, other.version) == (survey.name, survey.version):
                 raise InputError(
-                    f"{self.url} has another survey {survey.name!r} v{survey.version}, digest "
-                    f"{other.digest.hex()}: give the changed survey a new version"
+                    f"{self.url} has a different survey {survey.name!r} v{survey.version}, with "
+                    f"digest {other.digest.hex()}: give the changed survey a new version"
                 )
         return True
 
     def _check_uploads(self, uploads: Sequence[Upload]) -> None:
+        """Raise unless the survey of each upload is known and its bodies have the right size."""
         for upload in uploads:
             survey = self._survey(upload.digest)
             if len(upload.bodies) != upload.reports * survey.body_size:
@@ -242,13 +456,13 @@ class Store(ABC):
                 )
 
     def _check_staged(self, staged: Iterable[tuple[bytes, int, int]]) -> Iterator[str]:
-        """Yield what is wrong with staged uploads: (digest, reports, bytes) of each."""
+        """Yield what is wrong with staged uploads, given digest, reports and bytes of each."""
         known = {survey.digest: survey for survey in self.surveys()}
         for digest, reports, size in staged:
             if digest not in known:
-                yield f"an upload is of survey {digest.hex()}, which is not kept"
+                yield f"a staged upload answers the unknown survey {digest.hex()}"
             elif size != reports * known[digest].body_size:
                 yield (
-                    f"an upload of {known[digest]!r} has {size} bytes, expected "
+                    f"a staged upload of {known[digest]!r} has {size} bytes, expected "
                     f"{reports * known[digest].body_size} for {reports} reports"
                 )

@@ -1,4 +1,4 @@
-"""Reports in bulk: from files and other stores into a store."""
+"""Import reports in bulk, from files and from other stores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from deniable.columns import ReportBatch, scan
-from deniable.columns.batch import records
+from deniable.columns.batch import to_bodies
 from deniable.errors import StoreError
 from deniable.store.base import KEY_SIZE, Outcome, Store, Upload
 from deniable.survey import Survey
@@ -21,43 +21,79 @@ UPLOADS_PER_TRANSACTION = 64
 def import_file(
     store: Store, path: str | Path, day: date, survey: Survey | None = None
 ) -> tuple[int, int]:
-    """Append a file's reports as if they came on that day; says how many, and how many were new.
+    """Append the reports of a file as if they had arrived on one day.
 
-    Keys are made from the reports themselves: the same file counts once, while the store remembers
-    its keys. A `.dn` file needs the survey.
+    Idempotency keys are derived from the reports, so importing a file twice stores it once, as long
+    as the store remembers its keys.
+
+    Parameters
+    ----------
+    store : Store
+        Store to append to; it gains the survey of the reports if necessary.
+    path : str or Path
+        `.parquet`, `.arrow` or `.dn` file.
+    day : date
+        Day of the reports.
+    survey : Survey, optional
+        Survey of the reports; required for a `.dn` file.
+
+    Returns
+    -------
+    read, new : int
+        Number of reports in the file, and how many of them were not in the store before.
     """
-    return _append(store, _pieces(scan(path, survey=survey)), day)
+    return _append(store, _upload_sized(scan(path, survey=survey)), day)
 
 
 def import_store(store: Store, source: Store) -> tuple[int, int]:
-    """Append another store's reports, each on its day, where this one has none of that day."""
+    """Append the reports of another store, each on its own day.
+
+    Parameters
+    ----------
+    store : Store
+        Store to append to.
+    source : Store
+        Store to read.
+
+    Returns
+    -------
+    read, new : int
+        Number of reports read, and how many of them were new.
+
+    Raises
+    ------
+    StoreError
+        If both stores have reports of one survey and day, which might be the same reports.
+    """
     read = new = 0
     for survey in source.surveys():
         store.add_survey(survey)
         if both := sorted(store.days(survey).keys() & source.days(survey).keys()):
             raise StoreError(
-                f"{store.url} has reports of {survey!r} on {both[0]} already: expected none, since "
-                "they might be the same; delete them first"
+                f"{store.url} already has reports of {survey!r} on {both[0]}, perhaps the same "
+                "ones: delete them first"
             )
         for day in source.days(survey):
             batches = source.scan(survey, since=day, until=day)
-            counts = _append(store, _pieces(batches), day)
+            counts = _append(store, _upload_sized(batches), day)
             read, new = read + counts[0], new + counts[1]
     return read, new
 
 
-def _pieces(batches: Iterable[ReportBatch]) -> Iterator[ReportBatch]:
+def _upload_sized(batches: Iterable[ReportBatch]) -> Iterator[ReportBatch]:
+    """Yield the same reports in batches of at most `REPORTS_PER_UPLOAD`."""
     for batch in batches:
         for start in range(0, len(batch), REPORTS_PER_UPLOAD):
             yield batch.select(slice(start, start + REPORTS_PER_UPLOAD))
 
 
-def _append(store: Store, pieces: Iterator[ReportBatch], day: date) -> tuple[int, int]:
+def _append(store: Store, batches: Iterator[ReportBatch], day: date) -> tuple[int, int]:
+    """Append each batch as one upload; return the number of reports, and of new reports."""
     read = new = number = 0
-    while group := list(islice(pieces, UPLOADS_PER_TRANSACTION)):
-        for survey in {piece.survey for piece in group}:
+    while group := list(islice(batches, UPLOADS_PER_TRANSACTION)):
+        for survey in {batch.survey for batch in group}:
             store.add_survey(survey)
-        uploads = [_upload(piece, number + i, day) for i, piece in enumerate(group)]
+        uploads = [_upload(batch, number + i, day) for i, batch in enumerate(group)]
         for upload, outcome in zip(uploads, store.append(uploads), strict=True):
             read += upload.reports
             new += upload.reports if outcome is Outcome.STORED else 0
@@ -65,11 +101,12 @@ def _append(store: Store, pieces: Iterator[ReportBatch], day: date) -> tuple[int
     return read, new
 
 
-def _upload(piece: ReportBatch, number: int, day: date) -> Upload:
-    bodies = records(piece).tobytes()
-    content = piece.survey.digest + number.to_bytes(8, "big") + bodies
+def _upload(batch: ReportBatch, number: int, day: date) -> Upload:
+    """Return the batch as the upload with this number of its import."""
+    bodies = to_bodies(batch).tobytes()
+    content = batch.survey.digest + number.to_bytes(8, "big") + bodies
     key, fingerprint = (
-        hashlib.sha256(b"deniable/import/" + use + content).digest()[:KEY_SIZE]
-        for use in (b"key", b"fingerprint")
+        hashlib.sha256(b"deniable/import/" + purpose + content).digest()[:KEY_SIZE]
+        for purpose in (b"key", b"fingerprint")
     )
-    return Upload(key, piece.survey.digest, len(piece), bodies, day, fingerprint)
+    return Upload(key, batch.survey.digest, len(batch), bodies, day, fingerprint)

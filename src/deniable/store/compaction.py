@@ -1,7 +1,7 @@
-"""From staged uploads to segments: which uploads make a segment, in any store.
+"""Compaction, as in every store: choose which staged uploads are shuffled into the next segment.
 
-A store supplies how its staged uploads are listed and how a segment takes their place at once, so
-that a process killed at any point loses and doubles nothing.
+A subclass lists the staged uploads of its store, and replaces them with a segment atomically, so
+that a process killed at any point neither loses nor duplicates reports.
 """
 
 from __future__ import annotations
@@ -16,15 +16,20 @@ from deniable.store.base import Compacted
 from deniable.survey import Survey
 
 MAX_SEGMENT_BYTES = 1 << 24
-"""A segment is closed when it has so many: it is shuffled in memory, and uploads wait while its
-sources are deleted."""
+"""A segment with this many bytes of reports is full. It is shuffled in memory, and new uploads wait
+while its staged uploads are deleted."""
 MAX_SEGMENT_UPLOADS = 1 << 14
-"""… or comes from this many uploads."""
+"""A segment made of this many uploads is full."""
 
 
 @dataclass
 class Compaction(ABC):
-    """One run over a store, whose lock is held; see `Store.compact`."""
+    """One compaction of a store, which the caller has locked; see `Store.compact`.
+
+    at_least : minimum number of other reports that every upload is shuffled with
+    today : current day; None for today in UTC
+    survey_of : returns the survey with a digest
+    """
 
     at_least: int
     today: date | None
@@ -32,44 +37,47 @@ class Compaction(ABC):
 
     def __post_init__(self) -> None:
         if self.at_least < 1:
-            raise InputError(f"expected at_least of 1 or more, got {self.at_least}")
+            raise InputError(f"expected at_least to be 1 or more, got {self.at_least}")
 
     @abstractmethod
     def groups(self) -> Iterable[tuple[bytes, date]]:
-        """Return the survey's digest and the day of everything that is staged now."""
+        """Return the survey digest and the day of everything that is staged now."""
 
     @abstractmethod
     def write_segment(self, survey: Survey, day: date) -> int:
-        """Replace the uploads that `choose` takes by a segment; returns the number of reports."""
+        """Replace the uploads that `choose_uploads` selects with a segment.
+
+        Return the number of their reports, or 0 if there are too few for a segment.
+        """
 
     @abstractmethod
-    def waiting(self, survey: Survey, day: date) -> int:
+    def count_staged(self, survey: Survey, day: date) -> int:
         """Return the number of reports that are staged."""
 
     def run(self) -> Compacted:
-        """Write segment after segment, while enough is staged for one."""
+        """Write segments until too few reports are staged for another."""
         segments = reports = waiting = 0
         for digest, day in self.groups():
             survey = self.survey_of(digest)
             while written := self.write_segment(survey, day):
                 segments, reports = segments + 1, reports + written
-            waiting += self.waiting(survey, day)
+            waiting += self.count_staged(survey, day)
         return Compacted(segments, reports, waiting)
 
-    def choose(
+    def choose_uploads(
         self,
         staged: Iterable[tuple[int, int]],
         day: date,
-        smallest: Callable[[], tuple[str, int] | None],
+        find_smallest_segment: Callable[[], tuple[str, int] | None],
     ) -> tuple[int, str | None]:
-        """Return how many uploads make the next segment, and the segment that they join, if any.
+        """Return how many uploads make the next segment, and the segment they are merged with.
 
-        Each must be shuffled with `at_least` reports of others. When a day is over, no more will
-        come: the rest of it hides among reports that are shuffled already.
+        Each upload must be shuffled with `at_least` reports of others. Once a day is over, no more
+        uploads will arrive: those that are left are merged with an existing segment of that day.
 
-        staged : number of reports and of bytes to hold of each upload of one survey and day, looked
-            at only until a segment is full
-        smallest : finds the name and the reports of the day's smallest segment
+        staged : number of reports and of bytes in memory of each upload of one survey and day; read
+            only until the segment is full
+        find_smallest_segment : returns name and number of reports of the day's smallest segment
         """
         # The largest upload is shuffled with the fewest reports of others.
         uploads = reports = largest = size = 0
@@ -82,7 +90,7 @@ class Compaction(ABC):
         if reports - largest >= self.at_least:
             return uploads, None
         today = self.today or datetime.now(UTC).date()
-        joined = smallest() if uploads and day < today else None
-        if joined and reports - largest + joined[1] >= self.at_least:
-            return uploads, joined[0]
+        segment = find_smallest_segment() if uploads and day < today else None
+        if segment and reports - largest + segment[1] >= self.at_least:
+            return uploads, segment[0]
         return 0, None

@@ -1,4 +1,4 @@
-"""Locations of whole files: a local folder, or whatever else fsspec can reach.
+"""Locations that hold whole files: a local folder, or any file system that fsspec supports.
 
 A file appears complete or not at all, and is durable when `put` returns.
 """
@@ -21,23 +21,22 @@ from deniable.errors import InputError, StoreError, StoreFull, StoreUnavailable
 
 PRIVATE_FOLDER = 0o700
 _READ_AHEAD = 1 << 20
-"""Bytes that are fetched beyond those asked for: about a row group."""
-
+"""Bytes that a remote read fetches beyond those requested: about a row group."""
 
 OpenSource = Callable[[str], AbstractContextManager[Path | IO[bytes]]]
-"""Opens a file by its name, as pyarrow reads it: a path or an open file."""
+"""Opens a file by name, in a form that pyarrow reads: a path or an open file."""
 
 
 class Location(ABC):
-    """Files by name; a name has parts between slashes."""
+    """Files by name, where a name may contain slashes."""
 
     url: str
     shared = True
-    """Whether other machines find the same files here, given what they need to."""
+    """Whether other machines can read the same files by this URL."""
 
     @abstractmethod
     def put(self, name: str, data: bytes, day: date | None = None) -> None:
-        """Write the file, durably; if it carries a time at all, it shall be that of the day."""
+        """Write the file durably. Its modification time becomes the start of `day`, if given."""
 
     @abstractmethod
     def get(self, name: str) -> bytes:
@@ -45,52 +44,52 @@ class Location(ABC):
 
     @abstractmethod
     def remove(self, name: str) -> None:
-        """Delete the file, if it is there."""
+        """Delete the file, if it exists."""
 
     @contextmanager
     def source(self, name: str) -> Iterator[Path | IO[bytes]]:
-        """Give the file as pyarrow reads it: a path or an open file."""
+        """Open the file in a form that pyarrow reads: a path or an open file."""
         yield BytesIO(self.get(name))
 
 
 class Folder(Location):
-    """A location that can be listed."""
+    """A location whose files can be listed."""
 
     @abstractmethod
     def names(self, under: str) -> list[str]:
-        """Return every complete file under this folder."""
+        """Return the names of all complete files below this folder, sorted."""
 
     def room(self) -> int | None:
-        """Return the bytes left; None if it cannot be known."""
+        """Return the free bytes, or None if they cannot be determined."""
         return None
 
     def exclusive(self) -> AbstractContextManager[None]:
-        """Keep other processes out, where there is a way."""
+        """Lock out other processes, where the location supports it."""
         return nullcontext()
 
 
 def folder(url: str) -> Folder:
-    """Return the folder that a path or a URL names."""
+    """Return the folder at a path or URL."""
     if "://" not in url or url.startswith("file://"):
         return LocalFolder(Path(url.removeprefix("file://")))
     return RemoteFolder(url)
 
 
 def cached_source(location: Location) -> OpenSource:
-    """Return the location's `source`, with copies of the files read last, which come in parts."""
+    """Return the location's `source`, with a cache of the last files, which are read in parts."""
     get = lru_cache(maxsize=4)(location.get)
     return lambda name: nullcontext(BytesIO(get(name)))
 
 
 class LocalFolder(Folder):
-    """A folder, made when first written to. Only its owner may read it."""
+    """A local folder that only its owner may read, created by the first `put`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
         self.url = str(self.folder)
 
     def put(self, name: str, data: bytes, day: date | None = None) -> None:
-        """Write under another name, sync, rename, sync the folder."""
+        """Write under a temporary name, sync, rename, and sync the folder."""
         with self._path(name) as path:
             _make_folder(path.parent)
             replace_private(path, data)
@@ -99,21 +98,24 @@ class LocalFolder(Folder):
                 os.utime(path, (stamp, stamp))
 
     def get(self, name: str) -> bytes:
+        """Return the whole file."""
         with self._path(name) as path:
             return path.read_bytes()
 
     def remove(self, name: str) -> None:
-        """Delete the file, and what a killed `put` may have left of it."""
+        """Delete the file, and any temporary file that a killed `put` left behind."""
         with self._path(name) as path:
             path.unlink(missing_ok=True)
             path.with_name(path.name + ".tmp").unlink(missing_ok=True)
 
     @contextmanager
     def source(self, name: str) -> Iterator[Path]:
+        """Give the path of the file."""
         with self._path(name) as path:
             yield path
 
     def names(self, under: str) -> list[str]:
+        """Return the names of all complete files below this folder, sorted."""
         return sorted(
             path.relative_to(self.folder).as_posix()
             for path in (self.folder / under).rglob("*")
@@ -121,6 +123,7 @@ class LocalFolder(Folder):
         )
 
     def room(self) -> int | None:
+        """Return the free bytes of the folder's disk, or None on Windows."""
         existing = next(f for f in (self.folder, *self.folder.parents) if f.exists())
         if not hasattr(os, "statvfs"):  # pragma: no cover - Windows
             return None
@@ -128,20 +131,21 @@ class LocalFolder(Folder):
         return disk.f_bavail * disk.f_frsize
 
     def exclusive(self) -> AbstractContextManager[None]:
-        """Hold the lock beside the folder, across processes."""
+        """Hold the lock file next to the folder, which other processes respect."""
         return locked(self.folder)
 
     @contextmanager
     def _path(self, name: str) -> Iterator[Path]:
+        """Give the path of a file, and translate errors of using it."""
         path = self.folder / name
-        with _translated(path):
+        with _translate_errors(path):
             yield path
 
 
 class RemoteFolder(Folder):
-    """An fsspec URL, such as s3://bucket/folder; a file there appears when it is whole.
+    """A folder at an fsspec URL, such as s3://bucket/folder, where files appear complete.
 
-    There is no lock: one process at a time may write.
+    There is no lock: only one process may write at a time.
     """
 
     def __init__(self, url: str) -> None:
@@ -150,25 +154,28 @@ class RemoteFolder(Folder):
 
             self._files, self._root = fsspec.core.url_to_fs(url)
         except (ImportError, ValueError) as error:
-            raise InputError(f"{url} cannot be reached: {error}") from None
+            raise InputError(f"cannot open {url}: {error}") from None
         self.url = url
 
     def put(self, name: str, data: bytes, day: date | None = None) -> None:
-        """Upload the file at once."""
+        """Upload the file in one operation."""
         with self._path(name) as path:
             self._files.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
             self._files.pipe_file(path, data)
 
     def get(self, name: str) -> bytes:
+        """Return the whole file."""
         with self._path(name) as path:
             return bytes(self._files.cat_file(path))
 
     def remove(self, name: str) -> None:
+        """Delete the file, if it exists."""
         with self._path(name) as path, suppress(FileNotFoundError):
             self._files.rm_file(path)
 
     @contextmanager
     def source(self, name: str) -> Iterator[IO[bytes]]:
+        """Open the file, reading ahead by about a row group."""
         with (
             self._path(name) as path,
             self._files.open(path, "rb", block_size=_READ_AHEAD) as file,
@@ -176,6 +183,7 @@ class RemoteFolder(Folder):
             yield file
 
     def names(self, under: str) -> list[str]:
+        """Return the names of all files below this folder, sorted."""
         self._files.invalidate_cache()
         with self._path(under) as path:
             start = len(path) - len(under)
@@ -183,12 +191,13 @@ class RemoteFolder(Folder):
 
     @contextmanager
     def _path(self, name: str) -> Iterator[str]:
-        with _translated(name):
+        """Give the path of a file within the file system, and translate errors of using it."""
+        with _translate_errors(name):
             yield f"{self._root.rstrip('/')}/{name}"
 
 
 def _make_folder(folder: Path) -> None:
-    """Make the folder and those above it, each durably."""
+    """Create the folder and its missing parents, each durably."""
     if folder.is_dir():
         return
     _make_folder(folder.parent)
@@ -197,15 +206,15 @@ def _make_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _translated(what: str | Path) -> Iterator[None]:
-    """Raise the system's errors as ours."""
+def _translate_errors(file: str | Path) -> Iterator[None]:
+    """Raise errors of the file system as StoreError and its subclasses."""
     try:
         yield
     except FileNotFoundError as error:
         raise StoreError(
-            f"{what} is not there: it was deleted, perhaps while it was read; read again"
+            f"{file} does not exist: it may have been deleted while it was read; read again"
         ) from error
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StoreFull(f"no room left for {what}: free some space") from error
-        raise StoreUnavailable(f"{what}: {error}") from error
+            raise StoreFull(f"no space left to write {file}: free some disk space") from error
+        raise StoreUnavailable(f"cannot read or write {file}: {error}") from error

@@ -1,4 +1,4 @@
-"""Segments: reports of one survey and one day, shuffled, as Parquet files that never change."""
+"""Segments: shuffled reports of one survey and one day, in Parquet files that never change."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.columns import ReportBatch
-from deniable.columns.batch import from_bodies, records
-from deniable.columns.partition import GroupRows, group_partitions
+from deniable.columns.batch import from_bodies, to_bodies
+from deniable.columns.partition import RowGroupPartition, row_group_partitions
 from deniable.errors import DeniableError, StoreError
 from deniable.store.locations import Location, OpenSource
 from deniable.survey import Survey
@@ -23,32 +23,35 @@ if TYPE_CHECKING:
     from deniable.columns.arrow import Groups
 
 
-def folder_of(survey: Survey) -> str:
-    """Return the folder of this survey's segments."""
+def survey_folder(survey: Survey) -> str:
+    """Return the name of the folder for this survey's segments."""
     return f"{survey.name}-v{survey.version}-{survey.digest.hex()[:8]}"
 
 
-def shuffled(bodies: bytes | memoryview, size: int) -> NDArray[np.uint8]:
-    """u8[N, size]: the bodies in an order drawn by the operating system."""
+def shuffle_bodies(bodies: bytes | memoryview, size: int) -> NDArray[np.uint8]:
+    """Return report bodies of `size` bytes as u8[N, size], in an order drawn by the system."""
     rows = np.frombuffer(bodies, np.uint8).reshape(-1, size)
     order = np.argsort(np.frombuffer(os.urandom(8 * len(rows)), np.uint64))
     return rows[order]
 
 
 def segment_file(survey: Survey, bodies: bytes) -> bytes:
-    """Return the bodies, shuffled, as a segment's file."""
+    """Shuffle report bodies, and return the content of their segment file."""
     from deniable.columns.arrow import to_parquet
 
-    return to_parquet(from_bodies(shuffled(bodies, survey.body_size).tobytes(), survey))
+    return to_parquet(from_bodies(shuffle_bodies(bodies, survey.body_size).tobytes(), survey))
 
 
-def partitions(source: OpenSource, name: str, kind: type[GroupRows] = GroupRows) -> list[GroupRows]:
-    """Return where the segment's reports are."""
-    return group_partitions(partial(_opened, source, name), kind)
+def partitions(
+    source: OpenSource, name: str, kind: type[RowGroupPartition] = RowGroupPartition
+) -> list[RowGroupPartition]:
+    """Return one partition per row group of the segment."""
+    return row_group_partitions(partial(_open_groups, source, name), kind)
 
 
 @contextmanager
-def _opened(source: OpenSource, name: str) -> Iterator[Groups]:
+def _open_groups(source: OpenSource, name: str) -> Iterator[Groups]:
+    """Open a segment as row groups; raise StoreError if the file is damaged."""
     import pyarrow as pa
 
     from deniable.columns.arrow import ParquetGroups
@@ -61,30 +64,35 @@ def _opened(source: OpenSource, name: str) -> Iterator[Groups]:
 
 
 def read(location: Location, name: str) -> Iterator[ReportBatch]:
-    """Yield the segment's reports, some at a time."""
+    """Yield the reports of the segment, one row group at a time."""
     for part in partitions(location.source, name):
         yield part.load()
 
 
 def read_bodies(location: Location, name: str) -> bytes:
-    """Return the bodies of the segment's reports."""
-    return b"".join(records(batch).tobytes() for batch in read(location, name))
+    """Return the bodies of the segment's reports, one after another."""
+    return b"".join(to_bodies(batch).tobytes() for batch in read(location, name))
 
 
-def problems(
+def check_segment(
     location: Location, name: str, survey: Survey | None, reports: int, sha256: bytes | None = None
 ) -> list[str]:
-    """Return what is wrong with the segment; `sha256` is checked if it was recorded."""
+    """Return what is wrong with a segment, given what the store recorded about it.
+
+    survey : survey of its reports; None if the store does not have it
+    reports : number of its reports
+    sha256 : hash of its file; None if it was not recorded
+    """
     if survey is None:
-        return [f"segment {name} is of a survey that is not kept"]
+        return [f"segment {name} answers a survey that the store does not have"]
     try:
         if sha256 is not None and hashlib.sha256(location.get(name)).digest() != sha256:
-            return [f"segment {name} was changed: its SHA-256 is not the one recorded"]
+            return [f"segment {name} was changed: its SHA-256 differs from the recorded one"]
         batches = list(read(location, name))
     except DeniableError as error:
         return [str(error)]
     if any(batch.survey != survey for batch in batches):
-        return [f"segment {name} is of another survey than {survey!r}"]
-    if (found := sum(map(len, batches))) != reports:
-        return [f"segment {name}: expected {reports} reports, got {found}"]
+        return [f"segment {name} answers a different survey than {survey!r}"]
+    if (count := sum(map(len, batches))) != reports:
+        return [f"segment {name}: expected {reports} reports, got {count}"]
     return []

@@ -1,9 +1,9 @@
-"""A survey's reports as they were at one moment, to be read any number of times.
+"""Snapshots: a survey's reports as they were at one moment, to be read any number of times.
 
-An analysis reads its reports several times, and must see the same ones each time while a collector
-goes on adding. Segments never change, so their names will do. What is staged may be compacted at
-any moment, so it is copied, in an order drawn anew: a snapshot does not say which reports came
-together. Copies above 64 MiB go to a temporary file without a name.
+An analysis reads its reports several times, and must see the same ones each time while the
+collector adds more. Segments never change, so a snapshot keeps their names. Staged reports may be
+compacted at any moment, so a snapshot copies them in a new random order, which does not reveal
+which reports arrived together. Copies above 64 MiB go to an anonymous temporary file.
 """
 
 from __future__ import annotations
@@ -21,19 +21,32 @@ from typing import IO
 
 from deniable.columns import ReportBatch
 from deniable.columns.batch import from_bodies
-from deniable.columns.partition import Carried, CarriedGroupRows, GroupRows, Partition
-from deniable.store.base import ROWS
+from deniable.columns.partition import (
+    LocalPartition,
+    LocalRowGroupPartition,
+    Partition,
+    RowGroupPartition,
+)
+from deniable.store.base import MAX_BATCH_ROWS
 from deniable.store.locations import Location, OpenSource, cached_source
-from deniable.store.segments import partitions, shuffled
+from deniable.store.segments import partitions, shuffle_bodies
 from deniable.survey import Survey
 
 MAX_BYTES_IN_MEMORY = 1 << 26
-_FOOTERS_AT_ONCE = 8
-"""Segments whose footers are read at once: far away, each is a matter of waiting."""
+"""Largest size of copied staged reports before they go to a temporary file."""
+FOOTER_READERS = 8
+"""Threads that read the footers of segments: reading from a remote location is mostly waiting."""
 
 
 class Snapshot:
-    """The reports of some days; see `Store.snapshot`. Made by a store within a transaction."""
+    """Reports of one survey in a range of days; see `Store.snapshot`.
+
+    A store creates it within a transaction.
+
+    days : number of reports per day
+    segments : names of the segments in `location`
+    staged : bodies of the reports of each staged upload
+    """
 
     def __init__(
         self,
@@ -48,42 +61,46 @@ class Snapshot:
         self._staged: IO[bytes] = SpooledTemporaryFile(max_size=MAX_BYTES_IN_MEMORY)  # noqa: SIM115
         self._reading = Lock()
         weakref.finalize(self, self._staged.close)
-        waiting, size = [], 0
+        group, size = [], 0
         for bodies in staged:
-            waiting.append(bodies)
+            group.append(bodies)
             size += len(bodies)
             if size >= MAX_BYTES_IN_MEMORY:
-                self._copy(waiting)
-                waiting, size = [], 0
-        self._copy(waiting)
+                self._copy_shuffled(group)
+                group, size = [], 0
+        self._copy_shuffled(group)
 
     def __len__(self) -> int:
         return sum(self.days.values())
 
-    def _copy(self, bodies: list[bytes]) -> None:
-        self._staged.write(shuffled(b"".join(bodies), self.survey.body_size).data)
+    def _copy_shuffled(self, bodies: list[bytes]) -> None:
+        """Append report bodies, shuffled together, to the copy of staged reports."""
+        self._staged.write(shuffle_bodies(b"".join(bodies), self.survey.body_size).data)
 
     def partitions(self) -> list[Partition]:
-        """Return where the reports are, each once; copies travel with those that are staged."""
-        source: OpenSource = self._location.source
-        kind = GroupRows
-        if not self._location.shared:
-            # A file of many row groups would come whole for each of them.
-            source, kind = cached_source(self._location), CarriedGroupRows
-        with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
-            found = pool.map(partial(partitions, source, kind=kind), self._segments)
-            segments: list[Partition] = [part for parts in found for part in parts]
-        count = self._staged.seek(0, SEEK_END) // self.survey.body_size
-        return [_StagedRows(self.survey, "", 0, count, self), *segments] if count else segments
+        """Return partitions that together hold each report once.
 
-    def batches(self, rows: int = ROWS) -> Iterator[ReportBatch]:
+        A partition of staged reports carries them along when it is sent to another process.
+        """
+        source: OpenSource = self._location.source
+        kind = RowGroupPartition
+        if not self._location.shared:
+            # Without a cache, each row group would fetch the whole file again.
+            source, kind = cached_source(self._location), LocalRowGroupPartition
+        with ThreadPoolExecutor(FOOTER_READERS) as pool:
+            by_segment = pool.map(partial(partitions, source, kind=kind), self._segments)
+            segments: list[Partition] = [part for parts in by_segment for part in parts]
+        count = self._staged.seek(0, SEEK_END) // self.survey.body_size
+        return [_StagedPartition(self.survey, "", 0, count, self), *segments] if count else segments
+
+    def batches(self, rows: int = MAX_BATCH_ROWS) -> Iterator[ReportBatch]:
         """Yield every report once, at most `rows` at a time."""
         for whole in self.partitions():
             for part in whole.cut(rows):
                 yield part.load()
 
     def staged(self, start: int, count: int) -> ReportBatch:
-        """Return some of the copies."""
+        """Return `count` of the copied staged reports, from index `start`."""
         size = self.survey.body_size
         with self._reading:
             self._staged.seek(start * size)
@@ -91,7 +108,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, eq=False)
-class _StagedRows(Carried):
+class _StagedPartition(LocalPartition):
     """Copies of staged reports."""
 
     snapshot: Snapshot

@@ -1,4 +1,4 @@
-"""From the staged files of a folder store to its segments. `folder_store` says why it is safe."""
+"""Compaction of a folder store; `folder_store` describes why it can be interrupted safely."""
 
 from __future__ import annotations
 
@@ -12,70 +12,74 @@ from itertools import islice
 from deniable.store.compaction import Compaction
 from deniable.store.locations import Folder
 from deniable.store.parquet import folder_files
-from deniable.store.parquet.folder_files import Files, Staged, count_of
+from deniable.store.parquet.folder_files import Files, StagedUpload, count_of
 from deniable.store.segments import read_bodies
 from deniable.survey import Survey
 
 
 @dataclass
 class FolderCompaction(Compaction):
-    """One run over a folder. An upload is known by its file and its row there.
+    """One compaction of a folder store.
 
-    swap : puts new files in the place of old ones, at once as far as anyone can see
+    replace_files : replaces old files with new ones atomically; see `FolderStore._replace_files`
     """
 
     folder: Folder
-    swap: Callable[[Sequence[str], Files], None]
+    replace_files: Callable[[Sequence[str], Files], None]
 
     @cached_property
     def _staged(self) -> dict[str, list[tuple[bytes, date, int]]]:
-        """Survey, day and number of reports of the uploads of each file."""
+        """Survey digest, day and number of reports of each upload, by file."""
         names = self.folder.names("staged")
         return {name: folder_files.read_groups(self.folder, name) for name in names}
 
     def groups(self) -> Iterable[tuple[bytes, date]]:
+        """Return survey digest and day of all staged uploads."""
         return {(digest, day): None for rows in self._staged.values() for digest, day, _ in rows}
 
-    def waiting(self, survey: Survey, day: date) -> int:
+    def count_staged(self, survey: Survey, day: date) -> int:
+        """Return the number of reports that are staged."""
         return sum(reports for _, _, reports, _ in self._uploads(survey, day))
 
     def _uploads(self, survey: Survey, day: date) -> Iterator[tuple[str, int, int, int]]:
-        """Yield file, row, number of reports and bytes to hold of each upload that is staged."""
+        """Yield file, row, number of reports and bytes in memory of each staged upload."""
         for name, rows in self._staged.items():
-            # A file is read whole for the first upload that is taken from it.
+            # The first upload taken from a file brings the whole file into memory.
             size = sum(reports * self.survey_of(digest).body_size for digest, _, reports in rows)
-            for row, (digest, its_day, reports) in enumerate(rows):
-                if (digest, its_day) == (survey.digest, day):
+            for row, (digest, upload_day, reports) in enumerate(rows):
+                if (digest, upload_day) == (survey.digest, day):
                     yield name, row, reports, size
                     size = 0
 
     def write_segment(self, survey: Survey, day: date) -> int:
-        segments = f"{folder_files.segments_of(survey)}/{day.isoformat()}"
+        """Replace staged uploads with a segment; return the number of their reports."""
+        segments = f"{folder_files.segments_folder(survey)}/{day.isoformat()}"
 
-        def smallest() -> tuple[str, int] | None:
+        def find_smallest_segment() -> tuple[str, int] | None:
             name = min(self.folder.names(segments), key=count_of, default=None)
             return (name, count_of(name)) if name else None
 
         sizes = ((reports, size) for _, _, reports, size in self._uploads(survey, day))
-        count, joined = self.choose(sizes, day, smallest)
+        count, merged = self.choose_uploads(sizes, day, find_smallest_segment)
         if not count:
             return 0
-        rows_of = defaultdict(set)
+        chosen_rows = defaultdict(set)
         for name, row, _, _ in islice(self._uploads(survey, day), count):
-            rows_of[name].add(row)
-        taken: list[Staged] = []
-        left: list[Staged] = []
-        for name, rows in rows_of.items():
+            chosen_rows[name].add(row)
+        chosen: list[StagedUpload] = []
+        others: list[StagedUpload] = []
+        for name, rows in chosen_rows.items():
             for row, upload in enumerate(folder_files.read_staged(self.folder, name)):
-                (taken if row in rows else left).append(upload)
-        bodies = b"".join(upload.bodies for upload in taken)
-        if joined:
-            bodies += read_bodies(self.folder, joined)
-        rest = folder_files.staged_files(left)
+                (chosen if row in rows else others).append(upload)
+        bodies = b"".join(upload.bodies for upload in chosen)
+        if merged:
+            bodies += read_bodies(self.folder, merged)
+        staged_files = folder_files.staged_files(others)
         new = folder_files.segment_files(survey, day, bodies)
-        new |= folder_files.receipt_files(taken) | rest
-        self.swap([*rows_of, *([joined] if joined else [])], new)
-        for name in rows_of:
+        new |= folder_files.receipt_files(chosen) | staged_files
+        self.replace_files([*chosen_rows, *([merged] if merged else [])], new)
+        for name in chosen_rows:
             del self._staged[name]
-        self._staged |= {name: [(u.digest, u.day, u.reports) for u in left] for name in rest}
-        return sum(upload.reports for upload in taken)
+        rows_left = [(u.digest, u.day, u.reports) for u in others]
+        self._staged |= dict.fromkeys(staged_files, rows_left)
+        return sum(upload.reports for upload in chosen)

@@ -1,7 +1,7 @@
-"""Files of a folder store: staged uploads, receipts of uploads, segments; their names and content.
+"""Names and content of the files of a folder store: staged uploads, receipts, segments.
 
-Names of segments and of files of receipts tell their day and how many reports or receipts they
-have: `…/DAY/N-NAME.parquet`.
+The name of a segment or receipt file, `…/DAY/N-NAME.parquet`, contains its day and its number N of
+reports or receipts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from deniable.columns.arrow import parquet_writer
 from deniable.errors import StoreError
 from deniable.store.base import Upload
 from deniable.store.locations import Location
-from deniable.store.segments import folder_of, segment_file
+from deniable.store.segments import segment_file, survey_folder
 from deniable.survey import Survey
 
 RECEIPTS = {"name": pa.binary(), "seal": pa.binary()}
@@ -29,12 +29,12 @@ GROUPS = {"survey": pa.binary(), "day": pa.string(), "reports": pa.int64()}
 STAGED = pa.schema(RECEIPTS | GROUPS | {"bodies": pa.large_binary()})
 
 Files = dict[str, tuple[bytes, date | None]]
-"""Content of files by their names, with the day they are of."""
+"""Content of files and the day they belong to, if any, by name."""
 
 
 @dataclass(frozen=True)
-class Staged:
-    """One upload; its name and seal are None once they are to be forgotten."""
+class StagedUpload:
+    """A staged upload. Its name and seal are None once its idempotency key is forgotten."""
 
     name: bytes | None
     seal: bytes | None
@@ -44,8 +44,8 @@ class Staged:
     bodies: bytes
 
     @classmethod
-    def of(cls, upload: Upload) -> Staged:
-        """Return the upload as it is kept."""
+    def of(cls, upload: Upload) -> StagedUpload:
+        """Return the upload as it is stored."""
         return cls(*upload.receipt, upload.digest, upload.day, upload.reports, upload.bodies)
 
 
@@ -53,21 +53,22 @@ class Staged:
 
 
 def day_of(name: str) -> date:
-    """Return the day of a segment or of a file of receipts."""
+    """Return the day in the name of a segment or receipt file."""
     return date.fromisoformat(name.split("/")[-2])
 
 
 def count_of(name: str) -> int:
-    """Return how many reports or receipts the file has."""
+    """Return the number of reports or receipts in the name of a file."""
     return int(name.split("/")[-1].split("-")[0])
 
 
-def segments_of(survey: Survey) -> str:
-    """Return the folder of the survey's segments."""
-    return f"segments/{folder_of(survey)}"
+def segments_folder(survey: Survey) -> str:
+    """Return the name of the folder for the survey's segments."""
+    return f"segments/{survey_folder(survey)}"
 
 
 def _dated(folder: str, day: date, count: int, content: bytes) -> Files:
+    """Return a file that has its day and count in its name."""
     name = f"{folder}/{day.isoformat()}/{count}-{os.urandom(16).hex()}.parquet"
     return {name: (content, day)}
 
@@ -75,18 +76,18 @@ def _dated(folder: str, day: date, count: int, content: bytes) -> Files:
 # --- writing -------------------------------------------------------------------------------------
 
 
-def staged_files(uploads: Sequence[Staged]) -> Files:
-    """Return these uploads as a file of their own, if there are any."""
+def staged_files(uploads: Sequence[StagedUpload]) -> Files:
+    """Return one file with these uploads, or no file if there are none."""
     if not uploads:
         return {}
     rows = [(u.name, u.seal, u.digest, u.day.isoformat(), u.reports, u.bodies) for u in uploads]
     return {f"staged/{os.urandom(16).hex()}.parquet": (_content(rows, STAGED), None)}
 
 
-def receipt_files(uploads: Iterable[Staged]) -> Files:
-    """Return what is kept of uploads that are no longer staged: one file per day.
+def receipt_files(uploads: Iterable[StagedUpload]) -> Files:
+    """Return the receipts of uploads that are no longer staged, one file per day.
 
-    Receipts stand in the order of their names, which is no order of arrival.
+    Receipts are sorted by name, so that their order does not reveal the order of arrival.
     """
     by_day = defaultdict(list)
     for upload in uploads:
@@ -99,12 +100,13 @@ def receipt_files(uploads: Iterable[Staged]) -> Files:
 
 
 def segment_files(survey: Survey, day: date, bodies: bytes) -> Files:
-    """Return the reports, shuffled, as a segment."""
+    """Return report bodies as a shuffled segment."""
     count = len(bodies) // survey.body_size
-    return _dated(segments_of(survey), day, count, segment_file(survey, bodies))
+    return _dated(segments_folder(survey), day, count, segment_file(survey, bodies))
 
 
 def _content(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> bytes:
+    """Return rows as the content of a Parquet file."""
     columns = list(zip(*rows, strict=True))
     arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
     sink = io.BytesIO()
@@ -116,26 +118,27 @@ def _content(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> bytes:
 # --- reading -------------------------------------------------------------------------------------
 
 
-def read_staged(location: Location, name: str) -> list[Staged]:
-    """Return the uploads of a file."""
+def read_staged(location: Location, name: str) -> list[StagedUpload]:
+    """Return the uploads in a staged file."""
     return [
-        Staged(receipt, seal, digest, date.fromisoformat(day), reports, bodies)
+        StagedUpload(receipt, seal, digest, date.fromisoformat(day), reports, bodies)
         for receipt, seal, digest, day, reports, bodies in _rows(location, name, STAGED.names)
     ]
 
 
 def read_receipts(location: Location, name: str) -> Iterator[tuple[bytes, bytes]]:
-    """Return names and seals of a file of uploads or of receipts."""
+    """Return names and seals in a staged file or receipt file."""
     return ((n, seal) for n, seal in _rows(location, name, [*RECEIPTS]) if n is not None)
 
 
 def read_groups(location: Location, name: str) -> list[tuple[bytes, date, int]]:
-    """Return survey, day and number of reports of each upload in a file."""
+    """Return survey digest, day and number of reports of each upload in a staged file."""
     rows = _rows(location, name, [*GROUPS])
     return [(digest, date.fromisoformat(day), reports) for digest, day, reports in rows]
 
 
 def _rows(location: Location, name: str, columns: list[str]) -> Iterator[tuple[Any, ...]]:
+    """Return some columns of a Parquet file as rows."""
     try:
         with location.source(name) as source:
             table = pq.read_table(source, columns=columns, use_threads=False)

@@ -1,18 +1,18 @@
-"""Reports in a folder of Parquet files, local or anywhere that fsspec reaches; for bulk.
+"""A store in a folder of Parquet files, local or at an fsspec URL, for bulk imports.
 
-    store.json                          the format, and files that are not part of the store
+    store.json                          format, and files that are not part of the store
     surveys/DIGEST.json                 published surveys
-    staged/NAME.parquet                 what one `append` brought
-    segments/SURVEY/DAY/N-NAME.parquet  N reports, shuffled
-    keys/DAY/N-NAME.parquet             names and seals of N uploads that were compacted
+    staged/NAME.parquet                 uploads of one `append`
+    segments/SURVEY/DAY/N-NAME.parquet  N shuffled reports
+    keys/DAY/N-NAME.parquet             names and seals of N compacted uploads
 
-Every file is part of the store unless store.json calls it *loose*. So an append is one file, and
-other changes are two of store.json: the first calls the new files loose before they are written,
-the second calls the old ones loose instead, and then they are removed. A process killed at any
-point loses and doubles nothing.
+Every file is part of the store unless store.json lists it as *loose*. An append therefore writes
+one file. Every other change writes store.json twice: first with the new files as loose, before they
+are written, then with the old files as loose, before they are deleted. A process killed at any
+point neither loses nor duplicates reports.
 
-One process at a time may write; on a local disk a lock sees to it. Keys are held in memory. A scan
-that was under way when a compaction replaced a segment has to be started again.
+Only one process may write at a time; on a local disk, a lock ensures this. Idempotency keys are
+held in memory. A scan must be started again if a compaction replaces one of its segments.
 """
 
 from __future__ import annotations
@@ -28,19 +28,27 @@ from threading import RLock
 from typing import TypeVar
 
 from deniable.errors import DeniableError, StoreError, StoreUnavailable
-from deniable.store.base import AT_LEAST, Compacted, Outcome, Store, Upload, tell_apart
+from deniable.store.base import (
+    MIN_SHUFFLED_REPORTS,
+    Compacted,
+    Outcome,
+    Store,
+    Upload,
+    classify_uploads,
+)
 from deniable.store.locations import folder
 from deniable.store.parquet import folder_files
 from deniable.store.parquet.folder_compaction import FolderCompaction
-from deniable.store.parquet.folder_files import Files, Staged, count_of, day_of
-from deniable.store.segments import folder_of, problems
+from deniable.store.parquet.folder_files import Files, StagedUpload, count_of, day_of
+from deniable.store.segments import check_segment, survey_folder
 from deniable.store.snapshot import Snapshot
 from deniable.survey import Survey
 
 T = TypeVar("T")
 FORMAT = "deniable-store/1"
 MANIFEST = "store.json"
-TRIES = 10
+MAX_READ_ATTEMPTS = 10
+"""How often a read is repeated because the store changed meanwhile."""
 
 
 class FolderStore(Store):
@@ -57,66 +65,68 @@ class FolderStore(Store):
         except StoreError:
             if not create:
                 raise StoreError(
-                    f"there is no store at {url}: import into it; segments of a database are read "
-                    "through the database"
+                    f"there is no store at {url}: import reports first. The segments of a database "
+                    "store are read through the database"
                 ) from None
-            self._note([], generation=0)
+            self._write_manifest([], generation=0)
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no file stays open."""
 
-    # --- what is part of the store ---------------------------------------------------------------
+    # --- manifest and files ----------------------------------------------------------------------
 
     def _manifest(self) -> tuple[int, list[str]]:
-        """Return how often it changed, and the loose files."""
+        """Return the number of changes of store.json so far, and the loose files."""
         data = json.loads(self._folder.get(MANIFEST))
         if data.get("format") != FORMAT:
             raise StoreError(
-                f"{self.url} has format {data.get('format')!r}, this release knows {FORMAT!r}: "
-                "update deniable"
+                f"{self.url} has format {data.get('format')!r}, but this release supports "
+                f"{FORMAT!r}: update deniable"
             )
         return int(data["generation"]), list(data["loose"])
 
-    def _note(self, loose: Iterable[str], generation: int | None = None) -> None:
+    def _write_manifest(self, loose: Iterable[str], generation: int | None = None) -> None:
+        """Write store.json with these loose files."""
         if generation is None:
             generation = self._manifest()[0] + 1
         content = {"format": FORMAT, "generation": generation, "loose": sorted(loose)}
         self._folder.put(MANIFEST, json.dumps(content).encode())
 
     def _names(self, kind: str) -> list[str]:
-        """Return the files of this kind that are part of the store."""
+        """Return the files below a folder that are part of the store."""
         loose = set(self._manifest()[1])
         return [name for name in self._folder.names(kind) if name not in loose]
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
-        """Be the only one to write; what a killed one left is removed."""
+        """Lock out other writers, and delete loose files that a killed one left behind."""
         with self._lock, self._folder.exclusive():
             if loose := self._manifest()[1]:
-                self._sweep(loose)
+                self._delete_loose(loose)
             yield
 
-    def _sweep(self, names: Iterable[str]) -> None:
+    def _delete_loose(self, names: Iterable[str]) -> None:
+        """Delete the loose files, then forget that they were loose."""
         for name in names:
             self._folder.remove(name)
-        self._note([])
+        self._write_manifest([])
 
-    def _swap(self, old: Sequence[str], new: Files) -> None:
-        """Put new files in the place of old ones, at once as far as anyone can see."""
+    def _replace_files(self, old: Sequence[str], new: Files) -> None:
+        """Replace old files with new ones, atomically for every reader."""
         if not old and not new:
             return
-        self._note(new)
+        self._write_manifest(new)
         for name, (data, day) in new.items():
             self._folder.put(name, data, day)
-        self._note(old)
-        self._sweep(old)
+        self._write_manifest(old)
+        self._delete_loose(old)
 
-    def _unchanged(self, look: Callable[[], T]) -> T:
-        """Return what is seen while nothing but appends happens."""
-        for _ in range(TRIES):
+    def _consistent(self, read: Callable[[], T]) -> T:
+        """Return the result of a read during which nothing but appends happened."""
+        for _ in range(MAX_READ_ATTEMPTS):
             before, _ = self._manifest()
             try:
-                seen = look()
+                result = read()
             except StoreUnavailable:
                 raise
             except StoreError:
@@ -124,13 +134,15 @@ class FolderStore(Store):
                     raise
                 continue
             if self._manifest()[0] == before:
-                return seen
-        raise StoreUnavailable(f"{self.url} is being changed all the time: try again later")
+                return result
+        raise StoreUnavailable(
+            f"{self.url} changed during every attempt to read it: try again later"
+        )
 
     def _staged(
-        self, wanted: Callable[[Staged], bool]
-    ) -> Iterator[tuple[str, list[Staged], list[Staged]]]:
-        """Yield the staged files with any wanted upload: name, wanted uploads, other uploads."""
+        self, wanted: Callable[[StagedUpload], bool]
+    ) -> Iterator[tuple[str, list[StagedUpload], list[StagedUpload]]]:
+        """Yield each staged file with wanted uploads: its name, those uploads, and its others."""
         for name in self._names("staged"):
             uploads = folder_files.read_staged(self._folder, name)
             if matching := [u for u in uploads if wanted(u)]:
@@ -139,27 +151,27 @@ class FolderStore(Store):
     # --- uploads and surveys ---------------------------------------------------------------------
 
     def append(self, uploads: Sequence[Upload]) -> list[Outcome]:
-        """Stage all of them in one file, which is durable when this returns."""
+        """Stage uploads in one file, which is durable when this method returns."""
         self._check_uploads(uploads)
         with self._exclusive():
-            self._learn_seals()
-            outcomes, new = tell_apart([upload.receipt for upload in uploads], self._seals)
-            files = folder_files.staged_files([Staged.of(uploads[i]) for i in new])
+            self._load_new_seals()
+            outcomes, new = classify_uploads([upload.receipt for upload in uploads], self._seals)
+            files = folder_files.staged_files([StagedUpload.of(uploads[i]) for i in new])
             for name, (data, _) in files.items():
                 self._folder.put(name, data)
                 self._seals.update(uploads[i].receipt for i in new)
                 self._files_read.add(name)
         return outcomes
 
-    def _learn_seals(self) -> None:
-        """Read the names and seals of files that came since; this process or another wrote them."""
+    def _load_new_seals(self) -> None:
+        """Read names and seals from files that this process has not read yet."""
         for name in self._names("staged") + self._names("keys"):
             if name not in self._files_read:
                 self._seals.update(folder_files.read_receipts(self._folder, name))
                 self._files_read.add(name)
 
     def forget(self, before: date) -> int:
-        """Forget the idempotency keys of uploads before that day; returns how many."""
+        """Forget the idempotency keys of uploads from before a day; return how many."""
         with self._exclusive():
             old = [name for name in self._names("keys") if day_of(name) < before]
             forgotten = sum(map(count_of, old))
@@ -169,19 +181,20 @@ class FolderStore(Store):
                 new |= folder_files.staged_files([*anonymous, *others])
                 old.append(name)
                 forgotten += len(late)
-            self._swap(old, new)
+            self._replace_files(old, new)
             self._seals.clear()
             self._files_read.clear()
         return forgotten
 
     def add_survey(self, survey: Survey) -> None:
-        """Keep the published survey; its reports can be appended from now on."""
+        """Add a published survey, so that its reports can be appended."""
         with self._exclusive():
             if self._is_new(survey, (canonical for _, canonical in self._published())):
                 self._folder.put(f"surveys/{survey.digest.hex()}.json", survey.canonical + b"\n")
         self._known[survey.digest] = survey
 
     def _published(self) -> Iterable[tuple[bytes, bytes]]:
+        """Yield the digest and canonical JSON of every survey in the store."""
         for name in self._folder.names("surveys"):
             digest = bytes.fromhex(Path(name).stem)
             yield digest, self._folder.get(name).removesuffix(b"\n")
@@ -189,11 +202,12 @@ class FolderStore(Store):
     # --- reading ---------------------------------------------------------------------------------
 
     def days(self, survey: Survey) -> dict[date, int]:
-        """Return the number of reports of each day that has some."""
+        """Return the number of reports per day."""
         self._survey(survey.digest)
-        return self._unchanged(lambda: self._days(survey))
+        return self._consistent(lambda: self._days(survey))
 
     def _days(self, survey: Survey) -> dict[date, int]:
+        """Count reports per day, while the store may change."""
         days: Counter[date] = Counter()
         for name in self._segments(survey):
             days[day_of(name)] += count_of(name)
@@ -204,12 +218,13 @@ class FolderStore(Store):
         return dict(sorted(days.items()))
 
     def _segments(self, survey: Survey) -> list[str]:
-        return self._names(folder_files.segments_of(survey))
+        """Return the names of the survey's segments."""
+        return self._names(folder_files.segments_folder(survey))
 
     def snapshot(
         self, survey: Survey, *, since: date | None = None, until: date | None = None
     ) -> Snapshot:
-        """Return the survey's reports as they are now, to be read several times."""
+        """Return the survey's reports as they are now, to be read any number of times."""
         self._survey(survey.digest)
         first, last = since or date.min, until or date.max
 
@@ -221,18 +236,20 @@ class FolderStore(Store):
             staged = (upload.bodies for _, uploads, _ in matching for upload in uploads)
             return Snapshot(survey, days, self._folder, segments, staged)
 
-        return self._unchanged(take)
+        return self._consistent(take)
 
-    # --- upkeep ----------------------------------------------------------------------------------
+    # --- maintenance -----------------------------------------------------------------------------
 
-    def compact(self, *, at_least: int = AT_LEAST, today: date | None = None) -> Compacted:
-        """Shuffle what is staged into segments, and delete it from staging for good."""
+    def compact(
+        self, *, at_least: int = MIN_SHUFFLED_REPORTS, today: date | None = None
+    ) -> Compacted:
+        """Shuffle staged reports into segments, and delete them from staging for good."""
         with self._exclusive():
             rule = (at_least, today, self._survey)
-            return FolderCompaction(*rule, self._folder, self._swap).run()
+            return FolderCompaction(*rule, self._folder, self._replace_files).run()
 
     def delete(self, survey: Survey, *, before: date | None = None) -> int:
-        """Delete the survey's reports, of all days or of those before one; returns how many."""
+        """Delete the survey's reports, all or those from before a day; return how many."""
         self._survey(survey.digest)
         digest, end = survey.digest, before or date.max
         with self._exclusive():
@@ -243,32 +260,32 @@ class FolderStore(Store):
                 new |= folder_files.staged_files(others) | folder_files.receipt_files(gone)
                 old.append(name)
                 deleted += sum(u.reports for u in gone)
-            self._swap(old, new)
+            self._replace_files(old, new)
         return deleted
 
     def check(self) -> list[str]:
-        """Return everything that is wrong with the store: none, if all is well."""
-        found: list[str] = []
+        """Read everything and return what is wrong with the store, one sentence per problem."""
+        problems: list[str] = []
         with self._exclusive():
-            folders = {folder_of(survey): survey for survey in self.surveys()}
+            folders = {survey_folder(survey): survey for survey in self.surveys()}
             for name in self._names("segments"):
                 survey = folders.get(name.split("/")[1])
-                found += problems(self._folder, name, survey, count_of(name))
+                problems += check_segment(self._folder, name, survey, count_of(name))
             for name in self._names("staged"):
                 try:
                     uploads = folder_files.read_staged(self._folder, name)
                 except DeniableError as error:
-                    found.append(str(error))
+                    problems.append(str(error))
                     continue
                 sizes = ((u.digest, u.reports, len(u.bodies)) for u in uploads)
-                found += [f"{name}: {problem}" for problem in self._check_staged(sizes)]
-        return found
+                problems += [f"{name}: {problem}" for problem in self._check_staged(sizes)]
+        return problems
 
     def backup(self, to: str | Path) -> None:
-        """Copy every file to a new folder; its store.json comes last."""
+        """Copy every file to a new folder, store.json last."""
         target = folder(str(to))
         if target.names(""):
-            raise StoreError(f"expected an empty folder for the backup, got {target.url}")
+            raise StoreError(f"expected an empty folder for the backup: {target.url} has files")
         with self._exclusive():
             for name in self._folder.names(""):
                 if name != MANIFEST:
@@ -276,5 +293,5 @@ class FolderStore(Store):
             target.put(MANIFEST, self._folder.get(MANIFEST))
 
     def room(self) -> int | None:
-        """Bytes left on the folder's disk; None for others."""
+        """Return the free bytes of the folder's disk, or None for a remote folder."""
         return self._folder.room()

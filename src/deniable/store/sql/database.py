@@ -1,6 +1,6 @@
-"""What the stores ask of a database: tables, and whole transactions at a time.
+"""The interface between a SQL store and its database: tables, sessions and transactions.
 
-Statements are written with `?` for a value, and in the SQL that SQLite and PostgreSQL share.
+Statements use `?` for values, and only SQL that SQLite and PostgreSQL both understand.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 VERSIONS: tuple[tuple[str, ...], ...] = (
-    # 1: uploads are staged
+    # 1: staged uploads
     (
         "CREATE TABLE survey (digest {blob} PRIMARY KEY, canonical {blob} NOT NULL){sorted}",
         "CREATE TABLE upload ("
@@ -18,7 +18,7 @@ VERSIONS: tuple[tuple[str, ...], ...] = (
         "id {serial} PRIMARY KEY, survey {blob} NOT NULL REFERENCES survey, day TEXT NOT NULL, "
         "reports INTEGER NOT NULL, bodies {blob} NOT NULL)",
     ),
-    # 2: and compacted
+    # 2: segments
     (
         "CREATE INDEX staged_days ON staged (survey, day, reports)",
         "CREATE TABLE segment ("
@@ -28,47 +28,47 @@ VERSIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL){sorted}",
     ),
 )
-"""The tables, version by version: an older store is brought up to date when it is opened.
+"""Statements that create the tables, per schema version. Opening an older store upgrades it.
 
-Every version's statements stay as they were released; a change of the tables is a new version.
-A database fills in the words in braces: see `SqlStore.words`.
+Released statements never change: every change of the tables is a new version. `SqlStore.type_names`
+fills in the words in braces.
 """
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
 """A row of a table, or the values of a statement."""
-MAX_LISTED = 500
-"""Values in one list of an IN (…)."""
+MAX_VALUES_PER_LIST = 500
+"""Largest number of values in one SQL list, `IN (?, …)`."""
 
 
 class Session(Protocol):
-    """A transaction under way."""
+    """An open transaction."""
 
     def run(self, statement: str, values: Row = ()) -> int:
-        """Run a statement; returns the number of rows it changed."""
+        """Run a statement, and return the number of rows it changed."""
 
     def many(self, statement: str, rows: Iterable[Row]) -> None:
-        """Run a statement once for each row of values."""
+        """Run a statement once per row of values."""
 
     def rows(self, statement: str, values: Row = ()) -> list[Row]:
         """Return all rows of a query."""
 
     def stream(self, statement: str, values: Row = ()) -> Iterator[Row]:
-        """Yield the rows of a query as they come, to be read to the end."""
+        """Yield the rows of a query as they arrive; the caller must read to the end."""
 
 
 class Transact(Protocol):
-    """Runs work in one transaction: all of it is durable when this returns, or none was done.
+    """Runs a function in one transaction, which is durable on return; on an error, nothing changed.
 
-    Work may be run again after a failure, so it must do nothing outside its session.
+    The function may run again after a failure, so it must not have effects outside its session.
     """
 
     def __call__(self, work: Callable[[Session], T]) -> T:
-        """Return what the work returned."""
+        """Return the result of the function."""
 
 
-def listed(values: Sequence[object]) -> Iterator[tuple[str, Row]]:
-    """Yield the values some at a time, each time with `(?, ?, …)` for them."""
-    for start in range(0, len(values), MAX_LISTED):
-        some = tuple(values[start : start + MAX_LISTED])
-        yield f"({', '.join('?' * len(some))})", some
+def sql_lists(values: Sequence[object]) -> Iterator[tuple[str, Row]]:
+    """Yield the values in chunks, each with its SQL list `(?, ?, …)`."""
+    for start in range(0, len(values), MAX_VALUES_PER_LIST):
+        chunk = tuple(values[start : start + MAX_VALUES_PER_LIST])
+        yield f"({', '.join('?' * len(chunk))})", chunk

@@ -1,8 +1,8 @@
-"""Reports in a PostgreSQL database, in a schema of its own, `deniable`.
+"""A store in the schema `deniable` of a PostgreSQL database, which several collectors may share.
 
-A lost connection is made again and the transaction repeated, for a while: uploads carry their keys,
-so what was committed without our hearing of it is recognised. Several collectors may share it.
-Segments stand in the database too, unless `?segments=URL` says otherwise.
+After a lost connection, the transaction is retried on a new one for some time. Uploads carry their
+idempotency keys, so a retry recognises uploads whose commit succeeded without confirmation.
+Segments are in the database too, unless `?segments=URL` names a folder.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from deniable.store.locations import Location
 from deniable.store.sql.database import Row, Session, T, Transact
 from deniable.store.sql.sql_store import SqlStore
 
-PATIENCE_S = 20.0
-"""How long a transaction is tried again before StoreUnavailable."""
-SHORTEST_WAIT_S, LONGEST_WAIT_S = 0.02, 1.0
-LOST = (psycopg.OperationalError, psycopg.InterfaceError)
-"""What the driver raises when it has lost the server."""
-COMPACTING, MIGRATING = 0x64656E69, 0x61626C65
-"""Names of our locks."""
+RETRY_SECONDS = 20.0
+"""How long a transaction is retried before StoreUnavailable is raised."""
+MIN_RETRY_WAIT_SECONDS, MAX_RETRY_WAIT_SECONDS = 0.02, 1.0
+CONNECTION_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError)
+"""Errors of the driver after it lost the server."""
+COMPACTION_LOCK_ID, MIGRATION_LOCK_ID = 0x64656E69, 0x61626C65
+"""Keys of the advisory locks."""
 
 
 def parse(url: str) -> tuple[str, str | None]:
-    """What the driver is told, and where the segments shall be if it is said."""
+    """Return the URL for the driver, and the URL of the segments, if any."""
     parts = urlsplit(url)
     query = parse_qs(parts.query, strict_parsing=bool(parts.query))
     segments = query.pop("segments", [None])[0]
@@ -41,26 +41,26 @@ def parse(url: str) -> tuple[str, str | None]:
 
 
 class PostgresStore(SqlStore):
-    """See `store.base.Store`."""
+    """A store in a PostgreSQL database; see `store.base.Store`."""
 
     def __init__(self, url: str, *, create: bool = False) -> None:
         self._target, segments = parse(url)
         parts = urlsplit(url)
-        # Without the password: this stands in messages and results.
+        # Messages and results quote this URL, so it has no password.
         public_url = f"postgresql://{parts.hostname or ''}{parts.path}"
         self._lock = Lock()
-        with _translated(public_url):
-            # Not tried again: a wrong address or password is told at once.
+        with _translate_errors(public_url):
+            # No retries: a wrong address or password fails at once.
             self._writer = self._connect()
         super().__init__(public_url, segments, create=create)
 
-    words: ClassVar = {
+    type_names: ClassVar = {
         "blob": "BYTEA",
         "serial": "BIGINT GENERATED ALWAYS AS IDENTITY",
         "sorted": "",
     }
-    also: ClassVar = {
-        # Noise does not compress: the server shall not try.
+    extra_statements: ClassVar = {
+        # Noise does not compress, so the server must not try.
         1: ("ALTER TABLE staged ALTER bodies SET STORAGE EXTERNAL",),
         2: (
             "CREATE TABLE file (name TEXT PRIMARY KEY, data BYTEA NOT NULL)",
@@ -69,7 +69,8 @@ class PostgresStore(SqlStore):
     }
 
     def _migrate(self, db: Session, create: bool) -> None:
-        db.rows("SELECT pg_advisory_xact_lock(?)", (MIGRATING,))
+        """Upgrade the tables while no other collector does."""
+        db.rows("SELECT pg_advisory_xact_lock(?)", (MIGRATION_LOCK_ID,))
         if create:
             db.run("CREATE SCHEMA IF NOT EXISTS deniable")
         super()._migrate(db, create)
@@ -87,6 +88,7 @@ class PostgresStore(SqlStore):
     # --- transactions ----------------------------------------------------------------------------
 
     def _connect(self) -> psycopg.Connection:
+        """Open a connection, whose commits wait for the disk."""
         return psycopg.connect(
             self._target,
             autocommit=True,
@@ -96,21 +98,25 @@ class PostgresStore(SqlStore):
         )
 
     def _write(self, work: Callable[[Session], T]) -> T:
+        """Run a transaction on the one connection that writes; see `database.Transact`."""
+
         def once() -> T:
             if self._writer.closed:
                 self._writer = self._connect()
             try:
                 with self._writer.transaction():
                     return work(_PostgresSession(self._writer))
-            except LOST:
-                # One cut in the middle of a pipeline may fail for ever without being closed.
+            except CONNECTION_ERRORS:
+                # A connection cut within a pipeline may stay open, and fail every time.
                 self._writer.close()
                 raise
 
         with self._lock:
-            return self._patiently(once)
+            return self._with_retries(once)
 
     def _read(self, work: Callable[[Session], T]) -> T:
+        """Run a read-only transaction on a new connection."""
+
         def once() -> T:
             with self._connect() as connection:
                 connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -118,34 +124,36 @@ class PostgresStore(SqlStore):
                 with connection.transaction():
                     return work(_PostgresSession(connection))
 
-        return self._patiently(once)
+        return self._with_retries(once)
 
-    def _patiently(self, once: Callable[[], T]) -> T:
-        """Try again, ever less often, while that may help.
+    def _with_retries(self, attempt: Callable[[], T]) -> T:
+        """Retry after lost connections, with growing waits.
 
-        A key that another collector has just stored helps too: the second time it is found.
+        Retry also after a unique violation: another collector has just stored the same upload, and
+        the next attempt recognises it.
         """
-        wait, deadline = SHORTEST_WAIT_S, time.monotonic() + PATIENCE_S
+        wait, deadline = MIN_RETRY_WAIT_SECONDS, time.monotonic() + RETRY_SECONDS
         while True:
-            with _translated(self.url):
+            with _translate_errors(self.url):
                 try:
-                    return once()
+                    return attempt()
                 except errors.DiskFull:
                     raise
-                except (*LOST, errors.UniqueViolation):
+                except (*CONNECTION_ERRORS, errors.UniqueViolation):
                     if time.monotonic() + wait > deadline:
                         raise
             time.sleep(wait)
-            wait = min(2 * wait, LONGEST_WAIT_S)
+            wait = min(2 * wait, MAX_RETRY_WAIT_SECONDS)
 
     @contextmanager
     def _exclusive(self) -> Iterator[Transact]:
-        """The lock lives as long as its connection, and only that connection's transactions run.
+        """Lock out other compactions, deletions and backups.
 
-        So nobody who lost the lock can go on as if it were held.
+        The lock ends with its connection, on which all transactions run, so they cannot continue
+        without the lock.
         """
-        with _translated(self.url), self._connect() as connection:
-            connection.execute("SELECT pg_advisory_lock(%s)", (COMPACTING,))
+        with _translate_errors(self.url), self._connect() as connection:
+            connection.execute("SELECT pg_advisory_lock(%s)", (COMPACTION_LOCK_ID,))
 
             def write(work: Callable[[Session], T]) -> T:
                 with connection.transaction():
@@ -153,10 +161,10 @@ class PostgresStore(SqlStore):
 
             yield write
 
-    # --- keeping house ---------------------------------------------------------------------------
+    # --- maintenance -----------------------------------------------------------------------------
 
     def _purge(self) -> None:
-        """Free what was deleted, to be overwritten by what comes next."""
+        """Free the space of deleted rows, so that new rows overwrite them."""
         with self._connect() as connection:
             connection.execute("VACUUM staged, file")
 
@@ -164,21 +172,21 @@ class PostgresStore(SqlStore):
         return DatabaseFiles(self)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._writer.close()
 
 
 class DatabaseFiles(Location):
-    """Files as rows of the database."""
+    """Files as rows of a table in the database."""
 
     shared = False
-    """Its password is not for others."""
+    """Other machines are not given the password of the database."""
 
     def __init__(self, store: PostgresStore) -> None:
         self.url, self._store = store.url, store
 
     def put(self, name: str, data: bytes, day: date | None = None) -> None:
-        """Insert it, or replace what a killed compaction left."""
+        """Insert the file, or replace one that a killed compaction left behind."""
         self._store._write(
             lambda db: db.run(
                 "INSERT INTO file (name, data) VALUES (?, ?) "
@@ -188,53 +196,57 @@ class DatabaseFiles(Location):
         )
 
     def get(self, name: str) -> bytes:
-        """The whole file."""
+        """Return the whole file."""
         rows = self._store._read(
             lambda db: db.rows("SELECT data FROM file WHERE name = ?", (name,))
         )
         if not rows:
-            raise StoreError(f"{name} is not in {self.url}: it was deleted; read again")
+            raise StoreError(
+                f"{self.url} has no file {name}: it may have been deleted meanwhile; read again"
+            )
         return bytes(rows[0][0])
 
     def remove(self, name: str) -> None:
-        """Delete it, if it is there."""
+        """Delete the file, if it exists."""
         self._store._write(lambda db: db.run("DELETE FROM file WHERE name = ?", (name,)))
 
 
 class _PostgresSession:
-    """See `database.Session`."""
+    """An open transaction of PostgreSQL; see `database.Session`."""
 
     def __init__(self, connection: psycopg.Connection) -> None:
         self._connection = connection
 
     def run(self, statement: str, values: Row = ()) -> int:
-        return self._connection.execute(_own(statement), values).rowcount
+        return self._connection.execute(_with_placeholders(statement), values).rowcount
 
     def many(self, statement: str, rows: Iterable[Row]) -> None:
         with self._connection.cursor() as cursor:
-            cursor.executemany(_own(statement), rows)
+            cursor.executemany(_with_placeholders(statement), rows)
 
     def rows(self, statement: str, values: Row = ()) -> list[Row]:
-        return self._connection.execute(_own(statement), values, binary=True).fetchall()
+        return self._connection.execute(
+            _with_placeholders(statement), values, binary=True
+        ).fetchall()
 
     def stream(self, statement: str, values: Row = ()) -> Iterator[Row]:
         with self._connection.cursor(binary=True) as cursor:
-            yield from cursor.stream(_own(statement), values)
+            yield from cursor.stream(_with_placeholders(statement), values)
 
 
-def _own(statement: str) -> str:
-    """The statement as the driver spells it."""
+def _with_placeholders(statement: str) -> str:
+    """Return the statement with the driver's placeholders for values."""
     return statement.replace("?", "%s")
 
 
 @contextmanager
-def _translated(url: str) -> Iterator[None]:
-    """The driver's errors as ours."""
+def _translate_errors(url: str) -> Iterator[None]:
+    """Raise errors of the driver as StoreError and its subclasses."""
     try:
         yield
     except errors.DiskFull as error:
-        raise StoreFull(f"no room left for {url}: free some space on the server") from error
-    except LOST as error:
-        raise StoreUnavailable(f"{url} cannot be reached: {error}; try again") from error
+        raise StoreFull(f"no space left in {url}: free some disk space on the server") from error
+    except CONNECTION_ERRORS as error:
+        raise StoreUnavailable(f"cannot connect to {url}: {error}; try again") from error
     except psycopg.Error as error:
         raise StoreError(f"{url}: {error}") from error

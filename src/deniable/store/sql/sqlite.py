@@ -1,7 +1,8 @@
-"""Reports in one SQLite file: write-ahead log, synced at every commit, one writer at a time.
+"""A store in a SQLite file with a write-ahead log, which is synced at every commit.
 
-What is deleted is overwritten in the file, and the log is emptied after every compaction. Segments
-stand in a folder beside the file, unless `?segments=URL` says otherwise.
+One connection writes at a time. Deleted data is overwritten in the file, and the log is emptied
+after every compaction. Segments are in a folder next to the file, unless `?segments=URL` names
+another.
 """
 
 from __future__ import annotations
@@ -21,49 +22,55 @@ from deniable.store.locations import LocalFolder, Location
 from deniable.store.sql.database import Row, Session, T, Transact
 from deniable.store.sql.sql_store import SqlStore
 
-PATIENCE_S = 30.0
-PURGE_TRIES = 20
+LOCK_TIMEOUT_SECONDS = 30.0
+"""How long a transaction waits for another process to finish writing."""
+PURGE_ATTEMPTS = 20
 PURGE_WAIT_MS = 50
-SETTINGS = {
+"""How often and how long emptying the log waits for readers."""
+PRAGMAS = {
     "journal_mode": "WAL",
     "synchronous": "FULL",
     "secure_delete": "ON",
     "foreign_keys": "ON",
-    "wal_autocheckpoint": 4000,  # pages, 16 MB: the log is then written back to the file
+    "wal_autocheckpoint": 4000,  # pages, 16 MB: then the log is written back to the file
 }
 VACUUM_PAGES = 2000
-"""Pages given back to the disk in one transaction, so that uploads never wait long."""
+"""Pages returned to the file system per transaction, so that uploads never wait long."""
 
 
 def parse(url: str) -> tuple[Path, str | None]:
-    """The file, and where the segments shall be if it is said: `sqlite:///FILE[?segments=URL]`."""
+    """Return the file and the URL of the segments, if any, of `sqlite:///FILE[?segments=URL]`."""
     text, _, query = url.removeprefix("sqlite:///").partition("?")
     settings = parse_qs(query, strict_parsing=bool(query))
     if not text or "sqlite:" in text or settings.keys() - {"segments"}:
-        raise InputError(f"expected sqlite:///FILE.db or …?segments=URL, got {url!r}")
+        raise InputError(
+            f"expected sqlite:///FILE.db or sqlite:///FILE.db?segments=URL, got {url!r}"
+        )
     return Path(text), settings.get("segments", [None])[0]
 
 
 class SqliteStore(SqlStore):
-    """See `store.base.Store`."""
+    """A store in a SQLite file; see `store.base.Store`."""
 
     def __init__(self, url: str, *, create: bool = False) -> None:
         self.path, segments = parse(url)
         if not self.path.exists():
             if not create:
-                raise StoreError(f"there is no store at {self.path}: collect or import into it")
-            _create(self.path)
+                raise StoreError(
+                    f"there is no store at {self.path}: collect or import reports first"
+                )
+            _create_file(self.path)
         self._lock = Lock()
         self._writer = _connect(self.path)
         super().__init__(f"sqlite:///{self.path}", segments, create=True)
 
-    words: ClassVar = {"blob": "BLOB", "serial": "INTEGER", "sorted": " WITHOUT ROWID"}
+    type_names: ClassVar = {"blob": "BLOB", "serial": "INTEGER", "sorted": " WITHOUT ROWID"}
 
     def _version(self, db: Session) -> int:
         version = int(db.rows("PRAGMA user_version")[0][0])
         if version == 0 and db.rows("SELECT name FROM sqlite_schema LIMIT 1"):
             raise StoreError(
-                f"{self.path} has tables of something else: expected a store, or an empty file"
+                f"{self.path} has tables of another program: expected a store or an empty file"
             )
         return version
 
@@ -73,10 +80,12 @@ class SqliteStore(SqlStore):
     # --- transactions ----------------------------------------------------------------------------
 
     def _write(self, work: Callable[[Session], T]) -> T:
+        """Run a transaction on the one connection that writes; see `database.Transact`."""
         with self._lock, _transaction(self._writer, "BEGIN IMMEDIATE", self.path) as db:
             return work(db)
 
     def _read(self, work: Callable[[Session], T]) -> T:
+        """Run a read-only transaction on a new connection."""
         with (
             closing(_connect(self.path)) as connection,
             _transaction(connection, "BEGIN", self.path) as db,
@@ -85,51 +94,52 @@ class SqliteStore(SqlStore):
 
     @contextmanager
     def _exclusive(self) -> Iterator[Transact]:
+        """Lock out other compactions, deletions and backups, in this process and others."""
         with locked(self.path):
             yield self._write
 
-    # --- keeping house ---------------------------------------------------------------------------
+    # --- maintenance -----------------------------------------------------------------------------
 
     def _purge(self) -> None:
-        """Give freed pages back to the disk, then empty the log: it still has what was deleted.
+        """Return free pages to the file system, then empty the log, which still has deleted data.
 
-        A reader elsewhere keeps the log as it is; the next compaction tries again.
+        The log cannot be emptied while another process reads; the next compaction tries again.
         """
         while True:
-            with self._lock, _translated(self.path):
+            with self._lock, _translate_errors(self.path):
                 (free,) = self._writer.execute("PRAGMA freelist_count").fetchone()
-                # Only a script is stepped to its end: otherwise one page goes at a time.
+                # `executescript` runs the pragma to its end; `execute` would return one page only.
                 self._writer.executescript(f"PRAGMA incremental_vacuum({VACUUM_PAGES})")
                 (left,) = self._writer.execute("PRAGMA freelist_count").fetchone()
             if left == 0 or left == free:
                 break
-        with closing(_connect(self.path)) as db, _translated(self.path):
+        with closing(_connect(self.path)) as db, _translate_errors(self.path):
             db.execute(f"PRAGMA busy_timeout = {PURGE_WAIT_MS}")
-            for _ in range(PURGE_TRIES):
+            for _ in range(PURGE_ATTEMPTS):
                 (busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 if not busy:
                     break
 
     def _check_database(self) -> list[str]:
-        with closing(_connect(self.path)) as db, _translated(self.path):
-            found = [text for (text,) in db.execute("PRAGMA integrity_check")]
-        return [] if found == ["ok"] else found
+        with closing(_connect(self.path)) as db, _translate_errors(self.path):
+            messages = [text for (text,) in db.execute("PRAGMA integrity_check")]
+        return [] if messages == ["ok"] else messages
 
     def _default_location(self) -> Location:
         return LocalFolder(self.path.with_suffix(".segments"))
 
     def room(self) -> int | None:
-        """Bytes left on the file's disk."""
+        """Return the free bytes of the file's disk."""
         return LocalFolder(self.path.parent).room()
 
     def close(self) -> None:
-        """Let go of the file; the last to do so writes the log back into it."""
+        """Close the file; the last process to do so writes the log back into it."""
         with self._lock:
             self._writer.close()
 
 
 class _SqliteSession:
-    """See `database.Session`."""
+    """An open transaction of SQLite; see `database.Session`."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -147,25 +157,30 @@ class _SqliteSession:
         return self._connection.execute(statement, values)
 
 
-def _create(path: Path) -> None:
-    """A file without tables that only its owner can read; it can give space back to the disk."""
+def _create_file(path: Path) -> None:
+    """Create a file without tables that only its owner can read, and that can shrink later."""
     if not path.parent.is_dir():
-        raise StoreError(f"there is no folder {path.parent} for the store {path.name}")
+        raise StoreError(f"there is no folder {path.parent} for the store {path.name}: create it")
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT, PRIVATE_MODE))
-    with closing(sqlite3.connect(path)) as connection, _translated(path):
+    with closing(sqlite3.connect(path)) as connection, _translate_errors(path):
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
     sync_folder(path.parent)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    with _translated(path):
+    """Open the file with every pragma set."""
+    with _translate_errors(path):
         url = f"{path.absolute().as_uri()}?mode=rw"
         connection = sqlite3.connect(
-            url, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False, uri=True
+            url,
+            timeout=LOCK_TIMEOUT_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            uri=True,
         )
         try:
-            for name, value in SETTINGS.items():
+            for name, value in PRAGMAS.items():
                 connection.execute(f"PRAGMA {name} = {value}").fetchall()
         except BaseException:
             connection.close()
@@ -175,25 +190,26 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def _transaction(connection: sqlite3.Connection, begin: str, path: Path) -> Iterator[Session]:
-    # The connection commits at the end, or rolls back what a failure has not rolled back already.
-    with _translated(path), connection:
+    """Run a transaction that starts with the statement `begin`."""
+    # The connection commits at the end. After an error it rolls back, if SQLite has not done so.
+    with _translate_errors(path), connection:
         connection.execute(begin)
         yield _SqliteSession(connection)
 
 
 @contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    """SQLite's errors as ours."""
+def _translate_errors(path: Path) -> Iterator[None]:
+    """Raise errors of SQLite as StoreError and its subclasses."""
     try:
         yield
     except sqlite3.OperationalError as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code == sqlite3.SQLITE_FULL:
-            raise StoreFull(f"no room left for {path}: free some space") from error
+            raise StoreFull(f"no space left to write {path}: free some disk space") from error
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise StoreUnavailable(f"{path} is in use elsewhere: {error}; try again") from error
+            raise StoreUnavailable(f"another process uses {path}: {error}; try again") from error
         raise StoreError(f"{path}: {error}") from error
     except sqlite3.DatabaseError as error:
-        raise StoreError(f"{path} is not a store, or is damaged: {error}") from error
+        raise StoreError(f"{path} is not a store, or it is damaged: {error}") from error
     except sqlite3.ProgrammingError as error:
         raise StoreError(f"{path} was closed: {error}") from error
