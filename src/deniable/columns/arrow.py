@@ -160,9 +160,11 @@ class ParquetGroups:
 
     @property
     def sizes(self) -> list[int]:
+        """Number of rows of each row group."""
         return [self._file.metadata.row_group(i).num_rows for i in range(self._file.num_row_groups)]
 
     def read(self, group: int) -> pa.Table:
+        """Return the rows of one row group."""
         # Uncompressed columns are only copied, which takes less time than starting threads.
         return self._file.read_row_group(group, use_threads=False)
 
@@ -176,9 +178,11 @@ class ArrowGroups:
 
     @property
     def sizes(self) -> list[int]:
+        """Number of rows of each record batch."""
         return [self.read(i).num_rows for i in range(self._file.num_record_batches)]
 
     def read(self, group: int) -> pa.RecordBatch:
+        """Return one record batch."""
         return self._file.get_batch(group)
 
 
@@ -212,7 +216,9 @@ class ArrowSink:
         )
 
     def write(self, batch: ReportBatch) -> None:
+        """Append a batch of reports."""
         self._file.write_batch(to_arrow(batch), *self._limits)
 
     def close(self) -> None:
+        """Finish the file."""
         self._file.close()

@@ -34,10 +34,12 @@ class WireSink:
         self._file = path.open("wb")
 
     def write(self, batch: ReportBatch) -> None:
+        """Append a batch of reports."""
         for start in range(0, len(batch), MAX_BATCH_ROWS):
             self._file.write(to_wire(batch.select(slice(start, start + MAX_BATCH_ROWS))))
 
     def close(self) -> None:
+        """Close the file."""
         self._file.close()
 
 

@@ -17,7 +17,8 @@ class PandasFrame(Protocol):
     """A frame of pandas before 2.2, which does not have the PyCapsule interface."""
 
     @property
-    def iloc(self) -> object: ...
+    def iloc(self) -> object:
+        """Rows by position."""
 
 
 Frame = ArrowStream | PandasFrame

@@ -43,7 +43,7 @@ class Partition(ABC):
 
     @abstractmethod
     def load(self) -> ReportBatch:
-        """Return the reports themselves."""
+        """Return the reports."""
 
     def cut(self, rows: int) -> list[Self]:
         """Return the same reports as partitions of almost equal size, at most `rows` each."""
@@ -75,9 +75,11 @@ class BatchPartition(Partition):
         return cls(batch.survey, batch.origin, 0, len(batch), batch)
 
     def load(self) -> ReportBatch:
+        """Return the reports."""
         return self.batch
 
     def cut(self, rows: int) -> list[Self]:
+        """Return the same reports as partitions of almost equal size, at most `rows` each."""
         return [self.of(self.batch.select(slice(*part))) for part in even_ranges(self.count, rows)]
 
 
@@ -96,6 +98,7 @@ class RowGroupPartition(Partition):
     group: int
 
     def load(self) -> ReportBatch:
+        """Read the rows from the file."""
         from deniable.columns.arrow import from_arrow
 
         with self.open_groups() as groups:
@@ -128,6 +131,7 @@ class WirePartition(Partition):
     extents: tuple[tuple[int, int], ...]
 
     def cut(self, rows: int) -> list[Self]:
+        """Return the same reports as partitions of almost equal size, at most `rows` each."""
         size, parts = self.survey.body_size, []
         extents = iter(self.extents)
         offset, available = 0, 0
@@ -147,6 +151,7 @@ class WirePartition(Partition):
         return parts
 
     def load(self) -> ReportBatch:
+        """Read the report bodies from the file, and check every report."""
         bodies = []
         with self.path.open("rb") as file:
             for offset, count in self.extents:

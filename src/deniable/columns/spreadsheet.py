@@ -52,10 +52,10 @@ def write_rows(path: str | Path, rows: Iterable[Sequence[str | float]]) -> None:
 
 
 def csv_text(rows: Iterable[Sequence[str | float]]) -> str:
-    """Return rows as the text of a CSV file, with text escaped.
+    r"""Return rows as the text of a CSV file, with text escaped.
 
     >>> csv_text([["value", "share"], ["=1+1", 0.5]])
-    "value,share\\n'=1+1,0.5\\n"
+    "value,share\n'=1+1,0.5\n"
     """
     file = StringIO(newline="")
     writer = csv.writer(file, lineterminator="\n")

@@ -1,4 +1,6 @@
-"""Stores in a SQL database: everything that does not depend on the database. The tables:
+"""Stores in a SQL database: everything that does not depend on the database.
+
+The tables are:
 
 survey    published surveys
 upload    name and seal of every upload, to recognise repeats
