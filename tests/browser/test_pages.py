@@ -18,7 +18,7 @@ import pytest
 
 from deniable import simulate
 from deniable.collector import keys
-from deniable.collector.api.routes import POLICY
+from deniable.collector.api.routes import CONTENT_SECURITY_POLICY
 from deniable.columns.batch import to_wire
 from tests.browser.tools import MODULE
 from tests.faults.server import Server
@@ -244,9 +244,9 @@ def test_only_what_a_section_is_made_of_is_copied(page: Any, collector: Collecto
 def test_every_file_has_the_policy_and_the_client_is_the_one(collector: Collector) -> None:
     for path in ("/", "/try", "/static/try.js", "/static/style.css"):
         with urllib.request.urlopen(collector.address + path, timeout=10) as answer:
-            assert answer.headers["content-security-policy"] == POLICY
+            assert answer.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
             assert answer.headers["x-content-type-options"] == "nosniff"
-    assert "unsafe" not in POLICY
+    assert "unsafe" not in CONTENT_SECURITY_POLICY
     assert collector.get("/static/deniable.js") == (200, MODULE.read_bytes())
     assert collector.get("/static/..%2Fsections.py")[0] == 404
     assert collector.get("/static/analyst.html")[0] == 404

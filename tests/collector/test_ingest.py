@@ -148,11 +148,11 @@ def test_a_bomb_never_unfolds() -> None:
 
 
 def test_large_bodies_are_checked_aside(tmp_path: Path) -> None:
-    many = ingest.INLINE // SURVEY.body_size + 1
+    many = ingest.MAX_INLINE_BYTES // SURVEY.body_size + 1
 
     async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
         zipped = gzip.compress(batch(0, many), 0)
-        assert len(zipped) > ingest.INLINE
+        assert len(zipped) > ingest.MAX_INLINE_BYTES
         got = await upload(client, zipped, content_encoding="gzip")
         assert got.json() == {"accepted": many}
         assert (await upload(client, batch(0, many)[:-1])).status_code == 400
@@ -224,7 +224,7 @@ def test_stopping_hurries_bodies_under_way(tmp_path: Path) -> None:
         sending = asyncio.create_task(client.post("/v1/reports", content=slow(60), headers=headers))
         while not collector.limits.held:
             await asyncio.sleep(0.01)
-        collector.stop_soon()
+        collector.begin_shutdown()
         assert (await sending).status_code == 408
         assert (await client.get("/readyz")).status_code == 503
 

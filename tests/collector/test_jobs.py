@@ -151,7 +151,7 @@ def test_cancelling_is_a_kill_and_lets_the_next_one_start() -> None:
     refused(NO_RESULT, job.result, "json")
     found.remove(job.id)
     assert job.process.wait(30) != 0
-    assert job.shown()["state"] == "cancelled"
+    assert job.to_dict()["state"] == "cancelled"
     again = found.start(REQUEST, "", SURVEY)
     found.stop()
     assert again.process.wait(30) != 0

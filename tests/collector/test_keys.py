@@ -52,14 +52,14 @@ def test_tokens_are_found_and_others_are_not(file: Path) -> None:
 
 
 def test_a_change_is_noticed_without_a_restart(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyring, "RELOAD", 0.0)
+    monkeypatch.setattr(keyring, "RELOAD_SECONDS", 0.0)
     first = keys.add(file, "old", "ingest", 5)
     ring = Keyring(file)
-    ring.bucket(ring.demand(first, "ingest")).take(5)
+    ring.bucket(ring.authorise(first, "ingest")).take(5)
     second = keys.add(file, "new", "ingest")
     assert ring.find(second) is not None
-    with pytest.raises(Problem, match="5 reports an hour"):
-        ring.bucket(ring.demand(first, "ingest")).check()
+    with pytest.raises(Problem, match="5 reports per hour"):
+        ring.bucket(ring.authorise(first, "ingest")).check()
     keys.remove(file, "old")
     assert ring.find(first) is None
     file.write_text("spoilt by hand")
@@ -152,11 +152,11 @@ def run(*args: str) -> str:
 
 def test_the_command(file: Path) -> None:
     token = run("add", "ann", "--role", "analyst", "--keys", str(file))
-    assert Keyring(file).demand(token, "analyst").name == "ann"
+    assert Keyring(file).authorise(token, "analyst").name == "ann"
     made = json.loads(
         run("add", "web", "--role", "ingest", "--quota", "9", "--keys", str(file), "--json")
     )
-    assert Keyring(file).demand(made["token"], "ingest").quota == 9
+    assert Keyring(file).authorise(made["token"], "ingest").quota == 9
     listed = run("list", "--keys", str(file))
     assert "ann" in listed and "9 reports per hour" in listed and token not in listed
     assert run("remove", "ann", "--keys", str(file)) == "removed ann"

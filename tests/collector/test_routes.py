@@ -231,7 +231,7 @@ def test_metrics_are_prometheus_text(tmp_path: Path) -> None:
     collect(tmp_path, scenario)
 
 
-def test_upkeep_compacts_forgets_and_deletes(tmp_path: Path) -> None:
+def test_maintenance_compacts_forgets_and_deletes(tmp_path: Path) -> None:
     long_ago = today() - timedelta(days=31)
     old = Upload(bytes(16), SURVEY.digest, 5, bodies(0, 5), long_ago, bytes(16))
 
@@ -239,7 +239,7 @@ def test_upkeep_compacts_forgets_and_deletes(tmp_path: Path) -> None:
         assert collector.store.append([old, old]) == [Outcome.STORED, Outcome.REPEATED]
         for i in range(4):
             assert (await upload(client, batch(100 * i, 100), f"{i + 1:032x}")).status_code == 202
-        collector.keep_up()
+        collector.maintain_store()
         totals = collector.metrics.totals
         assert (totals["compacted_reports"], totals["deleted_reports"]) == (400, 5)
         assert collector.store.days(SURVEY) == {today(): 400}

@@ -35,15 +35,15 @@ def test_the_order_of_precedence(tmp_path: Path) -> None:
     [
         ({}, {}, "max_bdy = 1", 'Did you mean "max_body"'),
         ({}, {}, "nothing_like_it = 1", "Settings: store"),
-        ({}, {}, "port = '80'", "port: expected int, got '80'"),
-        ({}, {}, "port = true", "expected int, got True"),
-        ({}, {}, "surveys = 'a'", "a list of texts"),
-        ({}, {}, "port = ", "is not TOML"),
-        ({}, {"DENIABLE_PORT": "many"}, "", "DENIABLE_PORT: expected int, got 'many'"),
+        ({}, {}, "port = '80'", "port: expected a whole number, got '80'"),
+        ({}, {}, "port = true", "expected a whole number, got True"),
+        ({}, {}, "surveys = 'a'", "a list of strings"),
+        ({}, {}, "port = ", "is not valid TOML"),
+        ({}, {"DENIABLE_PORT": "many"}, "", "DENIABLE_PORT: expected a whole number, got 'many'"),
         ({}, {"DENIABLE_REQUIRE_KEY": "perhaps"}, "", "expected yes or no"),
-        ({"port": 0}, {}, "", "port of 1 or more, got 0"),
+        ({"port": 0}, {}, "", "port to be 1 or more, got 0"),
         ({"max_body": 100, "max_memory": 150}, {}, "", "at least two bodies"),
-        ({"require_key": True}, {}, "", "require_key needs keys"),
+        ({"require_key": True}, {}, "", "require_key needs a key file"),
     ],
 )
 def test_mistakes(

@@ -146,7 +146,7 @@ def test_a_full_disk_is_told_and_passes(store: SqliteStore) -> None:
     store.append([first := upload(100)])
     (pages,) = store._writer.execute("PRAGMA page_count").fetchone()
     store._writer.execute(f"PRAGMA max_page_count = {pages + 2}")
-    with pytest.raises(StoreFull, match="no room left"):
+    with pytest.raises(StoreFull, match="no space left"):
         store.append([upload(3000)])
     assert kept(store) == reports_of([first])
     store._writer.execute("PRAGMA max_page_count = 1000000")

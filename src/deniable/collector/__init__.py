@@ -1,6 +1,6 @@
-"""The collector: reports over HTTP, validated whole, committed durably, then acknowledged.
+"""The collector: receive reports over HTTP, validate and commit them, then acknowledge them.
 
-    POST ─ ingest ─ body ─ catalogue (validate) ─ writer (group commit) ─ store ─ 202
+    POST ─ upload_route ─ body ─ catalogue (validate) ─ writer (group commit) ─ store ─ 202
 
-`app.Collector` puts the parts together; `server.serve` listens.
+`app.Collector` is the application; `server.serve` listens.
 """

@@ -1,4 +1,4 @@
-"""The keys in force: whose token is this, may it do that, and what is left of its quota."""
+"""The keys in use: whom a token belongs to, what it allows, and how much quota is left."""
 
 from __future__ import annotations
 
@@ -13,98 +13,104 @@ from deniable.collector.api.problems import FORBIDDEN, QUOTA, UNAUTHORISED, Prob
 from deniable.collector.keys import Key, hash_of, id_of, read
 from deniable.errors import InputError
 
-RELOAD = 1.0
-"""Seconds after which a changed file is noticed."""
-HOUR = 3600
+RELOAD_SECONDS = 1.0
+"""How often the key file is checked for changes."""
+SECONDS_PER_HOUR = 3600
 
 log = logging.getLogger("deniable.collector")
 
 
 class Bucket:
-    """A quota of reports an hour: an hour's worth may come at once, then as it refills.
+    """A token bucket that enforces a quota of reports per hour; a quota of 0 is no limit.
 
-    The last upload may overdraw it, so that one larger than the quota passes too, rarely.
+    A full bucket allows the reports of one hour at once. The last upload may exceed what is left,
+    so that an upload larger than the quota passes, although rarely.
     """
 
     def __init__(self, quota: int) -> None:
-        self.quota, self._level, self._at = quota, float(quota), time.monotonic()
+        self.quota, self._available, self._updated = quota, float(quota), time.monotonic()
 
     def check(self) -> None:
-        """Raise Problem if not one report is left."""
+        """Raise Problem if not a single report is left."""
         if self.quota == 0:
             return
         now = time.monotonic()
-        self._level = min(self.quota, self._level + (now - self._at) * self.quota / HOUR)
-        self._at = now
-        if self._level < 1:
-            wait = math.ceil((1 - self._level) * HOUR / self.quota)
-            told = {"retry-after": str(wait)}
-            raise Problem(QUOTA, f"the key may send {self.quota} reports an hour", told)
+        self._available = min(
+            self.quota, self._available + (now - self._updated) * self.quota / SECONDS_PER_HOUR
+        )
+        self._updated = now
+        if self._available < 1:
+            wait = math.ceil((1 - self._available) * SECONDS_PER_HOUR / self.quota)
+            detail = (
+                f"the quota of this key is {self.quota} reports per hour: try again in {wait} s"
+            )
+            raise Problem(QUOTA, detail, {"retry-after": str(wait)})
 
     def take(self, reports: int) -> None:
-        """Count these reports, or raise Problem."""
+        """Use quota for these reports, or raise Problem."""
         self.check()
-        self._level -= reports
+        self._available -= reports
 
-    def give_back(self, reports: int) -> None:
-        """They were not stored, or had been before."""
-        self._level += reports
+    def refund(self, reports: int) -> None:
+        """Return the quota of reports that were not stored, or had been stored before."""
+        self._available += reports
 
 
 class Keyring:
-    """Reads the file of keys again when it changes: no restart to add or remove one."""
+    """The keys of a file, which is read again when it changes."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._keys: dict[str, Key] = {}
         self._buckets: dict[Key, Bucket] = {}
-        self._stamp: tuple[int, int] | None = None
-        self._looked = time.monotonic()
+        self._version: tuple[int, int] | None = None
+        self._last_check = time.monotonic()
         if path is not None:
             if not path.exists():
-                raise InputError(f"there is no file {path}: make it with `deniable keys add`")
+                raise InputError(f"there is no key file {path}: create it with `deniable keys add`")
             self._load(path)
 
     def _load(self, path: Path) -> None:
-        """Read the file, if it is not the one that was read before."""
+        """Read the file, if it has changed since it was read."""
         status = os.stat(path)
-        stamp = status.st_mtime_ns, status.st_ino
-        if stamp == self._stamp:
+        version = status.st_mtime_ns, status.st_ino
+        if version == self._version:
             return
-        self._stamp = stamp
+        self._version = version
         keys = read(path)
         self._keys = {key.id: key for key in keys}
         self._buckets = {key: self._buckets.get(key) or Bucket(key.quota) for key in keys}
 
     def _refresh(self) -> None:
+        """Read the file again if it has changed, at most once per `RELOAD_SECONDS`."""
         now = time.monotonic()
-        if self._path is None or now < self._looked + RELOAD:
+        if self._path is None or now < self._last_check + RELOAD_SECONDS:
             return
-        self._looked = now
+        self._last_check = now
         try:
             self._load(self._path)
         except (InputError, OSError):
-            # A file spoilt by hand must not lock everybody out, nor let anybody in.
-            log.error("the file of keys cannot be read: the keys read before stay in force")
+            # A mistake in the file must not lock out everyone, nor let anyone in.
+            log.error("cannot read the key file: the keys read before remain valid")
 
     def find(self, token: str) -> Key | None:
-        """The key that this token is of; hashes are compared in constant time."""
+        """Return the key of a token, or None; hashes are compared in constant time."""
         self._refresh()
         key = self._keys.get(id_of(token))
-        same = hmac.compare_digest(hash_of(token), key.sha256 if key else "0" * 64)
-        return key if same else None
+        matches = hmac.compare_digest(hash_of(token), key.sha256 if key else "0" * 64)
+        return key if matches else None
 
     def bucket(self, key: Key) -> Bucket:
-        """What is left of the key's quota."""
+        """Return the bucket that holds the quota of a key."""
         return self._buckets[key]
 
-    def demand(self, token: str | None, role: str) -> Key:
-        """The key of this token, if it has the role; else raises Problem."""
+    def authorise(self, token: str | None, role: str) -> Key:
+        """Return the key of a token, or raise Problem if it is missing or lacks the role."""
         if token is None:
-            raise Problem(UNAUTHORISED, f"expected `Authorization: Bearer` with an {role} token")
+            raise Problem(UNAUTHORISED, f"send an {role} token as `Authorization: Bearer TOKEN`")
         key = self.find(token)
         if key is None:
-            raise Problem(UNAUTHORISED, "this token is not known here, or was removed")
+            raise Problem(UNAUTHORISED, "the token is unknown, or was removed")
         if key.role != role:
-            raise Problem(FORBIDDEN, f"expected an {role} token, got one for {key.role}")
+            raise Problem(FORBIDDEN, f"this request needs an {role} token, got an {key.role} token")
         return key

@@ -1,7 +1,7 @@
-"""The file of keys: ingest keys for uploads, analyst tokens for whatever reads results.
+"""The key file: ingest keys for uploads, and analyst tokens for reading results.
 
-A token is 32 random bytes, shown once; the file holds its SHA-256. With 256 random bits there is
-nothing to guess, so no salt and no slow hash is needed. A token names its entry by a public id.
+A token has 32 random bytes and is shown once; the file holds its SHA-256. 256 random bits cannot be
+guessed, so neither a salt nor a slow hash is needed. A public id in the token names its entry.
 """
 
 from __future__ import annotations
@@ -14,18 +14,23 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from deniable.client.files import locked, replace_private
-from deniable.errors import InputError
+from deniable.errors import InputError, did_you_mean
 
 FORMAT = "deniable-keys/1"
 ROLES = ("ingest", "analyst")
-PREFIX = "dn_"
+TOKEN_PREFIX = "dn_"  # noqa: S105
 ID_SIZE = 4
-TOKEN_SIZE = 32
+SECRET_SIZE = 32
+"""Bytes of the public id and of the secret part of a token."""
 
 
 @dataclass(frozen=True)
 class Key:
-    """One entry of the file. `quota` is in reports an hour; 0 is no limit."""
+    """One entry of the key file.
+
+    id : public part of the token; name : chosen by the operator; role : "ingest" or "analyst";
+    sha256 : hash of the token; quota : reports per hour, 0 for no limit
+    """
 
     id: str
     name: str
@@ -35,17 +40,20 @@ class Key:
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
-            raise InputError(f"expected role {' or '.join(ROLES)}, got {self.role!r}")
+            hint = did_you_mean(self.role, ROLES)
+            raise InputError(f"expected role {' or '.join(ROLES)}, got {self.role!r}.{hint}")
         if type(self.quota) is not int or self.quota < 0:
-            raise InputError(f"expected a quota of 0 or more reports an hour, got {self.quota!r}")
+            raise InputError(f"expected a quota of 0 or more reports per hour, got {self.quota!r}")
         if not self.name or not self.name.isprintable() or len(self.name) > 64:
-            raise InputError(f"expected a printable name of 1 to 64 letters, got {self.name!r}")
+            raise InputError(f"expected a printable name of 1 to 64 characters, got {self.name!r}")
         if len(self.id) != 2 * ID_SIZE or len(self.sha256) != 64:
-            raise InputError(f"key {self.name!r} has a damaged id or hash: remove it and add it")
+            raise InputError(
+                f"key {self.name!r} has a damaged id or hash: remove it and add it again"
+            )
 
 
 def read(path: Path) -> list[Key]:
-    """The keys in the file; none if there is no file."""
+    """Return the keys in a file, or none if the file does not exist."""
     try:
         raw = json.loads(path.read_bytes())
         if raw["format"] != FORMAT:
@@ -54,41 +62,44 @@ def read(path: Path) -> list[Key]:
     except FileNotFoundError:
         return []
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path} is not a file of keys: {error}") from None
+        raise InputError(f"{path} is not a key file: {error}") from None
 
 
 def _write(path: Path, keys: Sequence[Key]) -> None:
+    """Replace the content of the key file."""
     content = {"format": FORMAT, "keys": [asdict(key) for key in keys]}
     replace_private(path, json.dumps(content, indent=1).encode() + b"\n")
 
 
 def add(path: Path, name: str, role: str, quota: int = 0) -> str:
-    """Make a token and add its hash to the file; returns the token, which is kept nowhere."""
-    id, secret = secrets.token_hex(ID_SIZE), secrets.token_urlsafe(TOKEN_SIZE)
-    token = f"{PREFIX}{id}_{secret}"
+    """Create a token, add its hash to the file, and return the token, which is stored nowhere."""
+    id, secret = secrets.token_hex(ID_SIZE), secrets.token_urlsafe(SECRET_SIZE)
+    token = f"{TOKEN_PREFIX}{id}_{secret}"
     key = Key(id, name, role, hash_of(token), quota)
     with locked(path):
         keys = read(path)
         if any(other.name == name for other in keys):
-            raise InputError(f"{path} has a key {name!r} already: choose another name")
+            raise InputError(f"{path} already has a key {name!r}: choose another name")
         _write(path, [*keys, key])
     return token
 
 
 def remove(path: Path, name: str) -> None:
-    """Take the key out of the file; a running collector notices."""
+    """Remove a key from the file; a running collector reads the change."""
     with locked(path):
         keys = read(path)
-        if all(key.name != name for key in keys):
-            raise InputError(f"{path} has no key {name!r}; see `deniable keys list`")
+        names = [key.name for key in keys]
+        if name not in names:
+            hint = did_you_mean(name, names) or " List the keys with `deniable keys list`."
+            raise InputError(f"{path} has no key {name!r}.{hint}")
         _write(path, [key for key in keys if key.name != name])
 
 
 def id_of(token: str) -> str:
-    """The public part of a token, which names its entry."""
-    return token[len(PREFIX) : len(PREFIX) + 2 * ID_SIZE]
+    """Return the public id in a token, which names its entry."""
+    return token[len(TOKEN_PREFIX) : len(TOKEN_PREFIX) + 2 * ID_SIZE]
 
 
 def hash_of(token: str) -> str:
-    """What the file keeps of a token."""
+    """Return the hash of a token that the key file holds."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()

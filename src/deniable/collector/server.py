@@ -1,7 +1,7 @@
-"""Listening: granian inside this process, one event loop, no access log.
+"""Serve the collector with granian, in this process and one event loop, without an access log.
 
-granian closes connections that are slow with their headers or idle, and caps their number; slow
-bodies are the collector's own matter (`body.BodyLimits`).
+granian closes idle connections and those with slow headers, and limits their number. The collector
+limits the time for bodies (`body.BodyLimits`).
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from granian.server.embed import Server
 from deniable.collector.app import Collector
 from deniable.collector.settings import Settings
 
-BUFFER = 1 << 16
-"""Bytes that a connection may hold before they are asked for; headers must fit."""
-FILES = 256
-"""Files open besides connections, at the most."""
-MARGIN = 2.0
-"""Seconds after `stop_time` at which connections that have not ended are left behind."""
+MAX_BUFFER_BYTES = 1 << 16
+"""Largest read buffer of a connection; the headers of a request must fit."""
+MAX_OTHER_FILES = 256
+"""Largest number of open files other than connections."""
+STOP_MARGIN_SECONDS = 2.0
+"""Time after `stop_time` after which open connections are abandoned."""
 
 log = logging.getLogger("deniable.collector")
 
 
 def run(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT, then finish what was accepted."""
-    # No time stands in a line: that would be the precise time of somebody's upload.
+    """Serve until SIGTERM or SIGINT, then commit all accepted uploads."""
+    # Log lines have no time: it would be the precise time of a client's upload.
     logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(message)s")
     log.setLevel(logging.INFO)
-    _allow_files(settings.connections + FILES)
+    _raise_file_limit(settings.connections + MAX_OTHER_FILES)
     asyncio.run(serve(settings))
 
 
-def _allow_files(count: int) -> None:
-    """Raise our own limit of open files, since every connection is one."""
+def _raise_file_limit(count: int) -> None:
+    """Raise this process's limit of open files, because every connection is a file."""
     try:
         import resource
     except ModuleNotFoundError:  # pragma: no cover - Windows
@@ -49,14 +49,16 @@ def _allow_files(count: int) -> None:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     if wanted < count:
-        log.warning("at most %d files may be open, %d are wanted: raise `ulimit -n`", hard, count)
+        log.warning(
+            "the limit of open files is %d, below %d: raise it with `ulimit -n`", hard, count
+        )
 
 
 async def serve(settings: Settings) -> None:
-    """The whole life of a collector."""
+    """Start a collector, serve requests until a signal arrives, and stop it."""
     async with Collector(settings) as app:
         limits = HTTP1Settings(
-            header_read_timeout=int(settings.header_time * 1000), max_buffer_size=BUFFER
+            header_read_timeout=int(settings.header_time * 1000), max_buffer_size=MAX_BUFFER_BYTES
         )
         server = Server(
             app,
@@ -81,9 +83,9 @@ async def serve(settings: Settings) -> None:
             return_when=asyncio.FIRST_COMPLETED,
         )
         waiting.cancel()
-        app.stop_soon()
+        app.begin_shutdown()
         server.stop()  # type: ignore[no-untyped-call]
-        await asyncio.wait([serving], timeout=settings.stop_time + MARGIN)
-    log.info("stopped: %s", app.metrics.line())
+        await asyncio.wait([serving], timeout=settings.stop_time + STOP_MARGIN_SECONDS)
+    log.info("stopped: %s", app.metrics.log_line())
     if serving.done():
         serving.result()

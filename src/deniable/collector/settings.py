@@ -1,7 +1,7 @@
-"""Every setting of the collector, in one place; docs/how-to/collector.md lists them.
+"""All settings of the collector; docs/how-to/collector.md lists them.
 
-A setting is taken from the command line if it stands there, else from the environment
-(`DENIABLE_MAX_BODY`), else from a TOML file (`max_body = 1000000`), else it has its default.
+The value of a setting comes from the command line, or else from the environment
+(`DENIABLE_MAX_BODY`), or else from a TOML file (`max_body = 1000000`), or else it is the default.
 """
 
 from __future__ import annotations
@@ -18,54 +18,65 @@ from deniable.errors import InputError, did_you_mean
 T = TypeVar("T")
 PREFIX = "DENIABLE_"
 MIB = 1 << 20
+TYPE_NAMES = {bool: "yes or no", int: "a whole number", float: "a number", str: "a string"}
+"""Types of settings, as error messages name them."""
 
 
-def _setting(default: T, help: str, least: float | None = None) -> T:
-    return field(default=default, metadata={"help": help, "least": least})
+def _setting(default: T, help: str, minimum: float | None = None) -> T:
+    """Return a dataclass field with a help text and the smallest allowed value."""
+    return field(default=default, metadata={"help": help, "minimum": minimum})
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a collector runs. Sizes are in bytes, times in seconds or days."""
+    """Settings of a collector. Sizes are in bytes, times in seconds or days."""
 
-    store: str = _setting("", "URL of the store: sqlite:///FILE.db or postgresql://…")
+    store: str = _setting("", "Store for the reports: sqlite:///FILE.db or postgresql://…")
     surveys: tuple[str, ...] = _setting((), "Surveys to collect: published JSON or TOML.")
     host: str = _setting("127.0.0.1", "Address to listen on.")
     port: int = _setting(8080, "Port to listen on.", 1)
-    keys: str = _setting("", "File of keys and tokens, made by `deniable keys add`.")
-    require_key: bool = _setting(False, "Take uploads with an ingest key only.")
-    cors: str = _setting("*", "Origin that pages may upload from; empty for none.")
-    cache: int = _setting(3600, "Seconds for which a published survey may be cached.", 0)
-    grace: int = _setting(1, "Days after a survey's last one on which reports are taken.", 0)
+    keys: str = _setting("", "File of keys and tokens, written by `deniable keys add`.")
+    require_key: bool = _setting(False, "Accept only uploads with an ingest key.")
+    cors: str = _setting("*", "Origin of web pages that may upload; empty for none.")
+    cache: int = _setting(3600, "Seconds for which clients may cache a published survey.", 0)
+    grace: int = _setting(1, "Days after a survey's last day on which reports are accepted.", 0)
 
-    max_body: int = _setting(4 * MIB, "Largest body, as sent and decompressed.", 1)
-    max_memory: int = _setting(128 * MIB, "Bodies held at once, until they are committed.", 1)
-    max_queue: int = _setting(2048, "Uploads that may wait for the store.", 1)
-    group: int = _setting(512, "Most uploads in one commit.", 1)
-    connections: int = _setting(4096, "Connections open at once; more wait.", 1)
-    header_time: float = _setting(10.0, "Seconds to send a request's headers.", 1)
-    body_time: float = _setting(15.0, "Seconds to send a body.", 0.1)
-    stop_time: float = _setting(4.0, "Seconds that a body may still take at shutdown.", 0)
-    reserve: int = _setting(256 * MIB, "Disk space that uploads leave free.", 0)
+    max_body: int = _setting(4 * MIB, "Maximum bytes of a body, as sent and decompressed.", 1)
+    max_memory: int = _setting(
+        128 * MIB, "Maximum bytes of all bodies that are not yet committed.", 1
+    )
+    max_queue: int = _setting(2048, "Maximum number of uploads that wait for the store.", 1)
+    group: int = _setting(512, "Maximum number of uploads per commit.", 1)
+    connections: int = _setting(4096, "Maximum number of open connections; others wait.", 1)
+    header_time: float = _setting(10.0, "Seconds within which a request's headers must arrive.", 1)
+    body_time: float = _setting(15.0, "Seconds within which a body must arrive.", 0.1)
+    stop_time: float = _setting(4.0, "Seconds that an incoming body gets at shutdown.", 0)
+    reserve: int = _setting(256 * MIB, "Bytes of disk space that uploads leave free.", 0)
 
-    compact: int = _setting(3600, "Seconds between compactions; 0 for none.", 0)
-    at_least: int = _setting(1000, "Reports that are shuffled together, at the least.", 1)
-    keep_days: int = _setting(0, "Delete reports after so many days; 0 keeps them.", 0)
+    compact: int = _setting(3600, "Seconds between compactions; 0 disables them.", 0)
+    at_least: int = _setting(
+        1000, "Minimum number of other reports that a batch is shuffled with.", 1
+    )
+    keep_days: int = _setting(0, "Days after which reports are deleted; 0 keeps them.", 0)
     key_days: int = _setting(7, "Days for which a repeated upload is recognised.", 1)
-    log: int = _setting(60, "Seconds between log lines, which hold counts only; 0 for none.", 0)
+    log: int = _setting(
+        60, "Seconds between log lines, which contain only counts; 0 disables them.", 0
+    )
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            value, least = getattr(self, item.name), item.metadata["least"]
-            if least is not None and value < least:
-                raise InputError(f"expected {item.name} of {least} or more, got {value}")
+            value, minimum = getattr(self, item.name), item.metadata["minimum"]
+            if minimum is not None and value < minimum:
+                raise InputError(f"expected {item.name} to be {minimum} or more, got {value}")
         if self.max_memory < 2 * self.max_body:
             raise InputError(
-                f"expected max_memory of at least two bodies ({2 * self.max_body}), one as sent "
-                f"and one decompressed; got {self.max_memory}"
+                f"expected max_memory to hold at least two bodies ({2 * self.max_body} bytes), one "
+                f"as sent and one decompressed; got {self.max_memory}"
             )
         if self.require_key and not self.keys:
-            raise InputError("require_key needs keys: make a file with `deniable keys add`")
+            raise InputError(
+                "require_key needs a key file: create one with `deniable keys add`, and set keys"
+            )
 
     @classmethod
     def load(
@@ -74,7 +85,10 @@ class Settings:
         environment: Mapping[str, str] = os.environ,
         file: str | Path | None = None,
     ) -> Settings:
-        """Return settings by name: flags first, then the environment, then the file."""
+        """Return the settings from flags, or else the environment, or else a TOML file.
+
+        flags : values of options on the command line, by name of the setting
+        """
         defaults = {item.name: item.default for item in fields(cls)}
         values: dict[str, Any] = {}
         if file is not None:
@@ -82,40 +96,40 @@ class Settings:
                 if name not in defaults:
                     hint = did_you_mean(name, defaults) or f" Settings: {', '.join(defaults)}."
                     raise InputError(f"{file}: there is no setting {name!r}.{hint}")
-                values[name] = _of_kind(defaults[name], value, f"{file}: {name}")
+                values[name] = _check_type(defaults[name], value, f"{file}: {name}")
         for name, default in defaults.items():
             if (text := environment.get(PREFIX + name.upper())) is not None:
-                values[name] = _parsed(default, text, PREFIX + name.upper())
+                values[name] = _parse(default, text, PREFIX + name.upper())
         return cls(**{**values, **flags})
 
 
 def _from_file(path: Path) -> dict[str, object]:
+    """Return the content of a TOML file."""
     try:
         return tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not TOML: {error}") from None
+        raise InputError(f"{path} is not valid TOML: {error}") from None
 
 
-def _of_kind(default: object, value: object, where: str) -> object:
-    """Return a value from TOML, of the same kind as the default."""
+def _check_type(default: object, value: object, where: str) -> object:
+    """Return a value from TOML with the type of the default, or raise InputError."""
     if isinstance(default, tuple):
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
             return tuple(value)
-        raise InputError(f"{where}: expected a list of texts, got {value!r}")
+        raise InputError(f"{where}: expected a list of strings, got {value!r}")
     if isinstance(default, float) and type(value) is int:
         return float(value)
     if type(value) is not type(default):
-        raise InputError(f"{where}: expected {type(default).__name__}, got {value!r}")
+        raise InputError(f"{where}: expected {TYPE_NAMES[type(default)]}, got {value!r}")
     return value
 
 
-def _parsed(default: Any, text: str, where: str) -> object:
-    """Return a value from the environment."""
+def _parse(default: Any, text: str, where: str) -> object:
+    """Return a value from the environment with the type of the default, or raise InputError."""
     truth = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
     if isinstance(default, tuple):
         return tuple(text.split())
     try:
         return truth[text.lower()] if isinstance(default, bool) else type(default)(text)
     except (KeyError, ValueError):
-        wanted = "yes or no" if isinstance(default, bool) else type(default).__name__
-        raise InputError(f"{where}: expected {wanted}, got {text!r}") from None
+        raise InputError(f"{where}: expected {TYPE_NAMES[type(default)]}, got {text!r}") from None

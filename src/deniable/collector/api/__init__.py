@@ -1,1 +1,1 @@
-"""Every route but the upload, and how requests are refused."""
+"""All routes except uploads and jobs, and the answers to refused requests."""

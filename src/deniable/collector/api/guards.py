@@ -1,4 +1,4 @@
-"""Who may call a route, and how it is refused: every route but the upload is wrapped here."""
+"""Decorators and helpers of all routes except uploads: access, CORS and refusals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 from starlette.responses import Response
 
-from deniable.collector.api.problems import Problem, problem_of
+from deniable.collector.api.problems import Problem, to_problem
 from deniable.collector.ingest.upload_route import bearer, preflight
 
 if TYPE_CHECKING:
@@ -22,23 +22,23 @@ NO_STORE = {"cache-control": "no-store"}
 
 
 def analyst_only(endpoint: Endpoint) -> Endpoint:
-    """Let a route be called only with an analyst token."""
+    """Require an analyst token for a route."""
 
     @wraps(endpoint)
     async def guarded(request: Request) -> Response:
         token = bearer(request.headers.get("authorization", ""))
-        collector_of(request).keyring.demand(token, "analyst")
+        collector_of(request).keyring.authorise(token, "analyst")
         return await endpoint(request)
 
     guarded.role = "analyst"  # type: ignore[attr-defined]
     return guarded
 
 
-def shared(endpoint: Endpoint) -> Endpoint:
-    """Let pages of other origins call a route, and read its refusals."""
+def cross_origin(endpoint: Endpoint) -> Endpoint:
+    """Allow pages of other origins to call a route and to read its refusals."""
 
     @wraps(endpoint)
-    async def answered(request: Request) -> Response:
+    async def with_cors_headers(request: Request) -> Response:
         origin = collector_of(request).settings.cors
         if request.method == "OPTIONS":
             return Response(status_code=204, headers=preflight(origin, READ_METHODS))
@@ -51,16 +51,16 @@ def shared(endpoint: Endpoint) -> Endpoint:
             response.headers["access-control-expose-headers"] = "etag"
         return response
 
-    return answered
+    return with_cors_headers
 
 
 def collector_of(request: Request) -> Collector:
-    """Return the collector that serves this request."""
+    """Return the collector that serves a request."""
     collector: Collector = request.app.state.collector
     return collector
 
 
 async def refuse(request: Request, error: Exception) -> Response:
-    """Answer a request that was refused, or that failed."""
-    problem = problem_of(error)
+    """Answer a request that was refused or failed."""
+    problem = to_problem(error)
     return Response(problem.body(), status_code=problem.status, headers=problem.headers)

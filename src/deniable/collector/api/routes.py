@@ -1,6 +1,6 @@
-"""Every route but uploads and jobs: surveys for clients, reports for analysts, health, and pages.
+"""All routes except uploads and jobs: surveys for clients, reports for analysts, health, pages.
 
-A route that reads results is wrapped in `analyst_only`; nothing else decides who may what.
+`analyst_only` marks the routes that need an analyst token; nothing else decides about access.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from deniable.collector.api.guards import NO_STORE, analyst_only, collector_of, refuse, shared
+from deniable.collector.api.guards import NO_STORE, analyst_only, collector_of, cross_origin, refuse
 from deniable.collector.api.problems import BAD_QUERY, BUSY, NOT_FOUND, UNAVAILABLE, Problem
 from deniable.collector.jobs import job_routes
 from deniable.columns.batch import to_wire
@@ -31,14 +31,15 @@ if TYPE_CHECKING:
     from deniable.survey import Survey
 
 MAX_EXPORTS = 2
-"""Exports that may run at once."""
-EXPORT_ROWS = 1 << 16
-POLICY = (
+"""Largest number of exports that run at once."""
+EXPORT_BATCH_ROWS = 1 << 16
+"""Largest number of reports per wire batch of an export."""
+CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 PAGE_HEADERS = {
-    "content-security-policy": POLICY,
+    "content-security-policy": CONTENT_SECURITY_POLICY,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
@@ -52,7 +53,7 @@ PAGE_FILES = {CLIENT} | {f.name for f in STATIC.iterdir() if Path(f.name).suffix
 # --- for clients ------------------------------------------------------------------------------
 
 
-@shared
+@cross_origin
 async def surveys(request: Request) -> Response:
     """List every survey that is collected."""
     collector = collector_of(request)
@@ -60,27 +61,29 @@ async def surveys(request: Request) -> Response:
         {"name": s.name, **_identity(s), "expires": s.expires.isoformat()}
         for s in collector.catalogue.all()
     ]
-    return JSONResponse(content, headers=_cached(collector))
+    return JSONResponse(content, headers=_cache_headers(collector))
 
 
-@shared
-async def survey(request: Request) -> Response:
-    """Serve a published survey, byte for byte: its newest version, or the one asked for."""
-    collector, asked = collector_of(request), request.path_params
-    found = collector.catalogue.find(asked["name"], asked.get("version"))
-    tag = f'"{found.digest.hex()}"'
-    headers = {"etag": tag, **_cached(collector)}
+@cross_origin
+async def published_survey(request: Request) -> Response:
+    """Serve a published survey byte for byte: its newest version, or the requested one."""
+    collector, params = collector_of(request), request.path_params
+    survey = collector.catalogue.find(params["name"], params.get("version"))
+    tag = f'"{survey.digest.hex()}"'
+    headers = {"etag": tag, **_cache_headers(collector)}
     known = request.headers.get("if-none-match", "")
     if known.strip() == "*" or tag in [t.strip().removeprefix("W/") for t in known.split(",")]:
         return Response(status_code=304, headers=headers)
-    return Response(found.canonical + b"\n", media_type="application/json", headers=headers)
+    return Response(survey.canonical + b"\n", media_type="application/json", headers=headers)
 
 
 def _identity(survey: Survey) -> dict[str, object]:
+    """Return the JSON fields that identify a version of a survey."""
     return {"version": survey.version, "digest": survey.digest.hex()}
 
 
-def _cached(collector: Collector) -> dict[str, str]:
+def _cache_headers(collector: Collector) -> dict[str, str]:
+    """Return headers that allow clients to cache a survey."""
     return {"cache-control": f"public, max-age={collector.settings.cache}"}
 
 
@@ -89,10 +92,10 @@ def _cached(collector: Collector) -> dict[str, str]:
 
 @analyst_only
 async def counts(request: Request) -> Response:
-    """Tell how many reports there are of each version and day."""
+    """Return the number of reports per version and day."""
     collector = collector_of(request)
     content = []
-    for s in await asyncio.to_thread(collector.kept, request.path_params["name"]):
+    for s in await asyncio.to_thread(collector.stored_surveys, request.path_params["name"]):
         days = await asyncio.to_thread(collector.store.days, s)
         content.append({**_identity(s), "days": {day.isoformat(): n for day, n in days.items()}})
     return JSONResponse(content, headers=NO_STORE)
@@ -100,16 +103,16 @@ async def counts(request: Request) -> Response:
 
 @analyst_only
 async def reports(request: Request) -> Response:
-    """Send all reports of one version, or those of some days, as wire batches."""
-    collector, asked = collector_of(request), request.path_params
+    """Send the reports of one version, from all days or a range of days, as wire batches."""
+    collector, params = collector_of(request), request.path_params
     since, until = (_day(request, name) for name in ("since", "until"))
-    (kept,) = await asyncio.to_thread(collector.kept, asked["name"], asked["version"])
+    (survey,) = await asyncio.to_thread(collector.stored_surveys, params["name"], params["version"])
     running = request.app.state.exports
     if running.locked():
-        raise Problem(BUSY, f"{MAX_EXPORTS} exports are running: try again later")
+        raise Problem(BUSY, f"{MAX_EXPORTS} exports are already running: try again later")
 
     def stream() -> Iterator[bytes]:
-        for batch in collector.store.scan(kept, since=since, until=until, rows=EXPORT_ROWS):
+        for batch in collector.store.scan(survey, since=since, until=until, rows=EXPORT_BATCH_ROWS):
             yield to_wire(batch)
 
     async def content() -> AsyncIterator[bytes]:
@@ -121,6 +124,7 @@ async def reports(request: Request) -> Response:
 
 
 def _day(request: Request, name: str) -> date | None:
+    """Return a day of the query string, or None if it is missing."""
     if (text := request.query_params.get(name)) is None:
         return None
     try:
@@ -129,65 +133,65 @@ def _day(request: Request, name: str) -> date | None:
         raise Problem(BAD_QUERY, f"expected {name} as YYYY-MM-DD, got {text!r:.40}") from None
 
 
-# --- for whoever operates it ------------------------------------------------------------------
+# --- for operators ----------------------------------------------------------------------------
 
 
 async def healthz(request: Request) -> Response:
-    """Answer that the process runs."""
+    """Confirm that the process is running."""
     return JSONResponse({"status": "ok"}, headers=NO_STORE)
 
 
 async def readyz(request: Request) -> Response:
-    """Answer whether an upload would be taken now."""
-    trouble = await asyncio.to_thread(collector_of(request).trouble)
-    if trouble is not None:
-        raise Problem(UNAVAILABLE, trouble)
+    """Return whether uploads are accepted now."""
+    reason = await asyncio.to_thread(collector_of(request).reason_not_ready)
+    if reason is not None:
+        raise Problem(UNAVAILABLE, reason)
     return JSONResponse({"status": "ready"}, headers=NO_STORE)
 
 
-async def prometheus(request: Request) -> Response:
-    """Show counters and gauges."""
+async def metrics(request: Request) -> Response:
+    """Return counters and gauges in Prometheus' text format."""
     collector = collector_of(request)
     text = collector.metrics.text(collector.gauges())
     return Response(text, headers={"content-type": "text/plain; version=0.0.4; charset=utf-8"})
 
 
 async def openapi(request: Request) -> Response:
-    """Describe this interface; it is written by hand, and a test ties it to the routes."""
+    """Return the OpenAPI description; it is hand-written, and a test compares it to the routes."""
     text = files("deniable.collector").joinpath("openapi.json").read_bytes()
     return Response(text, media_type="application/json")
 
 
-# --- pages: static files, whose script asks for data with the token that a person types in --------
+# --- pages: static files, whose script fetches data with the token that the user enters -----------
 
 
 async def analyst_page(request: Request) -> Response:
-    """Serve the analyst's page; its data needs a token."""
+    """Serve the page for analysts; its data requires a token."""
     return Response(static("analyst.html"), media_type="text/html", headers=PAGE_HEADERS)
 
 
 async def try_page(request: Request) -> Response:
-    """Serve the page on which anybody can try it; nothing leaves it."""
+    """Serve the demonstration page, which sends nothing."""
     return Response(static("try.html"), media_type="text/html", headers=PAGE_HEADERS)
 
 
 async def page_file(request: Request) -> Response:
-    """Serve a file of the pages."""
+    """Serve a script, style or image of the pages."""
     name = request.path_params["name"]
     if name not in PAGE_FILES:
-        raise Problem(NOT_FOUND, f"no page has a file {name!r:.40}")
+        raise Problem(NOT_FOUND, f"there is no file {name!r:.40}")
     return Response(static(name), media_type=MEDIA_TYPES[Path(name).suffix], headers=PAGE_HEADERS)
 
 
 ROUTES = [
     Route("/v1/surveys", surveys, methods=["GET", "OPTIONS"]),
-    Route("/v1/surveys/{name}", survey, methods=["GET", "OPTIONS"]),
+    Route("/v1/surveys/{name}", published_survey, methods=["GET", "OPTIONS"]),
     Route("/v1/surveys/{name}/counts", counts),
-    Route("/v1/surveys/{name}/{version:int}", survey, methods=["GET", "OPTIONS"]),
+    Route("/v1/surveys/{name}/{version:int}", published_survey, methods=["GET", "OPTIONS"]),
     Route("/v1/surveys/{name}/{version:int}/reports", reports),
     Route("/healthz", healthz),
     Route("/readyz", readyz),
-    Route("/metrics", prometheus),
+    Route("/metrics", metrics),
     Route("/openapi.json", openapi),
     *job_routes.ROUTES,
     Route("/", analyst_page),
@@ -197,9 +201,9 @@ ROUTES = [
 
 
 def application(collector: Collector) -> Starlette:
-    """Return the routes, with every refusal and failure as a problem."""
-    refused = dict.fromkeys((Problem, HTTPException, StoreError, Exception), refuse)
-    app = Starlette(routes=ROUTES, exception_handlers=refused)
+    """Return the Starlette application, which answers every failure with problem details."""
+    handlers = dict.fromkeys((Problem, HTTPException, StoreError, Exception), refuse)
+    app = Starlette(routes=ROUTES, exception_handlers=handlers)
     app.state.collector = collector
     app.state.exports = asyncio.Semaphore(MAX_EXPORTS)
     return app

@@ -1,1 +1,1 @@
-"""From a request's bytes to a durable upload."""
+"""Uploads, from the bytes of a request to durable reports."""

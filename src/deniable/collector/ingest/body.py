@@ -1,4 +1,4 @@
-"""A request's body: read within a deadline, a size and a memory budget, and decompressed."""
+"""Read the body of a request within limits of time, size and memory, and decompress it."""
 
 from __future__ import annotations
 
@@ -13,62 +13,68 @@ from starlette.types import Receive
 
 from deniable.collector.api.problems import BUSY, MALFORMED, TOO_LARGE, TOO_SLOW, Problem
 
-GZIP = 31
-"""zlib's name for: one gzip member, header and checksum required."""
+GZIP_WINDOW_BITS = 31
+"""Value of zlib's `wbits` for one gzip member with header and checksum."""
 
 
-class Disconnected(Exception):
-    """The client went away before its body was complete; nobody waits for an answer."""
+class ClientDisconnected(Exception):
+    """The client disconnected before its body was complete, so no answer is needed."""
 
 
 class BodyLimits:
-    """What bodies may use: each its bytes and seconds, all of them together a budget of memory.
+    """Limits of request bodies: size and time of each, and memory of all together.
 
-    A body counts towards the budget from its first byte until the answer is known.
+    A body uses memory from its first byte until its request is answered.
+
+    max_body : bytes per body; max_memory : bytes of all bodies; seconds : time to receive a body
     """
 
     def __init__(self, max_body: int, max_memory: int, seconds: float) -> None:
         self.max_body, self.max_memory, self.seconds = max_body, max_memory, seconds
         self.held = 0
-        self._last = math.inf
-        self._under_way: set[asyncio.Timeout] = set()
+        """Bytes that bodies use now."""
+        self._last_end = math.inf
+        self._active: set[asyncio.Timeout] = set()
 
     def hold(self, count: int) -> None:
-        """Hold so many bytes more, or refuse the request."""
+        """Use `count` more bytes, or raise Problem."""
         if self.held + count > self.max_memory:
-            raise Problem(BUSY, "too many bodies at once: try again later")
+            raise Problem(BUSY, "too many uploads are arriving at once: try again later")
         self.held += count
 
     def end(self) -> float:
-        """When a body that begins now must be complete."""
-        return min(asyncio.get_running_loop().time() + self.seconds, self._last)
+        """Return the event loop's time by which a body that starts now must be complete."""
+        return min(asyncio.get_running_loop().time() + self.seconds, self._last_end)
 
-    def hurry(self, seconds: float) -> None:
-        """Nobody may read for longer than this from now on."""
-        self._last = asyncio.get_running_loop().time() + seconds
-        for timeout in self._under_way:
-            timeout.reschedule(min(timeout.when() or math.inf, self._last))
+    def end_within(self, seconds: float) -> None:
+        """Give current and future bodies only this many seconds from now."""
+        self._last_end = asyncio.get_running_loop().time() + seconds
+        for timeout in self._active:
+            timeout.reschedule(min(timeout.when() or math.inf, self._last_end))
 
     @asynccontextmanager
     async def until(self, end: float) -> AsyncIterator[None]:
-        """Raises TimeoutError at `end`, or earlier if there is hurry."""
+        """Raise TimeoutError at `end`, or earlier after `end_within`."""
         timeout = asyncio.timeout_at(end)
-        self._under_way.add(timeout)
+        self._active.add(timeout)
         try:
             async with timeout:
                 yield
         finally:
-            self._under_way.discard(timeout)
+            self._active.discard(timeout)
 
 
-class Incoming:
-    """One request's body, on its way; what it holds of the budget is given back at the end."""
+class IncomingBody:
+    """The body of one request while it arrives.
+
+    Use it in a `with` statement, which frees its share of the memory limit at the end.
+    """
 
     def __init__(self, receive: Receive, limits: BodyLimits) -> None:
         self._receive, self._limits, self._held = receive, limits, 0
         self._end = limits.end()
-        self._over = False
-        """Nothing more will come, or nothing more is waited for."""
+        self._ended = False
+        """Whether the body is complete, or its time is over."""
 
     def __enter__(self) -> Self:
         return self
@@ -77,59 +83,60 @@ class Incoming:
         self._limits.held -= self._held
 
     def hold(self, count: int) -> None:
-        """Hold so many bytes of the budget more, or refuse the request; fewer if negative."""
+        """Use `count` more bytes of the memory limit (fewer if negative), or raise Problem."""
         self._limits.hold(count)
         self._held += count
 
     async def read(self) -> bytes:
-        """Return the whole body."""
+        """Return the whole body; raise Problem if it exceeds a limit."""
         chunks: list[bytes] = []
         size = 0
         try:
             async with self._limits.until(self._end):
-                while not self._over:
+                while not self._ended:
                     chunk = await self._chunk()
                     size += len(chunk)
                     if size > (limit := self._limits.max_body):
-                        raise Problem(TOO_LARGE, f"expected at most {limit} bytes, got more")
+                        raise Problem(TOO_LARGE, f"expected a body of at most {limit} bytes")
                     self.hold(len(chunk))
                     chunks.append(chunk)
         except TimeoutError:
-            self._over = True
-            wait = self._limits.seconds
-            raise Problem(TOO_SLOW, f"expected the body within {wait:g} s") from None
+            self._ended = True
+            seconds = self._limits.seconds
+            raise Problem(TOO_SLOW, f"expected the body within {seconds:g} seconds") from None
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     async def discard(self) -> None:
-        """Let the rest pass by, so that a client which is still sending can read its refusal."""
+        """Skip the remaining body, so that a client that is still sending can read its refusal."""
         left = self._limits.max_body
-        with suppress(TimeoutError, Disconnected):
+        with suppress(TimeoutError, ClientDisconnected):
             async with self._limits.until(self._end):
-                while not self._over and left > 0:
+                while not self._ended and left > 0:
                     left -= len(await self._chunk())
 
     async def _chunk(self) -> bytes:
+        """Return the next bytes; raise ClientDisconnected if the client went away."""
         message = await self._receive()
         if message["type"] == "http.disconnect":
-            raise Disconnected
-        self._over = not message.get("more_body", False)
+            raise ClientDisconnected
+        self._ended = not message.get("more_body", False)
         chunk: bytes = message.get("body", b"")
         return chunk
 
 
 def gunzip(data: bytes, limit: int) -> bytes:
-    """The one gzip member in `data`; never makes more than `limit` bytes and one."""
-    stream = zlib.decompressobj(GZIP)
+    """Decompress one gzip member, without ever producing more than `limit` + 1 bytes."""
+    stream = zlib.decompressobj(GZIP_WINDOW_BITS)
     try:
         plain = stream.decompress(data, limit + 1)
     except zlib.error as error:
-        raise Problem(MALFORMED, f"the body is not gzip: {error}") from None
+        raise Problem(MALFORMED, f"the body is not valid gzip: {error}") from None
     if len(plain) > limit:
-        raise Problem(TOO_LARGE, f"expected at most {limit} bytes once decompressed, got more")
+        raise Problem(TOO_LARGE, f"expected at most {limit} bytes after decompression")
     if not stream.eof:
-        raise Problem(MALFORMED, "the gzip body ends too early: send it whole")
+        raise Problem(MALFORMED, "the gzip body is incomplete: send all of it")
     if stream.unused_data:
         raise Problem(
-            MALFORMED, f"expected one gzip member, got {len(stream.unused_data)} bytes after it"
+            MALFORMED, f"{len(stream.unused_data)} bytes follow the gzip member: send only one"
         )
     return plain

@@ -1,4 +1,4 @@
-"""The surveys that are collected, and from a body's bytes to an upload of one of them."""
+"""The surveys that a collector accepts, and the validation of uploads."""
 
 from __future__ import annotations
 
@@ -14,26 +14,29 @@ from deniable.store import Upload
 from deniable.survey import Survey, from_bytes
 from deniable.survey.report import BATCH, BATCH_HEADER_SIZE, HEADER_SIZE
 
-FORM = 3
-"""Where the byte stands that tells a report from a batch."""
+FORM_OFFSET = 3
+"""Offset of the byte that distinguishes a report from a batch."""
 
 
 def today() -> date:
-    """The day as reports carry it: in UTC, so that it tells no time zone."""
+    """Return the current day in UTC, which does not reveal a time zone."""
     return datetime.now(UTC).date()
 
 
 def versions_of(surveys: Iterable[Survey], name: str, version: int | None = None) -> list[Survey]:
-    """Return the surveys of this name, or the one of this version; raises Problem if none is."""
+    """Return the surveys of this name, or only one version; raise Problem if there is none."""
     chosen = [s for s in surveys if s.name == name and version in (None, s.version)]
     if not chosen:
-        which = name if version is None else f"{name} v{version}"
-        raise Problem(UNKNOWN_SURVEY, f"there is no survey {which!r:.80} here")
+        wanted = name if version is None else f"{name} v{version}"
+        raise Problem(UNKNOWN_SURVEY, f"this collector has no survey {wanted!r:.80}")
     return chosen
 
 
 class Catalogue:
-    """Surveys by digest, and by name and version."""
+    """The surveys that a collector accepts, by digest, and by name and version.
+
+    grace : days after the last day of a survey on which its reports are still accepted
+    """
 
     def __init__(self, surveys: Iterable[Survey], grace: int = 1) -> None:
         self.by_digest = {survey.digest: survey for survey in surveys}
@@ -41,23 +44,23 @@ class Catalogue:
         for one, two in pairwise(self.all()):
             if (one.name, one.version) == (two.name, two.version):
                 raise InputError(
-                    f"expected one survey {one.name!r} of version {one.version}, got two: "
-                    f"{one.digest.hex()} and {two.digest.hex()}; "
+                    f"there are two surveys {one.name!r} of version {one.version}, with digests "
+                    f"{one.digest.hex()} and {two.digest.hex()}: "
                     "a changed survey needs a new version"
                 )
 
     def all(self) -> list[Survey]:
-        """Every survey, by name and version."""
+        """Return every survey, sorted by name and version."""
         return sorted(self.by_digest.values(), key=lambda s: (s.name, s.version))
 
     def find(self, name: str, version: int | None = None) -> Survey:
-        """The survey of this name; its newest version unless one is given."""
+        """Return the survey of this name: the given version, or the newest."""
         return versions_of(self.all(), name, version)[-1]
 
     def upload(self, data: bytes, key: bytes, day: date) -> Upload:
-        """The body as an upload, after checking every report in it; else why it is refused."""
+        """Check every report of a body and return it as an upload, or raise Problem."""
         try:
-            if data[FORM : FORM + 1] == bytes([BATCH]):
+            if data[FORM_OFFSET : FORM_OFFSET + 1] == bytes([BATCH]):
                 batch = from_wire(data, self.by_digest)
                 survey, reports, start = batch.survey, len(batch), BATCH_HEADER_SIZE
             else:
@@ -65,7 +68,7 @@ class Catalogue:
         except UnknownSurvey:
             digest = data[4:HEADER_SIZE].hex()
             raise Problem(
-                UNKNOWN_SURVEY, f"no survey of digest {digest} is collected here"
+                UNKNOWN_SURVEY, f"this collector has no survey with digest {digest}"
             ) from None
         except WireError as error:
             raise Problem(MALFORMED, str(error)) from None

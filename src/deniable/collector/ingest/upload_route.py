@@ -1,7 +1,7 @@
-"""`POST /v1/reports`, as plain ASGI: nothing stands between the server and the queue.
+"""`POST /v1/reports`, as plain ASGI, so that nothing slows down the way to the queue.
 
-Everything is checked before it is queued, cheapest first, and nothing is acknowledged before it is
-durable. Of a request only its body, its idempotency key and its ingest key are ever looked at.
+An upload is checked before it is queued, with the cheapest checks first, and acknowledged after it
+is durable. Nothing but the body, the idempotency key and the ingest key of a request is used.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from deniable.collector.api import problems
-from deniable.collector.api.problems import Problem, problem_of
-from deniable.collector.ingest.body import Disconnected, Incoming, gunzip
+from deniable.collector.api.problems import Problem, to_problem
+from deniable.collector.ingest.body import ClientDisconnected, IncomingBody, gunzip
 from deniable.collector.ingest.catalogue import today
 from deniable.collector.keyring import Bucket
 from deniable.store import Outcome, Upload
@@ -33,16 +33,20 @@ PATH = "/v1/reports"
 METHODS = "POST, OPTIONS"
 ROLE = "ingest"
 CONTENT_TYPE = b"application/octet-stream"
-KEY = re.compile(r"[0-9a-f]{32}")
-LENGTH = re.compile(rb"[0-9]{1,19}")
-MAX_FIELDS = 16
-INLINE = 1 << 17
-"""Bodies above this are decompressed and checked in a thread, so that others need not wait."""
+KEY_PATTERN = re.compile(r"[0-9a-f]{32}")
+LENGTH_PATTERN = re.compile(rb"[0-9]{1,19}")
+MAX_QUERY_FIELDS = 16
+MAX_INLINE_BYTES = 1 << 17
+"""Larger bodies are decompressed and checked in a thread, so that other requests do not wait."""
 
 
 @dataclass(frozen=True)
-class Envelope:
-    """What is looked at of an upload's headers and query."""
+class UploadHeaders:
+    """The headers and query fields of an upload that the collector uses.
+
+    key : idempotency key; token : ingest token, if any; gzipped : whether the body is compressed;
+    length : length of the body according to its header, or 0
+    """
 
     key: bytes
     token: str | None
@@ -50,46 +54,47 @@ class Envelope:
     length: int
 
     @classmethod
-    def of(cls, scope: Scope) -> Envelope:
-        """Read and check the headers, or raise Problem."""
+    def of(cls, scope: Scope) -> UploadHeaders:
+        """Read the headers and query fields of a request, or raise Problem."""
         headers = dict(scope["headers"])
         if headers.get(b"content-type", b"").split(b";")[0].strip().lower() != CONTENT_TYPE:
             raise Problem(problems.WRONG_TYPE, f"expected Content-Type {CONTENT_TYPE.decode()}")
         encoding = headers.get(b"content-encoding", b"identity").strip().lower()
         if encoding not in (b"identity", b"gzip"):
-            raise Problem(problems.WRONG_TYPE, "expected Content-Encoding gzip, or none")
+            raise Problem(problems.WRONG_TYPE, "expected Content-Encoding gzip or identity")
         query = _query(scope["query_string"])
         key = headers.get(b"idempotency-key", b"").decode("latin-1") or query.get("key", [""])[0]
-        if not KEY.fullmatch(key):
+        if not KEY_PATTERN.fullmatch(key):
             raise Problem(
                 problems.BAD_KEY,
-                "expected Idempotency-Key (or ?key=) of 32 lower-case hexadecimal digits, random, "
-                "new for each upload and the same when it is tried again",
+                "expected Idempotency-Key (or ?key=) with 32 lower-case hexadecimal digits: "
+                "draw a random key for each upload, and repeat it when you retry",
             )
         authorization = headers.get(b"authorization", b"").decode("latin-1")
         token = bearer(authorization) or query.get("token", [None])[0]
-        length = LENGTH.fullmatch(headers.get(b"content-length", b""))
+        length = LENGTH_PATTERN.fullmatch(headers.get(b"content-length", b""))
         return cls(bytes.fromhex(key), token, encoding == b"gzip", int(length[0]) if length else 0)
 
 
 def _query(text: bytes) -> dict[str, list[str]]:
+    """Return the fields of a query string, or raise Problem if there are too many."""
     if not text:
         return {}
     try:
-        return parse_qs(text.decode("latin-1"), max_num_fields=MAX_FIELDS)
+        return parse_qs(text.decode("latin-1"), max_num_fields=MAX_QUERY_FIELDS)
     except ValueError:
-        wanted = f"expected at most {MAX_FIELDS} fields in the query"
-        raise Problem(problems.BAD_QUERY, wanted) from None
+        detail = f"expected at most {MAX_QUERY_FIELDS} fields in the query string"
+        raise Problem(problems.BAD_QUERY, detail) from None
 
 
 def bearer(header: str) -> str | None:
-    """Return the token in an Authorization header."""
+    """Return the token of an Authorization header, or None."""
     scheme, _, token = header.partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
 
 
-class Ingest:
-    """The route that takes uploads."""
+class UploadRoute:
+    """The ASGI application for uploads."""
 
     def __init__(self, collector: Collector) -> None:
         self.collector = collector
@@ -102,14 +107,15 @@ class Ingest:
         self._accepted = [(k.encode("latin-1"), v.encode("latin-1")) for k, v in accepted.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request (ASGI)."""
         if scope["method"] == "OPTIONS":
             allowed = preflight(self.collector.settings.cors, METHODS)
             await Response(status_code=204, headers=allowed)(scope, receive, send)
             return
-        incoming = self.collector.incoming(receive)
+        incoming = self.collector.incoming_body(receive)
         try:
             accepted = await self._accept(scope, incoming)
-        except Disconnected:
+        except ClientDisconnected:
             return
         except Exception as error:
             await incoming.discard()
@@ -122,46 +128,48 @@ class Ingest:
         await send({"type": "http.response.body", "body": body})
 
     def _refusal(self, error: Exception) -> Response:
-        # The error must not become a local variable of a frame in its own traceback: such a cycle
-        # would keep the unread body, and the server its connection, until garbage is collected.
-        problem = problem_of(error)
+        """Return the answer to a refused upload."""
+        # The error must not become a local variable of a frame in its own traceback: that cycle
+        # would keep the body and the connection in memory until the next garbage collection.
+        problem = to_problem(error)
         self.collector.metrics.answers[problem.status] += 1
         return Response(problem.body(), problem.status, self._headers | problem.headers)
 
-    async def _accept(self, scope: Scope, incoming: Incoming) -> int:
-        """Take the upload and wait until it is durable; returns its number of reports."""
+    async def _accept(self, scope: Scope, incoming: IncomingBody) -> int:
+        """Store the upload, wait until it is durable, and return its number of reports."""
         if scope["method"] != "POST":
-            raise Problem(problems.NOT_ALLOWED, f"expected {METHODS}", {"allow": METHODS})
-        envelope = Envelope.of(scope)
-        bucket = self._admit(envelope)
+            raise Problem(problems.NOT_ALLOWED, f"expected one of {METHODS}", {"allow": METHODS})
+        headers = UploadHeaders.of(scope)
+        bucket = self._admit(headers)
         with incoming:
             data = await incoming.read()
             self.collector.metrics.totals["upload_bytes"] += len(data)
-            if envelope.gzipped:
-                # Held before it is known how much comes out: so many bytes may exist at once.
+            if headers.gzipped:
+                # The decompressed size is unknown yet, so reserve the largest possible one.
                 incoming.hold(self._limit)
-                data = await _aside(data, lambda data: gunzip(data, self._limit))
+                data = await _in_thread_if_large(data, lambda data: gunzip(data, self._limit))
                 incoming.hold(len(data) - self._limit)
             check = self.collector.catalogue.upload
-            upload = await _aside(data, lambda data: check(data, envelope.key, today()))
+            upload = await _in_thread_if_large(data, lambda data: check(data, headers.key, today()))
             return await self._store(upload, bucket)
 
-    def _admit(self, envelope: Envelope) -> Bucket | None:
-        """Refuse what can be refused before the body is read; returns the quota to count it on."""
+    def _admit(self, headers: UploadHeaders) -> Bucket | None:
+        """Refuse an upload before its body is read, or return the quota that it counts towards."""
         bucket = None
-        if envelope.token is not None or self.collector.settings.require_key:
+        if headers.token is not None or self.collector.settings.require_key:
             keyring = self.collector.keyring
-            bucket = keyring.bucket(keyring.demand(envelope.token, ROLE))
+            bucket = keyring.bucket(keyring.authorise(headers.token, ROLE))
             bucket.check()
-        if envelope.length > self._limit:
-            wanted = f"expected at most {self._limit} bytes, got {envelope.length}"
-            raise Problem(problems.TOO_LARGE, wanted)
+        if headers.length > self._limit:
+            detail = f"expected a body of at most {self._limit} bytes, got {headers.length}"
+            raise Problem(problems.TOO_LARGE, detail)
         if self.collector.disk_low:
             raise Problem(problems.DISK, "the disk is nearly full: try again later")
         self.collector.writer.check_room()
         return bucket
 
     async def _store(self, upload: Upload, bucket: Bucket | None) -> int:
+        """Queue the upload and wait until it is durable; return its number of reports."""
         if bucket is not None:
             bucket.take(upload.reports)
         outcome = None
@@ -169,10 +177,10 @@ class Ingest:
             outcome = await self.collector.writer.submit(upload)
         finally:
             if bucket is not None and outcome is not Outcome.STORED:
-                bucket.give_back(upload.reports)
+                bucket.refund(upload.reports)
         if outcome is Outcome.CONFLICT:
-            wanted = "another body was stored under this key: draw a new key for each upload"
-            raise Problem(problems.CONFLICT, wanted)
+            detail = "a different body was stored under this key: draw a new key for each upload"
+            raise Problem(problems.CONFLICT, detail)
         if outcome is Outcome.REPEATED:
             self.collector.metrics.totals["repeated_uploads"] += 1
         else:
@@ -180,13 +188,16 @@ class Ingest:
         return upload.reports
 
 
-async def _aside(data: bytes, work: Callable[[bytes], T]) -> T:
-    """Return work(data), done in a thread if there is much data."""
-    return work(data) if len(data) <= INLINE else await asyncio.to_thread(work, data)
+async def _in_thread_if_large(data: bytes, work: Callable[[bytes], T]) -> T:
+    """Return work(data), computed in a thread if there is much data."""
+    return work(data) if len(data) <= MAX_INLINE_BYTES else await asyncio.to_thread(work, data)
 
 
 def preflight(origin: str, methods: str) -> Headers:
-    """Return what a browser asks before it lets a page of another origin send something."""
+    """Return the headers that answer a CORS preflight request.
+
+    origin : allowed origin, or "" for none; methods : allowed methods, such as "POST, OPTIONS"
+    """
     headers = {"allow": methods}
     if origin:
         sent = "authorization, content-encoding, content-type, idempotency-key, if-none-match"

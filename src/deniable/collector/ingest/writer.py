@@ -1,7 +1,7 @@
-"""One thread that commits what waits, all of it at once, and then says so.
+"""A thread that commits queued uploads together, and then acknowledges them.
 
-Syncing to disk takes the same time for one upload as for hundreds, so everything that arrives
-during a commit goes into the next. An upload is acknowledged only after `Store.append` returned.
+Syncing to disk takes the same time for one upload as for hundreds, so all uploads that arrive
+during a commit share the next one. An upload is acknowledged only after `Store.append` returned.
 """
 
 from __future__ import annotations
@@ -13,26 +13,36 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Condition, Thread
 
-from deniable.collector.api.problems import BUSY, Problem, problem_of
+from deniable.collector.api.problems import BUSY, Problem, to_problem
 from deniable.collector.metrics import Metrics
 from deniable.errors import StoreError
 from deniable.store import Outcome, Store, Upload
 
-Waiting = tuple[Upload, "asyncio.Future[Outcome]"]
+QueuedUpload = tuple[Upload, "asyncio.Future[Outcome]"]
 
 
 class CommitWriter:
-    """A bounded queue into the store. `submit` is called in the event loop only."""
+    """A bounded queue of uploads, and the thread that commits them.
+
+    Call `submit` in the event loop only.
+
+    limit : largest number of queued uploads; group : largest number of uploads per commit;
+    after_commit : function that the thread calls after every commit
+    """
 
     def __init__(
-        self, store: Store, metrics: Metrics, limit: int, group: int, after: Callable[[], None]
+        self,
+        store: Store,
+        metrics: Metrics,
+        limit: int,
+        group: int,
+        after_commit: Callable[[], None],
     ) -> None:
-        """`after` is called in the writer's thread after every commit."""
         self.store, self.metrics, self.limit, self.group = store, metrics, limit, group
-        self._after = after
+        self._after_commit = after_commit
         self.failing = False
         """Whether the last commit failed."""
-        self._waiting: deque[Waiting] = deque()
+        self._queue: deque[QueuedUpload] = deque()
         self._changed = Condition()
         self._stopping = False
         self._loop = asyncio.get_running_loop()
@@ -40,36 +50,37 @@ class CommitWriter:
         self._thread.start()
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._queue)
 
     @property
     def full(self) -> bool:
-        """Whether nothing more may wait."""
-        return len(self._waiting) >= self.limit
+        """Whether the queue is full."""
+        return len(self._queue) >= self.limit
 
     def check_room(self) -> None:
-        """Raise Problem if nothing more may wait."""
+        """Raise Problem if the queue is full or the collector is stopping."""
         if self.full or self._stopping:
-            raise Problem(BUSY, "too many uploads wait for the store: try again later")
+            raise Problem(BUSY, "too many uploads are waiting for the store: try again later")
 
     def submit(self, upload: Upload) -> asyncio.Future[Outcome]:
-        """Return the outcome, once it is durable; raises Problem if the queue is full."""
+        """Queue an upload; return a future of its outcome, which is set once it is durable."""
         self.check_room()
         future: asyncio.Future[Outcome] = self._loop.create_future()
         with self._changed:
-            self._waiting.append((upload, future))
+            self._queue.append((upload, future))
             self._changed.notify()
         return future
 
     def stop(self) -> None:
-        """Commit what waits, then end; returns when that is done."""
+        """Commit all queued uploads, then end the thread; return when that is done."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
         self._thread.join()
 
     def _run(self) -> None:
-        while group := self._next():
+        """Commit groups of uploads until the writer is stopped and the queue is empty."""
+        while group := self._next_group():
             uploads, futures = zip(*group, strict=True)
             start = time.perf_counter()
             outcomes: Sequence[Outcome | Problem]
@@ -77,26 +88,27 @@ class CommitWriter:
                 outcomes = self.store.append(uploads)
                 self.failing = False
             except Exception as error:
-                outcomes = [problem_of(error) for _ in uploads]
+                outcomes = [to_problem(error) for _ in uploads]
                 self.failing = True
                 self.metrics.totals["store_errors"] += 1
-            self.metrics.committed(time.perf_counter() - start)
-            self._loop.call_soon_threadsafe(_deliver, futures, outcomes)
+            self.metrics.count_commit(time.perf_counter() - start)
+            self._loop.call_soon_threadsafe(_set_outcomes, futures, outcomes)
             with suppress(OSError, StoreError):
-                self._after()
+                self._after_commit()
 
-    def _next(self) -> list[Waiting]:
-        """What waits, at most one group; empty when there will be no more."""
+    def _next_group(self) -> list[QueuedUpload]:
+        """Wait for uploads, and return at most one group; return none after `stop`."""
         with self._changed:
-            while not self._waiting and not self._stopping:
+            while not self._queue and not self._stopping:
                 self._changed.wait()
-            count = min(len(self._waiting), self.group)
-            return [self._waiting.popleft() for _ in range(count)]
+            count = min(len(self._queue), self.group)
+            return [self._queue.popleft() for _ in range(count)]
 
 
-def _deliver(
+def _set_outcomes(
     futures: Sequence[asyncio.Future[Outcome]], outcomes: Sequence[Outcome | Problem]
 ) -> None:
+    """Give each waiting request its outcome; run in the event loop."""
     for future, outcome in zip(futures, outcomes, strict=True):
         if future.done():
             continue

@@ -1,1 +1,1 @@
-"""Analyses that run on request, each in a process of its own."""
+"""Analyses that analysts start over HTTP, each in a separate process."""

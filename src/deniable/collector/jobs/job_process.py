@@ -1,8 +1,8 @@
-"""What runs in a job's own process: one request in, progress and one result out, as lines of JSON.
+"""The program of a job's process: read one request, write progress and one result, as JSON lines.
 
-The process ends when its standard input does, so that no job outlives the collector that started
-it, however that ended. All that is shown later is made here: the collector never loads the
-analysis, and a table of tests needs the reports themselves.
+The process ends when its standard input is closed, so that no job outlives its collector, even one
+that was killed. It renders the result in every format, so that the collector never imports the
+analysis.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from deniable.survey import Survey
 if TYPE_CHECKING:
     from deniable.results import Result
 
-Line = dict[str, Any]
-"""A line of JSON."""
-NICE = 10
-"""Uploads come first."""
+JsonObject = dict[str, Any]
+NICENESS = 10
+"""Added to the process's niceness, because uploads have priority."""
 PROGRESS_SECONDS = 0.2
+"""Shortest time between two lines of progress within a stage."""
 
 
-def perform(request: Line, survey: Survey) -> Result:
-    """Run the verb that was asked for."""
+def perform(request: JsonObject, survey: Survey) -> Result:
+    """Run the requested analysis."""
     from deniable.analysis import associate, decode
     from deniable.analysis.source import Stored
     from deniable.discovery import discover
@@ -39,7 +39,7 @@ def perform(request: Line, survey: Survey) -> Result:
 
     first, last = (date.fromisoformat(d) if (d := request[k]) else None for k in ("since", "until"))
     reports = Stored(request["store"], first, last)
-    candidates = {q: Discovery.from_json(text) for q, text in request["found"].items()}
+    candidates = {q: Discovery.from_json(text) for q, text in request["discoveries"].items()}
     candidates |= request["candidates"]
     names, alpha = request["questions"], request["alpha"]
     if request["verb"] == "associate":
@@ -50,7 +50,7 @@ def perform(request: Line, survey: Survey) -> Result:
 
 
 def render(result: Result, survey: Survey) -> dict[str, str]:
-    """The result in every form that it is fetched in."""
+    """Return the result in every format, by name."""
     from deniable.columns.spreadsheet import csv_text
     from deniable.render import view_of
     from deniable.render.html import report
@@ -66,42 +66,48 @@ def render(result: Result, survey: Survey) -> dict[str, str]:
 
 
 def main() -> None:
-    """Read the request, run it, write what came out."""
+    """Read a request from standard input, run it, and write the result to standard output."""
     out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever a library prints is not ours
+    os.dup2(2, 1)  # what a library prints must not mix with our lines
     with suppress(AttributeError, OSError):
-        os.nice(NICE)
+        os.nice(NICENESS)
     request = json.loads(sys.stdin.buffer.readline())
-    Thread(target=_end_with, args=(sys.stdin.buffer,), daemon=True).start()
-    last = 0.0
+    Thread(target=_exit_at_end_of, args=(sys.stdin.buffer,), daemon=True).start()
+    last_time = 0.0
 
-    def tell(stage: str, done: float | None) -> None:
-        nonlocal last
-        if done in (None, 0, 1) or time.monotonic() - last > PROGRESS_SECONDS:
-            last = time.monotonic()
-            _say(out, {"stage": stage, "done": done})
+    def write_progress(stage: str, done: float | None) -> None:
+        nonlocal last_time
+        if done in (None, 0, 1) or time.monotonic() - last_time > PROGRESS_SECONDS:
+            last_time = time.monotonic()
+            _write_line(out, {"stage": stage, "done": done})
 
     try:
         survey = Survey.from_json(request["survey"].encode())
-        tell("starting", None)
-        with listening(tell):
+        write_progress("starting", None)
+        with listening(write_progress):
             result = perform(request, survey)
-        tell("writing", None)
-        _say(out, {"result": render(result, survey)})
+        write_progress("writing the result", None)
+        _write_line(out, {"result": render(result, survey)})
     except DeniableError as error:
-        _say(out, {"error": str(error)})
+        _write_line(out, {"error": str(error)})
     except ModuleNotFoundError as error:
-        _say(out, {"error": f"analysis needs {error.name}: pip install 'deniable[analysis]'"})
+        _write_line(
+            out, {"error": f"the analysis needs {error.name}: pip install 'deniable[analysis]'"}
+        )
     except MemoryError:
-        _say(out, {"error": "there was not enough memory: try fewer candidates or fewer days"})
+        _write_line(
+            out, {"error": "the analysis ran out of memory: try fewer candidates or fewer days"}
+        )
 
 
-def _say(out: BinaryIO, content: Line) -> None:
+def _write_line(out: BinaryIO, content: JsonObject) -> None:
+    """Write one line of JSON."""
     out.write(json.dumps(content).encode() + b"\n")
     out.flush()
 
 
-def _end_with(stream: BinaryIO) -> None:
+def _exit_at_end_of(stream: BinaryIO) -> None:
+    """End this process when the stream is closed."""
     while stream.read(1 << 16):
         pass
     os._exit(1)

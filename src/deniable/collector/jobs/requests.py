@@ -1,4 +1,4 @@
-"""What an analyst asks for: a request's JSON, checked, and made whole for the job's process."""
+"""Requests for jobs: read and check their JSON, and write them for the job's process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any
 
 from deniable.collector.api.problems import BAD_JOB, Problem
-from deniable.errors import InputError
+from deniable.errors import InputError, did_you_mean
 from deniable.survey import Survey
 
 VERBS = ("decode", "associate", "discover")
@@ -17,12 +17,16 @@ VERBS = ("decode", "associate", "discover")
 
 @dataclass(frozen=True)
 class JobRequest:
-    """One request; raises Problem if it makes no sense.
+    """A request for an analysis; raises Problem if it is not valid.
 
-    survey, version : which; None is the newest version that the store keeps
-    candidates : of each string question either the strings, or the id of the job that found them
-    since, until : first and last day, both included
-    accept : a regular expression for discovered strings
+    verb : "decode", "associate" or "discover"
+    survey, version : name and version of the survey; None for the newest version in the store
+    questions : one question, or two or more for "associate"
+    candidates : per string question, either candidate strings or the id of a job that discovered
+        them
+    since, until : first and last day, inclusive
+    accept : regular expression that discovered strings must match
+    alpha : significance level
     """
 
     verb: str = ""
@@ -38,94 +42,102 @@ class JobRequest:
     def __post_init__(self) -> None:
         verb, count = self.verb, len(self.questions)
         if verb not in VERBS:
-            raise Problem(BAD_JOB, f"expected verb {', '.join(VERBS)}; got {verb!r:.40}")
-        fits = count > 1 if verb == "associate" else count == 1
-        if len(set(self.questions)) != count or not fits:
+            hint = did_you_mean(verb, VERBS)
+            raise Problem(BAD_JOB, f"expected verb {', '.join(VERBS)}; got {verb!r:.40}.{hint}")
+        valid = count > 1 if verb == "associate" else count == 1
+        if len(set(self.questions)) != count or not valid:
             wanted = "two or more different questions" if verb == "associate" else "one question"
-            raise Problem(BAD_JOB, f"expected {wanted} to {verb}, got {count}")
+            raise Problem(BAD_JOB, f"expected {wanted} for {verb!r}, got {count}")
         if not 0 < self.alpha < 1:
             raise Problem(BAD_JOB, f"expected alpha between 0 and 1, got {self.alpha!r:.40}")
 
     @classmethod
     def read(cls, data: bytes) -> JobRequest:
-        """Read a request's body; fields that are null are as if left out."""
+        """Read the body of a request; a field that is null counts as missing."""
         try:
-            given = json.loads(data)
+            content = json.loads(data)
         except (ValueError, RecursionError):
-            raise Problem(BAD_JOB, "expected JSON") from None
-        if not isinstance(given, dict):
+            raise Problem(BAD_JOB, "the body is not valid JSON") from None
+        if not isinstance(content, dict):
             raise Problem(BAD_JOB, "expected a JSON object")
-        if extra := sorted(given.keys() - READERS.keys()):
-            raise Problem(BAD_JOB, f"expected {', '.join(READERS)}; got {extra[0]!r:.40}")
-        fields = {k: READERS[k](k, value) for k, value in given.items() if value is not None}
-        return cls(**fields)
+        if unknown := sorted(content.keys() - FIELD_READERS.keys()):
+            hint = did_you_mean(unknown[0], FIELD_READERS)
+            fields = ", ".join(FIELD_READERS)
+            raise Problem(BAD_JOB, f"unknown field {unknown[0]!r:.40}; fields: {fields}.{hint}")
+        return cls(**{k: FIELD_READERS[k](k, v) for k, v in content.items() if v is not None})
 
-    def to_json_line(self, store: str, survey: Survey, found: Mapping[str, str]) -> bytes:
-        """Return all that the job's process needs, as one line of JSON.
+    def to_json_line(self, store: str, survey: Survey, discoveries: Mapping[str, str]) -> bytes:
+        """Return everything that the job's process needs, as one line of JSON.
 
-        found : results (JSON) of the jobs named in `candidates`, by question
+        discoveries : results, as JSON, of the jobs named in `candidates`, by question
         """
         try:
             for name in self.questions:
                 survey.question(name)
         except InputError as error:
             raise Problem(BAD_JOB, str(error)) from None
-        candidates = {q: c for q, c in (self.candidates or {}).items() if q not in found}
+        candidates = {q: c for q, c in (self.candidates or {}).items() if q not in discoveries}
         content = {
             **{name: vars(self)[name] for name in ("verb", "questions", "accept", "alpha")},
             "store": store,
             "survey": survey.canonical.decode(),
             "candidates": candidates,
-            "found": found,
+            "discoveries": discoveries,
             "since": self.since and self.since.isoformat(),
             "until": self.until and self.until.isoformat(),
         }
         return json.dumps(content).encode() + b"\n"
 
 
-def _typed(kind: type) -> Callable[[str, object], object]:
+def _reader_of(kind: type, description: str) -> Callable[[str, object], object]:
+    """Return a function that checks the type of a field."""
+
     def read(name: str, value: object) -> object:
         if kind is int and isinstance(value, float) and value.is_integer():
-            value = int(value)  # to JSON 1.0 is a whole number
+            value = int(value)  # JSON does not distinguish 1.0 from 1
         if type(value) is not kind:
-            raise Problem(BAD_JOB, f"expected {name} as {kind.__name__}, got {value!r:.40}")
+            raise Problem(BAD_JOB, f"expected {name} to be {description}, got {value!r:.40}")
         return value
 
     return read
 
 
-def _texts(name: str, value: object) -> tuple[str, ...]:
+def _read_strings(name: str, value: object) -> tuple[str, ...]:
+    """Return a list of strings, or raise Problem."""
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise Problem(BAD_JOB, f"expected {name} as a list of texts")
+        raise Problem(BAD_JOB, f"expected {name} to be a list of strings")
     return tuple(value)
 
 
-def _candidates(name: str, given: object) -> dict[str, tuple[str, ...] | str]:
-    if not isinstance(given, dict):
-        raise Problem(BAD_JOB, f"expected {name} by question")
+def _read_candidates(name: str, content: object) -> dict[str, tuple[str, ...] | str]:
+    """Return candidate strings, or the id of a job, by question; or raise Problem."""
+    if not isinstance(content, dict):
+        raise Problem(BAD_JOB, f"expected {name} to be an object with one entry per question")
     return {
         question: value["job"]
         if isinstance(value, dict) and value.keys() == {"job"} and isinstance(value["job"], str)
-        else _texts(f"{name} of {question!r:.40}", value)
-        for question, value in given.items()
+        else _read_strings(f"{name} of {question!r:.40}", value)
+        for question, value in content.items()
     }
 
 
-def _day(name: str, value: object) -> date:
+def _read_day(name: str, value: object) -> date:
+    """Return a date, or raise Problem."""
     try:
         return date.fromisoformat(value if isinstance(value, str) else "")
     except ValueError:
         raise Problem(BAD_JOB, f"expected {name} as YYYY-MM-DD, got {value!r:.40}") from None
 
 
-READERS: dict[str, Callable[[str, object], Any]] = {
-    "verb": _typed(str),
-    "survey": _typed(str),
-    "version": _typed(int),
-    "questions": _texts,
-    "candidates": _candidates,
-    "since": _day,
-    "until": _day,
-    "accept": _typed(str),
-    "alpha": _typed(float),
+FIELD_READERS: dict[str, Callable[[str, object], Any]] = {
+    "verb": _reader_of(str, "a string"),
+    "survey": _reader_of(str, "a string"),
+    "version": _reader_of(int, "a whole number"),
+    "questions": _read_strings,
+    "candidates": _read_candidates,
+    "since": _read_day,
+    "until": _read_day,
+    "accept": _reader_of(str, "a string"),
+    "alpha": _reader_of(float, "a number"),
 }
+"""Functions that check and convert the fields of a request."""

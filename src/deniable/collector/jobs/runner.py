@@ -1,5 +1,8 @@
-"""Analyses started over HTTP: each in a process of its own, so that uploads never wait for one and
-cancelling is a kill. Few run at once, few are kept, in memory only."""
+"""Run analyses that were started over HTTP, each in a separate process.
+
+Uploads therefore never wait for an analysis, and cancelling kills the process. Few jobs run at
+once, and few are remembered, only in memory.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +20,23 @@ from deniable.collector.jobs.requests import JobRequest
 from deniable.survey import Survey
 
 MAX_RUNNING = 1
-"""Jobs that run at once: one uses every core."""
-KEPT = 20
-"""Jobs remembered; with one more, the first that ended is forgotten."""
+"""Largest number of jobs that run at once: a job uses every core."""
+MAX_KEPT_JOBS = 20
+"""Largest number of jobs that are remembered; the oldest is forgotten first."""
 MAX_RESULT_BYTES = 16 << 20
-"""Bytes of a result in all its forms; a larger one is for the command line."""
+"""Largest result, in all its formats together; a larger one needs the command line."""
 COMMAND = (sys.executable, "-m", "deniable.collector.jobs.job_process")
 
 
 class Job:
-    """One analysis, running or ended. Its follower's thread changes it, others only read."""
+    """One analysis, running or ended.
+
+    Only the thread that follows its process changes it; other threads read or cancel it.
+
+    state : "running", "done", "failed" or "cancelled"; stage : what the process is doing;
+    done : completed share of the stage, or None; detail : why the job failed;
+    formats : the result, by name of its format
+    """
 
     def __init__(
         self, request: JobRequest, survey: Survey, process: subprocess.Popen[bytes]
@@ -36,15 +46,15 @@ class Job:
         self.state = "running"
         self.stage, self.done = "starting", None
         self.detail = ""
-        self.forms: dict[str, str] = {}
-        self._began = time.monotonic()
-        self._took: float | None = None
+        self.formats: dict[str, str] = {}
+        self._started = time.monotonic()
+        self._duration: float | None = None
 
-    def hear(self, line: bytes) -> None:
-        """Take in one line that the process wrote."""
+    def handle_line(self, line: bytes) -> None:
+        """Handle one line of JSON that the process wrote: progress, a result or an error."""
         message = json.loads(line)
         if "result" in message:
-            self.forms = message["result"]
+            self.formats = message["result"]
             self.end("done")
         elif "error" in message:
             self.end("failed", message["error"])
@@ -52,25 +62,28 @@ class Job:
             self.stage, self.done = message["stage"], message["done"]
 
     def end(self, state: str, detail: str = "") -> None:
-        """The first ending counts: what a killed process leaves behind changes nothing."""
+        """End the job; later calls change nothing, such as one after the process was killed."""
         if self.state == "running":
-            self._took = time.monotonic() - self._began
+            self._duration = time.monotonic() - self._started
             self.state, self.detail = state, detail
 
     def cancel(self) -> None:
-        """End the process, and the job unless it has ended."""
+        """Kill the process, and end the job if it is running."""
         self.end("cancelled")
         self.process.kill()
 
     def result(self, form: str) -> str:
-        """The result in one of its forms, or raise Problem."""
+        """Return the result in one format, or raise Problem if the job is not done."""
         if self.state != "done":
-            raise Problem(NO_RESULT, f"the job is {self.state}: only one that is done has a result")
-        return self.forms[form]
+            raise Problem(
+                NO_RESULT, f"the job is {self.state}: only a job that is done has a result"
+            )
+        return self.formats[form]
 
-    def shown(self) -> dict[str, object]:
-        """Return what is told of it."""
-        seconds = time.monotonic() - self._began if self._took is None else self._took
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON object that describes the job."""
+        running = time.monotonic() - self._started
+        seconds = running if self._duration is None else self._duration
         return {
             "id": self.id,
             "verb": self.request.verb,
@@ -86,24 +99,24 @@ class Job:
 
 
 class Jobs:
-    """All of them. Any thread may call any method."""
+    """All jobs of a collector. Every method may be called from any thread."""
 
-    def __init__(self, command: Sequence[str] = COMMAND, *, kept: int = KEPT) -> None:
+    def __init__(self, command: Sequence[str] = COMMAND, *, kept: int = MAX_KEPT_JOBS) -> None:
         self._command, self._kept = command, kept
         self._jobs: dict[str, Job] = {}
         self._lock = Lock()
         self._stopped = False
 
     def start(self, request: JobRequest, store: str, survey: Survey) -> Job:
-        """Begin, unless too many run already."""
-        named = {q: c for q, c in (request.candidates or {}).items() if isinstance(c, str)}
-        found = {q: self.get(id).result("json") for q, id in named.items()}
-        line = request.to_json_line(store, survey, found)
+        """Start a job, or raise Problem if too many are running."""
+        job_ids = {q: c for q, c in (request.candidates or {}).items() if isinstance(c, str)}
+        discoveries = {q: self.get(id).result("json") for q, id in job_ids.items()}
+        line = request.to_json_line(store, survey, discoveries)
         with self._lock:
             running = sum(job.state == "running" for job in self._jobs.values())
             if self._stopped or running >= MAX_RUNNING:
-                raise Problem(BUSY, "another job is running: cancel it, or wait")
-            process = subprocess.Popen(  # noqa: S603 - the command is ours, requests go to its input
+                raise Problem(BUSY, "another job is running: wait for it, or cancel it")
+            process = subprocess.Popen(  # noqa: S603 - a fixed command; the request goes to its standard input
                 self._command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -113,24 +126,26 @@ class Jobs:
             self._jobs[job.id] = job
             for old in list(self._jobs)[: -self._kept]:
                 del self._jobs[old]
-        # A daemon: a stopping collector kills the process, and waits for nothing.
-        Thread(target=_follow, args=(job, line), name="deniable-job", daemon=True).start()
+        # A daemon thread: a stopping collector kills the process and does not wait.
+        Thread(target=_follow_process, args=(job, line), name="deniable-job", daemon=True).start()
         return job
 
     def get(self, id: str) -> Job:
-        """The job of this id, or raise Problem."""
+        """Return a job by its id, or raise Problem."""
         try:
             return self._jobs[id]
         except KeyError:
-            raise Problem(UNKNOWN_JOB, f"no job {id!r:.40} is kept here") from None
+            raise Problem(
+                UNKNOWN_JOB, f"there is no job {id!r:.40}: it may have been forgotten"
+            ) from None
 
     def all(self) -> list[Job]:
-        """The newest first."""
+        """Return all jobs, the newest first."""
         with self._lock:
             return list(self._jobs.values())[::-1]
 
     def remove(self, id: str) -> None:
-        """Cancel a job that runs, forget one that has ended."""
+        """Cancel a running job, or forget one that has ended."""
         job = self.get(id)
         if job.state == "running":
             job.cancel()
@@ -139,7 +154,7 @@ class Jobs:
             self._jobs.pop(id, None)
 
     def stop(self) -> None:
-        """End every process; start none any more."""
+        """Kill every process, and start no more jobs."""
         with self._lock:
             self._stopped = True
             jobs = list(self._jobs.values())
@@ -147,24 +162,24 @@ class Jobs:
             job.cancel()
 
 
-def _follow(job: Job, line: bytes) -> None:
-    """Give the process its request and hear it to its end. Nothing of what it says is logged."""
+def _follow_process(job: Job, line: bytes) -> None:
+    """Send the request to the process, and handle its output until it ends. Log nothing of it."""
     process = job.process
     assert process.stdin is not None and process.stdout is not None
     try:
-        with suppress(OSError):  # it has ended before it heard everything
+        with suppress(OSError):  # the process ended before it read the request
             process.stdin.write(line)
             process.stdin.flush()
-        with suppress(ValueError, KeyError):  # it was killed in the middle of a line
+        with suppress(ValueError, KeyError):  # the process was killed within a line
             while line := process.stdout.readline(MAX_RESULT_BYTES):
                 if len(line) == MAX_RESULT_BYTES:
-                    job.end("failed", "the result is too large for a page: use the command line")
+                    job.end("failed", "the result is too large: use the command line instead")
                     break
-                job.hear(line)
+                job.handle_line(line)
     finally:
         process.kill()
         process.wait()
         with suppress(OSError):
             process.stdin.close()
         process.stdout.close()
-        job.end("failed", "the job ended without a result; perhaps memory ran out")
+        job.end("failed", "the process ended without a result: it may have run out of memory")
