@@ -71,10 +71,10 @@ def test_a_change_is_noticed_without_a_restart(file: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("{", "not a file of keys"),
-        ("[]", "not a file of keys"),
+        ("{", "not a key file"),
+        ("[]", "not a key file"),
         ('{"format": "x", "keys": []}', "expected format"),
-        ('{"format": "deniable-keys/1", "keys": [{"id": "x"}]}', "not a file of keys"),
+        ('{"format": "deniable-keys/1", "keys": [{"id": "x"}]}', "not a key file"),
     ],
 )
 def test_a_damaged_file_stops_the_start(content: str, says: str, file: Path) -> None:
