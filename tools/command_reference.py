@@ -76,7 +76,9 @@ def _row(option: click.Option) -> str:
     help_text = (option.help or "").strip()
     if option.required:
         help_text += " Required."
-    if option.show_default and not option.is_flag and option.default is not None:
+    if isinstance(option.show_default, str):
+        help_text += f" [{option.show_default}]"
+    elif option.show_default and not option.is_flag and option.default is not None:
         help_text += f" [{option.default}]"
     return f"| {names} | {help_text.replace('|', chr(92) + '|').strip()} |"
 
