@@ -178,7 +178,7 @@ def test_every_failure_is_told(script: str, detail: str, monkeypatch: pytest.Mon
 
 def test_few_are_kept() -> None:
     script = HANG + 'print(\'{"result": {"json": "{}"}}\')'
-    found, first = started(script, kept=2)
+    found, first = started(script, max_kept=2)
     until(lambda: first.state == "done")
     for _ in range(2):
         last = found.start(REQUEST, "", SURVEY)

@@ -159,7 +159,7 @@ def test_the_command(file: Path) -> None:
     assert Keyring(file).authorise(made["token"], "ingest").quota == 9
     listed = run("list", "--keys", str(file))
     assert "ann" in listed and "9 reports per hour" in listed and token not in listed
-    assert run("remove", "ann", "--keys", str(file)) == "removed ann"
+    assert run("remove", "ann", "--keys", str(file)) == "Removed the key ann."
     assert [k["name"] for k in json.loads(run("list", "--keys", str(file), "--json"))["keys"]] == [
         "web"
     ]

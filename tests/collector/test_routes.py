@@ -277,7 +277,7 @@ def test_the_description_says_who_may() -> None:
 
 def test_the_description_has_every_refusal_of_an_upload() -> None:
     described = OPENAPI["paths"][ingest.PATH]["post"]["responses"]
-    every = {v for v in vars(problems).values() if isinstance(v, problems.Kind)}
+    every = {v for v in vars(problems).values() if isinstance(v, problems.ProblemKind)}
     elsewhere = {problems.BAD_QUERY, problems.NOT_FOUND}
     elsewhere |= {problems.BAD_JOB, problems.UNKNOWN_JOB, problems.NO_RESULT}
     assert {str(kind.status) for kind in every - elsewhere} == described.keys() - {"202"}

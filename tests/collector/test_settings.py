@@ -43,7 +43,7 @@ def test_the_order_of_precedence(tmp_path: Path) -> None:
         ({}, {"DENIABLE_REQUIRE_KEY": "perhaps"}, "", "expected yes or no"),
         ({"port": 0}, {}, "", "port to be 1 or more, got 0"),
         ({"max_body": 100, "max_memory": 150}, {}, "", "at least two bodies"),
-        ({"require_key": True}, {}, "", "require_key needs a key file"),
+        ({"require_key": True}, {}, "", "require_key needs keys"),
     ],
 )
 def test_mistakes(
@@ -72,4 +72,4 @@ def test_serve_needs_a_survey_and_a_store(tmp_path: Path) -> None:
 
     assert "at least one survey" in run()
     survey = ROOT / "examples" / "survey.toml"
-    assert "expected a store" in run(str(survey))
+    assert "there is no store" in run(str(survey))

@@ -96,7 +96,7 @@ def test_nothing_of_a_request_is_kept(tmp_path: Path) -> None:
     found = everything(tmp_path)
     _search(found, keys, secret)
     assert not CLOCK.search(found[str(server.log)]), "a time stands in the log"
-    assert b"uploads by answer" in found[str(server.log)]
+    assert b"uploads by HTTP status" in found[str(server.log)]
     _no_times(tmp_path / "reports.db", start)
 
 

@@ -19,7 +19,8 @@ from deniable.collector.ingest.body import BodyLimits, IncomingBody
 from deniable.collector.ingest.catalogue import Catalogue, today, versions_of
 from deniable.collector.ingest.upload_route import PATH, UploadRoute
 from deniable.collector.ingest.writer import CommitWriter
-from deniable.collector.jobs.runner import Jobs
+from deniable.collector.jobs.requests import JobRequest
+from deniable.collector.jobs.runner import Job, Jobs
 from deniable.collector.keyring import Keyring
 from deniable.collector.metrics import Metrics
 from deniable.collector.settings import Settings
@@ -155,6 +156,11 @@ class Collector:
         They need not be collected now. Raise Problem if there is none.
         """
         return versions_of(self.store.surveys(), name, version)
+
+    def start_job(self, request: JobRequest) -> Job:
+        """Start an analysis of reports in the store, or raise Problem."""
+        survey = self.stored_surveys(request.survey, request.version)[-1]
+        return self.jobs.start(request, self.settings.store, survey)
 
     def gauges(self) -> dict[str, tuple[str, float]]:
         """Return help and value of every gauge, by name."""

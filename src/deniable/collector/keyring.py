@@ -41,9 +41,7 @@ class Bucket:
         self._updated = now
         if self._available < 1:
             wait = math.ceil((1 - self._available) * SECONDS_PER_HOUR / self.quota)
-            detail = (
-                f"the quota of this key is {self.quota} reports per hour: try again in {wait} s"
-            )
+            detail = f"the key may send {self.quota} reports per hour: try again in {wait} s"
             raise Problem(QUOTA, detail, {"retry-after": str(wait)})
 
     def take(self, reports: int) -> None:

@@ -47,9 +47,7 @@ class Key:
         if not self.name or not self.name.isprintable() or len(self.name) > 64:
             raise InputError(f"expected a printable name of 1 to 64 characters, got {self.name!r}")
         if len(self.id) != 2 * ID_SIZE or len(self.sha256) != 64:
-            raise InputError(
-                f"key {self.name!r} has a damaged id or hash: remove it and add it again"
-            )
+            raise InputError(f"key {self.name!r} has a damaged id or hash: remove and add it again")
 
 
 def read(path: Path) -> list[Key]:
@@ -61,8 +59,10 @@ def read(path: Path) -> list[Key]:
         return [Key(**entry) for entry in raw["keys"]]
     except FileNotFoundError:
         return []
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except ValueError as error:
         raise InputError(f"{path} is not a key file: {error}") from None
+    except (KeyError, TypeError, AttributeError):
+        raise InputError(f"{path} is not a key file, or one of its entries is damaged") from None
 
 
 def _write(path: Path, keys: Sequence[Key]) -> None:

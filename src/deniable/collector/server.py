@@ -49,9 +49,7 @@ def _raise_file_limit(count: int) -> None:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     if wanted < count:
-        log.warning(
-            "the limit of open files is %d, below %d: raise it with `ulimit -n`", hard, count
-        )
+        log.warning("%d files may be open, but %d are needed: raise `ulimit -n`", hard, count)
 
 
 async def serve(settings: Settings) -> None:

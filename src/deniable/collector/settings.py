@@ -42,9 +42,7 @@ class Settings:
     grace: int = _setting(1, "Days after a survey's last day on which reports are accepted.", 0)
 
     max_body: int = _setting(4 * MIB, "Maximum bytes of a body, as sent and decompressed.", 1)
-    max_memory: int = _setting(
-        128 * MIB, "Maximum bytes of all bodies that are not yet committed.", 1
-    )
+    max_memory: int = _setting(128 * MIB, "Maximum bytes of all bodies not yet committed.", 1)
     max_queue: int = _setting(2048, "Maximum number of uploads that wait for the store.", 1)
     group: int = _setting(512, "Maximum number of uploads per commit.", 1)
     connections: int = _setting(4096, "Maximum number of open connections; others wait.", 1)
@@ -54,14 +52,10 @@ class Settings:
     reserve: int = _setting(256 * MIB, "Bytes of disk space that uploads leave free.", 0)
 
     compact: int = _setting(3600, "Seconds between compactions; 0 disables them.", 0)
-    at_least: int = _setting(
-        1000, "Minimum number of other reports that a batch is shuffled with.", 1
-    )
+    at_least: int = _setting(1000, "Minimum number of other reports to shuffle a batch with.", 1)
     keep_days: int = _setting(0, "Days after which reports are deleted; 0 keeps them.", 0)
     key_days: int = _setting(7, "Days for which a repeated upload is recognised.", 1)
-    log: int = _setting(
-        60, "Seconds between log lines, which contain only counts; 0 disables them.", 0
-    )
+    log: int = _setting(60, "Seconds between log lines, which are only counts; 0 disables them.", 0)
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -74,9 +68,7 @@ class Settings:
                 f"as sent and one decompressed; got {self.max_memory}"
             )
         if self.require_key and not self.keys:
-            raise InputError(
-                "require_key needs a key file: create one with `deniable keys add`, and set keys"
-            )
+            raise InputError("require_key needs keys, a file written by `deniable keys add`")
 
     @classmethod
     def load(

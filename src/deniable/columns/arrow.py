@@ -143,9 +143,7 @@ def _rows(column: pa.Array, size: int) -> NDArray[np.uint8]:
 def _check_no_nulls(column: pa.Array) -> None:
     """Raise InputError if a value is missing."""
     if column.null_count:
-        raise InputError(
-            f"{column.null_count} values are null: a report has a value in every column"
-        )
+        raise InputError(f"{column.null_count} values are null: reports have no missing values")
 
 
 # --- files ---------------------------------------------------------------------------------------

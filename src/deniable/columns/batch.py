@@ -206,7 +206,7 @@ class ReportBatch:
         clear = self.clear[self._index(question)]
         if clear.shape[1] != len(draw):
             raise InputError(
-                f"question {question!r} has {clear.shape[1]} clear fields, got {len(draw)} values"
+                f"question {question!r} has {clear.shape[1]} clear fields, got {len(draw)}"
             )
         return self.select(np.all(clear == np.asarray(draw), axis=1))
 

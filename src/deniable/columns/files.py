@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deniable.columns.batch import ReportBatch, to_wire
-from deniable.columns.partition import Partition, WirePartition, row_group_partitions
+from deniable.columns.partition import Partition, WirePartition, row_groups
 from deniable.errors import InputError, did_you_mean
 from deniable.survey import Survey
 from deniable.survey.report import BATCH_HEADER_SIZE, batch_size
@@ -132,9 +132,7 @@ def write(path: str | Path, batches: ReportBatch | Iterable[ReportBatch]) -> int
     stream = iter(batches)
     first = next(stream, None)
     if first is None:
-        raise InputError(
-            "cannot write a file without reports: expected at least one batch, got none"
-        )
+        raise InputError("cannot write a file of no reports: expected at least one batch")
     with ReportWriter(path, first.survey, first.origin) as writer:
         writer.write(first)
         for batch in stream:
@@ -254,7 +252,7 @@ def partitions(path: str | Path, *, survey: Survey | None = None) -> list[Partit
             raise InputError(f"{path} does not contain its survey: give the survey of its reports")
         extents = tuple(_extents(path, survey))
         return [WirePartition(survey, "", 0, sum(count for _, count in extents), path, extents)]
-    parts = row_group_partitions(partial(_open_groups, path))
+    parts = row_groups(partial(_open_groups, path))
     if survey is not None and parts and parts[0].survey != survey:
         raise InputError(f"{path} has reports of {parts[0].survey!r}, expected {survey!r}")
     return [*parts]

@@ -91,7 +91,7 @@ class LocalPartition(Partition):
 
 
 @dataclass(frozen=True, eq=False)
-class RowGroupPartition(Partition):
+class RowGroup(Partition):
     """Rows of one Parquet row group or one Arrow record batch in a file."""
 
     open_groups: OpenGroups
@@ -105,13 +105,11 @@ class RowGroupPartition(Partition):
             return from_arrow(groups.read(self.group).slice(self.start, self.count))
 
 
-class LocalRowGroupPartition(LocalPartition, RowGroupPartition):
+class LocalRowGroup(LocalPartition, RowGroup):
     """Rows of a file that only this process can open."""
 
 
-def row_group_partitions(
-    open_groups: OpenGroups, kind: type[RowGroupPartition] = RowGroupPartition
-) -> list[RowGroupPartition]:
+def row_groups(open_groups: OpenGroups, kind: type[RowGroup] = RowGroup) -> list[RowGroup]:
     """Return one partition per row group of a file."""
     from deniable.columns.arrow import origin_of, survey_of
 
@@ -134,17 +132,17 @@ class WirePartition(Partition):
         """Return the same reports as partitions of almost equal size, at most `rows` each."""
         size, parts = self.survey.body_size, []
         extents = iter(self.extents)
-        offset, available = 0, 0
+        offset, unread = 0, 0
         for low, high in even_ranges(self.count, rows):
             missing, chosen = high - low, []
             while missing:
-                if not available:
-                    offset, available = next(extents)
-                count = min(available, missing)
+                if not unread:
+                    offset, unread = next(extents)
+                count = min(unread, missing)
                 chosen.append((offset, count))
-                offset, available, missing = (
+                offset, unread, missing = (
                     offset + count * size,
-                    available - count,
+                    unread - count,
                     missing - count,
                 )
             parts.append(replace(self, stop=self.start + high - low, extents=tuple(chosen)))

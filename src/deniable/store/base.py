@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MAX_BATCH_ROWS = 1 << 18
 """Largest number of reports that `Store.scan` yields at once."""
-MIN_SHUFFLED_REPORTS = 1000
+MIN_SHUFFLED = 1000
 """Default number of other reports that every batch is shuffled with."""
 KEY_SIZE = 16
 """Bytes of an idempotency key, and of the fingerprint, name and seal of an upload."""
@@ -78,9 +78,7 @@ class Upload:
         sizes = {"key": KEY_SIZE, "digest": DIGEST_SIZE, "fingerprint": KEY_SIZE}
         for name, size in sizes.items():
             if (length := len(vars(self)[name])) != size:
-                raise InputError(
-                    f"expected the {name} of an upload to have {size} bytes, got {length}"
-                )
+                raise InputError(f"expected an upload's {name} to have {size} bytes, got {length}")
         if self.reports < 1 or not self.bodies or len(self.bodies) % self.reports:
             raise InputError(
                 f"expected one or more report bodies of equal length, got {self.reports} reports "
@@ -107,7 +105,7 @@ class Outcome(Enum):
     STORED : str
         The upload is new, and its reports are stored.
     REPEATED : str
-        The same upload was stored before. Nothing was added; the client may be told "accepted".
+        The same upload was stored before. Nothing was added, and the client gets the same answer.
     CONFLICT : str
         A different upload was stored under this key. Nothing was added.
 
@@ -122,7 +120,7 @@ class Outcome(Enum):
     CONFLICT = "conflict"
 
 
-def classify_uploads(
+def classify(
     receipts: Sequence[tuple[bytes, bytes]], stored_seals: dict[bytes, bytes]
 ) -> tuple[list[Outcome], list[int]]:
     """Return the outcome of each upload, and the indices of the new ones.
@@ -316,9 +314,7 @@ class Store(ABC):
     # --- maintenance -----------------------------------------------------------------------------
 
     @abstractmethod
-    def compact(
-        self, *, at_least: int = MIN_SHUFFLED_REPORTS, today: date | None = None
-    ) -> Compacted:
+    def compact(self, *, at_least: int = MIN_SHUFFLED, today: date | None = None) -> Compacted:
         """Shuffle staged reports into segments, and delete them from staging for good.
 
         A batch is compacted once at least `at_least` reports of other uploads of the same survey
@@ -423,9 +419,7 @@ class Store(ABC):
             surveys = self.surveys()  # another process may have added it
             if digest not in self._known:
                 known = ", ".join(f"{s.name} v{s.version}" for s in surveys) or "none"
-                raise UnknownSurvey(
-                    f"{self.url} has no survey with digest {digest.hex()}; it has {known}"
-                )
+                raise UnknownSurvey(f"{self.url} has no survey {digest.hex()}, only {known}")
         return self._known[digest]
 
     def _is_new(self, survey: Survey, published: Iterable[bytes]) -> bool:

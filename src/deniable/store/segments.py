@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from deniable.columns import ReportBatch
 from deniable.columns.batch import from_bodies, to_bodies
-from deniable.columns.partition import RowGroupPartition, row_group_partitions
+from deniable.columns.partition import RowGroup, row_groups
 from deniable.errors import DeniableError, StoreError
 from deniable.store.locations import Location, OpenSource
 from deniable.survey import Survey
@@ -42,11 +42,9 @@ def segment_file(survey: Survey, bodies: bytes) -> bytes:
     return to_parquet(from_bodies(shuffle_bodies(bodies, survey.body_size).tobytes(), survey))
 
 
-def partitions(
-    source: OpenSource, name: str, kind: type[RowGroupPartition] = RowGroupPartition
-) -> list[RowGroupPartition]:
+def partitions(source: OpenSource, name: str, kind: type[RowGroup] = RowGroup) -> list[RowGroup]:
     """Return one partition per row group of the segment."""
-    return row_group_partitions(partial(_open_groups, source, name), kind)
+    return row_groups(partial(_open_groups, source, name), kind)
 
 
 @contextmanager

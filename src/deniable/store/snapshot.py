@@ -21,12 +21,7 @@ from typing import IO
 
 from deniable.columns import ReportBatch
 from deniable.columns.batch import from_bodies
-from deniable.columns.partition import (
-    LocalPartition,
-    LocalRowGroupPartition,
-    Partition,
-    RowGroupPartition,
-)
+from deniable.columns.partition import LocalPartition, LocalRowGroup, Partition, RowGroup
 from deniable.store.base import MAX_BATCH_ROWS
 from deniable.store.locations import Location, OpenSource, cached_source
 from deniable.store.segments import partitions, shuffle_bodies
@@ -83,10 +78,10 @@ class Snapshot:
         A partition of staged reports carries them along when it is sent to another process.
         """
         source: OpenSource = self._location.source
-        kind = RowGroupPartition
+        kind = RowGroup
         if not self._location.shared:
             # Without a cache, each row group would fetch the whole file again.
-            source, kind = cached_source(self._location), LocalRowGroupPartition
+            source, kind = cached_source(self._location), LocalRowGroup
         with ThreadPoolExecutor(FOOTER_READERS) as pool:
             by_segment = pool.map(partial(partitions, source, kind=kind), self._segments)
             segments: list[Partition] = [part for parts in by_segment for part in parts]

@@ -27,7 +27,7 @@ class CommitWriter:
     Call `submit` in the event loop only.
 
     limit : largest number of queued uploads; group : largest number of uploads per commit;
-    after_commit : function that the thread calls after every commit
+    on_commit : function that the thread calls after every commit
     """
 
     def __init__(
@@ -36,10 +36,10 @@ class CommitWriter:
         metrics: Metrics,
         limit: int,
         group: int,
-        after_commit: Callable[[], None],
+        on_commit: Callable[[], None],
     ) -> None:
         self.store, self.metrics, self.limit, self.group = store, metrics, limit, group
-        self._after_commit = after_commit
+        self._on_commit = on_commit
         self.failing = False
         """Whether the last commit failed."""
         self._queue: deque[QueuedUpload] = deque()
@@ -94,7 +94,7 @@ class CommitWriter:
             self.metrics.count_commit(time.perf_counter() - start)
             self._loop.call_soon_threadsafe(_set_outcomes, futures, outcomes)
             with suppress(OSError, StoreError):
-                self._after_commit()
+                self._on_commit()
 
     def _next_group(self) -> list[QueuedUpload]:
         """Wait for uploads, and return at most one group; return none after `stop`."""

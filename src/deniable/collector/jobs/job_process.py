@@ -68,7 +68,7 @@ def render(result: Result, survey: Survey) -> dict[str, str]:
 def main() -> None:
     """Read a request from standard input, run it, and write the result to standard output."""
     out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints must not mix with our lines
+    os.dup2(2, 1)  # output of libraries must not mix with the lines of JSON
     with suppress(AttributeError, OSError):
         os.nice(NICENESS)
     request = json.loads(sys.stdin.buffer.readline())
@@ -95,9 +95,7 @@ def main() -> None:
             out, {"error": f"the analysis needs {error.name}: pip install 'deniable[analysis]'"}
         )
     except MemoryError:
-        _write_line(
-            out, {"error": "the analysis ran out of memory: try fewer candidates or fewer days"}
-        )
+        _write_line(out, {"error": "not enough memory: try fewer candidates or fewer days"})
 
 
 def _write_line(out: BinaryIO, content: JsonObject) -> None:

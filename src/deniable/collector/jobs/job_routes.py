@@ -56,12 +56,7 @@ async def _start(request: Request) -> Response:
             job_request = JobRequest.read(await incoming.read())
         except ClientDisconnected:
             raise Problem(BAD_JOB, "the body is incomplete") from None
-    versions = await asyncio.to_thread(
-        collector.stored_surveys, job_request.survey, job_request.version
-    )
-    job = await asyncio.to_thread(
-        collector.jobs.start, job_request, collector.settings.store, versions[-1]
-    )
+    job = await asyncio.to_thread(collector.start_job, job_request)
     headers = {**NO_STORE, "location": f"/v1/jobs/{job.id}"}
     return JSONResponse(job.to_dict(), status_code=202, headers=headers)
 

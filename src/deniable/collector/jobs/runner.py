@@ -101,8 +101,8 @@ class Job:
 class Jobs:
     """All jobs of a collector. Every method may be called from any thread."""
 
-    def __init__(self, command: Sequence[str] = COMMAND, *, kept: int = MAX_KEPT_JOBS) -> None:
-        self._command, self._kept = command, kept
+    def __init__(self, command: Sequence[str] = COMMAND, *, max_kept: int = MAX_KEPT_JOBS) -> None:
+        self._command, self._max_kept = command, max_kept
         self._jobs: dict[str, Job] = {}
         self._lock = Lock()
         self._stopped = False
@@ -124,7 +124,7 @@ class Jobs:
             )
             job = Job(request, survey, process)
             self._jobs[job.id] = job
-            for old in list(self._jobs)[: -self._kept]:
+            for old in list(self._jobs)[: -self._max_kept]:
                 del self._jobs[old]
         # A daemon thread: a stopping collector kills the process and does not wait.
         Thread(target=_follow_process, args=(job, line), name="deniable-job", daemon=True).start()

@@ -138,7 +138,7 @@ def read_groups(location: Location, name: str) -> list[tuple[bytes, date, int]]:
 
 
 def _rows(location: Location, name: str, columns: list[str]) -> Iterator[tuple[Any, ...]]:
-    """Return some columns of a Parquet file as rows."""
+    """Return the given columns of a Parquet file as rows."""
     try:
         with location.source(name) as source:
             table = pq.read_table(source, columns=columns, use_threads=False)

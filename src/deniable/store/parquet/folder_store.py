@@ -28,14 +28,7 @@ from threading import RLock
 from typing import TypeVar
 
 from deniable.errors import DeniableError, StoreError, StoreUnavailable
-from deniable.store.base import (
-    MIN_SHUFFLED_REPORTS,
-    Compacted,
-    Outcome,
-    Store,
-    Upload,
-    classify_uploads,
-)
+from deniable.store.base import MIN_SHUFFLED, Compacted, Outcome, Store, Upload, classify
 from deniable.store.locations import folder
 from deniable.store.parquet import folder_files
 from deniable.store.parquet.folder_compaction import FolderCompaction
@@ -135,9 +128,7 @@ class FolderStore(Store):
                 continue
             if self._manifest()[0] == before:
                 return result
-        raise StoreUnavailable(
-            f"{self.url} changed during every attempt to read it: try again later"
-        )
+        raise StoreUnavailable(f"{self.url} changed whenever it was read: try again later")
 
     def _staged(
         self, wanted: Callable[[StagedUpload], bool]
@@ -155,7 +146,7 @@ class FolderStore(Store):
         self._check_uploads(uploads)
         with self._exclusive():
             self._load_new_seals()
-            outcomes, new = classify_uploads([upload.receipt for upload in uploads], self._seals)
+            outcomes, new = classify([upload.receipt for upload in uploads], self._seals)
             files = folder_files.staged_files([StagedUpload.of(uploads[i]) for i in new])
             for name, (data, _) in files.items():
                 self._folder.put(name, data)
@@ -240,9 +231,7 @@ class FolderStore(Store):
 
     # --- maintenance -----------------------------------------------------------------------------
 
-    def compact(
-        self, *, at_least: int = MIN_SHUFFLED_REPORTS, today: date | None = None
-    ) -> Compacted:
+    def compact(self, *, at_least: int = MIN_SHUFFLED, today: date | None = None) -> Compacted:
         """Shuffle staged reports into segments, and delete them from staging for good."""
         with self._exclusive():
             rule = (at_least, today, self._survey)

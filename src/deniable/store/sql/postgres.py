@@ -201,9 +201,7 @@ class DatabaseFiles(Location):
             lambda db: db.rows("SELECT data FROM file WHERE name = ?", (name,))
         )
         if not rows:
-            raise StoreError(
-                f"{self.url} has no file {name}: it may have been deleted meanwhile; read again"
-            )
+            raise StoreError(f"{self.url} no longer has the file {name}: read again")
         return bytes(rows[0][0])
 
     def remove(self, name: str) -> None:
@@ -218,23 +216,21 @@ class _PostgresSession:
         self._connection = connection
 
     def run(self, statement: str, values: Row = ()) -> int:
-        return self._connection.execute(_with_placeholders(statement), values).rowcount
+        return self._connection.execute(_placeholders(statement), values).rowcount
 
     def many(self, statement: str, rows: Iterable[Row]) -> None:
         with self._connection.cursor() as cursor:
-            cursor.executemany(_with_placeholders(statement), rows)
+            cursor.executemany(_placeholders(statement), rows)
 
     def rows(self, statement: str, values: Row = ()) -> list[Row]:
-        return self._connection.execute(
-            _with_placeholders(statement), values, binary=True
-        ).fetchall()
+        return self._connection.execute(_placeholders(statement), values, binary=True).fetchall()
 
     def stream(self, statement: str, values: Row = ()) -> Iterator[Row]:
         with self._connection.cursor(binary=True) as cursor:
-            yield from cursor.stream(_with_placeholders(statement), values)
+            yield from cursor.stream(_placeholders(statement), values)
 
 
-def _with_placeholders(statement: str) -> str:
+def _placeholders(statement: str) -> str:
     """Return the statement with the driver's placeholders for values."""
     return statement.replace("?", "%s")
 

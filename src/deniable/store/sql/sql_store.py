@@ -22,14 +22,7 @@ from typing import ClassVar
 
 from deniable.errors import InputError, StoreError
 from deniable.store import open
-from deniable.store.base import (
-    MIN_SHUFFLED_REPORTS,
-    Compacted,
-    Outcome,
-    Store,
-    Upload,
-    classify_uploads,
-)
+from deniable.store.base import MIN_SHUFFLED, Compacted, Outcome, Store, Upload, classify
 from deniable.store.locations import Location, folder
 from deniable.store.segments import check_segment
 from deniable.store.snapshot import Snapshot
@@ -90,7 +83,7 @@ class SqlStore(Store):
                 db.run(statement.format(**self.type_names))
         self._set_version(db, newest)
 
-    # --- what a subclass supplies ----------------------------------------------------------------
+    # --- supplied by subclasses ------------------------------------------------------------------
 
     type_names: ClassVar[Mapping[str, str]]
     """Words for the braces in `VERSIONS`; `sorted` stores a table in the order of its key, so that
@@ -136,7 +129,7 @@ class SqlStore(Store):
             seals: dict[bytes, bytes] = {}
             for marks, names in sql_lists([name for name, _ in receipts]):
                 seals.update(db.rows(f"SELECT name, seal FROM upload WHERE name IN {marks}", names))
-            outcomes, new = classify_uploads(receipts, seals)
+            outcomes, new = classify(receipts, seals)
             chosen = [(uploads[i], uploads[i].day.isoformat(), receipts[i]) for i in new]
             db.many(
                 "INSERT INTO upload (name, seal, day) VALUES (?, ?, ?)",
@@ -200,14 +193,12 @@ class SqlStore(Store):
         return self._read(take)
 
     def _rows(self, statement: str) -> list[Row]:
-        """Return the rows of a query in a transaction of its own."""
+        """Return the rows of a query in a new transaction."""
         return self._read(lambda db: db.rows(statement))
 
     # --- maintenance -----------------------------------------------------------------------------
 
-    def compact(
-        self, *, at_least: int = MIN_SHUFFLED_REPORTS, today: date | None = None
-    ) -> Compacted:
+    def compact(self, *, at_least: int = MIN_SHUFFLED, today: date | None = None) -> Compacted:
         """Shuffle staged reports into segments, and delete them from staging for good."""
         with self._exclusive() as write:
             delete_loose_files(write, self._location)
@@ -248,9 +239,7 @@ class SqlStore(Store):
             if not isinstance(target, SqlStore):
                 raise InputError(f"expected FILE.db or postgresql://… for the backup, got {to}")
             if target.surveys():
-                raise StoreError(
-                    f"expected an empty store for the backup: {target.url} has reports"
-                )
+                raise StoreError(f"expected an empty store for the backup: {target.url} is not")
             with self._exclusive():
                 segments = self._rows("SELECT name, day FROM segment")
                 names = [(name,) for name, _ in segments]

@@ -43,9 +43,7 @@ def parse(url: str) -> tuple[Path, str | None]:
     text, _, query = url.removeprefix("sqlite:///").partition("?")
     settings = parse_qs(query, strict_parsing=bool(query))
     if not text or "sqlite:" in text or settings.keys() - {"segments"}:
-        raise InputError(
-            f"expected sqlite:///FILE.db or sqlite:///FILE.db?segments=URL, got {url!r}"
-        )
+        raise InputError(f"expected sqlite:///FILE.db, perhaps with ?segments=URL, got {url!r}")
     return Path(text), settings.get("segments", [None])[0]
 
 
@@ -56,9 +54,7 @@ class SqliteStore(SqlStore):
         self.path, segments = parse(url)
         if not self.path.exists():
             if not create:
-                raise StoreError(
-                    f"there is no store at {self.path}: collect or import reports first"
-                )
+                raise StoreError(f"there is no store {self.path}: collect or import reports first")
             _create_file(self.path)
         self._lock = Lock()
         self._writer = _connect(self.path)
@@ -69,9 +65,7 @@ class SqliteStore(SqlStore):
     def _version(self, db: Session) -> int:
         version = int(db.rows("PRAGMA user_version")[0][0])
         if version == 0 and db.rows("SELECT name FROM sqlite_schema LIMIT 1"):
-            raise StoreError(
-                f"{self.path} has tables of another program: expected a store or an empty file"
-            )
+            raise StoreError(f"{self.path} is a database of another program, not a store")
         return version
 
     def _set_version(self, db: Session, version: int) -> None:
