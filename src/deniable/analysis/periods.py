@@ -169,7 +169,7 @@ def trend(
     >>> from datetime import date
     >>> import numpy as np
     >>> from deniable import Survey, simulate, store, trend
-    >>> from deniable.columns.batch import records
+    >>> from deniable.columns.batch import to_bodies
     >>> from deniable.store import Upload
     >>> survey = Survey.from_toml('''
     ... name = "modes"
@@ -188,7 +188,7 @@ def trend(
     ...         for day, share in ((1, 0.2), (2, 0.8)):
     ...             answers = np.arange(5000) < 5000 * share
     ...             batch = simulate(survey, answers.tolist(), rng=np.random.default_rng(day))
-    ...             data = records(batch)
+    ...             data = to_bodies(batch)
     ...             key = bytes([day] * 16)
     ...             upload = Upload(
     ...                 key, survey.digest, len(data), data.tobytes(), date(2025, 3, day), key
