@@ -147,7 +147,7 @@ def test_anybody_can_try_it(page: Any, collector: Collector) -> None:
     page.wait_for_selector("#seen:text('After 1 report')")
     assert "20.0%" in page.get_attribute("#sharpen svg", "aria-label")
     estimates = page.eval_on_selector_all("#sharpen title", "all => all.map((t) => t.textContent)")
-    assert len(estimates) == 9 and estimates[-1].startswith("1,000,000 people: ")
+    assert len(estimates) == 9 and estimates[-1].startswith("1,000,000 clients: ")
     # The noise of a million reports is 0.4% for the paper's parameters: five of that, 6e-7.
     assert abs(float(estimates[-1].split(": ")[1].split("%")[0]) - 20) < 2.5
     page.focus("#share")

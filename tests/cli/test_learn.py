@@ -193,7 +193,7 @@ def test_a_trend(tmp_path: Path) -> None:
     assert told.reports.tolist() == [2 * CLIENTS, CLIENTS]
     assert "<svg" in picture.read_text()
     page = report([told])
-    assert "polyline" in page and "week by week" in page and "Safari" in page
+    assert "polyline" in page and "per value and week" in page and "Safari" in page
     shown = fine("decode", "pages@1", "store.db", "--question", "browser", "--by", "day")
     assert "2027-01-06" in shown and "Safari" in shown
 
@@ -204,7 +204,7 @@ def test_association_by_week(tmp_path: Path) -> None:
     picture = tmp_path / "s.svg"
     told = AnyResult.from_json(fine(*args, "--by", "week", "--json", "-o", str(picture)))
     assert "<svg" in picture.read_text()
-    assert report([told]).count("how values go together") == 2, "a section for each week"
+    assert report([told]).count("Joint distribution of") == 2, "a section for each week"
     assert isinstance(told, Trend)
     assert told.periods == ("2027-01-04", "2027-01-11")
     first, second = told.parts
@@ -233,7 +233,7 @@ def test_associate_prints_table_and_test() -> None:
         "associate", "survey.toml", "reports.parquet", "--question", "browser", "--question", "ads"
     )
     assert "browser \\ ads" in shown
-    assert "goes together" in shown and "Cramér's V" in shown
+    assert "are associated" in shown and "Cramér's V" in shown
 
 
 def test_associate_three_questions_with_candidates(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_counts_of_days_add_up_to_those_of_the_store(tmp_path: Path) -> None:
         got = fine("associate", "survey.toml", *counts, *pair, "--from-counts", "--json")
         assert json.loads(got)["table"] == json.loads(wanted)["table"]
     shown = fine("associate", "survey.toml", files[2], *pair, "--from-counts")
-    assert "from counts of their bits" in shown and "goes together" in shown
+    assert "from counts of their bits" in shown and "are associated" in shown
 
 
 @pytest.mark.slow

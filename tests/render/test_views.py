@@ -30,5 +30,5 @@ def test_a_result_without_a_view_is_shown_as_a_table() -> None:
     assert type(view) is View and view.notes(NoteOptions()) == []
     assert view.table().rows == [["a", "50.0%"]]
     assert "0.5000" in view.section()
-    with pytest.raises(InputError, match="no picture of a Counted"):
+    with pytest.raises(InputError, match="a Counted has no plot"):
         Counted().plot()

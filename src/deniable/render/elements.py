@@ -1,4 +1,4 @@
-"""Pieces of a page: titles, facts, tables, and where a result came from. Everything is escaped."""
+"""Elements of a page: titles, numbers, tables, provenance. All text is escaped."""
 
 from __future__ import annotations
 
@@ -9,53 +9,54 @@ from deniable.planning import clients_to_move
 from deniable.results import Provenance, Result
 from deniable.survey import Survey
 
-ROWS = 1000
+MAX_ROWS = 1000
+"""Rows of a table that a page shows."""
 
 
 def section(body: Sequence[str], provenance: Provenance | None) -> str:
-    """Return a section, with where its result came from below."""
-    return f"<section>{''.join(body)}{_source(provenance)}</section>"
+    """Return a section, with the provenance of its result at the end."""
+    return f"<section>{''.join(body)}{_provenance(provenance)}</section>"
 
 
-def title(words: str) -> str:
+def title(text: str) -> str:
     """Return the heading of a section."""
-    return f"<h2>{html_text(words)}</h2>"
+    return f"<h2>{html_text(text)}</h2>"
 
 
-def paragraph(words: str) -> str:
+def paragraph(text: str) -> str:
     """Return a paragraph."""
-    return f"<p>{html_text(words)}</p>"
+    return f"<p>{html_text(text)}</p>"
 
 
 def numbers(facts: Mapping[str, str]) -> str:
-    """Return the few numbers that matter most, each with its name."""
+    """Return the most important numbers, each with its name."""
     items = "".join(f"<li><b>{html_text(v)}</b>{html_text(k)}</li>" for k, v in facts.items())
     return f'<ul class="numbers">{items}</ul>'
 
 
-def details(words: str, body: str) -> str:
-    """Return what unfolds when its summary is clicked."""
-    return f"<details><summary>{html_text(words)}</summary>{body}</details>"
+def details(summary: str, body: str) -> str:
+    """Return a body that is shown when its summary is clicked."""
+    return f"<details><summary>{html_text(summary)}</summary>{body}</details>"
 
 
 def table(result: Result) -> str:
-    """Return the columns of a result as a table that can be sorted."""
-    return html_table(result.columns(), ROWS, sortable=True)
+    """Return the columns of a result as a sortable table."""
+    return html_table(result.columns(), MAX_ROWS, sortable=True)
 
 
 def influence(survey: Survey | None, question: str, reports: int, shift: float) -> str:
-    """Say how many malicious clients move an estimate by this much, if the survey is known."""
+    """Say how many malicious clients can change an estimate by `shift`, if the survey is known."""
     if survey is None or question not in {q.name for q in survey.questions}:
         return ""
     needed = clients_to_move(survey.question(question), reports, shift)
     return paragraph(
-        f"About {needed:,} malicious clients ({percent(needed / max(reports, 1))} of them) "
-        f"could move one of these numbers by {percent(shift)}, as much as makes a value seem "
-        "to exist."
+        f"About {needed:,} malicious clients ({percent(needed / max(reports, 1))} of the clients) "
+        f"could change one of these estimates by {percent(shift)}, enough to make an absent value "
+        "look present."
     )
 
 
-def _source(provenance: Provenance | None) -> str:
+def _provenance(provenance: Provenance | None) -> str:
     if provenance is None:
         return ""
     facts = {
@@ -67,4 +68,4 @@ def _source(provenance: Provenance | None) -> str:
         "made by": f"deniable {provenance.library}",
     }
     rows = "".join(f"<dt>{html_text(k)}</dt><dd>{html_text(v)}</dd>" for k, v in facts.items())
-    return details("Where this came from", f"<dl>{rows}</dl>")
+    return details("Provenance", f"<dl>{rows}</dl>")

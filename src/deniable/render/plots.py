@@ -1,4 +1,4 @@
-"""Results, drawn. `result.plot()` comes here; what is drawn is said by the views."""
+"""Plots with matplotlib. `result.plot()` calls `draw`; the views say what is drawn."""
 
 from __future__ import annotations
 
@@ -12,11 +12,36 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 DETECTED, NOT_DETECTED, TRUTH = "#1f6f8b", "#b8b8b8", "#c4541a"
-LONGEST_LABEL = 32
+"""Colours."""
+MAX_LABEL = 32
+"""Characters of a label."""
 
 
 def draw(result: Result, ax: Axes | None = None, **options: Any) -> Axes:
-    """Draw a result onto axes, or onto new ones of a fitting size."""
+    """Draw a result.
+
+    Parameters
+    ----------
+    result : Result
+        Result to draw.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; by default those of a new figure of a suitable size.
+    **options
+        Options of the result's view: `most` (number of values), `truth` (true shares by value),
+        `graph` (draw the graph of n-grams), `digits` (decimals of a joint table).
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
+    >>> from deniable import plan
+    >>> axes = draw(plan(clients=100_000, epsilon=4.0, kind="boolean"))
+    >>> axes.get_xlabel()
+    'number of clients'
+    """
     from matplotlib import pyplot as plt
 
     view = view_of(result)
@@ -28,9 +53,9 @@ def draw(result: Result, ax: Axes | None = None, **options: Any) -> Axes:
 
 
 def intervals(ax: Axes, shares: Shares) -> None:
-    """Draw one row per value: its estimate, its 95% interval, and the truth if it is known."""
-    for row, found in enumerate(shares.detected):
-        colour = DETECTED if found else NOT_DETECTED
+    """Draw one row per value: estimate, 95 % confidence interval, and the truth if known."""
+    for row, detected in enumerate(shares.detected):
+        colour = DETECTED if detected else NOT_DETECTED
         ends = [100 * shares.low[row], 100 * shares.high[row]]
         ax.plot(ends, [row, row], color=colour, lw=2)
         ax.plot(100 * shares.estimate[row], row, "o", color=colour, ms=5)
@@ -42,15 +67,15 @@ def intervals(ax: Axes, shares: Shares) -> None:
     ax.axvline(100 * shares.threshold, color="black", lw=0.6, ls=":")
     ax.set_yticks(range(len(shares.names)), [label(name) for name in shares.names])
     ax.set_ylim(max(len(shares.names), 1) - 0.5, -0.5)
-    ax.set_xlabel("clients, % (95% intervals; dotted: detection threshold)")
+    ax.set_xlabel("% of clients (95% confidence intervals; dotted: detection threshold)")
 
 
-def title(ax: Axes, words: str) -> None:
-    """Put a title above axes that are open above and on the right."""
-    ax.set_title(words, fontsize=10, loc="left")
+def title(ax: Axes, text: str) -> None:
+    """Put a title above the axes; remove their lines above and on the right."""
+    ax.set_title(text, fontsize=10, loc="left")
     ax.spines[["top", "right"]].set_visible(False)
 
 
 def label(name: str) -> str:
-    """Return a decoded string as a label: no line breaks, no mathematics, not too long."""
-    return shortened(visible(name), LONGEST_LABEL).replace("$", r"\$")
+    """Return a decoded string as a label: printable, not too long, not read as mathematics."""
+    return shortened(visible(name), MAX_LABEL).replace("$", r"\$")

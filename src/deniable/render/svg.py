@@ -1,8 +1,8 @@
-"""Charts as SVG text: intervals, heat maps, trends, stages. No script and no style of their own.
+"""Charts as SVG text: intervals, heat maps, trends, stages; without scripts and styles.
 
-Colours are classes of `static/style.css`, so that light, dark and print follow one sheet. Every
-mark carries its numbers as a <title>, and can be reached by keyboard. Labels are decoded strings,
-which are hostile input: everything is escaped.
+Colours are classes of `static/style.css`, for light, dark and print. Every mark carries its numbers
+as a <title> and can be reached by keyboard. Labels are decoded strings, which may be hostile: all
+text is escaped.
 """
 
 from __future__ import annotations
@@ -10,16 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from deniable.formatting import html_text, percent, shortened
+from deniable.formatting import counted, html_text, percent, shortened
 from deniable.render.view import Shares
 from deniable.results import Discovery, Joint
 
 LABEL, WIDTH, ROW, MARGIN = 190, 740, 22, 26
-LONGEST = 22
+"""Width of labels and of charts, height of rows, and margin, in user units."""
+MAX_LABEL = 22
+"""Characters of a label."""
+SERIES = 8
+"""Number of colours of lines."""
 
 
 def frame(width: float, height: float, text: str, body: Sequence[str]) -> str:
-    """An SVG image with its alternative text."""
+    """Return an SVG image with its alternative text."""
     return (
         f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{html_text(text)}" '
         f'xmlns="http://www.w3.org/2000/svg">{"".join(body)}</svg>'
@@ -27,24 +31,24 @@ def frame(width: float, height: float, text: str, body: Sequence[str]) -> str:
 
 
 def mark(title: str, body: str, kind: str = "mark") -> str:
-    """Something that says its numbers when pointed at or reached by keyboard."""
+    """Return a mark whose title is shown when it is pointed at or reached by keyboard."""
     return f'<g class="{kind}" tabindex="0"><title>{html_text(title)}</title>{body}</g>'
 
 
 def shape(name: str, kind: str, **places: float) -> str:
-    """An element with its class and coordinates."""
+    """Return an element with its class and coordinates."""
     where = "".join(f' {key}="{value:.1f}"' for key, value in places.items())
     return f'<{name} class="{kind}"{where}/>'
 
 
 def text(x: float, y: float, words: str, kind: str = "", anchor: str = "start") -> str:
-    """Escaped text at a place."""
+    """Return escaped text at a position."""
     place = f'x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}"'
     return f"<text {place}>{html_text(words)}</text>"
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """Round numbers from low to high.
+    """Return round numbers from low to high.
 
     >>> ticks(0, 1)
     [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
@@ -59,7 +63,7 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 
 def intervals(shares: Shares) -> str:
-    """Draw estimates with their 95% intervals, one row per value; dotted: the threshold."""
+    """Return estimates with 95 % confidence intervals, one row per value, and the threshold."""
     ends = (*shares.estimate, *shares.low, *shares.high)
     known = [v for v in ends if math.isfinite(v)]
     left, right = min([0.0, *known]), max([shares.threshold or 0.0, 1e-9, *known])
@@ -77,7 +81,7 @@ def intervals(shares: Shares) -> str:
     if left <= shares.threshold <= right:
         at = x(shares.threshold)
         body.append(shape("line", "threshold", x1=at, x2=at, y1=MARGIN - 8, y2=height - 18))
-        body.append(text(at, MARGIN - 12, "detectable", "small", "middle"))
+        body.append(text(at, MARGIN - 12, "detection threshold", "small", "middle"))
     for i, (name, estimate) in enumerate(zip(shares.names, shares.estimate, strict=True)):
         y = MARGIN + ROW * i + ROW / 2
         body.append(text(LABEL - 8, y + 4, _short(name), "label", "end"))
@@ -95,20 +99,22 @@ def intervals(shares: Shares) -> str:
             words += f", truth {percent(shares.truth[i])}"
         body.append(mark(words, drawn))
         body.append(text(WIDTH - 4, y + 4, percent(estimate), "small", "end"))
-    return frame(WIDTH, height, f"{len(shares.names)} values with their 95% intervals", body)
+    return frame(
+        WIDTH, height, f"{counted(len(shares.names), 'value')} with 95% confidence intervals", body
+    )
 
 
 def _short(label: str) -> str:
-    return shortened(label, LONGEST)
+    return shortened(label, MAX_LABEL)
 
 
 def _with_interval(name: str, estimate: float, low: float, high: float) -> str:
-    return f"{name}: {percent(estimate)}, 95% interval {percent(low)} to {percent(high)}"
+    return f"{name}: {percent(estimate)}, 95% confidence interval {percent(low)} to {percent(high)}"
 
 
 def heatmap(joint: Joint) -> str:
-    """Two questions: shares in per cent, coloured by how far they are from independence."""
-    table, error = joint.table, joint.standard_error
+    """Return the joint table of two questions, coloured by the difference from independence."""
+    table, residuals = joint.table, joint.residuals
     rows, columns = joint.labels
     across, down = table.sum(axis=0), table.sum(axis=1)
     wide = max(44.0, min(110.0, (WIDTH - LABEL) / len(columns)))
@@ -125,35 +131,33 @@ def heatmap(joint: Joint) -> str:
         body.append(text(LABEL - 8, y + 19, _short(row), "label", "end"))
         for j, column in enumerate(columns):
             expected = float(down[i] * across[j])
-            apart = (float(table[i, j]) - expected) / max(float(error[i, j]), 1e-12)
-            step = min(4, int(abs(apart)))
-            kind = f"cell {'more' if apart > 0 else 'less'}{step}"
+            residual = float(residuals[i, j])
+            step = min(4, int(abs(residual)))
+            kind = f"cell {'more' if residual > 0 else 'less'}{step}"
             cell = (float(numbers[i, j]) for numbers in (table, joint.low, joint.high))
             title = (
                 f"{_with_interval(f'{row} and {column}', *cell)}; "
-                f"independent would be {percent(expected)} ({apart:+.1f} standard errors)"
+                f"{percent(expected)} if independent ({residual:+.1f} standard errors)"
             )
             at = LABEL + wide * j
             box = shape("rect", kind, x=at, y=y, width=wide - 2, height=28, rx=3)
             middle, share = at + wide / 2 - 1, percent(float(table[i, j]))
             body.append(mark(title, box + text(middle, y + 19, share, f"on{step}", "middle")))
-    words = (
-        f"{joint.questions[0]} by {joint.questions[1]}, a table of {len(rows)} by {len(columns)}"
-    )
+    words = f"{joint.questions[0]} by {joint.questions[1]}, table of {len(rows)} by {len(columns)}"
     right = LABEL + wide * len(columns) + max(8, 6 * longest - wide / 2)
     return frame(max(WIDTH, right), top + 30 * len(rows) + 8, words, body)
 
 
-def stages(found: Discovery) -> str:
-    """What each step of a discovery kept, on a logarithmic scale."""
-    largest = max([1, *(s.kept + s.dropped for s in found.stages)])
+def stages(discovery: Discovery) -> str:
+    """Return how many strings each stage of a search kept, on a logarithmic scale."""
+    largest = max([1, *(s.kept + s.dropped for s in discovery.stages)])
     room = WIDTH - LABEL - 150
 
     def reach(count: int) -> float:
         return room * math.log1p(count) / math.log1p(largest)
 
     body = []
-    for i, stage in enumerate(found.stages):
+    for i, stage in enumerate(discovery.stages):
         y = 8 + ROW * i
         title = (
             f"{stage.name}: kept {stage.kept:,}, dropped {stage.dropped:,}, {stage.seconds:.2f} s"
@@ -164,7 +168,7 @@ def stages(found: Discovery) -> str:
         body += [text(LABEL - 8, y + 13, _short(stage.name), "label", "end"), mark(title, bars)]
         counted = f"{stage.kept:,} of {stage.kept + stage.dropped:,}"
         body.append(text(WIDTH - 4, y + 13, counted, "small", "end"))
-    return frame(WIDTH, ROW * len(found.stages) + 16, "what each stage kept", body)
+    return frame(WIDTH, ROW * len(discovery.stages) + 16, "Number kept by each stage", body)
 
 
 def lines(
@@ -174,9 +178,16 @@ def lines(
     low: Sequence[Sequence[float]],
     high: Sequence[Sequence[float]],
 ) -> str:
-    """Shares over time, one line a value, with their 95% intervals as bands.
+    """Return shares over time, one line per value, with 95 % confidence intervals as bands.
 
-    estimate, low, high : one sequence a value, one number a day
+    Parameters
+    ----------
+    days
+        First day of each period.
+    labels
+        The values.
+    estimate, low, high
+        One sequence per value, with one number per period.
     """
     height, bottom = 300.0, 260.0
     known = [v for series in (*low, *high) for v in series if math.isfinite(v)]
@@ -205,12 +216,16 @@ def lines(
         up = " ".join(f"{x(i):.1f},{y(high[k][i]):.1f}" for i in there)
         down = " ".join(f"{x(i):.1f},{y(low[k][i]):.1f}" for i in reversed(there))
         path = " ".join(f"{x(i):.1f},{y(estimate[k][i]):.1f}" for i in there)
-        body.append(f'<polygon class="band series{k % 8}" points="{up} {down}"/>')
-        body.append(f'<polyline class="line series{k % 8}" points="{path}"/>')
+        body.append(f'<polygon class="band series{k % SERIES}" points="{up} {down}"/>')
+        body.append(f'<polyline class="line series{k % SERIES}" points="{path}"/>')
         for i in there:
             words = _with_interval(f"{label}, {days[i]}", estimate[k][i], low[k][i], high[k][i])
-            dot = shape("circle", f"series{k % 8}", cx=x(i), cy=y(estimate[k][i]), r=3.5)
+            dot = shape("circle", f"series{k % SERIES}", cx=x(i), cy=y(estimate[k][i]), r=3.5)
             body.append(mark(words, dot))
         last = there[-1]
-        body.append(text(x(last) + 8, y(estimate[k][last]) + 4, _short(label)[:16], f"name{k % 8}"))
-    return frame(WIDTH, height, f"{len(labels)} values over {len(days)} days", body)
+        body.append(
+            text(x(last) + 8, y(estimate[k][last]) + 4, _short(label)[:16], f"name{k % SERIES}")
+        )
+    return frame(
+        WIDTH, height, f"{counted(len(labels), 'value')} over {counted(len(days), 'period')}", body
+    )

@@ -1,7 +1,7 @@
-"""How a result is shown: as text on a terminal, as a plot, and as a section of a page.
+"""Views: how a result is shown as text, as a plot, and as a section of a page.
 
-Each type of result has one view, a class in `views/` that registers itself with `shows`. Adding a
-type of result means adding one such class; whoever shows results asks `view_of` for theirs.
+Each class of results has one view, a class in `views/` that registers itself with `shows`. Results
+of other classes are shown as plain tables.
 """
 
 from __future__ import annotations
@@ -22,15 +22,25 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=Result)
 V = TypeVar("V", bound="type[View[Any]]")
 Truth = Mapping[str, Mapping[str, float]]
-"""Of simulated crowds, by question, each value's share."""
+"""True shares of a simulated crowd: question → value → share."""
 
 
 @dataclass(frozen=True)
 class Shares:
-    """Values to draw, one row each: shares of the clients with their 95% intervals.
+    """Values to draw, one row each.
 
-    detected : whether the value is surely there; truth : its true share, where that is known.
-    threshold : the share at which a value is detected half the time.
+    Parameters
+    ----------
+    names
+        The values.
+    estimate, low, high
+        Estimated shares of clients, with the ends of their 95 % confidence intervals.
+    detected
+        Whether each value is drawn as detected.
+    threshold
+        Detection threshold.
+    truth
+        True shares, where they are known.
     """
 
     names: Sequence[str]
@@ -44,9 +54,14 @@ class Shares:
 
 @dataclass(frozen=True)
 class NoteOptions:
-    """What is wanted below a table.
+    """Choice of the notes below a table.
 
-    test : of the independence of two questions; stages : the steps of a discovery
+    Parameters
+    ----------
+    test
+        Method of the test of independence of two questions.
+    stages
+        Whether to show the stages of a discovery.
     """
 
     test: str = "score"
@@ -54,9 +69,23 @@ class NoteOptions:
 
 
 class View(Generic[R]):
-    """What every result can do; the views of its types do better."""
+    """Shows a result; subclasses show results of one class in a better way.
+
+    Parameters
+    ----------
+    result : Result
+        Result to show.
+
+    Examples
+    --------
+    >>> from deniable import plan
+    >>> view = view_of(plan(clients=100_000, epsilon=4.0, kind="boolean"))
+    >>> view.table().names
+    ['epsilon', 'clients', 'threshold']
+    """
 
     _types: ClassVar[dict[type[Result], type[View[Any]]]] = {}
+    """Views by the class of their results."""
 
     def __init__(self, result: R) -> None:
         self.result = result
@@ -64,48 +93,164 @@ class View(Generic[R]):
     # --- as text ---------------------------------------------------------------------------------
 
     def table(self) -> TextTable:
-        """Return the table for a terminal."""
+        """Return the table for a terminal.
+
+        Returns
+        -------
+        TextTable
+            The columns of the result, with shares in per cent.
+        """
         return TextTable.readable(self.result.columns())
 
     def notes(self, options: NoteOptions) -> list[str]:
-        """Return lines below the table: what it cannot say."""
+        """Return the notes below the table.
+
+        Parameters
+        ----------
+        options : NoteOptions
+            Choice of the notes.
+
+        Returns
+        -------
+        list of str
+            One line each.
+        """
         return []
 
     # --- as a plot -------------------------------------------------------------------------------
 
     def figure_size(self, most: int, graph: bool) -> tuple[float, float]:
-        """Return width and height of a figure, in inches, for these options of `draw`."""
+        """Return the size of a new figure.
+
+        Parameters
+        ----------
+        most : int
+            Maximum number of values that are drawn.
+        graph : bool
+            Whether the graph of n-grams is drawn.
+
+        Returns
+        -------
+        tuple of float
+            Width and height in inches.
+        """
         return 6.4, 4.4
 
     def draw(self, ax: Axes, *args: Any, **options: Any) -> None:
-        """Draw onto axes."""
-        raise InputError(f"there is no picture of a {type(self.result).__name__}")
+        """Draw the result.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes
+            Axes to draw on.
+        *args, **options
+            Options of a subclass.
+
+        Raises
+        ------
+        InputError
+            If results of this class have no plot.
+        """
+        raise InputError(f"a {type(self.result).__name__} has no plot")
 
     def draw_trend(self, trend: Trend[R], ax: Axes, most: int) -> None:
-        """Draw a trend of which this result is one part."""
+        """Draw a trend whose first part is this result.
+
+        Parameters
+        ----------
+        trend : Trend
+            Trend to draw.
+        ax : matplotlib.axes.Axes
+            Axes to draw on.
+        most : int
+            Maximum number of lines.
+
+        Raises
+        ------
+        InputError
+            If trends of such results have no plot.
+        """
         kind = type(self.result).__name__
-        raise InputError(f"there is no picture of a series of {kind}: draw its parts")
+        raise InputError(f"a trend of {kind} results has no plot: plot its parts")
 
     # --- on a page -------------------------------------------------------------------------------
 
     def section(self, survey: Survey | None = None, truth: Truth | None = None) -> str:
-        """Return the result as HTML. survey : tells how far malicious clients reach."""
+        """Return the result as a section of a page.
+
+        Parameters
+        ----------
+        survey : Survey, optional
+            Survey of the reports; adds how many malicious clients could change a result.
+        truth : mapping, optional
+            True shares of a simulated crowd: question → value → share.
+
+        Returns
+        -------
+        str
+            HTML.
+        """
         return elements.section(self.body(survey, truth), self.result.provenance)
 
     def body(self, survey: Survey | None, truth: Truth | None) -> list[str]:
-        """Return what a section says in words, the chart, and the numbers behind it."""
+        """Return the elements of the section: text, chart and table.
+
+        Parameters
+        ----------
+        survey : Survey or None
+            Survey of the reports.
+        truth : mapping or None
+            True shares of a simulated crowd.
+
+        Returns
+        -------
+        list of str
+            HTML elements.
+        """
         return [elements.table(self.result)]
 
     def trend_section(self, trend: Trend[R], survey: Survey | None) -> str:
-        """Return a trend of which this result is one part: one section per period."""
+        """Return a trend whose first part is this result: one section per period.
+
+        Parameters
+        ----------
+        trend : Trend
+            Trend to show.
+        survey : Survey or None
+            Survey of the reports.
+
+        Returns
+        -------
+        str
+            HTML.
+        """
         return "".join(
-            elements.title(f"{trend.by} of {period}") + view_of(part).section(survey)
+            elements.title(f"{trend.by.capitalize()} of {period}") + view_of(part).section(survey)
             for period, part in zip(trend.periods, trend.parts, strict=True)
         )
 
 
 def shows(kind: type[Result]) -> Callable[[V], V]:
-    """Register a class as the view of a type of result."""
+    """Return a decorator that registers a class as the view of a class of results.
+
+    Parameters
+    ----------
+    kind : type
+        Class of results.
+
+    Returns
+    -------
+    callable
+        The decorator.
+
+    Examples
+    --------
+    >>> from deniable.results import Plan
+    >>> @shows(Plan)  # doctest: +SKIP
+    ... class MyPlanView(View[Plan]):
+    ...     def notes(self, options):
+    ...         return ["Ask the statistician first."]
+    """
 
     def register(view: V) -> V:
         View._types[kind] = view
@@ -115,5 +260,22 @@ def shows(kind: type[Result]) -> Callable[[V], V]:
 
 
 def view_of(result: R) -> View[R]:
-    """Return the view of a result."""
+    """Return the view of a result.
+
+    Parameters
+    ----------
+    result : Result
+        Result to show.
+
+    Returns
+    -------
+    View
+        The view that is registered for its class, or a plain one.
+
+    Examples
+    --------
+    >>> from deniable import plan
+    >>> type(view_of(plan(clients=100_000, epsilon=4.0, kind="boolean"))).__name__
+    'PlanView'
+    """
     return View._types.get(type(result), View)(result)

@@ -1,4 +1,4 @@
-"""Results as pages: one self-contained file, and the parts that a served page is made of."""
+"""Web pages: self-contained reports, and the files of the pages that a collector serves."""
 
 from deniable.render.html.report_page import report
 

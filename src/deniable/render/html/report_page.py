@@ -1,7 +1,7 @@
-"""One self-contained HTML file from results: nothing is fetched, everything is escaped.
+"""A self-contained HTML page of results: nothing is fetched, all text is escaped.
 
-Decoded strings are hostile input. The file's content security policy allows its own style and its
-one script, each by the hash of its text, and nothing else at all.
+Decoded strings may be hostile. The content security policy of the page allows its own style and its
+one script, each by the hash of its text, and nothing else.
 """
 
 from __future__ import annotations
@@ -26,15 +26,45 @@ def report(
     title: str | None = None,
     truth: Truth | None = None,
 ) -> str:
-    """The page's text. truth : of simulated crowds, by question, each value's share."""
+    """Return a self-contained HTML page of results.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        Results, one section each.
+    survey : Survey, optional
+        Survey of the reports. Adds its description, the privacy loss per question, and how many
+        malicious clients could change a result.
+    title : str, optional
+        Title of the page; by default it names the survey.
+    truth : mapping, optional
+        True shares of a simulated crowd: question → value → share.
+
+    Returns
+    -------
+    str
+        HTML.
+
+    Raises
+    ------
+    InputError
+        If there are no results.
+
+    Examples
+    --------
+    >>> from deniable import plan
+    >>> page = report([plan(clients=100_000, epsilon=4.0, kind="boolean")], title="Plan")
+    >>> "<title>Plan</title>" in page
+    True
+    """
     if not results:
-        raise InputError("expected at least one result to report, got none")
+        raise InputError("expected at least one result, got none")
     style, script = static("style.css"), static("report.js")
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    name = title or (f"{survey.name}: what the crowd said" if survey else "What the crowd said")
+    name = title or (f"Results of {survey.name}" if survey else "Results")
     sections = "\n".join(view_of(result).section(survey, truth) for result in results)
     return f"""\
 <!doctype html>
@@ -47,7 +77,7 @@ def report(
 <style>{style}</style>
 </head>
 <body>
-<header><h1>{html_text(name)}</h1>{_asked(survey)}</header>
+<header><h1>{html_text(name)}</h1>{_privacy(survey)}</header>
 <main>
 {sections}
 </main>
@@ -61,25 +91,28 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _asked(survey: Survey | None) -> str:
-    """What was asked, and what it cost those who answered, in plain words."""
+def _privacy(survey: Survey | None) -> str:
+    """Return what was asked, and the privacy loss of those who answered."""
     if survey is None:
         return ""
     rows = []
     for question in survey.questions:
         loss = question.loss
-        lasting = "no limit on repeated answers but the budget"
-        if math.isfinite(loss.in_total):
-            lasting = f"ε = {loss.in_total:.2f} for ever, however often it is answered"
-        name, kind = html_text(question.name), html_text(question.kind)
+        if survey.collect == "once":
+            total = "each client answers once"
+        elif math.isfinite(loss.in_total):
+            total = f"ε = {loss.in_total:.2f} in total, however often a client answers"
+        else:
+            total = "in total no more than the budget"
         rows.append(
-            f"<li><b>{name}</b> ({kind}): ε = {loss.per_report:.2f} a report; {lasting}. In words: "
-            f"{epsilon_in_words(loss.per_report)}.</li>"
+            f"<li><b>{html_text(question.name)}</b> ({html_text(question.kind)}): "
+            f"ε = {loss.per_report:.2f} per report; {total}. "
+            f"{epsilon_in_words(loss.per_report)}</li>"
         )
     return (
         f'<p class="lead">{html_text(survey.description)}</p><div class="card">'
-        f"<p>Every client added noise on its own device before anything was sent. What each person "
-        f"gave away, at most:</p><ul>{''.join(rows)}</ul></div>"
+        "<p>Every client added noise to its answers on its own device, before it sent anything. "
+        f"Privacy loss of each client, at most:</p><ul>{''.join(rows)}</ul></div>"
     )
 
 
@@ -87,11 +120,11 @@ def epsilon_in_words(once: float) -> str:
     """Return what ε means to the person who answered.
 
     >>> epsilon_in_words(0.0)
-    'nothing at all'
+    'A report reveals nothing.'
     """
     if once <= 0:
-        return "nothing at all"
+        return "A report reveals nothing."
     return (
-        f"whatever someone guessed about an answer before, seeing the report changes the odds by "
-        f"at most a factor of {odds_factor(once)}"
+        "A report changes the odds of any guess about the answer by a factor of at most "
+        f"{odds_factor(once)}."
     )

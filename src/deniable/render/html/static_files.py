@@ -1,4 +1,4 @@
-"""Files that come with the package: styles, scripts, pages, and the browser client itself."""
+"""Files of the pages: styles, scripts, HTML, and the browser client."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ CLIENT = "deniable.js"
 
 @cache
 def static(name: str) -> str:
-    """The text of a file in `static/`.
+    """Return the text of a file in `static/`.
 
-    The browser client has one copy, in `clients/js`; building a wheel puts it beside the others.
+    The browser client is kept in `clients/js`; a wheel has a copy in `static/`.
     """
-    found = files("deniable.render.html") / "static" / name
-    if name == CLIENT and not found.is_file():
+    path = files("deniable.render.html") / "static" / name
+    if name == CLIENT and not path.is_file():
         return (Path(__file__).parents[4] / "clients" / "js" / CLIENT).read_text(encoding="utf-8")
-    return found.read_text(encoding="utf-8")
+    return path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A joint distribution: how values of several questions go together."""
+"""The view of a joint distribution."""
 
 from __future__ import annotations
 
@@ -17,41 +17,38 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ALPHA = 0.05
-"""Below this p-value we say that questions are associated."""
+"""Questions with a smaller p-value are called associated."""
 
 
 @shows(Joint)
 class JointView(View[Joint]):
-    """A table of two questions, coloured by how far it is from independence."""
+    """Shows the table of two questions, coloured by its difference from independence."""
 
     def table(self) -> TextTable:
-        """Return two questions crossed, one down and one across; more as a list of cells."""
-        found = self.result
-        if len(found.questions) != 2:
+        """Return a contingency table of two questions, or a list of cells of more."""
+        joint = self.result
+        if len(joint.questions) != 2:
             return super().table()
-        (down, across), (first, second) = found.labels, found.questions
+        (down, across), (first, second) = joint.labels, joint.questions
         rows = [
             [name, *(f"{100 * p:.2f} ± {196 * e:.2f}" for p, e in zip(*numbers, strict=True))]
-            for name, *numbers in zip(down, found.table, found.standard_error, strict=True)
+            for name, *numbers in zip(down, joint.table, joint.standard_error, strict=True)
         ]
         right = [False, *(True for _ in across)]
-        title = "% of clients, ± 1.96 standard errors"
+        title = "% of clients, ± half the 95% confidence interval"
         return TextTable([f"{first} \\ {second}", *across], rows, right, title)
 
     def notes(self, options: NoteOptions) -> list[str]:
-        """Return the test, and what (other) stands for."""
-        found = self.result
-        if len(found.questions) == 2:
-            test, effect = found.test(options.test), found.cramers_v()
-            of = f"Cramér's V {effect.estimate:.3f} ({effect.low:.3f} to {effect.high:.3f})"
+        """Return the test of independence, its effect size, and what (other) stands for."""
+        joint = self.result
+        if len(joint.questions) == 2:
+            test, effect = joint.test(options.test), f" {joint.cramers_v()}."
         else:
-            test, of = found.mutual_independence(), "of all questions"
-        shown = "goes together" if test.p_value < ALPHA else "no association is shown"
-        pairs = zip(found.questions, found.other, strict=True)
+            test, effect = joint.mutual_independence(), ""
+        verdict = "are associated" if test.p_value < ALPHA else "show no association"
+        pairs = zip(joint.questions, joint.other, strict=True)
         return [
-            f"Independence ({test.method}): statistic {test.statistic:.2f}, "
-            f"{test.degrees_of_freedom} degrees of freedom, {p_phrase(test.p_value)}: {shown}. "
-            f"{of}",
+            f"The questions {verdict} ({test}).{effect}",
             *(f"(other) of {question}: {other}" for question, other in pairs if other),
         ]
 
@@ -60,76 +57,69 @@ class JointView(View[Joint]):
         return 0.7 * columns + 2.6, 0.45 * rows + 1.6
 
     def draw(self, ax: Axes, *, digits: int = 1) -> None:
-        """Colour: (cell − product of margins) in standard errors. Numbers: the cell in per cent."""
-        found, table = self.result, self.result.table
-        if table.ndim != 2:
-            raise InputError(f"a heat map is of two questions, this table has {table.ndim}")
-        expected = np.outer(table.sum(axis=1), table.sum(axis=0))
-        apart = (table - expected) / np.maximum(found.standard_error, 1e-12)
-        limit = max(3.0, float(np.abs(apart).max()))
-        image = ax.imshow(apart, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto")
-        for (i, j), share in np.ndenumerate(table):
-            colour = "white" if abs(apart[i, j]) > 0.6 * limit else "black"
-            words = f"{100 * share:.{digits}f}"
-            ax.text(j, i, words, ha="center", va="center", fontsize=8, color=colour)
-        rows, columns = ([plots.label(name) for name in names] for names in found.labels)
+        """Draw a heat map: residuals from independence as colours, per cent as numbers."""
+        joint = self.result
+        if joint.table.ndim != 2:
+            raise InputError(f"a heat map needs two questions, this table has {joint.table.ndim}")
+        residuals = joint.residuals
+        limit = max(3.0, float(np.abs(residuals).max()))
+        image = ax.imshow(residuals, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto")
+        for (i, j), share in np.ndenumerate(joint.table):
+            colour = "white" if abs(residuals[i, j]) > 0.6 * limit else "black"
+            text = f"{100 * share:.{digits}f}"
+            ax.text(j, i, text, ha="center", va="center", fontsize=8, color=colour)
+        rows, columns = ([plots.label(name) for name in names] for names in joint.labels)
         ax.set_yticks(range(len(rows)), rows)
         ax.set_xticks(range(len(columns)), columns, rotation=45, ha="right")
-        ax.set_ylabel(found.questions[0])
-        ax.set_xlabel(found.questions[1])
-        ax.set_title(f"% of {found.reports:,} clients", fontsize=10, loc="left")
+        ax.set_ylabel(joint.questions[0])
+        ax.set_xlabel(joint.questions[1])
+        ax.set_title(f"% of {joint.reports:,} reports", fontsize=10, loc="left")
         figure = ax.get_figure()
         if figure is not None:
             bar = figure.colorbar(image, ax=ax, shrink=0.8)
-            bar.set_label("apart from independence, standard errors", fontsize=8)
+            bar.set_label("difference from independence, standard errors", fontsize=8)
 
     def draw_trend(self, trend: Trend[Joint], ax: Axes, most: int) -> None:
-        """Draw how strongly two questions were associated."""
+        """Draw Cramér's V of two questions over time."""
         if len(self.result.questions) != 2:
             return super().draw_trend(trend, ax, most)
-        seen = [part.cramers_v() for part in trend.parts]
-        estimate, low, high = np.array([(v.estimate, v.low, v.high) for v in seen]).T
+        effects = [part.cramers_v() for part in trend.parts]
+        estimate, low, high = np.array([(v.estimate, v.low, v.high) for v in effects]).T
         ends = [np.maximum(estimate - low, 0), np.maximum(high - estimate, 0)]
         days = np.array(trend.periods, "datetime64[D]")
         ax.errorbar(days, estimate, yerr=ends, fmt="o-", ms=4, capsize=3)
-        ax.set_ylabel("Cramér's V (95% intervals)")
+        ax.set_ylabel("Cramér's V (95% confidence intervals)")
         ax.set_ylim(0, None)
 
     def body(self, survey: Survey | None, truth: Truth | None) -> list[str]:
-        found = self.result
-        facts = {"reports": f"{found.reports:,}"}
-        if found.made_from == "counts":
-            facts["made from"] = "counts"
-        pair = self._pair(facts) if len(found.questions) == 2 else []
-        others = zip(found.questions, found.other, strict=True)
+        joint = self.result
+        facts = {"reports": f"{joint.reports:,}"}
+        if joint.made_from == "counts":
+            facts["estimated from"] = "counts"
+        pair = self._pair(facts) if len(joint.questions) == 2 else []
+        others = zip(joint.questions, joint.other, strict=True)
         return [
-            elements.title(" and ".join(found.questions) + ": how values go together"),
+            elements.title("Joint distribution of " + " and ".join(joint.questions)),
             elements.numbers(facts),
             *pair,
-            *(elements.paragraph(f"“Other” of {q}: {o}.") for q, o in others if o),
-            elements.details("All cells", elements.table(found)),
+            *(elements.paragraph(f"(other) of {q}: {o}.") for q, o in others if o),
+            elements.details("All cells", elements.table(joint)),
         ]
 
     def _pair(self, facts: dict[str, str]) -> list[str]:
-        """Return what is said of two questions, and add to the facts."""
+        """Return the test and the heat map of two questions, and add to the facts."""
         test, effect = self.result.test(), self.result.cramers_v()
-        facts["association test"] = p_phrase(test.p_value)
+        facts["test of independence"] = p_phrase(test.p_value)
         strength = f"{effect.estimate:.2f} ({effect.low:.2f} to {effect.high:.2f})"
-        facts["strength (Cramér's V)"] = strength
-        words = "The questions are associated"
+        facts["Cramér's V (strength of the association)"] = strength
+        verdict = "The questions are associated"
         if test.p_value >= ALPHA:
-            words = (
-                "No association is shown: the answers are as they would be if the questions had "
-                "nothing to do with each other"
-            )
+            verdict = "The questions show no association: the answers look independent"
         return [
-            elements.paragraph(
-                f"{words} ({test.method} test, statistic {test.statistic:.1f} with "
-                f"{test.degrees_of_freedom} degrees of freedom)."
-            ),
+            elements.paragraph(f"{verdict} ({test})."),
             svg.heatmap(self.result),
             elements.paragraph(
-                "Orange cells are more common than independent answers would make them, "
-                "blue ones less."
+                "Orange cells are more common than they would be if the questions were "
+                "independent, blue cells less common."
             ),
         ]

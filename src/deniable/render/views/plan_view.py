@@ -1,4 +1,4 @@
-"""A plan: the smallest frequency that is found against the number of clients, a line per ε."""
+"""The view of a plan: detection threshold against number of clients, one line per ε."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 CHOSEN = "#0b5394"
+"""Colour of the planned ε."""
 
 
 @shows(Plan)
 class PlanView(View[Plan]):
-    """Lines of the best design; the plan itself is a point."""
+    """Shows the predictions for the best design; the plan is a point among them."""
 
     def draw(self, ax: Axes) -> None:
-        """Draw the lines, and the plan on its line."""
+        """Draw one line per ε, and the plan as a point."""
         plan = self.result
         sizes = np.array(plan.sizes, float)
         clients = np.geomspace(sizes[0], sizes[-1], 50)
@@ -33,12 +34,12 @@ class PlanView(View[Plan]):
         for epsilon, at_first, shade in rows:
             # Thresholds fall with the root of the number of clients.
             y = 100 * at_first * np.sqrt(sizes[0] / clients)
-            line, width, words = str(shade), 1.2, "black"
+            line, width, colour = str(shade), 1.2, "black"
             if np.isclose(epsilon, plan.epsilon):
-                line, width, words = CHOSEN, 2.4, CHOSEN
+                line, width, colour = CHOSEN, 2.4, CHOSEN
             ax.plot(clients[y <= 100], y[y <= 100], color=line, lw=width)
             end = (clients[-1], y[-1])
-            write(f"ε = {epsilon:g}", end, (4, 0), va="center", fontsize=8, color=words)
+            write(f"ε = {epsilon:g}", end, (4, 0), va="center", fontsize=8, color=colour)
         point = (plan.clients, 100 * plan.threshold)
         ax.plot(*point, "o", color=CHOSEN, ms=7)
         box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
@@ -47,7 +48,7 @@ class PlanView(View[Plan]):
         ax.set_yscale("log")
         ax.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
         ax.set_xlim(sizes[0], sizes[-1] * 2.2)
-        ax.set_xlabel("clients")
-        ax.set_ylabel("found from this share of the clients, %")
+        ax.set_xlabel("number of clients")
+        ax.set_ylabel("detection threshold, % of clients")
         ax.grid(which="major", lw=0.4, color="#dddddd")
         plots.title(ax, f"{plan.question}: {plan.best.name}")

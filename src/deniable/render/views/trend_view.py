@@ -1,4 +1,4 @@
-"""A trend: what each period's result says, over the periods."""
+"""The view of a trend, which depends on the class of its parts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @shows(Trend)
 class TrendView(View[Trend[Result]]):
-    """How it is shown depends on its parts, whose view knows."""
+    """Shows a trend as the view of its first part does."""
 
     def notes(self, options: NoteOptions) -> list[str]:
         """Return the periods that could not be analysed."""
@@ -26,9 +26,9 @@ class TrendView(View[Trend[Result]]):
         return 7.2, 3.6
 
     def draw(self, ax: Axes, *, most: int = 6) -> None:
-        """Draw the parts over time; most : of lines."""
+        """Draw the parts over time, with at most `most` lines."""
         if not self.result.parts:
-            raise InputError("a series without a period has no picture")
+            raise InputError("a trend without periods has no plot")
         view_of(self.result.parts[0]).draw_trend(self.result, ax, most)
         plots.title(ax, self.result.heading())
         ax.tick_params(axis="x", rotation=30)

@@ -1,4 +1,4 @@
-"""Values with their shares: a marginal, and the strings of a discovery."""
+"""The views of values with their shares: a marginal, and the strings of a discovery."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import InputError
-from deniable.formatting import percent
+from deniable.formatting import counted, percent
 from deniable.render import elements, plots, svg
 from deniable.render.view import NoteOptions, Shares, Truth, View, shows
 from deniable.results import Discovery, Marginal, Trend
@@ -19,32 +19,33 @@ from deniable.survey import Survey
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SHOWN = 30
-LINES = 6
-"""Values of a trend that are drawn on a page: more lines cannot be told apart."""
+MAX_VALUES = 30
+"""Values that a chart shows by default."""
+MAX_LINES = 6
+"""Lines of a trend on a page; more cannot be told apart."""
 Values = TypeVar("Values", Marginal, Discovery)
-Shown = Mapping[str, float] | None
-"""The true shares of values, where they are known."""
+TrueShares = Mapping[str, float] | None
+"""True shares by value, where they are known."""
 
 
 class ValuesView(View[Values]):
-    """What both kinds of results share."""
+    """What both views share."""
 
     @abstractmethod
-    def rows(self, most: int, truth: Shown) -> tuple[NDArray[np.intp], list[bool]]:
-        """Return the `most` largest estimates, and which of them are surely there."""
+    def rows(self, most: int, truth: TrueShares) -> tuple[NDArray[np.intp], list[bool]]:
+        """Return the indices of the `most` largest estimates, and which of them are detected."""
 
-    def shares(self, most: int, truth: Shown) -> Shares:
-        """Return what is drawn; truth : the values' true shares, where they are known."""
-        found, (order, detected) = self.result, self.rows(most, truth)
-        names = [found.names[i] for i in order]
+    def shares(self, most: int, truth: TrueShares) -> Shares:
+        """Return the `most` most common values as a chart draws them."""
+        result, (order, detected) = self.result, self.rows(most, truth)
+        names = [result.names[i] for i in order]
         return Shares(
             names,
-            estimate=found.estimate[order].tolist(),
-            low=found.low[order].tolist(),
-            high=found.high[order].tolist(),
+            estimate=result.estimate[order].tolist(),
+            low=result.low[order].tolist(),
+            high=result.high[order].tolist(),
             detected=detected,
-            threshold=found.detection_threshold,
+            threshold=result.detection_threshold,
             truth=None if truth is None else [truth.get(name, 0.0) for name in names],
         )
 
@@ -52,7 +53,7 @@ class ValuesView(View[Values]):
         return 6.4, 4.0 if graph else 0.24 * min(len(self.result.names), most) + 1.4
 
     def draw_trend(self, trend: Trend[Values], ax: Axes, most: int) -> None:
-        """Draw one line per value: those that are most common on average."""
+        """Draw one line per value, for the values that are most common on average."""
         points: dict[str, list[tuple[float, ...]]] = {}
         for i, part in enumerate(trend.parts):
             for name, *numbers in zip(part.names, part.estimate, part.low, part.high, strict=True):
@@ -65,14 +66,14 @@ class ValuesView(View[Values]):
             if len(where) == len(days):
                 (line,) = ax.plot(days, estimate, "o-", ms=3.5, lw=1.4, label=label)
                 ax.fill_between(days, low, high, color=line.get_color(), alpha=0.18, lw=0)
-            else:  # a band needs neighbours
+            else:  # a band needs every period
                 ends = [estimate - low, high - estimate]
                 at = days[where.astype(int)]
                 ax.errorbar(
                     at, estimate, yerr=ends, fmt="o-", ms=3.5, lw=1.2, capsize=2, label=label
                 )
         ax.axhline(0, color="black", lw=0.6)
-        ax.set_ylabel("clients, % (95% intervals)")
+        ax.set_ylabel("% of clients (95% confidence intervals)")
         ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
     def facts(self, name: str, count: str) -> str:
@@ -81,51 +82,57 @@ class ValuesView(View[Values]):
             {
                 "reports": f"{self.result.reports:,}",
                 name: count,
-                "share they explain": str(self.result.mass_found),
-                "unexplained": str(self.result.mass_unexplained),
+                "of clients hold them": str(self.result.mass_found),
+                "of clients unexplained": str(self.result.mass_unexplained),
             }
         )
 
     def influence(self, survey: Survey | None) -> str:
-        """Say how many malicious clients make a value seem to exist."""
-        found = self.result
-        return elements.influence(survey, found.question, found.reports, found.detection_threshold)
+        """Say how many malicious clients can make a value look present."""
+        result = self.result
+        return elements.influence(
+            survey, result.question, result.reports, result.detection_threshold
+        )
 
 
 @shows(Marginal)
 class MarginalView(ValuesView[Marginal]):
-    """How frequent every candidate is; those that were not detected are grey."""
+    """Shows how common each candidate is; candidates that were not detected are grey."""
 
-    def rows(self, most: int, truth: Shown) -> tuple[NDArray[np.intp], list[bool]]:
+    def rows(self, most: int, truth: TrueShares) -> tuple[NDArray[np.intp], list[bool]]:
         order = self.result.order[:most]
         return order, self.result.detected[order].tolist()
 
-    def draw(self, ax: Axes, *, most: int = SHOWN, truth: Shown = None) -> None:
+    def draw(self, ax: Axes, *, most: int = MAX_VALUES, truth: TrueShares = None) -> None:
         """Draw the `most` largest estimates."""
-        found = self.result
+        marginal = self.result
         plots.intervals(ax, self.shares(most, truth))
-        counted = f"{found.question or 'values'}: {int(found.detected.sum())} detected"
-        plots.title(ax, f"{counted}, {found.reports:,} reports")
+        count = counted(int(marginal.detected.sum()), "value")
+        plots.title(
+            ax, f"{marginal.question or 'values'}: {count} detected, {marginal.reports:,} reports"
+        )
 
     def body(self, survey: Survey | None, truth: Truth | None) -> list[str]:
-        found = self.result
+        marginal = self.result
         return [
-            elements.title(f"{found.question}: how common each value is"),
-            self.facts("values detected", f"{int(found.detected.sum())} of {len(found.names):,}"),
-            svg.intervals(self.shares(SHOWN, (truth or {}).get(found.question))),
+            elements.title(f"{marginal.question}: share of clients per value"),
+            self.facts(
+                "values detected", f"{int(marginal.detected.sum())} of {len(marginal.names):,}"
+            ),
+            svg.intervals(self.shares(MAX_VALUES, (truth or {}).get(marginal.question))),
             elements.paragraph(
-                f"A value that at least {percent(found.detection_threshold)} of the clients hold "
-                "is detected more often than not. Grey values may be absent: over all values "
-                "together the chance of calling any absent one detected is at most "
-                f"{found.alpha:g}."
+                f"A value held by {percent(marginal.detection_threshold)} of the clients (the "
+                "detection threshold) is detected half of the time. Grey values were not detected "
+                "and may be absent. The probability that any absent value is called detected is at "
+                f"most {marginal.alpha:g}."
             ),
             self.influence(survey),
-            elements.details("All values", elements.table(found)),
+            elements.details("All values", elements.table(marginal)),
         ]
 
     def trend_section(self, trend: Trend[Marginal], survey: Survey | None) -> str:
-        """Return the values of all periods in one chart."""
-        largest = trend.largest(LINES)
+        """Return one chart with the values over all periods."""
+        largest = trend.largest(MAX_LINES)
         lines = (array[:, largest].T.tolist() for array in (trend.estimate, trend.low, trend.high))
         facts = {
             "reports": f"{int(trend.reports.sum()):,}",
@@ -133,12 +140,12 @@ class MarginalView(ValuesView[Marginal]):
             "values": f"{len(trend.labels):,}",
         }
         words = (
-            f"Bands are 95% intervals of one {trend.by} by itself. Where two bands hardly overlap, "
-            f"the value has probably changed; looking at many {trend.by}s and values, a few will "
-            "seem to change by chance."
+            f"Bands are 95% confidence intervals per {trend.by}. Where two bands hardly overlap, "
+            f"the value has probably changed; among many {trend.by}s and values, a few seem to "
+            "change by chance."
         )
         body = [
-            elements.title(f"{trend.question}: how common values were, {trend.by} by {trend.by}"),
+            elements.title(f"{trend.question}: share of clients per value and {trend.by}"),
             elements.numbers(facts),
             svg.lines(trend.periods, [trend.labels[i] for i in largest], *lines),
             elements.paragraph(words),
@@ -149,42 +156,47 @@ class MarginalView(ValuesView[Marginal]):
 
 @shows(Discovery)
 class DiscoveryView(ValuesView[Discovery]):
-    """Strings that nobody listed; where the truth is known, false ones are grey."""
+    """Shows discovered strings; where the truth is known, false discoveries are grey."""
 
-    def rows(self, most: int, truth: Shown) -> tuple[NDArray[np.intp], list[bool]]:
+    def rows(self, most: int, truth: TrueShares) -> tuple[NDArray[np.intp], list[bool]]:
         names = self.result.strings[:most]
         return np.arange(len(names)), [truth is None or name in truth for name in names]
 
     def notes(self, options: NoteOptions) -> list[str]:
-        found = self.result
-        notes = [f"Found from about {percent(found.detection_threshold)} of the clients."]
-        if found.mass_at_end is not None and found.mass_at_end.low > 0.01:
+        discovery = self.result
+        notes = [
+            f"Detection threshold: about {percent(discovery.detection_threshold)} of the clients."
+        ]
+        if discovery.mass_at_end is not None and discovery.mass_at_end.low > 0.01:
             notes.append(
-                f"{percent(found.mass_at_end.estimate)} of the strings fill the greatest length: "
-                "longer ones may have been cut"
+                f"{percent(discovery.mass_at_end.estimate)} of the clients hold strings of the "
+                "maximum length; these may have been cut."
             )
-        return notes + (found.stage_table().split("\n") if options.stages else [])
+        return notes + (discovery.stage_table().split("\n") if options.stages else [])
 
     def draw(
-        self, ax: Axes, *, most: int = SHOWN, truth: Shown = None, graph: bool = False
+        self, ax: Axes, *, most: int = MAX_VALUES, truth: TrueShares = None, graph: bool = False
     ) -> None:
         """Draw the `most` largest estimates, or the graph of n-grams."""
         if graph:
             return self._draw_graph(ax)
-        found = self.result
+        discovery = self.result
         plots.intervals(ax, self.shares(most, truth))
-        counted = f"{found.question or 'strings'}: {len(found.strings)} found"
-        plots.title(ax, f"{counted} without a dictionary, {found.reports:,} reports")
+        count = counted(len(discovery.strings), "string")
+        plots.title(
+            ax,
+            f"{discovery.question or 'strings'}: {count} discovered, {discovery.reports:,} reports",
+        )
 
     def _draw_graph(self, ax: Axes) -> None:
-        """Draw one column per position, one node per gram, as in the paper's figure.
+        """Draw one column per position and one node per n-gram, as in the paper's figure.
 
-        The edges of cliques whose string was found are dark.
+        The edges of cliques whose string was discovered are dark.
         """
         graph = self.result.graph
         if graph is None:
             raise InputError(
-                "this result has no graph: only small ones of reading='paper' are kept"
+                "this result has no graph: only small searches with reading='paper' keep it"
             )
         joined = set()
         for clique in graph.cliques:
@@ -206,35 +218,38 @@ class DiscoveryView(ValuesView[Discovery]):
         ax.set_yticks([])
         ax.set_xlim(-0.5, len(graph.labels) - 0.5)
         ax.set_ylim(0.4 - max((len(grams) for grams in graph.labels), default=1), 0.6)
-        plots.title(ax, f"{len(graph.cliques)} candidates, {len(self.result.strings)} found")
+        plots.title(ax, f"{len(graph.cliques)} candidates, {len(self.result.strings)} discovered")
         ax.spines["left"].set_visible(False)
 
     def body(self, survey: Survey | None, truth: Truth | None) -> list[str]:
-        found = self.result
-        chart = elements.paragraph("Nothing stood out from the noise.")
-        if found.strings:
-            chart = svg.intervals(self.shares(SHOWN, (truth or {}).get(found.question)))
+        discovery = self.result
+        chart = elements.paragraph("No string was discovered: nothing stands out from the noise.")
+        if discovery.strings:
+            chart = svg.intervals(self.shares(MAX_VALUES, (truth or {}).get(discovery.question)))
         body = [
-            elements.title(f"{found.question}: strings that nobody listed"),
-            self.facts("strings found", f"{len(found.strings)}"),
+            elements.title(f"{discovery.question}: discovered strings"),
+            self.facts("strings discovered", f"{len(discovery.strings)}"),
             chart,
             elements.paragraph(
-                f"{found.candidates:,} candidates were looked at ({found.correction}). The chance "
-                f"that any of these strings was never reported is at most {found.alpha:g}. "
-                "Estimates close to the detection threshold are of strings that happened to come "
-                "out high."
+                f"{counted(discovery.candidates, 'candidate')} tested ({discovery.correction}). "
+                "The probability that any of these strings is held by no client is at most "
+                f"{discovery.alpha:g}. Estimates close to the detection threshold are too large "
+                "on average."
             ),
         ]
-        if found.truncation:
-            body.append(elements.paragraph(f"The search was cut short: {found.truncation}."))
-        if found.mass_at_end is not None:
-            low, high = percent(max(found.mass_at_end.low, 0.0)), percent(found.mass_at_end.high)
-            words = "Strings that fill the greatest length, and may have been cut"
-            body.append(elements.paragraph(f"{words}: {low} to {high} of the clients."))
+        if discovery.truncation:
+            body.append(elements.paragraph(f"The search is incomplete: {discovery.truncation}."))
+        if discovery.mass_at_end is not None:
+            low, high = (
+                percent(max(discovery.mass_at_end.low, 0.0)),
+                percent(discovery.mass_at_end.high),
+            )
+            text = "Clients with strings of the maximum length, which may have been cut"
+            body.append(elements.paragraph(f"{text}: {low} to {high}."))
         return [
             *body,
             self.influence(survey),
-            "<h3>How they were found</h3>",
-            svg.stages(found),
-            elements.details("All strings", elements.table(found)),
+            "<h3>Stages of the search</h3>",
+            svg.stages(discovery),
+            elements.details("All strings", elements.table(discovery)),
         ]

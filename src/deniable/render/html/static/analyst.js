@@ -1,29 +1,30 @@
-// The analyst's page: enter with a token, then surveys, questions to ask and answers.
+// The analyst page: sign in with a token; then surveys, a form for new analyses, and their results.
 import * as api from "./api.js";
-import { fillForm, orderOf } from "./asking.js";
-import { showJobs } from "./answers.js";
+import { fillForm, requestOf } from "./form.js";
+import { showJobs } from "./jobs.js";
 import { showCounts, showSurveys } from "./surveys.js";
 
+// Milliseconds between two requests: for counts, and for jobs while one is running and while none is.
 const COUNTS = 3000, BUSY = 1000, IDLE = 5000;
 const at = (id) => document.getElementById(id);
 let surveys = [], jobs = [], timers = [];
 
-/** Do it now and again, after the milliseconds that it returns; a hidden page rests. */
+/** Call `work` now, and again after the milliseconds that it returns; pause while the page is hidden. */
 function every(work) {
   const slot = timers.push(0) - 1;
   const again = async () => {
-    const wait = document.hidden ? IDLE : await work().catch(trouble);
+    const wait = document.hidden ? IDLE : await work().catch(showError);
     if (api.token()) timers[slot] = setTimeout(again, wait ?? IDLE);
   };
   return again();
 }
 
-function trouble(error) {
+function showError(error) {
   at("trouble").textContent = error.message;
-  if (error.status === 401 || error.status === 403) leave();
+  if (error.status === 401 || error.status === 403) signOut();
 }
 
-function leave() {
+function signOut() {
   api.forget();
   timers.forEach(clearTimeout);
   timers = [];
@@ -33,23 +34,23 @@ function leave() {
   at("token").focus();
 }
 
-async function counted() {
+async function updateCounts() {
   await Promise.all(surveys.map(async ({ name }) => showCounts(name, await api.json(`/v1/surveys/${name}/counts`))));
   at("trouble").textContent = "";
   return COUNTS;
 }
 
-async function looked() {
+async function updateJobs() {
   jobs = await api.json("/v1/jobs");
   const running = jobs.some(({ state }) => state === "running");
   at("start").disabled = running;
-  showJobs(at("jobs"), at("result"), jobs, looked);
+  showJobs(at("jobs"), at("result"), jobs, updateJobs);
   fillForm(surveys, jobs);
   return running ? BUSY : IDLE;
 }
 
-/** Show everything, if the token is an analyst's. */
-async function inside() {
+/** Show everything, if the collector accepts the token. */
+async function signIn() {
   await api.json("/v1/jobs");
   const listed = await api.json("/v1/surveys");
   surveys = await Promise.all(listed.map(({ name, version }) => api.json(`/v1/surveys/${name}/${version}`)));
@@ -57,8 +58,8 @@ async function inside() {
   fillForm(surveys, []);
   at("enter").hidden = true;
   at("inside").hidden = at("leave").hidden = false;
-  every(counted);
-  every(looked);
+  every(updateCounts);
+  every(updateJobs);
 }
 
 at("enter").addEventListener("submit", async (event) => {
@@ -66,18 +67,18 @@ at("enter").addEventListener("submit", async (event) => {
   at("trouble").textContent = "";
   api.remember(at("token").value.trim());
   at("token").value = "";
-  await inside().catch(trouble);
+  await signIn().catch(showError);
 });
-at("leave").addEventListener("click", leave);
+at("leave").addEventListener("click", signOut);
 at("ask").addEventListener("submit", async (event) => {
   event.preventDefault();
   at("refused").textContent = "";
   try {
-    await api.json("/v1/jobs", { method: "POST", body: orderOf(surveys) });
+    await api.json("/v1/jobs", { method: "POST", body: requestOf(surveys) });
     timers.forEach(clearTimeout);
     timers = [];
-    every(counted);
-    every(looked);
+    every(updateCounts);
+    every(updateJobs);
   } catch (error) {
     at("refused").textContent = error.message;
   }
@@ -85,5 +86,5 @@ at("ask").addEventListener("submit", async (event) => {
 for (const id of ["survey", "verb", "questions"])
   at(id).addEventListener("change", () => fillForm(surveys, jobs));
 
-if (api.token()) inside().catch(trouble);
+if (api.token()) signIn().catch(showError);
 else at("enter").hidden = false;

@@ -1,11 +1,11 @@
-// Asking the collector, with the token that this tab was given. It is kept for the tab only.
+// Requests to the collector, with the token of this tab; the token is forgotten with the tab.
 const KEY = "deniable-token";
 
 export const token = () => sessionStorage.getItem(KEY);
 export const remember = (text) => sessionStorage.setItem(KEY, text);
 export const forget = () => sessionStorage.removeItem(KEY);
 
-/** The collector said no; `status` is 0 if it said nothing. */
+/** The collector refused a request; `status` is 0 if it did not answer. */
 export class Refused extends Error {
   constructor(status, message) {
     super(message);
@@ -18,17 +18,17 @@ async function ask(path, { method = "GET", body } = {}) {
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const options = { method, headers, credentials: "omit", cache: "no-store", redirect: "error" };
   const answer = await fetch(path, { ...options, body: body && JSON.stringify(body) })
-    .catch(() => { throw new Refused(0, "The collector does not answer."); });
+    .catch(() => { throw new Refused(0, "The collector does not answer. Is it running?"); });
   if (answer.ok) return answer;
   const problem = await answer.json().catch(() => ({}));
-  throw new Refused(answer.status, problem.detail ?? `The collector answers ${answer.status}.`);
+  throw new Refused(answer.status, problem.detail ?? `The collector refused the request (status ${answer.status}).`);
 }
 
 export const json = async (path, options) => (await ask(path, options)).json();
 export const text = async (path) => (await ask(path)).text();
 export const remove = (path) => ask(path, { method: "DELETE" });
 
-/** Save an answer as a file: a link could not carry the token. */
+/** Save a response as a file; a link could not carry the token. */
 export async function download(path, name) {
   const url = URL.createObjectURL(await (await ask(path)).blob());
   const link = Object.assign(document.createElement("a"), { href: url, download: name });

@@ -1,4 +1,4 @@
-// Tables that sort and filter, charts that say what they show. Works without a network.
+// Sortable tables with a filter, and charts that name their numbers. Works without a network.
 "use strict";
 function enliven(root) {
   for (const table of root.querySelectorAll("table.sortable")) {
@@ -20,7 +20,7 @@ function enliven(root) {
     });
     const label = document.createElement("label");
     label.className = "filter soft";
-    label.textContent = "Show rows with ";
+    label.textContent = "Show only rows that contain ";
     const input = document.createElement("input");
     input.type = "search";
     input.addEventListener("input", () => {
@@ -33,15 +33,15 @@ function enliven(root) {
   for (const chart of root.querySelectorAll("svg")) {
     const marks = chart.querySelectorAll(".mark");
     if (!marks.length) continue;
-    const said = document.createElement("p");
-    said.className = "said";
-    said.setAttribute("aria-live", "polite");
-    said.textContent = "Point at a mark, or reach it with Tab, to read its numbers.";
-    chart.after(said);
+    const caption = document.createElement("p");
+    caption.className = "said";
+    caption.setAttribute("aria-live", "polite");
+    caption.textContent = "Point at a mark, or move to it with the Tab key, to read its numbers.";
+    chart.after(caption);
     for (const mark of marks) {
-      const say = () => { said.textContent = mark.querySelector("title").textContent; };
-      mark.addEventListener("mouseenter", say);
-      mark.addEventListener("focus", say);
+      const show = () => { caption.textContent = mark.querySelector("title").textContent; };
+      mark.addEventListener("mouseenter", show);
+      mark.addEventListener("focus", show);
     }
   }
 }

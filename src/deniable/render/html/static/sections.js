@@ -1,5 +1,5 @@
-// Results are made into HTML by the collector, which escapes every decoded string. Here only what
-// such a section is made of is copied into the page: a second lock on the same door.
+// The collector renders results as HTML and escapes every decoded string. As a second defence, only
+// the elements and attributes of such a section are copied into the page.
 const HTML = "http://www.w3.org/1999/xhtml", SVG = "http://www.w3.org/2000/svg";
 const ELEMENTS = {
   [HTML]: "section h2 h3 p ul li b div table thead tbody tr th td button details summary dl dt dd",
@@ -21,5 +21,5 @@ function copy(node) {
 
 const copies = (node) => [...node.childNodes].map(copy).filter((made) => made !== null);
 
-/** The nodes of a section. Parsing runs no script and loads nothing. */
+/** Return the nodes of a section. Parsing runs no script and loads nothing. */
 export const nodes = (text) => copies(new DOMParser().parseFromString(text, "text/html").body);

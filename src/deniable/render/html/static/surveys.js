@@ -1,13 +1,13 @@
-// The surveys that are collected: what they ask, what an answer costs, how many reports there are.
+// The surveys that are collected: their questions, privacy loss, and number of reports.
 import { dayBars, grouped, html } from "./charts.js";
 
 const cards = new Map();
 
-/** ε of a question, in words. Published losses are in billionths of a nat; what is collected
- * repeatedly has a limit for ever. */
+/** ε of a question, in words. Published losses are in billionths of a nat; with repeated collection
+ * there is also a bound on the total. */
 function epsilon({ loss }, collect) {
   const sum = (which) => (loss.reduce((total, slot) => total + slot[which], 0) / 1e9).toFixed(2);
-  return collect === "once" ? `ε = ${sum("once")}, once` : `ε = ${sum("once")} a report, ${sum("forever")} for ever`;
+  return collect === "once" ? `ε = ${sum("once")} per report` : `ε = ${sum("once")} per report, ${sum("forever")} in total`;
 }
 
 function card(survey) {
@@ -22,21 +22,21 @@ function card(survey) {
   return html("article", { className: "card" },
     html("h3", { textContent: `${name}, version ${version}` }),
     html("p", { textContent: description }),
-    html("p", { className: "soft", textContent: `${owner} · collected ${collect} · until ${expires} · nobody spends more than ε = ${(budget / 1e9).toFixed(2)}` }),
+    html("p", { className: "soft", textContent: `${owner} · collected ${collect} · until ${expires} · ε per client at most ${(budget / 1e9).toFixed(2)}` }),
     html("dl", {}, ...rows), count, days);
 }
 
-/** One card a survey. */
+/** Show one card per survey. */
 export const showSurveys = (place, surveys) => place.replaceChildren(...surveys.map(card));
 
-/** Reports as they arrive. */
+/** Update the numbers of reports. */
 export function showCounts(name, versions) {
   for (const { version, days } of versions) {
-    const found = cards.get(`${name} ${version}`), now = JSON.stringify(days);
-    if (!found || found.before === now) continue;
+    const card = cards.get(`${name} ${version}`), now = JSON.stringify(days);
+    if (!card || card.before === now) continue;
     const total = Object.values(days).reduce((sum, count) => sum + count, 0);
-    found.before = now;
-    found.count.textContent = total === 1 ? "1 report" : `${grouped(total)} reports`;
-    found.days.replaceChildren(...(total ? [dayBars(days)] : []));
+    card.before = now;
+    card.count.textContent = total === 1 ? "1 report" : `${grouped(total)} reports`;
+    card.days.replaceChildren(...(total ? [dayBars(days)] : []));
   }
 }

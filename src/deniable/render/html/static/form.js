@@ -1,15 +1,15 @@
-// The form: which survey, what to do with which questions, and what is looked for.
+// The form for a new analysis: survey, kind of analysis, questions, candidates, days.
 import { html } from "./charts.js";
 
 const at = (id) => document.getElementById(id);
-const kept = new Map(); // what was typed as candidates, by survey and question
+const typed = new Map(); // candidates that were typed, by survey and question
 
 const chosen = (surveys) => surveys[at("survey").selectedIndex];
 const ticked = () => [...at("questions").querySelectorAll("input:checked")].map(({ value }) => value);
 const canDiscover = ({ protocol }) => protocol.name !== "single";
 const title = ({ name, version }) => `${name}, version ${version}`;
 
-/** Follow what is chosen. Nothing that somebody is typing into is made anew. */
+/** Show the fields that fit the choices. A field that somebody is typing into is never replaced. */
 export function fillForm(surveys, jobs) {
   if (at("survey").length !== surveys.length)
     at("survey").replaceChildren(...surveys.map((s) => html("option", { textContent: title(s) })));
@@ -32,7 +32,7 @@ function fillQuestions(survey, verb) {
     const input = html("input", { type, name: "question", value: name, checked });
     return html("label", {}, input, name);
   });
-  if (!labels.length) labels.push(html("p", { textContent: "No question of this survey was asked with a dictionary to discover." }));
+  if (!labels.length) labels.push(html("p", { textContent: "No question of this survey has a dictionary section, which discover needs." }));
   place.replaceChildren(place.querySelector("legend"), ...labels);
 }
 
@@ -47,21 +47,21 @@ function fillCandidates(survey, verb, jobs) {
 }
 
 function fields(survey, { name }, found) {
-  const key = `${title(survey)} ${name}`, texts = html("textarea", { rows: 4, value: kept.get(key) ?? "", spellcheck: false });
+  const key = `${title(survey)} ${name}`, texts = html("textarea", { rows: 4, value: typed.get(key) ?? "", spellcheck: false });
   texts.dataset.question = name;
-  texts.addEventListener("input", () => kept.set(key, texts.value));
+  texts.addEventListener("input", () => typed.set(key, texts.value));
   const mine = found.filter((job) => job.questions[0] === name);
-  const from = html("select", {}, html("option", { value: "", textContent: "those typed here" }),
-    ...mine.map((job) => html("option", { value: job.id, textContent: `those discovered (answer ${job.id.slice(0, 4)})` })));
+  const from = html("select", {}, html("option", { value: "", textContent: "typed above" }),
+    ...mine.map((job) => html("option", { value: job.id, textContent: `discovered (analysis ${job.id.slice(0, 4)})` })));
   from.dataset.question = name;
   const row = html("div", { className: "row" },
-    html("label", { className: "field" }, `Values of ${name} to look for, one a line`, texts));
-  if (mine.length) row.append(html("label", { className: "field" }, "which values", from));
+    html("label", { className: "field" }, `Candidate strings for ${name}, one per line`, texts));
+  if (mine.length) row.append(html("label", { className: "field" }, "Source of candidates", from));
   return row;
 }
 
-/** What the form asks for, as the collector takes it. */
-export function orderOf(surveys) {
+/** The analysis that the form describes, as the body of a request. */
+export function requestOf(surveys) {
   const { name, version } = chosen(surveys), verb = at("verb").value, candidates = {};
   for (const field of at("candidates").querySelectorAll("textarea"))
     candidates[field.dataset.question] = field.value.split("\n").map((line) => line.replace(/\r$/, "")).filter(Boolean);
