@@ -18,15 +18,15 @@ def test_cells_hide_nothing() -> None:
 
 def test_a_readable_table_has_shares_and_one_interval() -> None:
     table = TextTable.readable(COLUMNS)
-    assert table.names == ["value", "estimate", "p value", "detected", "95% interval"]
+    assert table.names == ["value", "estimate", "p-value", "detected", "95% interval"]
     assert table.rows[0] == ["<b>", "25.0%", "< 1e-300", "yes", "20.0% … 30.0%"]
     assert table.right == [False, True, True, True, True]
 
 
 def test_long_tables_are_cut_and_say_so() -> None:
     long = {"value": [str(i) for i in range(1234)]}
-    assert text_table("h", long).endswith("… and 1,194 more rows: to_arrow() has them all")
-    assert html_table(long).endswith("<p>1,194 more rows are in the data.</p>")
+    assert text_table("h", long).endswith("… and 1,194 more rows; to_arrow() returns all of them")
+    assert html_table(long).endswith("<p>1,194 more rows are not shown.</p>")
 
 
 def test_html_is_escaped_and_sorts_by_number() -> None:

@@ -1,4 +1,4 @@
-"""Numbers, shares and tables as people read them: for a terminal, a notebook, a plot and a page."""
+"""Numbers, shares and tables as text and HTML, for terminals, notebooks, plots and pages."""
 
 from __future__ import annotations
 
@@ -10,28 +10,30 @@ from typing import Any
 
 Value = str | int | float
 Columns = dict[str, Sequence[Value]]
-"""A table by the names of its columns, which are equally long."""
+"""A table: columns of equal length, by name."""
 ROWS_SHOWN = 40
+"""Rows of a table that are shown by default."""
 INTERVAL = ("low", "high")
+"""Names of the columns with the ends of an interval."""
 MAX_PRINTED_EPSILON = 20
 """Factors e^ε of a larger ε are written as powers of ten."""
 
 
 def visible(text: str) -> str:
-    """Show characters that cannot be seen, or that steer a terminal, as such.
+    """Replace characters that are invisible or control a terminal by U+FFFD.
 
-    Decoded strings are whatever some client sent.
+    Decoded strings come from clients and may be hostile.
     """
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def shortened(text: str, longest: int) -> str:
-    """Cut a label that would not fit."""
+    """Return the text, cut to `longest` characters."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def percent(share: float) -> str:
-    """Return a share in per cent, with three significant digits.
+    """Return a share in per cent with three significant digits.
 
     >>> percent(0.12345), percent(0.00012345), percent(0.0999999), percent(1.0), percent(0.0)
     ('12.3%', '0.0123%', '10.0%', '100%', '0%')
@@ -46,7 +48,7 @@ def percent(share: float) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number with four decimals, or with three digits if it is small.
+    """Return a number with four decimals, or with three significant digits if it is small.
 
     >>> number(2.5), number(0.00123456), number(math.nan)
     ('2.5000', '0.00123', '–')
@@ -78,7 +80,7 @@ def odds_factor(epsilon: float) -> str:
 
 
 def p_value(value: float) -> str:
-    """Return a p-value with three digits, and none that is smaller than can be computed.
+    """Return a p-value with three significant digits; 0 means "too small to compute".
 
     >>> p_value(0.04567), p_value(0.0)
     ('0.0457', '< 1e-300')
@@ -97,7 +99,7 @@ def p_phrase(value: float) -> str:
 
 
 def cell(value: Value) -> str:
-    """Return one value of a table; blanks at an end of a string are made visible."""
+    """Return one cell of a table; a string with blanks at an end is quoted."""
     if isinstance(value, bool):
         return "yes" if value else ""
     if isinstance(value, float):
@@ -114,12 +116,28 @@ FORMATS: Mapping[str, Callable[[Any], str]] = {
     "reports": "{:,}".format,
     "clients": "{:,}".format,
 }
-"""How columns of numbers are shown to people, by their names."""
+"""Formats of the columns of a table for people, by name."""
+PLAIN_FORMATS: Mapping[str, Callable[[Any], str]] = {"p_value": p_value}
+"""Formats of the columns of a plain table, by name."""
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table of text. right : columns aligned on the right; left_out : rows that are not shown."""
+    """A table of text.
+
+    Parameters
+    ----------
+    names
+        Names of the columns.
+    rows
+        Cells, row by row.
+    right
+        Whether each column is aligned on the right.
+    title
+        Title of the table.
+    left_out
+        Number of rows that are not shown.
+    """
 
     names: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -128,8 +146,10 @@ class TextTable:
     left_out: int = 0
 
     @classmethod
-    def of(cls, columns: Columns, formats: Mapping[str, Callable[[Any], str]] = {}) -> TextTable:
-        """Return the first rows of some columns; formats : of columns, by their names."""
+    def of(
+        cls, columns: Columns, formats: Mapping[str, Callable[[Any], str]] = PLAIN_FORMATS
+    ) -> TextTable:
+        """Return the first rows of a table; `formats` are those of columns, by name."""
         rows, left_out = first_rows(columns, ROWS_SHOWN)
         by_column = [formats.get(name, cell) for name in columns]
         texts = [[f(value) for f, value in zip(by_column, row, strict=True)] for row in rows]
@@ -138,10 +158,10 @@ class TextTable:
 
     @classmethod
     def readable(cls, columns: Columns) -> TextTable:
-        """Return them with shares in per cent, and both ends of an interval in one column."""
+        """Return a table for people: shares in per cent, an interval in one column."""
         if not set(INTERVAL) <= columns.keys():
             table = cls.of(columns, FORMATS)
-            return replace(table, names=[name.replace("_", " ") for name in table.names])
+            return replace(table, names=[column_title(name) for name in table.names])
         hidden = (*INTERVAL, "standard_error")
         table = cls.readable({name: c for name, c in columns.items() if name not in hidden})
         ends = zip(*(columns[end] for end in INTERVAL), strict=True)
@@ -151,14 +171,19 @@ class TextTable:
         return replace(table, names=names, rows=rows, right=right)
 
     def lines(self) -> list[str]:
-        """Return plain lines, with a rule below the names."""
+        """Return the table as lines of plain text, with a rule below the names."""
         head, *rows = aligned([self.names, *self.rows], self.right)
         widths = [max(map(len, column)) for column in zip(self.names, *self.rows, strict=True)]
         return [head, "  ".join("-" * width for width in widths), *rows]
 
 
+def column_title(name: str) -> str:
+    """Return the name of a column for people."""
+    return name.replace("p_value", "p-value").replace("_", " ")
+
+
 def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:
-    """Return rows of text as lines whose columns are equally wide."""
+    """Return rows of text as lines whose columns are aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -170,43 +195,53 @@ def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:
 
 
 def first_rows(columns: Columns, most: int) -> tuple[list[tuple[Value, ...]], int]:
-    """Return the first rows of a table, and how many more there are."""
+    """Return the first rows of a table, and the number of other rows."""
     rows = list(zip(*columns.values(), strict=True))
     return rows[:most], max(0, len(rows) - most)
 
 
 def text_table(heading: str, columns: Columns) -> str:
-    """Return a table as plain text; a long one is cut and says so."""
+    """Return a table as plain text; a long table is cut and says so."""
     table = TextTable.of(columns)
     lines = [heading, "", *table.lines()]
     if table.left_out:
-        lines.append(f"… and {table.left_out:,} more rows: to_arrow() has them all")
+        lines.append(f"… and {table.left_out:,} more rows; to_arrow() returns all of them")
     return "\n".join(lines)
 
 
 def html_text(text: str) -> str:
-    """Return text for a page. Decoded strings are hostile input: everything is escaped."""
+    """Return text as HTML: escaped, because decoded strings may be hostile."""
     return escape(visible(text))
 
 
 def html_table(columns: Columns, most: int = ROWS_SHOWN, *, sortable: bool = False) -> str:
-    """Return a table as HTML. sortable : with the buttons that the script of our pages looks for.
+    """Return a table as HTML.
 
-    Numbers carry their value as `data-key`, for sorting.
+    Parameters
+    ----------
+    columns
+        The table.
+    most
+        Maximum number of rows.
+    sortable
+        Whether to add the buttons that `report.js` uses; numbers carry their value as `data-key`.
     """
     rows, left_out = first_rows(columns, most)
     button = '<button type="button">{}</button>' if sortable else "{}"
-    head = "".join(f'<th scope="col">{button.format(html_text(name))}</th>' for name in columns)
-    body = "".join(f"<tr>{''.join(map(_html_cell, row))}</tr>" for row in rows)
+    head = "".join(
+        f'<th scope="col">{button.format(html_text(column_title(name)))}</th>' for name in columns
+    )
+    formats = [PLAIN_FORMATS.get(name, cell) for name in columns]
+    body = "".join(f"<tr>{''.join(map(_html_cell, row, formats))}</tr>" for row in rows)
     kind = ' class="sortable"' if sortable else ""
-    more = f"<p>{left_out:,} more rows are in the data.</p>" if left_out else ""
+    more = f"<p>{left_out:,} more rows are not shown.</p>" if left_out else ""
     return (
         f'<div class="scroll"><table{kind}><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>{more}"
     )
 
 
-def _html_cell(value: Value) -> str:
+def _html_cell(value: Value, form: Callable[[Any], str]) -> str:
     number_key = isinstance(value, float | int) and not isinstance(value, bool)
     key = f' data-key="{float(value)!r}"' if number_key else ""
-    return f"<td{key}>{html_text(cell(value))}</td>"
+    return f"<td{key}>{html_text(form(value))}</td>"
