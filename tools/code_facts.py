@@ -18,7 +18,7 @@ from deniable import conformance
 from deniable.analysis import counting
 from deniable.mechanisms import Bloom
 from deniable.planning import discoverable
-from deniable.survey import Survey, author, defaults, toml
+from deniable.survey import Survey, defaults, toml_file, toml_tables
 
 MEANINGS = tomllib.loads((Path(__file__).parent / "survey_keys.toml").read_text())
 PAPER_EPSILON = 4.39
@@ -58,7 +58,7 @@ def key_table(section: str) -> str:
     return "\n".join(lines)
 
 
-def _type(setting: toml.Setting) -> str:
+def _type(setting: toml_tables.Setting) -> str:
     if setting.among:
         return " or ".join(f'`"{word}"`' for word in setting.among)
     for words, name in TYPES.items():
@@ -68,8 +68,8 @@ def _type(setting: toml.Setting) -> str:
     return "string"
 
 
-def _default(setting: toml.Setting, omitted: str) -> str:
-    if setting.default is toml.REQUIRED:
+def _default(setting: toml_tables.Setting, omitted: str) -> str:
+    if setting.default is toml_tables.REQUIRED:
         return "required"
     if omitted:
         return omitted
@@ -77,21 +77,21 @@ def _default(setting: toml.Setting, omitted: str) -> str:
 
 
 TYPES = {
-    "a whole number": "integer",
+    "an integer": "integer",
     "a number": "number",
     "a list of": "list of",
     "true or false": "boolean",
-    "a day without a time": "date",
+    "a date without a time": "date",
     "a table": "table",
 }
-SETTINGS: Mapping[str, Mapping[str, toml.Setting]] = {
-    "survey": author.SURVEY,
-    "question": author.QUESTION,
-    "string": {"mechanism": author.MECHANISM, "dictionary": toml.inner_table},
-    **author.MECHANISMS,
-    "dictionary": author.DICTIONARY,
-    "ngrams": {**author.NGRAMS, "split": toml.numbers([])},
-    "prefixes": {"levels": toml.integers([]), "shares": toml.numbers([])},
+SETTINGS: Mapping[str, Mapping[str, toml_tables.Setting]] = {
+    "survey": toml_file.SURVEY,
+    "question": toml_file.QUESTION,
+    "string": {"mechanism": toml_file.MECHANISM, "dictionary": toml_tables.inner_table},
+    **toml_file.MECHANISMS,
+    "dictionary": toml_file.DICTIONARY,
+    "ngrams": {**toml_file.NGRAMS, "split": toml_tables.numbers([])},
+    "prefixes": {"levels": toml_tables.integers([]), "shares": toml_tables.numbers([])},
 }
 
 

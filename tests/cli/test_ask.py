@@ -142,7 +142,7 @@ def test_plan_as_json() -> None:
      (("--clients", "0", "--epsilon", "1"), 2, "from 1 to 10^12"),
      (("--clients", "10", "--detect", "200%"), 2, "such as 0.001 or 0.1%"),
      (("--clients", "10", "--detect", "1%"), 1, "ask more clients"),
-     (("--clients", "10", "--epsilon", "1", "--unknown", "--alphabet", "z-a"), 1, "goes up")],
+     (("--clients", "10", "--epsilon", "1", "--unknown", "--alphabet", "z-a"), 1, "backwards")],
 )  # fmt: skip
 def test_wrong_plans_are_explained(args: tuple[str, ...], code: int, words: str) -> None:
     got = run("plan", *args)
@@ -191,7 +191,7 @@ def test_check_tells_of_the_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "args, code, words",
-    [(("--boolean", "Two words"), 1, "expected a question's name"),
+    [(("--boolean", "Two words"), 1, "the name of a question must be"),
      (("--boolean", "a", "--boolean", "a"), 1, "Cannot declare"),
      (("--choice", "browser"), 2, "--choice NAME=A,B,C"),
      (("--choice", "b=A,A"), 1, "options"), (("--epsilon", "-1"), 2, "epsilon"),

@@ -44,16 +44,16 @@ BODY = HEADER_SIZE
 @pytest.mark.parametrize(
     ("data", "error", "says"),
     [
-        (b"", WrongLength, "20 bytes of a header, got 0"),
-        (a_report()[:-1], WrongLength, "needs 75 bytes, got 74"),
-        (a_report() + b"\0", TrailingBytes, "needs 75 bytes, got 76"),
-        (changed(a_report(), 0, 0), UnknownFormat, "begin with"),
-        (changed(a_report(), 2, 9), UnknownFormat, "version 1, got 9"),
+        (b"", WrongLength, "header has 20 bytes, but there are only 0"),
+        (a_report()[:-1], WrongLength, "must have 75 bytes, not 74"),
+        (a_report() + b"\0", TrailingBytes, "must have 75 bytes, not 76"),
+        (changed(a_report(), 0, 0), UnknownFormat, "begins with"),
+        (changed(a_report(), 2, 9), UnknownFormat, "version 1 of the format, not 9"),
         (changed(a_report(), 3, 2), UnknownFormat, "a single report"),
-        (changed(a_report(), 3, 7), UnknownFormat, "got 7"),
+        (changed(a_report(), 3, 7), UnknownFormat, "not 7"),
         (changed(a_report(), 5, a_report()[5] ^ 1), UnknownSurvey, "urls v1"),
-        (changed(a_report(), BODY, 64), FieldOutOfRange, "cohort below 64, got 64"),
-        (changed(a_report(), BODY + 3, 10), FieldOutOfRange, "position 2 below 10, got 10"),
+        (changed(a_report(), BODY, 64), FieldOutOfRange, "cohort must be below 64, not 64"),
+        (changed(a_report(), BODY + 3, 10), FieldOutOfRange, "position 2 must be below 10, not 10"),
         (changed(changed(a_report(), BODY + 2, 4), BODY + 3, 4), FieldOutOfRange, "increasing"),
         (changed(a_report(), BODY + 4 + 48 + 1, 2), PaddingBits, "'browser'.*bits 9 and above"),
         (changed(a_report(), BODY + 4 + 48 + 2, 2), PaddingBits, "'ads'.*bits 1 and above"),
@@ -69,7 +69,7 @@ def test_a_level_out_of_range() -> None:
     data = a_report("vectors")
     word = 2 + 3  # cohort, then the first question's 20 bits
     grams = 2 + 3 * 5
-    with pytest.raises(FieldOutOfRange, match="level below 4, got 4"):
+    with pytest.raises(FieldOutOfRange, match="level must be below 4, not 4"):
         from_bytes(changed(data, BODY + word + grams, 4), EVERY)
 
 
@@ -96,13 +96,13 @@ def test_bad_batches() -> None:
     batch = to_batch([report] * 3)
     with pytest.raises(TrailingBytes):
         from_batch(batch + b"\0", URLS)
-    with pytest.raises(WrongLength, match="count of 0"):
+    with pytest.raises(WrongLength, match="count is 0"):
         from_batch(batch[:HEADER_SIZE] + bytes(4), URLS)
     with pytest.raises(FieldOutOfRange):
         from_batch(changed(batch, len(batch) - URLS.body_size, 200), URLS)
     with pytest.raises(InputError, match="at least one"):
         to_batch([])
-    with pytest.raises(InputError, match="one survey"):
+    with pytest.raises(InputError, match="one batch per survey"):
         to_batch([report, from_bytes(a_report("vectors"), EVERY)])
 
 

@@ -148,9 +148,9 @@ class Plan(Result):
         str
             The survey in TOML.
         """
-        from deniable.survey.draft import survey_name, text
+        from deniable.survey.draft import survey_name, toml_string
 
-        renamed = self.draft.replace('name = "plan"', f"name = {text(survey_name(name))}", 1)
+        renamed = self.draft.replace('name = "plan"', f"name = {toml_string(survey_name(name))}", 1)
         return renamed.replace("survey.toml", name)
 
     def columns(self) -> Columns:

@@ -1,4 +1,4 @@
-"""The contract between those who ask and those who answer, and the bytes that travel."""
+"""Surveys, which analysts and clients agree on, and the bytes of reports."""
 
 from deniable.survey.report import Answer, Report, from_batch, from_bytes, to_batch, to_bytes
 from deniable.survey.survey import Question, Survey

@@ -1,17 +1,17 @@
-"""The rule that fills in what an author left out, from ε.
+"""Defaults for the parameters that a survey file leaves out, computed from ε.
 
-| collect    | kind           | rule |
+| collect    | kind           | default |
 | ---------- | -------------- | ---- |
 | once       | boolean        | f = 0, q = e^ε/(1+e^ε), p = 1−q |
 | once       | choice, string | f = 0, h = 1, q = ½, p = 1/(1+e^ε): optimised unary encoding |
 | repeatedly | any            | p = ¼, q = ¾, and f from ε = 2h·ln((1−f/2)/(f/2)), one bit: half |
 
-A string has one hash, 64 cohorts, and the fewest bits, a power of two from 128 to 1024, at which
-the bits that other clients set add less than a sixth to the variance: 128 up to ε = 3.7, 256 at the
-paper's 4.39. Local hashing has 16 families of cohorts. With p or q given, only the other is filled
-in; with both given, ε is a promise that is checked. Where ε is filled in, the integers are the
-largest whose loss, rounded up, is not above it. One hash and q = ½ have much less noise than the
-paper's two hashes and p = ¼ at the same ε.
+A string question has one hash, 64 cohorts, and the smallest power of two from 128 to 1024 bits at
+which the bits that other clients set add less than a sixth to the variance: 128 bits up to ε = 3.7,
+256 at the paper's 4.39. Local hashing has 16 families of cohorts. If only one of p and q is given,
+the other is computed; if both are given, the loss is compared with ε. Computed probabilities have
+the largest loss that, rounded up, does not exceed ε. At the same ε, one hash with q = ½ is far more
+accurate than the paper's two hashes with p = ¼.
 """
 
 from __future__ import annotations
@@ -29,11 +29,17 @@ from deniable.protocols.alphabet import count_strings
 HASHES, COHORTS = 1, 64
 MIN_DEFAULT_BITS, MAX_DEFAULT_BITS = 128, 1024
 MAX_COLLISION_VARIANCE = Fraction(1, 6)
+"""Maximum variance that the bits of other clients add, relative to the variance of the noise."""
 FAMILIES = 16
 MAX_ENUMERATED_STRINGS, MAX_ENUMERATED_LENGTH = 1_200_000_000, 23
-"""Strings of a domain that an analyst can look at each, in a minute on two cores, and their longest
-length, which SHA-256 hashes in one block."""
-MAX_FIRST_PREFIXES, SHARE_DECAY, CONFIRMATION_SHARE = 4_000_000, 4.5, 0.27
+"""Largest set of strings that an analysis tests one by one, in a minute on two cores, and their
+maximum length, which SHA-256 hashes in one block."""
+MAX_FIRST_PREFIXES = 4_000_000
+"""Maximum number of prefixes of the first length, which an analysis tests one by one."""
+SHARE_DECAY = 4.5
+"""Prefix lengths over which the share of clients decreases by a factor e."""
+CONFIRMATION_SHARE = 0.27
+"""Share of clients that report the whole string again, to test discovered strings."""
 
 Build = Callable[[Noise], Mechanism]
 
@@ -47,20 +53,42 @@ def fill(
     q: float | None = None,
     f: float | None = None,
 ) -> Mechanism:
-    """The mechanism with p, q and f as given and the rest from ε; never above ε."""
+    """Return the mechanism with the given p, q and f, and the others computed from ε.
+
+    Parameters
+    ----------
+    build : callable
+        Makes the mechanism from its noise.
+    collect : {"once", "repeatedly"}
+        Whether ε limits the loss per report or in total.
+    epsilon : float or None
+        Maximum loss in nats; None if it follows from p, q and f.
+    p, q, f : float or None
+        Probabilities of the paper; None if they follow from ε.
+
+    Returns
+    -------
+    Mechanism
+        The mechanism, with a loss of at most ε.
+
+    Raises
+    ------
+    InputError
+        If too few of the numbers are given, or if the loss would exceed ε.
+    """
     if epsilon is not None:
-        epsilon = _payable(epsilon)
+        epsilon = _below(epsilon)
     if collect == "once":
         mechanism = _once(build, epsilon, p, q, f or 0.0)
     else:
         mechanism = _repeatedly(build, epsilon, p, q, f)
-    mechanism = build(mechanism.noise)  # its width may follow from its noise
+    mechanism = build(mechanism.noise)  # the default number of bits depends on the noise
     spent = mechanism.loss.per_report if collect == "once" else mechanism.loss.in_total
     if epsilon is not None and spent > epsilon:
-        word = "once" if collect == "once" else "for ever"
+        unit = "per report" if collect == "once" else "in total"
         raise InputError(
-            f"these p, q and f spend ε = {spent:.6f} {word}, above the {epsilon:.6f} that epsilon "
-            "promises; leave one out to have it filled in"
+            f"p, q and f give ε = {spent:.6f} {unit}, more than epsilon = {epsilon:.6g}; leave out "
+            "one of them, and it is computed from epsilon"
         )
     return mechanism
 
@@ -68,17 +96,21 @@ def fill(
 def local_hash(
     collect: str, *, epsilon: float | None, values: int | None, families: int
 ) -> LocalHash:
-    """Local hashing that spends ε; g is the prime nearest to e^ε + 1 where it is not given."""
+    """Return local hashing with a loss of at most ε; g defaults to the prime nearest to e^ε + 1."""
     if epsilon is None:
-        raise InputError("expected epsilon: local hashing has no p and q of its own to give")
+        raise InputError("epsilon is missing: local hashing computes its probabilities from it")
     if collect != "once":
-        raise InputError('expected collect = "once": local hashing has no permanent response')
-    return LocalHash.spending(_payable(epsilon), families=families, values=values)
+        raise InputError(
+            'local hashing has no permanent noise: set collect = "once", or mechanism = "bloom"'
+        )
+    return LocalHash.spending(_below(epsilon), families=families, values=values)
 
 
-def _payable(epsilon: float) -> float:
-    """Just below ε in whole billionths of a nat, in which budgets are kept: shares that were
-    rounded up could not all be paid from the ε that they are shares of."""
+def _below(epsilon: float) -> float:
+    """Return the number just below ε rounded down to billionths of a nat, the unit of budgets.
+
+    The losses of slots are rounded up to billionths; the sum must not exceed the whole ε.
+    """
     if (nanonats := nanonats_down(epsilon)) == 0:
         raise InputError(f"epsilon = {epsilon:g} is too small: choose 1e-9 or more")
     return math.nextafter(nanonats / NANO, 0.0)
@@ -87,10 +119,11 @@ def _payable(epsilon: float) -> float:
 def _once(
     build: Build, epsilon: float | None, p: float | None, q: float | None, f: float
 ) -> Mechanism:
+    """Return the mechanism for one-time collection: ε limits the loss per report."""
     if p is not None and q is not None:
         return build(Noise.of(p=p, q=q, f=f))
     if epsilon is None:
-        raise InputError("expected epsilon, or both p and q")
+        raise InputError("epsilon is missing: set epsilon, or both p and q")
     if p is not None:
         return calibrate(build(Noise.of(p=p, q=1.0 if f else 1 - 2**-32, f=f)), epsilon, vary="q")
     start = build(Noise.of(p=2**-32, q=0.5 if q is None else q, f=f))
@@ -100,7 +133,7 @@ def _once(
 
 
 def _symmetric(build: Build, epsilon: float, f: float) -> Mechanism:
-    """p = 1 − q, the best a single bit can do."""
+    """Return the mechanism with p = 1 − q, which is optimal for one bit."""
     flip = Noise.of(p=0.25, q=0.75, f=f).flip
 
     def at(step: int) -> Mechanism:
@@ -112,16 +145,17 @@ def _symmetric(build: Build, epsilon: float, f: float) -> Mechanism:
 def _repeatedly(
     build: Build, epsilon: float | None, p: float | None, q: float | None, f: float | None
 ) -> Mechanism:
+    """Return the mechanism for repeated collection: ε limits the loss in total."""
     p, q = (0.25 if p is None else p), (0.75 if q is None else q)
     if f is not None:
         return build(Noise.of(p=p, q=q, f=f))
     if epsilon is None:
-        raise InputError("expected epsilon, or f, for repeated collection")
+        raise InputError("epsilon is missing: set epsilon, or f (for repeated collection)")
     return calibrate(build(Noise.of(p=p, q=q, f=0.5)), epsilon, vary="f", in_total=True)
 
 
 def bits_for(noise: Noise, hashes: int) -> int:
-    """The fewest bits, a power of two, at which other clients' bits add little noise.
+    """Return the smallest number of bits at which the bits of other clients add little variance.
 
     With r = p* + (q*−p*)·h/k, r(1−r) exceeds p*(1−p*) by about (q*−p*)(1−2p*)·h/k.
     """
@@ -134,13 +168,14 @@ def bits_for(noise: Noise, hashes: int) -> int:
 
 
 def prefix_lengths(symbols: int, length: int) -> list[tuple[int, float]]:
-    """Prefix lengths and their shares of clients.
+    """Return the default prefix lengths, with their shares of clients.
 
-    If every string can be looked at, the whole string alone: no client is spent on a prefix. Else,
-    from the longest prefix of which all can be looked at, every length, each with e^(−1/4.5) of the
-    share before it, since later levels have fewer prefixes to tell apart; and the whole string once
-    more, with .27 of the clients, to test what was found. Chosen by trial on strings of 20 symbols;
-    shares within a tenth of these find as many.
+    If an analysis can test every string, all clients report the whole string. Otherwise the first
+    length is the longest at which it can test every prefix. Every further length up to the whole
+    string has e^(−1/4.5) of the share before it, because later stages have fewer prefixes to
+    distinguish. 27 % of the clients report the whole string again, for the test of discovered
+    strings. The shares were chosen by experiments on strings of 20 symbols; shares within a tenth
+    of them discover as many strings.
     """
     if length <= MAX_ENUMERATED_LENGTH and count_strings(symbols, length) <= MAX_ENUMERATED_STRINGS:
         return [(length, 1.0)]
@@ -160,7 +195,7 @@ def prefix_lengths(symbols: int, length: int) -> list[tuple[int, float]]:
 
 
 def weights(shares: list[float]) -> list[int]:
-    """Shares as integers that sum to 2³² exactly; what rounding leaves goes to the last."""
+    """Return the shares as integers that sum to 2³²; the last one takes the rounding error."""
     whole = sum(map(Fraction, shares))
     parts = [int(Fraction(share) * ONE / whole) for share in shares]
     parts[-1] += ONE - sum(parts)

@@ -1,7 +1,7 @@
-"""A survey as a person would begin to write it: TOML with a comment at every choice.
+"""Drafts of survey files: TOML with a comment on every choice.
 
-`init` fills one in from answers, `plan` from what it recommends. What a draft leaves out, the rule
-of `defaults` fills in from ε when the file is read.
+`deniable init` writes one from its options, `deniable plan` from its recommendation. Settings that
+a draft leaves out get their defaults when the file is read.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ DESCRIPTION_PLACEHOLDER = "WHAT IS ASKED AND WHY, for those who are asked"
 
 HEAD = """\
 # A survey for deniable. docs/reference/survey.md describes every setting.
-# Next: deniable check {file}               names mistakes, says what is promised and what it costs
-#       deniable check {file} -o survey.json   publishes it for clients
+# Next: deniable check {file}                  finds mistakes, and prints the privacy loss
+#       deniable check {file} -o survey.json   also publishes the survey for clients
 
 name = {name}
-version = 1                  # raise it with every change
+version = 1                  # increase it with every change
 owner = {owner}
 description = {description}
-expires = {expires}         # the last day on which a client answers
+expires = {expires}         # last day on which clients answer
 collect = {collect}
 """
 COLLECT = {
-    "once": "# one report a client; epsilon is what that report tells",
-    "repeatedly": "# any number of reports; epsilon is what all tell of an unchanging value",
+    "once": "# one report per client; epsilon is the privacy loss of that report",
+    "repeatedly": "# any number of reports; epsilon limits their total while the value is the same",
 }
 KINDS = {
-    "string": "# any text; estimated for strings that you list",
+    "string": "# any text; estimated for the candidates that you list",
     "choice": "# one of the options",
     "boolean": "# yes or no; no answer counts as no",
 }
@@ -42,9 +42,22 @@ KINDS = {
 
 @dataclass(frozen=True)
 class DraftQuestion:
-    """One question; settings : further ones of its table; dictionary : settings of an unknown one.
+    """One question of a draft.
 
-    Each setting may be a pair of its value and a comment.
+    Parameters
+    ----------
+    name : str
+        Name of the question.
+    kind : {"string", "choice", "boolean"}
+        Kind of the question.
+    epsilon : float
+        ε in nats.
+    description : str, default ""
+        What is asked.
+    settings : mapping, optional
+        Further settings of its table. A value may be a pair of the value and a comment.
+    dictionary : mapping or None, default None
+        Settings of its dictionary, for discovering strings; None if there is no dictionary.
     """
 
     name: str
@@ -58,27 +71,45 @@ class DraftQuestion:
         check_name("question", self.name)
 
     def toml(self) -> str:
-        """Its tables."""
+        """Return the tables of the question as TOML."""
         kind = KINDS[self.kind] if self.dictionary is None else "# any text"
         lines = [f"[questions.{self.name}]", _line("kind", self.kind, kind)]
         if self.description:
             lines.append(_line("description", self.description))
         lines.append(
-            _line("epsilon", self.epsilon, "# nats: less is more private, more is more precise")
+            _line(
+                "epsilon",
+                self.epsilon,
+                "# in nats: smaller is more private, larger is more accurate",
+            )
         )
-        lines += [_setting(key, value) for key, value in self.settings.items()]
+        lines += [_line(key, value) for key, value in self.settings.items()]
         if self.dictionary is not None:
             lines += [
                 "",
-                f"[questions.{self.name}.dictionary]  # strings that nobody lists can be learnt",
-                *(_setting(key, value) for key, value in self.dictionary.items()),
+                f"[questions.{self.name}.dictionary]  # unlisted strings can be discovered",
+                *(_line(key, value) for key, value in self.dictionary.items()),
             ]
         return "\n".join(lines) + "\n"
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A survey that is still being written."""
+    """A survey file before it is edited.
+
+    Parameters
+    ----------
+    name : str
+        Name of the survey.
+    questions : tuple of DraftQuestion
+        Its questions.
+    owner, description : str
+        Placeholders by default, which `deniable check` reports.
+    expires : datetime.date or None, default None
+        Last day of the survey; None means one year from today.
+    collect : {"once", "repeatedly"}, default "once"
+        How often a client reports.
+    """
 
     name: str
     questions: tuple[DraftQuestion, ...]
@@ -88,35 +119,35 @@ class Draft:
     collect: str = "once"
 
     def toml(self, file: str = "survey.toml") -> str:
-        """The file, with comments."""
+        """Return the file, with comments."""
         expires = self.expires or dt.date.today() + dt.timedelta(days=365)
         head = HEAD.format(
             file=file,
-            name=text(self.name),
-            owner=text(self.owner),
-            description=text(self.description),
+            name=toml_string(self.name),
+            owner=toml_string(self.owner),
+            description=toml_string(self.description),
             expires=expires.isoformat(),
-            collect=f"{text(self.collect):20} {COLLECT[self.collect]}",
+            collect=f"{toml_string(self.collect):20} {COLLECT[self.collect]}",
         )
         return "\n".join([head, *(question.toml() for question in self.questions)])
 
     def survey(self) -> Survey:
-        """As the file would be read; SurveyError if it has mistakes."""
+        """Return the survey in the file; raise SurveyError if it has mistakes."""
         return Survey.from_toml(self.toml())
 
 
-def text(value: str) -> str:
-    r"""A TOML string, on one line whatever is in it.
+def toml_string(value: str) -> str:
+    r"""Return a text as a TOML string on one line.
 
-    >>> text('a "quoted" word\n')
+    >>> toml_string('a "quoted" word\n')
     '"a \\"quoted\\" word\\n"'
     """
-    # JSON's escapes are TOML's too; TOML also wants DEL escaped.
+    # TOML has the escapes of JSON, and also requires one for DEL.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def survey_name(file: str) -> str:
-    """A name for the survey in a file of this name.
+    """Return a survey name for a file of this name.
 
     >>> survey_name("Home Pages.toml"), survey_name("2027.toml")
     ('home-pages', 'survey')
@@ -125,10 +156,11 @@ def survey_name(file: str) -> str:
     return stem if stem[:1].isalpha() else "survey"
 
 
-def _setting(key: str, value: object) -> str:
-    return _line(key, *value) if isinstance(value, tuple) else _line(key, value)
-
-
 def _line(key: str, value: object, comment: str = "") -> str:
-    shown = text(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return f"{f'{key} = {shown}':28} {comment}".rstrip()
+    """Return one setting with a comment; the value may be a pair of both."""
+    if isinstance(value, tuple):
+        value, comment = value
+    written = (
+        toml_string(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    )
+    return f"{f'{key} = {written}':28} {comment}".rstrip()

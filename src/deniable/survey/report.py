@@ -1,11 +1,11 @@
-"""Reports as bytes: compact, versioned, strict. docs/reference/wire.md specifies them byte by byte.
+"""Reports as bytes: a compact, versioned format, specified in docs/reference/wire.md.
 
     report  =  "dn" 01 01  digest[16]  body
     batch   =  "dn" 01 02  digest[16]  count[4, little-endian]  body × count
     body    =  cohort[2, little-endian, only where there is more than one]
                then for each question: its clear bytes, then each slot's packed bits
 
-Every body of a survey has the same length. There is no client identity, no time, no sequence.
+All bodies of a survey have the same length. Reports contain no identity, time or sequence number.
 """
 
 from __future__ import annotations
@@ -37,7 +37,20 @@ Surveys = Survey | Mapping[bytes, Survey]
 
 @dataclass(frozen=True)
 class Answer:
-    """One question's part of a report: clear fields, then each slot's packed bits."""
+    """The part of a report that belongs to one question.
+
+    Parameters
+    ----------
+    clear : tuple of int
+        Clear fields: positions of n-grams, or the index of the prefix length.
+    slots : tuple of bytes
+        Packed noisy bits, or the noisy number, of each slot.
+
+    Examples
+    --------
+    >>> Answer(clear=(3,), slots=(bytes([5]),)).slots[0][0]
+    5
+    """
 
     clear: tuple[int, ...]
     slots: tuple[bytes, ...]
@@ -45,7 +58,35 @@ class Answer:
 
 @dataclass(frozen=True)
 class Report:
-    """What leaves the device."""
+    """A report: the noisy message of a client. `bytes(report)` is what is sent.
+
+    Parameters
+    ----------
+    survey : Survey
+        Survey that is answered.
+    cohort : int
+        Cohort of the client, sent in the clear.
+    answers : tuple of Answer
+        One per question, in the order of the survey.
+
+    Examples
+    --------
+    >>> from deniable import Client, Survey
+    >>> survey = Survey.from_toml('''
+    ... name = "example"
+    ... version = 1
+    ... owner = "docs"
+    ... description = "an example"
+    ... expires = 2099-12-31
+    ... collect = "once"
+    ... [questions.dark_mode]
+    ... kind = "boolean"
+    ... epsilon = 1.0
+    ... ''')
+    >>> report = Client(survey, secret=bytes(32)).answer({"dark_mode": True})
+    >>> len(bytes(report)), report["dark_mode"].slots[0][0] in (0, 1)
+    (21, True)
+    """
 
     survey: Survey
     cohort: int
@@ -55,72 +96,178 @@ class Report:
         return to_bytes(self)
 
     def __getitem__(self, question: str) -> Answer:
-        """The answer to the question of this name."""
+        """Return the answer to the question of this name."""
         names = [q.name for q in self.survey.questions]
         return self.answers[names.index(self.survey.question(question).name)]
 
 
 def to_bytes(report: Report) -> bytes:
-    """One report by itself."""
+    """Return the bytes of one report.
+
+    Parameters
+    ----------
+    report : Report
+        The report.
+
+    Returns
+    -------
+    bytes
+        Header and body, as docs/reference/wire.md describes them.
+
+    Examples
+    --------
+    See `from_bytes`, its inverse.
+    """
     return header(report.survey, REPORT) + body(report)
 
 
 def to_batch(reports: Sequence[Report]) -> bytes:
-    """Reports of one survey together; at least one."""
+    """Return the bytes of a batch of reports.
+
+    Parameters
+    ----------
+    reports : sequence of Report
+        One or more reports of the same survey.
+
+    Returns
+    -------
+    bytes
+        Header, count and bodies, as docs/reference/wire.md describes them.
+
+    Raises
+    ------
+    InputError
+        If there are no reports, or if they answer different surveys.
+
+    Examples
+    --------
+    See `from_batch`, its inverse.
+    """
     if not reports:
-        raise InputError("expected at least one report, got none")
+        raise InputError("there are no reports: a batch needs at least one")
     survey = reports[0].survey
     if any(report.survey.digest != survey.digest for report in reports):
-        raise InputError("expected reports of one survey, got several: make one batch for each")
+        raise InputError("the reports answer different surveys: make one batch per survey")
     return b"".join([batch_header(survey.digest, len(reports)), *map(body, reports)])
 
 
 def from_bytes(data: bytes, survey: Surveys) -> Report:
-    """Parse one report, strictly. `survey` may be several, by digest."""
-    found = _known(data, survey, REPORT)
-    _check_length(data, HEADER_SIZE + found.body_size, found)
-    return parse_body(data[HEADER_SIZE:], found)
+    """Parse the bytes of one report.
+
+    Parameters
+    ----------
+    data : bytes
+        The report; every byte is checked.
+    survey : Survey or mapping of bytes to Survey
+        Survey that the report answers, or several surveys by their digest.
+
+    Returns
+    -------
+    Report
+        The report.
+
+    Raises
+    ------
+    WireError
+        If the bytes are not exactly one report of the survey; see `deniable.errors`.
+
+    Examples
+    --------
+    >>> from deniable import Client, Survey
+    >>> survey = Survey.from_toml('''
+    ... name = "example"
+    ... version = 1
+    ... owner = "docs"
+    ... description = "an example"
+    ... expires = 2099-12-31
+    ... collect = "once"
+    ... [questions.dark_mode]
+    ... kind = "boolean"
+    ... epsilon = 1.0
+    ... ''')
+    >>> report = Client(survey, secret=bytes(32)).answer({"dark_mode": True})
+    >>> from_bytes(to_bytes(report), survey) == report
+    True
+    """
+    answered = _survey_of(data, survey, REPORT)
+    _check_length(data, HEADER_SIZE + answered.body_size, answered)
+    return parse_body(data[HEADER_SIZE:], answered)
 
 
 def from_batch(data: bytes, survey: Surveys) -> list[Report]:
-    """Parse a batch, strictly: one bad report refuses the whole."""
-    bodies, found = batch_bodies(data, survey)
-    starts = range(0, len(bodies), found.body_size)
-    return [parse_body(bytes(bodies[i : i + found.body_size]), found) for i in starts]
+    """Parse the bytes of a batch of reports.
+
+    Parameters
+    ----------
+    data : bytes
+        The batch; every byte is checked, and one invalid report makes the batch invalid.
+    survey : Survey or mapping of bytes to Survey
+        Survey that the reports answer, or several surveys by their digest.
+
+    Returns
+    -------
+    list of Report
+        The reports.
+
+    Raises
+    ------
+    WireError
+        If the bytes are not exactly one batch of the survey; see `deniable.errors`.
+
+    Examples
+    --------
+    >>> from deniable import Client, Survey
+    >>> survey = Survey.from_toml('''
+    ... name = "example"
+    ... version = 1
+    ... owner = "docs"
+    ... description = "an example"
+    ... expires = 2099-12-31
+    ... collect = "once"
+    ... [questions.dark_mode]
+    ... kind = "boolean"
+    ... epsilon = 1.0
+    ... ''')
+    >>> reports = [Client(survey, secret=bytes(31) + bytes([i])).answer({}) for i in range(3)]
+    >>> from_batch(to_batch(reports), survey) == reports
+    True
+    """
+    bodies, answered = batch_bodies(data, survey)
+    size = answered.body_size
+    starts = range(0, len(bodies), size)
+    return [parse_body(bytes(bodies[i : i + size]), answered) for i in starts]
 
 
 def batch_bodies(data: bytes | memoryview, survey: Surveys) -> tuple[memoryview, Survey]:
-    """The bodies of a whole batch, not looked into yet, and the survey that they answer."""
-    size, found = batch_size(data, survey)
-    _check_length(data, size, found)
-    return memoryview(data)[BATCH_HEADER_SIZE:], found
+    """Return the unchecked bodies of a batch, and the survey that they answer."""
+    size, answered = batch_size(data, survey)
+    _check_length(data, size, answered)
+    return memoryview(data)[BATCH_HEADER_SIZE:], answered
 
 
 def batch_size(data: bytes | memoryview, survey: Surveys) -> tuple[int, Survey]:
-    """How many bytes the batch that begins so has in all, and the survey that it answers."""
-    found = _known(data, survey, BATCH)
+    """Return the total size in bytes of the batch that begins so, and the survey it answers."""
+    answered = _survey_of(data, survey, BATCH)
     if len(data) < BATCH_HEADER_SIZE:
-        raise WrongLength(
-            f"expected a batch of at least {BATCH_HEADER_SIZE} bytes, got {len(data)}"
-        )
+        raise WrongLength(f"a batch has at least {BATCH_HEADER_SIZE} bytes, not {len(data)}")
     count = int.from_bytes(data[HEADER_SIZE:BATCH_HEADER_SIZE], "little")
     if count == 0:
-        raise WrongLength("expected a batch of at least one report, got a count of 0")
-    return BATCH_HEADER_SIZE + count * found.body_size, found
+        raise WrongLength("a batch has at least one report, but its count is 0")
+    return BATCH_HEADER_SIZE + count * answered.body_size, answered
 
 
 def header(survey: Survey, form: int) -> bytes:
-    """The bytes before the body or the count."""
+    """Return the bytes before the body of a report, or before the count of a batch."""
     return MAGIC + bytes([VERSION, form]) + survey.digest
 
 
 def batch_header(digest: bytes, reports: int) -> bytes:
-    """The bytes before the bodies of so many reports of the survey with this digest."""
+    """Return the bytes before the bodies of a batch of so many reports."""
     return MAGIC + bytes([VERSION, BATCH]) + digest + reports.to_bytes(COUNT_SIZE, "little")
 
 
 def body(report: Report) -> bytes:
-    """One report as it stands in a batch."""
+    """Return the body of a report: its bytes in a batch."""
     size = report.survey.cohort_size
     parts: Iterable[bytes] = (
         part for answer in report.answers for part in (bytes(answer.clear), *answer.slots)
@@ -129,11 +276,11 @@ def body(report: Report) -> bytes:
 
 
 def parse_body(data: bytes, survey: Survey) -> Report:
-    """The report in a body of exactly `survey.body_size` bytes."""
+    """Return the report in a body of exactly `survey.body_size` bytes."""
     at = survey.cohort_size
     cohort = int.from_bytes(data[:at], "little")
     if cohort >= survey.cohorts:
-        raise FieldOutOfRange(f"expected a cohort below {survey.cohorts}, got {cohort}")
+        raise FieldOutOfRange(f"the cohort must be below {survey.cohorts}, not {cohort}")
     answers = []
     for question in survey.questions:
         answers.append(_parse_answer(data[at : at + question.size], question))
@@ -142,17 +289,17 @@ def parse_body(data: bytes, survey: Survey) -> Report:
 
 
 def _parse_answer(data: bytes, question: Question) -> Answer:
+    """Return the part of a body that belongs to one question, after checking it."""
     fields = question.protocol.clear
     clear = tuple(data[: len(fields)])
     for value, field in zip(clear, fields, strict=True):
         if value >= field.bound:
             raise FieldOutOfRange(
-                f"question {question.name!r}: expected {field.name} below {field.bound}, "
-                f"got {value}"
+                f"question {question.name!r}: {field.name} must be below {field.bound}, not {value}"
             )
     if any(a >= b for a, b in pairwise(clear)):
         raise FieldOutOfRange(
-            f"question {question.name!r}: expected positions in increasing order, got {clear}"
+            f"question {question.name!r}: positions must be in increasing order, unlike {clear}"
         )
     at, slots = len(fields), []
     for mechanism in question.protocol.mechanisms:
@@ -160,42 +307,49 @@ def _parse_answer(data: bytes, question: Question) -> Answer:
         spare = 8 * mechanism.size - mechanism.width
         if spare and bits[-1] >> (8 - spare):
             raise PaddingBits(
-                f"question {question.name!r}: expected bits {mechanism.width} and above to be 0, "
-                f"got a last byte of 0x{bits[-1]:02x}"
+                f"question {question.name!r}: bits {mechanism.width} and above must be 0, but the "
+                f"last byte is 0x{bits[-1]:02x}"
             )
         if mechanism.bound is not None and int.from_bytes(bits, "little") >= mechanism.bound:
             raise FieldOutOfRange(
-                f"question {question.name!r}: expected a number below {mechanism.bound}, "
-                f"got {int.from_bytes(bits, 'little')}"
+                f"question {question.name!r}: the number must be below {mechanism.bound}, "
+                f"not {int.from_bytes(bits, 'little')}"
             )
         slots.append(bits)
         at += mechanism.size
     return Answer(clear, tuple(slots))
 
 
-def _known(data: bytes | memoryview, surveys: Surveys, form: int) -> Survey:
-    """The survey that the header names, after checking the header."""
+def _survey_of(data: bytes | memoryview, surveys: Surveys, form: int) -> Survey:
+    """Check the header, and return the survey that it belongs to."""
     if len(data) < HEADER_SIZE:
-        raise WrongLength(f"expected at least the {HEADER_SIZE} bytes of a header, got {len(data)}")
+        raise WrongLength(f"a header has {HEADER_SIZE} bytes, but there are only {len(data)}")
     if data[:2] != MAGIC:
-        raise UnknownFormat(f"expected bytes that begin with {MAGIC!r}, got {bytes(data[:2])!r}")
+        raise UnknownFormat(f"a report begins with {MAGIC!r}, not with {bytes(data[:2])!r}")
     if data[2] != VERSION:
-        raise UnknownFormat(f"expected format version {VERSION}, got {data[2]}: update this reader")
+        raise UnknownFormat(
+            f"this release reads version {VERSION} of the format, not {data[2]}: update deniable"
+        )
     if data[3] != form:
         names = {REPORT: "a single report (1)", BATCH: "a batch (2)"}
-        raise UnknownFormat(f"expected {names[form]}, got {names.get(data[3], data[3])}")
+        raise UnknownFormat(f"expected {names[form]}, not {names.get(data[3], data[3])}")
     digest = bytes(data[4:HEADER_SIZE])
     if isinstance(surveys, Survey):
         surveys = {surveys.digest: surveys}
     if digest not in surveys:
         known = ", ".join(f"{s.name} v{s.version} ({d.hex()})" for d, s in surveys.items())
-        raise UnknownSurvey(f"digest {digest.hex()} is none of the surveys at hand: {known}")
+        raise UnknownSurvey(
+            f"the report answers the survey with digest {digest.hex()}, which is not given; "
+            f"given: {known}"
+        )
     return surveys[digest]
 
 
 def _check_length(data: bytes | memoryview, expected: int, survey: Survey) -> None:
-    what = f"survey {survey.name!r} v{survey.version} needs {expected} bytes, got {len(data)}"
+    """Raise an error unless there are exactly as many bytes as expected."""
+    name = f"{survey.name!r} version {survey.version}"
+    message = f"this report or batch of survey {name} must have {expected} bytes, not {len(data)}"
     if len(data) < expected:
-        raise WrongLength(what)
+        raise WrongLength(message)
     if len(data) > expected:
-        raise TrailingBytes(what)
+        raise TrailingBytes(message)

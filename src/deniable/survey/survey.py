@@ -1,8 +1,8 @@
-"""The survey: what is asked, with every default resolved and every probability an integer.
+"""Surveys: all questions, with every default resolved and every probability an integer.
 
-People write TOML (`author.py`); publishing resolves it into canonical JSON: sorted keys, no spaces,
-ASCII, integers and strings only. The digest is the SHA-256 of those bytes and stands in every
-report, so a later release of this library cannot change what a live survey means.
+People write TOML (`toml_file.py`). Publishing turns it into canonical JSON: sorted keys, no spaces,
+ASCII, integers and strings only. Every report contains the digest of those bytes, so a later
+release of this library cannot change the meaning of a published survey.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from deniable import protocols
-from deniable.errors import InputError, check_integer
+from deniable.errors import InputError, check_integer, did_you_mean
 from deniable.mechanisms.base import MAX_COHORTS, Settings
 from deniable.privacy import NANO, NO_LOSS, PrivacyLoss, nanonats_up
 from deniable.protocols import Protocol
@@ -30,29 +30,49 @@ if TYPE_CHECKING:
 FORMAT = "deniable-survey/1"
 DIGEST_SIZE = 16
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
-NAME_RULE = "a-z, 0-9, _ and -, a letter first, at most 64 characters"
+NAME_RULE = "1 to 64 characters from a-z, 0-9, _ and -, beginning with a letter"
 
 Kind = Literal["string", "choice", "boolean"]
 Collect = Literal["once", "repeatedly"]
 
-_ANSWERS: dict[str, type] = {"string": str, "choice": str, "boolean": bool}
+_ANSWER_TYPES: dict[str, type] = {"string": str, "choice": str, "boolean": bool}
 
 
-def check_name(what: str, name: str) -> None:
-    """Raise InputError unless this can be the name of a survey or a question."""
+def check_name(noun: str, name: str) -> None:
+    """Raise InputError unless `name` is a valid name of a survey or question."""
     if not NAME.fullmatch(name):
-        raise InputError(f"expected a {what}'s name of {NAME_RULE}; got {name!r}")
+        raise InputError(f"the name of a {noun} must be {NAME_RULE}, not {name!r:.200}")
 
 
-def check_text(what: str, text: object) -> None:
-    """Raise InputError unless this is a text."""
+def check_text(setting: str, text: object) -> None:
+    """Raise InputError unless `text` is a string."""
     if type(text) is not str:
-        raise InputError(f"expected {what} to be a text, got {text!r:.80}")
+        raise InputError(f"{setting} must be a text, not {text!r:.80}")
 
 
 @dataclass(frozen=True)
 class Question:
-    """One thing that is asked."""
+    """One question of a survey.
+
+    Parameters
+    ----------
+    name : str
+        Name of the question.
+    kind : {"string", "choice", "boolean"}
+        Type of its answers.
+    description : str
+        What is asked, for people.
+    protocol : Protocol
+        How clients report their answers.
+
+    Examples
+    --------
+    >>> from deniable.mechanisms import Boolean, Noise
+    >>> from deniable.protocols import Single
+    >>> coin = Single(Boolean(noise=Noise.of(p=0.25, q=0.75)))
+    >>> round(Question("dark_mode", "boolean", "", coin).loss.per_report, 4)
+    1.0986
+    """
 
     name: str
     kind: Kind
@@ -62,46 +82,74 @@ class Question:
     def __post_init__(self) -> None:
         check_text("description", self.description)
         check_name("question", self.name)
-        if self.kind not in _ANSWERS:
-            raise InputError(f"expected kind string, choice or boolean, got {self.kind!r}")
+        if self.kind not in _ANSWER_TYPES:
+            raise InputError(f"kind must be string, choice or boolean, not {self.kind!r:.200}")
         mechanisms = self.protocol.mechanisms
         if any(
             m.question_kind != self.kind or self.protocol.name not in m.protocols
             for m in mechanisms
         ):
-            got = sorted({m.kind for m in mechanisms})
-            raise InputError(f"a {self.kind} question cannot be reported by {got}")
+            kinds = " or ".join(sorted({m.kind for m in mechanisms}))
+            raise InputError(
+                f"a {self.kind} question with the protocol {self.protocol.name} cannot use the "
+                f"mechanism {kinds}"
+            )
 
     @property
     def loss(self) -> PrivacyLoss:
-        """ε of one report, and of any number about one value."""
+        """ε per report, and in total for any number of reports about one value."""
         return self.protocol.loss
 
     @cached_property
     def charges(self) -> tuple[tuple[int, int | None], ...]:
-        """(once, for ever) of each slot in billionths of a nat, rounded up; None is no limit."""
+        """Loss of each slot per report and in total, in billionths of a nat, rounded up.
+
+        None means that the loss in total is unlimited.
+        """
         losses = [m.loss for m in self.protocol.mechanisms]
         return tuple((nanonats_up(x.per_report) or 0, nanonats_up(x.in_total)) for x in losses)
 
     @property
     def size(self) -> int:
-        """Bytes in a report's body: clear fields, then each slot's packed bits."""
+        """Number of bytes in the body of a report: clear fields, then slots."""
         return len(self.protocol.clear) + sum(m.size for m in self.protocol.mechanisms)
 
     def checked(self, value: Value) -> Value:
-        """The value, if it is of this question's type or None (no answer).
+        """Return the value, or raise InputError if it has the wrong type.
 
-        Only the type is checked. Any string at all is reported, so that silence tells nothing.
+        Every string is reported, whatever it contains, so that a missing report reveals nothing.
+
+        Parameters
+        ----------
+        value : str, bool or None
+            Answer to this question; None means no answer.
+
+        Returns
+        -------
+        str, bool or None
+            The same value.
+
+        Raises
+        ------
+        InputError
+            If a boolean question gets a string, or the other way round.
         """
-        if value is None or isinstance(value, _ANSWERS[self.kind]):
+        answer_type = _ANSWER_TYPES[self.kind]
+        if value is None or isinstance(value, answer_type):
             return value
         raise InputError(
-            f"question {self.name!r} expects {_ANSWERS[self.kind].__name__} or None, "
-            f"got {type(value).__name__}"
+            f"the answer to question {self.name!r} must be {answer_type.__name__} or None, "
+            f"not {type(value).__name__}"
         )
 
     def canonical(self) -> Settings:
-        """The question as the published survey holds it."""
+        """Return the question as in the published survey.
+
+        Returns
+        -------
+        dict
+            Strings, integers, and lists and dictionaries of them.
+        """
         return {
             "name": self.name,
             "kind": self.kind,
@@ -113,13 +161,27 @@ class Question:
 
     @classmethod
     def from_canonical(cls, data: Settings) -> Question:
-        """The question that `canonical` described."""
+        """Return the question that `canonical` describes.
+
+        Parameters
+        ----------
+        data : dict
+            What `canonical` returns.
+
+        Returns
+        -------
+        Question
+            The question.
+        """
         protocol = protocols.from_canonical(data["protocol"])
         return cls(data["name"], data["kind"], data["description"], protocol)
 
 
 def total_charge(questions: Iterable[Question], collect: Collect) -> int:
-    """What one client's answers spend, in billionths of a nat: once, or for ever if repeatedly."""
+    """Return the loss of one client's answers in billionths of a nat.
+
+    It is the loss per report if collected once, in total if collected repeatedly.
+    """
     return sum(
         once if collect == "once" or forever is None else forever
         for question in questions
@@ -128,12 +190,56 @@ def total_charge(questions: Iterable[Question], collect: Collect) -> int:
 
 
 def _no_float(text: str) -> None:
-    raise InputError(f"expected whole numbers only in a published survey, got {text}")
+    """Refuse a number of a published survey that is not an integer."""
+    raise InputError(f"a published survey has integers only, not {text:.80}")
 
 
 @dataclass(frozen=True)
 class Survey:
-    """A published survey. Read one with `Survey.load`; two are equal when their digests are."""
+    """A survey: what is asked, and with which privacy loss.
+
+    Read one with `Survey.load`. Two surveys are equal if their published forms are.
+
+    Parameters
+    ----------
+    name : str
+        Name of the survey. All versions share its permanent noise and its budget.
+    version : int
+        Version, increased with every change.
+    owner : str
+        Who is responsible, and how to reach them.
+    description : str
+        What is asked and why, for the people who are asked.
+    expires : datetime.date
+        Last day on which clients answer.
+    collect : {"once", "repeatedly"}
+        Whether a client sends one report or any number of them.
+    budget : int
+        Maximum loss in total of one client over all versions, in billionths of a nat.
+    questions : tuple of Question
+        The questions.
+
+    Raises
+    ------
+    InputError
+        If a parameter is invalid, or if one client's answers would exceed the budget.
+
+    Examples
+    --------
+    >>> survey = Survey.from_toml('''
+    ... name = "example"
+    ... version = 1
+    ... owner = "docs"
+    ... description = "an example"
+    ... expires = 2099-12-31
+    ... collect = "once"
+    ... [questions.dark_mode]
+    ... kind = "boolean"
+    ... epsilon = 1.0
+    ... ''')
+    >>> survey.question("dark_mode").kind, round(survey.loss.per_report, 6)
+    ('boolean', 1.0)
+    """
 
     name: str
     version: int
@@ -142,74 +248,94 @@ class Survey:
     expires: dt.date
     collect: Collect
     budget: int
-    """What one client may spend over all versions of this name, in billionths of a nat."""
     questions: tuple[Question, ...]
 
     def __post_init__(self) -> None:
         check_name("survey", self.name)
-        check_integer("a version", self.version, 1, 2**31 - 1)
+        check_integer("version", self.version, 1, 2**31 - 1)
         check_text("owner", self.owner)
         check_text("description", self.description)
         if type(self.budget) is not int:
-            raise InputError(f"expected a whole budget in billionths of a nat, got {self.budget!r}")
+            raise InputError(
+                f"budget must be an integer (billionths of a nat), not {self.budget!r:.80}"
+            )
         if not self.questions:
-            raise InputError("expected at least one question, got none")
+            raise InputError("a survey needs at least one question")
         if self.collect not in ("once", "repeatedly"):
-            raise InputError(f"expected collect once or repeatedly, got {self.collect!r}")
+            raise InputError(f'collect must be "once" or "repeatedly", not {self.collect!r:.80}')
         names = [q.name for q in self.questions]
         if len(set(names)) != len(names):
-            raise InputError(f"expected questions with different names, got {names}")
+            raise InputError(f"the questions must have different names, unlike {names}")
         for question in self.questions if self.collect == "repeatedly" else ():
             if any(m.noise.flip == 0 for m in question.protocol.mechanisms):
                 raise InputError(
-                    f"question {question.name!r} has f = 0: collected repeatedly its ε would grow "
-                    "with every report; give f above 0, or collect once"
+                    f"question {question.name!r} has no permanent noise (f = 0), so its privacy "
+                    'loss would grow with every report: set f above 0, or collect = "once"'
                 )
         if self.cohorts > MAX_COHORTS:
             raise InputError(
-                f"a client has one cohort, reduced for each question, so the least common multiple "
-                f"of their numbers counts: expected at most {MAX_COHORTS}, got {self.cohorts}; "
-                "choose numbers that share factors"
+                f"the least common multiple of all questions' cohorts must be at most "
+                f"{MAX_COHORTS}, not {self.cohorts}, because a client has one cohort for all of "
+                "them: choose numbers with common factors, such as powers of two"
             )
         if self.budget < (least := total_charge(self.questions, self.collect)):
             raise InputError(
-                f"expected a budget of at least {least / NANO:.9f}, what one client's answers "
-                f"spend; got {self.budget / NANO:.9f}"
+                f"budget = {self.budget / NANO:.9f} is below ε = {least / NANO:.9f} of one "
+                "client's answers: increase the budget, or leave it out"
             )
-        # Noise and hashing belong to this survey and to each question's name.
+        # Hashing and noise are keyed by the names of the survey and the question.
         own = tuple(
             replace(q, protocol=q.protocol.within(self.name, q.name)) for q in self.questions
         )
         object.__setattr__(self, "questions", own)
 
-    # --- what it promises -------------------------------------------------------------------
+    # --- privacy and clear fields -----------------------------------------------------------
 
     @cached_property
     def loss(self) -> PrivacyLoss:
-        """ε of one whole report, and of any number about unchanging values."""
+        """ε of all questions per report, and in total for unchanging values."""
         return sum((q.loss for q in self.questions), NO_LOSS)
 
     @cached_property
     def cohorts(self) -> int:
-        """The least common multiple of all mechanisms' cohorts: each has a fair share of it."""
+        """Number of cohorts: the least common multiple over all mechanisms."""
         return math.lcm(*(m.cohorts for q in self.questions for m in q.protocol.mechanisms))
 
     def question(self, name: str) -> Question:
-        """The question of this name."""
+        """Return the question of this name.
+
+        Parameters
+        ----------
+        name : str
+            Name of the question.
+
+        Returns
+        -------
+        Question
+            The question.
+
+        Raises
+        ------
+        InputError
+            If the survey has no such question.
+        """
         for question in self.questions:
             if question.name == name:
                 return question
-        known = ", ".join(q.name for q in self.questions)
-        raise InputError(f"survey {self.name!r} asks {known}; it has no question {name!r}")
+        known = [q.name for q in self.questions]
+        raise InputError(
+            f"survey {self.name!r} has no question {name!r:.200}; its questions are "
+            f"{', '.join(known)}.{did_you_mean(name, known)}"
+        )
 
     @cached_property
     def groups(self) -> int:
-        """How many groups the clear fields divide clients into."""
+        """Number of groups into which the clear fields divide the clients."""
         return self.cohorts * math.prod(q.protocol.groups[0] for q in self.questions)
 
     @cached_property
     def smallest_group(self) -> float:
-        """The smallest group's expected share of clients."""
+        """Expected share of clients in the smallest of these groups."""
         shares = (q.protocol.groups[1] for q in self.questions)
         return math.prod(shares, start=1 / self.cohorts)
 
@@ -217,17 +343,17 @@ class Survey:
 
     @property
     def cohort_size(self) -> int:
-        """Bytes of the cohort in a report: none when there is only one."""
+        """Number of bytes of the cohort in a report; 0 if there is only one cohort."""
         return 2 if self.cohorts > 1 else 0
 
     @cached_property
     def body_size(self) -> int:
-        """Bytes of one report in a batch: the same for every client and every value."""
+        """Number of bytes of one report in a batch; the same for all clients and values."""
         return self.cohort_size + sum(q.size for q in self.questions)
 
     @cached_property
     def canonical(self) -> bytes:
-        """The published form."""
+        """Published form: canonical JSON."""
         data = {
             **{field.name: getattr(self, field.name) for field in fields(self)},
             "format": FORMAT,
@@ -238,11 +364,12 @@ class Survey:
 
     @cached_property
     def sha256(self) -> bytes:
+        """SHA-256 of the published form."""
         return hashlib.sha256(self.canonical).digest()
 
     @property
     def digest(self) -> bytes:
-        """The first 16 bytes of the SHA-256 of the published form: what reports carry."""
+        """First 16 bytes of the SHA-256 of the published form; every report contains them."""
         return self.sha256[:DIGEST_SIZE]
 
     def __eq__(self, other: object) -> bool:
@@ -255,7 +382,20 @@ class Survey:
         return f"<Survey {self.name} v{self.version} {self.digest.hex()[:12]}>"
 
     def draw(self, secret: bytes) -> tuple[int, tuple[Draw, ...]]:
-        """A client's cohort and its clear fields for each question, for ever."""
+        """Return the cohort and the clear fields of a client, which never change.
+
+        Parameters
+        ----------
+        secret : bytes
+            Secret of the client.
+
+        Returns
+        -------
+        cohort : int
+            The cohort.
+        clear : tuple of tuple of int
+            The clear fields of each question.
+        """
         return (
             protocols.base.cohort_of(secret, self.name, self.cohorts),
             tuple(q.protocol.draw(secret, self.name, q.name) for q in self.questions),
@@ -265,35 +405,91 @@ class Survey:
 
     @classmethod
     def from_json(cls, data: bytes) -> Survey:
-        """A published survey. Its bytes must be exactly what this release would publish."""
+        """Read a published survey.
+
+        Parameters
+        ----------
+        data : bytes
+            JSON, exactly as `publish` writes it.
+
+        Returns
+        -------
+        Survey
+            The survey.
+
+        Raises
+        ------
+        InputError
+            If the bytes are not a published survey, or not in its canonical form.
+        """
         try:
             raw = json.loads(data, parse_float=_no_float, parse_constant=_no_float)
             if raw.get("format") != FORMAT:
-                raise InputError(f"expected format {FORMAT!r}, got {raw.get('format')!r}")
+                raise InputError(
+                    f"this is not a published survey: its format must be {FORMAT!r}, "
+                    f"not {raw.get('format')!r:.80}"
+                )
             raw["expires"] = dt.date.fromisoformat(raw["expires"])
             raw["questions"] = tuple(map(Question.from_canonical, raw["questions"]))
             survey = cls(**{field.name: raw[field.name] for field in fields(cls)})
         except InputError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            raise InputError(f"this is not a published survey: {error!r}") from None
+            raise InputError(
+                f"this is not a published survey ({type(error).__name__}: {error}); publish one "
+                "with: deniable check survey.toml -o survey.json"
+            ) from None
         if survey.canonical != data.removesuffix(b"\n"):
             raise InputError(
-                "the published survey is not canonical, or claims another loss than its integers "
-                "give; publish it again from its TOML"
+                "the published survey was changed after publication: it is not in canonical form, "
+                "or states a wrong loss; publish it again from its TOML file"
             )
         return survey
 
     @classmethod
     def from_toml(cls, text: str) -> Survey:
-        """A survey as people write it; raises SurveyError with every mistake."""
-        from deniable.survey.author import read_toml
+        """Read a survey in TOML.
+
+        Parameters
+        ----------
+        text : str
+            Contents of a survey file; docs/reference/survey.md describes it.
+
+        Returns
+        -------
+        Survey
+            The survey, with defaults for everything that is left out.
+
+        Raises
+        ------
+        SurveyError
+            If there are mistakes; it lists all of them.
+        """
+        from deniable.survey.toml_file import read_toml
 
         return read_toml(text)
 
     @classmethod
     def load(cls, path: str | Path) -> Survey:
-        """A `.json` file is a published survey, anything else is TOML."""
+        """Read a survey file.
+
+        Parameters
+        ----------
+        path : str or Path
+            A `.json` file is a published survey; any other file is TOML.
+
+        Returns
+        -------
+        Survey
+            The survey.
+
+        Raises
+        ------
+        InputError
+            If a published survey is invalid, or the file is not UTF-8.
+        SurveyError
+            If a TOML file has mistakes; it lists all of them.
+        """
         with open(path, "rb") as file:
             data = file.read()
         if str(path).endswith(".json"):
@@ -304,6 +500,12 @@ class Survey:
             raise InputError(f"{path} is not UTF-8 text: {error}") from None
 
     def publish(self, path: str | Path) -> None:
-        """Write the canonical form."""
+        """Write the published form, which clients load.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write; its name should end in `.json`.
+        """
         with open(path, "wb") as file:
             file.write(self.canonical + b"\n")

@@ -20,7 +20,7 @@ from deniable.protocols.alphabet import OTHER, PAD, Alphabet
 from deniable.results import Discovery, Result
 from deniable.simulation import Population, simulate
 from deniable.survey import Survey
-from deniable.survey.author import read_toml
+from deniable.survey.toml_file import read_toml
 from tests.discovery.inputs import rows_of
 from tests.surveys import survey_toml
 

@@ -1,0 +1,256 @@
+"""Read a survey from the TOML file that people write, and report all of its mistakes at once.
+
+    name = "homepages"
+    version = 1
+    owner = "Telemetry, telemetry@example.com"
+    description = "Which home pages our users open"
+    expires = 2027-12-31
+    collect = "once"
+
+    [questions.homepage]
+    kind = "string"
+    epsilon = 4.0
+
+    [questions.homepage.dictionary]
+    protocol = "prefixes"
+    max_length = 20
+    alphabet = "a-z0-9._-"
+
+    [questions.dark_mode]
+    kind = "boolean"
+    epsilon = 1.0
+
+docs/reference/survey.md describes every setting; its tables are generated from this module.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Sequence
+
+from deniable.errors import InputError, SurveyError
+from deniable.mechanisms import Boolean, Mechanism, Noise
+from deniable.mechanisms.base import KINDS, Settings
+from deniable.mechanisms.local_hash import MAX_VALUES
+from deniable.mechanisms.schemes import SCHEME_NAMES
+from deniable.privacy import nanonats_down, split
+from deniable.protocols import Alphabet, NGrams, Prefixes, Protocol, Single
+from deniable.protocols.prefixes import Level
+from deniable.survey import defaults, toml_tables
+from deniable.survey.survey import NAME, NAME_RULE, Collect, Question, Survey, total_charge
+from deniable.survey.toml_tables import Table
+
+SURVEY = {
+    "name": toml_tables.text(NAME_RULE, fits=NAME.fullmatch),
+    "version": toml_tables.integer(1, 2**31 - 1),
+    "owner": toml_tables.text("a text: who is responsible for the survey, and how to reach them"),
+    "description": toml_tables.text("a text for the people who are asked: what is asked, and why"),
+    "expires": toml_tables.day,
+    "collect": toml_tables.one_of("once", "repeatedly"),
+    "budget": toml_tables.number("above 0", lambda x: x > 0),
+}
+PROBABILITY = toml_tables.number("from 0 to 1", lambda x: 0 <= x <= 1)
+NOISE = dict.fromkeys("pqf", PROBABILITY)
+QUESTION = {
+    "kind": toml_tables.one_of("string", "choice", "boolean"),
+    "description": toml_tables.text("a text: what is asked", ""),
+    **NOISE,
+    "epsilon": toml_tables.number("above 0", lambda x: x > 0),
+}
+MECHANISM = toml_tables.one_of("bloom", "localhash", default="bloom")
+MECHANISMS = {
+    "bloom": {
+        "bits": toml_tables.integer(2, 65536, None),
+        "hashes": toml_tables.integer(1, 65536, defaults.HASHES),
+        "cohorts": toml_tables.integer(1, 65536, defaults.COHORTS),
+        "scheme": toml_tables.one_of(*SCHEME_NAMES, default=SCHEME_NAMES[0]),
+    },
+    "localhash": {
+        "values": toml_tables.integer(2, MAX_VALUES, None),
+        "families": toml_tables.integer(1, 65536, defaults.FAMILIES),
+    },
+    "choice": {"options": toml_tables.texts},
+    "boolean": {},
+}
+DICTIONARY = {
+    "protocol": toml_tables.one_of("ngrams", "prefixes"),
+    "max_length": toml_tables.integer(1, 255),
+    "alphabet": toml_tables.text('characters and ranges such as "a-z0-9._-", or "bytes"'),
+}
+NGRAMS = {
+    "gram": toml_tables.integer(1, 255, 2),
+    "grams": toml_tables.integer(2, 255, 2),
+    "overlap": toml_tables.flag,
+}
+
+PLACEHOLDER = Boolean(noise=Noise.of(p=0.25, q=0.75))
+"""Replaces a mechanism that has mistakes while its dictionary is checked for more."""
+
+Make = Callable[[float | None], Mechanism]
+"""From a share of ε, or None if ε is not given, to a mechanism that spends it."""
+
+
+def read_toml(text: str) -> Survey:
+    """Return the survey in a TOML text; raise SurveyError with all mistakes if there are any."""
+    try:
+        data = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError
+        raise SurveyError([f"this is not valid TOML: {error}"]) from None
+    mistakes: list[str] = []
+    root = Table(data, "", mistakes, toml_tables.line_numbers(text))
+    survey = _survey(root)
+    if survey is None or mistakes:
+        raise SurveyError(mistakes)
+    return survey
+
+
+def _survey(root: Table) -> Survey | None:
+    """Return the survey of the root table, or None if there are mistakes."""
+    settings = root.read(SURVEY)
+    name, budget = settings["name"] or "", settings["budget"]
+    collect: Collect = settings["collect"] or "once"
+    read = [_question(table, name, collect) for table in root.tables("questions")]
+    root.finish()
+    if not read and not root.mistakes:
+        root.mistake("questions", "a survey needs at least one table [questions.NAME].")
+    if root.mistakes:
+        return None
+    questions = tuple(question for question in read if question is not None)
+    # Without a budget, clients may spend exactly the loss of their answers.
+    settings["budget"] = (
+        total_charge(questions, collect) if budget is None else nanonats_down(budget)
+    )
+    return root.attempt("", lambda: Survey(**settings, questions=questions))
+
+
+def _question(table: Table, survey: str, collect: Collect) -> Question | None:
+    """Return the question of a table [questions.NAME], or None if it has mistakes."""
+    before = len(table.mistakes)
+    if not NAME.fullmatch(table.name):
+        table.mistake("", f'the name of a question must be {NAME_RULE}, not "{table.name}".')
+    settings = table.read(QUESTION)
+    kind, epsilon = settings["kind"], settings["epsilon"]
+    noise = {letter: settings[letter] for letter in NOISE}
+    mechanism, dictionary = kind, None
+    if kind == "string":
+        mechanism = table.read({"mechanism": MECHANISM})["mechanism"] or "bloom"
+    parameters = table.read(MECHANISMS.get(mechanism, {}))
+    if mechanism == "localhash":
+        for letter, value in noise.items():
+            if value is not None:
+                table.mistake(letter, "not used with local hashing: set epsilon only.")
+    if kind == "string":
+        data = table.read({"dictionary": toml_tables.inner_table})["dictionary"]
+        dictionary = None if data is None else table.inner("dictionary", data)
+    if kind is not None:
+        table.finish()
+    if len(table.mistakes) > before:
+        if dictionary is not None:
+            _dictionary(dictionary, lambda _: PLACEHOLDER, None)
+        return None
+    make = _maker(mechanism, parameters, noise, collect)
+    if dictionary is not None:
+        protocol = _dictionary(dictionary, make, epsilon)
+    else:
+        protocol = table.attempt("", lambda: Single(make(epsilon)))
+    if protocol is None:
+        return None
+    keyed = protocol.within(survey, table.name)
+    return table.attempt("", lambda: Question(table.name, kind, settings["description"], keyed))
+
+
+def _maker(
+    kind: str, parameters: Settings, noise: dict[str, float | None], collect: Collect
+) -> Make:
+    """Return the function that makes a mechanism of this kind from a share of ε."""
+
+    def build(drawn: Noise) -> Mechanism:
+        complete = dict(parameters)
+        if kind == "bloom" and complete["bits"] is None:
+            complete["bits"] = defaults.bits_for(drawn, complete["hashes"])
+        return KINDS[kind].from_settings(drawn, complete)
+
+    if kind == "localhash":
+        return lambda share: defaults.local_hash(collect, epsilon=share, **parameters)
+    return lambda share: defaults.fill(build, collect, epsilon=share, **noise)
+
+
+def _dictionary(table: Table, make: Make, epsilon: float | None) -> Protocol | None:
+    """Return the protocol of a table [questions.NAME.dictionary], or None if it has mistakes."""
+    before = len(table.mistakes)
+    settings = table.read(DICTIONARY)
+    name, length = settings["protocol"], settings["max_length"]
+    alphabet = table.attempt("alphabet", lambda: parse_alphabet(settings["alphabet"] or "a"))
+    if name == "ngrams":
+        grams = table.read(NGRAMS)
+        slots = (grams["grams"] or 2) + 1
+        shares = _shares(table, "split", [1.0] * slots, "the full string, then each n-gram")
+    elif name == "prefixes":
+        usual = defaults.prefix_lengths(len(alphabet.content) if alphabet else 1, length or 1)
+        setting = toml_tables.integers([n for n, _ in usual])
+        lengths = table.read({"levels": setting})["levels"] or []
+        default_shares = [share for _, share in usual]
+        if "levels" in table.data:
+            default_shares = [1.0] * len(lengths)
+        shares = _shares(table, "shares", default_shares, "one per prefix length")
+    if name is not None:
+        table.finish()
+    if alphabet is None or len(table.mistakes) > before:
+        return None
+
+    def build() -> Protocol:
+        if name == "prefixes":
+            levels = tuple(map(Level, lengths, defaults.weights(shares)))
+            return Prefixes(alphabet, length, levels, make(epsilon))
+        each = [None] * slots if epsilon is None else split(epsilon, shares)
+        full, *others = map(make, each)
+        return NGrams(alphabet, length, grams["gram"], full, tuple(others), grams["overlap"])
+
+    return table.attempt("", build)
+
+
+def _shares(table: Table, key: str, default: Sequence[float], meaning: str) -> list[float]:
+    """Return a list of shares, which must be as long as the default."""
+    shares: list[float] = table.read({key: toml_tables.numbers(default)})[key]
+    if shares is not None and len(shares) != len(default):
+        count = f"{len(default)} numbers ({meaning})"
+        table.mistake(key, f"must be {count}, not {toml_tables.as_written(shares)}.")
+    return shares
+
+
+def parse_alphabet(written: str) -> Alphabet:
+    """Return the alphabet of characters and ranges such as a-z; "bytes" means any text.
+
+    >>> parse_alphabet("a-c_-").characters
+    'abc_-'
+    """
+    if written == "bytes":
+        return Alphabet(None)
+    sources: dict[str, str] = {}  # from each character to the character or range that gave it
+    at = 0
+    while at < len(written):
+        is_range = at + 2 < len(written) and written[at + 1] == "-"
+        source = written[at : at + 3] if is_range else written[at]
+        first, last = source[0], source[-1]
+        if first > last:
+            raise InputError(
+                f"alphabet has the range {source!r}, which runs backwards: write '{last}-{first}', "
+                "or put a literal hyphen last"
+            )
+        for character in map(chr, range(ord(first), ord(last) + 1)):
+            if character in sources:
+                raise InputError(_repeated(character, source, sources[character]))
+            sources[character] = source
+        at += len(source)
+    return Alphabet("".join(sources))
+
+
+def _repeated(character: str, *sources: str) -> str:
+    """Explain why an alphabet repeats a character: often a hyphen is a range by accident."""
+    for source in sources:
+        if len(source) == 3 and not (source[0].isalnum() and source[2].isalnum()):
+            return (
+                f"alphabet repeats {character!r}: {source!r} is a range from {source[0]!r} to "
+                f"{source[2]!r}; put a literal hyphen last"
+            )
+    return f"alphabet repeats {character!r}: list each character once"
