@@ -188,7 +188,7 @@ def test_likelihood_rows_are_those_of_processors(name):
         np.testing.assert_allclose(its.rows.cpu(), mine.rows, rtol=LIKELIHOOD)
         np.testing.assert_allclose(its.log_scale.cpu(), mine.log_scale, rtol=1e-12)
         share = rng.dirichlet(np.ones(model.candidates + 1))
-        columns = [model.mixture_log(bits, stratum, share, k) for k in kernels]
+        columns = [model.mixture_log_likelihood(bits, stratum, share, k) for k in kernels]
         np.testing.assert_allclose(columns[1].cpu(), columns[0], rtol=1e-12)
         mine, its = (
             k.append_column(rows, column + 0.5)

@@ -106,7 +106,7 @@ def decode(
     source = Source(reports, survey)
     counts = count_all(source, executor or default_backend(), asked, model)
     inflation = variance_inflation(asked.protocol.mechanisms[0], reports_per_client)
-    effective = counts if inflation == 1 else counts.as_if_from(counts.reports / inflation)
+    effective = counts if inflation == 1 else counts.rescaled(counts.reports / inflation)
     marginal = model.marginal(effective, alpha=alpha, correction=correction)
     return replace(
         marginal,

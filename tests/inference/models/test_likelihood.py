@@ -84,7 +84,9 @@ def test_an_untold_candidate_is_a_string_with_bits_anywhere():
     assert np.allclose(found, expected, rtol=1e-5)
     share = np.array([0.5, 0.2, 0.3])
     mixed = expected @ share[:2] + 0.3 * each.mean(axis=1)
-    assert np.allclose(np.exp(untold.mixture_log(bits, stratum, share)), mixed, rtol=1e-5)
+    assert np.allclose(
+        np.exp(untold.mixture_log_likelihood(bits, stratum, share)), mixed, rtol=1e-5
+    )
     assert np.allclose(bit_probabilities(untold)[1], 0.2 + 0.5 / k)
 
 
@@ -146,7 +148,7 @@ def test_refusals():
         design.likelihood(bits, stratum + np.uint16(5))
     with pytest.raises(InputError, match="strictly between"):
         BloomModel(design.positions, 12, 0.0, 0.7).likelihood(bits, stratum)
-    with pytest.raises(InputError, match="clamp"):
+    with pytest.raises(InputError, match="strictly between 0 and 1"):
         channel_rows(np.zeros((2, 1, 12)), bits, stratum)
     with pytest.raises(InputError, match="theta must lie"):
         channel_rows(np.full((2, 1, 12), 1.5), bits, stratum)

@@ -110,7 +110,7 @@ def test_rows_are_the_clients_probabilities(batch: ReportBatch) -> None:
     np.testing.assert_allclose(found.rows * np.exp(found.log_scale)[:, None], expected, rtol=1e-5)
     share = np.array([0.3, 0.1, 0.1, 0.1, 0.05, 0.05, 0.1, 0.2])
     mixed = expected @ share[:-1] + share[-1] / MECHANISM.bound
-    mixture = model().mixture_log(column.bits, column.stratum, share)
+    mixture = model().mixture_log_likelihood(column.bits, column.stratum, share)
     np.testing.assert_allclose(np.exp(mixture), mixed)
 
 
@@ -216,7 +216,7 @@ def test_what_was_discovered_is_a_list_of_candidates(batch: ReportBatch) -> None
     [
         ({"positions": np.zeros((3, 2, 1), np.int32)}, "2 candidates but 1 labels"),
         ({"slot": np.zeros(2, np.int64)}, "a slot for each"),
-        ({"keep": 0.1}, "expected q above 1/5"),
+        ({"keep": 0.1}, "q must be above 1/5"),
         ({"positions": np.full((3, 1, 1), 25, np.int32)}, "must lie in 0..24"),
     ],
 )

@@ -93,7 +93,7 @@ def test_mixture_takes_the_visible_tail_and_keeps_a_remainder():
     tail_sum = other.shares[:-1].sum() / other.shares[-1] * max(0.01 * mass + 0.001, 0)
     assert other.shares[-1] * mass >= 0.0099 * mass or tail_sum > 0
     assert other.tail.candidates <= 45
-    few = mixture_other(marginal, design, known, most=3)
+    few = mixture_other(marginal, design, known, max_tail=3)
     assert few.tail.candidates == 3
     largest = np.argsort(-marginal.estimate[5:])[:3] + 5
     assert np.array_equal(few.tail.positions, design.positions[:, largest])
@@ -136,5 +136,5 @@ def test_other_is_the_sum_of_the_categories_that_are_not_shown():
     assert len(axis.labels) == 30 and axis.shown[-1] == OTHER
     _, axis = model.fitted("q", lambda: counts, TableSettings(top=5, other=False))
     assert axis.shown == axis.labels
-    with pytest.raises(InputError, match="top of 0 or more"):
+    with pytest.raises(InputError, match="top must be at least 0"):
         TableSettings(top=-1)

@@ -57,7 +57,7 @@ class BitCounts:
         """Reports over all strata, N."""
         return int(self.total.sum())
 
-    def as_if_from(self, reports: float) -> BitCounts:
+    def rescaled(self, reports: float) -> BitCounts:
         """Return the same frequencies as if from so many reports, to the nearest count."""
         factor = reports / self.reports if self.reports else 1.0
         total = np.rint(self.total * factor).astype(np.int64)

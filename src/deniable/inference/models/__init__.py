@@ -1,4 +1,4 @@
-"""What reports of each category look like: one model per way of reporting."""
+"""Category models: the probabilities of reports, given the category of the client's value."""
 
 from deniable.inference.models.base import Candidates, CategoryModel, model_of, register
 

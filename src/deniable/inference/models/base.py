@@ -1,10 +1,12 @@
-"""What a decoder asks of a question's categories, whichever mechanism reports them.
+"""The interface of category models, whichever mechanism made the reports.
 
-`CategoryModel` is the whole door to the analysis: a mechanism whose model is registered for its
-kind can be decoded, associated and tested. The three models of this package are strings in Bloom
-filters (`bloom`), strings by local hashing (`local_hash`), and options (`options`).
+A category model says how probable each report is, given the category of the client's value. The
+whole analysis works through this interface: a mechanism can be decoded, associated and tested once
+a model is registered for its kind. This package has three models: strings in Bloom filters
+(`bloom`), strings reported by local hashing (`local_hash`), and options (`options`).
 
-A stratum is a slot of the question's first part and a cohort: slot·cohorts + cohort.
+A stratum is a slot of the question's first part together with a cohort, numbered
+slot·cohorts + cohort.
 """
 
 from __future__ import annotations
@@ -31,75 +33,91 @@ from deniable.results.marginal import Marginal
 from deniable.survey import Question
 
 NO_ANSWER = "(no answer)"
+"""Label of the category of clients that gave none of the options."""
 OTHER = "(other)"
+"""Label of the category of all unlisted values."""
 OtherModel = Literal["mixture", "product"]
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The values of a question that are looked for.
+    """Values of a question that an analysis estimates.
 
-    names : all different; rows : u8[m, M], their symbols, where the question cuts strings into such
+    Parameters
+    ----------
+    question : Question
+        The question.
+    names : tuple of str
+        The m candidates, or the options, without duplicates.
+    symbols : uint8 array of shape (m, M), optional
+        Symbols of each string, if the protocol works on symbols.
     """
 
     question: Question
     names: tuple[str, ...]
-    rows: Bytes | None = None
+    symbols: Bytes | None = None
 
     @cached_property
     def informative(self) -> Mask:
-        """bool[slots, m]: which slots' reports speak of which whole candidate.
+        """Whether reports of a slot are evidence for a candidate, bool[slots, m].
 
-        A `single` question's reports all do, and so does the full-string part of an `ngrams`
-        question. A level of a `prefixes` question speaks of the strings that end before it: the
-        padding is part of the prefix, so it belongs to one string only. A prefix shorter than the
-        string is no evidence for it: unlisted strings may share it.
+        All reports of a `single` question are, and so is the full-string part of an `ngrams`
+        question. In a `prefixes` question, a prefix length is evidence for the strings that end
+        before it: their padding is part of the prefix, so that the prefix belongs to one string
+        only. A prefix shorter than the string is no evidence for it: unlisted strings may share it.
         """
         protocol = self.question.protocol
         longest = [protocol.longest_identified(i) for i in range(len(protocol.parts[0].slots))]
         out = np.ones((len(longest), len(self.names)), bool)
         for slot, limit in enumerate(longest):
-            if limit is not None and self.rows is not None:
-                out[slot] = (self.rows != PAD).sum(axis=1) <= limit
+            if limit is not None and self.symbols is not None:
+                out[slot] = (self.symbols != PAD).sum(axis=1) <= limit
         return out
 
     def tokens(self, slot: int) -> list[bytes]:
-        """What a client that holds each candidate would report of it in this slot."""
+        """Return the bytes that a client hashes in a slot if it has each candidate."""
         protocol = self.question.protocol
-        if self.rows is None:
+        if self.symbols is None:
             return [protocol.token(name, 0, slot) for name in self.names]
-        return [row.tobytes() for row in self.rows[:, : protocol.symbols_reported(slot)]]
+        return [row.tobytes() for row in self.symbols[:, : protocol.symbols_reported(slot)]]
 
 
 class ReportCounts(Protocol):
-    """All that a marginal needs to know of some reports; counts of disjoint reports add."""
+    """Counts of reports from which a marginal is estimated."""
 
     @property
     def reports(self) -> int:
-        """How many reports were counted."""
+        """Number of reports that were counted."""
         ...
 
     def __add__(self, other: Self, /) -> Self:
-        """The counts of both sets of reports."""
+        """Return the counts of two disjoint sets of reports together."""
         ...
 
-    def as_if_from(self, reports: float) -> Self:
-        """The same frequencies as if from so many reports."""
+    def rescaled(self, reports: float) -> Self:
+        """Return counts with the same frequencies for another number of reports."""
         ...
 
 
 C = TypeVar("C", bound=ReportCounts)
 Counter = Callable[[Column], ReportCounts]
-"""Counts one question's reports of a batch."""
+"""Function that counts the reports of one question in a batch."""
 
 
 @dataclass(frozen=True)
 class TableSettings:
     """Which categories a joint table gets; see `associate`.
 
-    top : how many strings of a question are shown at most; other : how everything else is modelled,
-    False to leave it out; fitted : how many strings are fitted, those beyond `top` being added up
-    into Other afterwards; alpha : significance level at which a string must have been detected
+    Parameters
+    ----------
+    top : int
+        Maximum number of strings of a question that are shown.
+    other : bool, "mixture" or "product"
+        Model of all other values; False leaves them out.
+    fitted : int, optional
+        Number of strings that are fitted. Those beyond `top` are added up into Other afterwards.
+    alpha : float
+        Significance level at which a string must be detected.
     """
 
     top: int = 10
@@ -109,15 +127,23 @@ class TableSettings:
 
     def __post_init__(self) -> None:
         if self.top < 0:
-            raise InputError(f"expected top of 0 or more, got {self.top}")
+            raise InputError(f"top must be at least 0, got {self.top}")
 
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """One question's categories in a joint table: as fitted, and as shown after adding some up.
+    """Categories of one question in a joint table: those fitted, and those shown.
 
-    labels : of the fitted categories; shown : of those that are shown; groups : intp[fitted], where
-    each goes among the shown; meaning : what the last one stands for, "" if it is one of the values
+    Parameters
+    ----------
+    labels : tuple of str
+        Labels of the fitted categories.
+    shown : tuple of str
+        Labels of the categories that are shown.
+    groups : intp array, one entry per fitted category
+        Index of the shown category that each fitted category is added to.
+    meaning : str
+        What the last category stands for; empty if it is one of the values.
     """
 
     labels: tuple[str, ...]
@@ -127,27 +153,32 @@ class Axis:
 
     @classmethod
     def whole(cls, labels: Sequence[str], meaning: str = "") -> Axis:
-        """All categories are shown as they are fitted."""
+        """Return an axis on which all fitted categories are shown."""
         return cls(tuple(labels), tuple(labels), np.arange(len(labels)), meaning)
 
     @property
     def ends_with_other(self) -> bool:
-        """Whether the last category that is shown is Other."""
+        """Whether the last category shown is Other."""
         return self.shown[-1] == OTHER
 
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """What reports of each category are like, stratum by stratum, as mixtures of components.
+    """Probabilities of reports given each category, as mixtures of simple components.
 
-    A component is a string, or an unknown one: given it, bits are independent, or exactly one of
-    them is set (a number instead of bits). A category is a mixture of components: a known value is
-    one alone; Other is the strings that the marginal decode saw outside the categories, and unknown
-    ones.
+    A component is a listed string or a random unlisted string. Given the component, bits are
+    independent, or exactly one of them is set (a number instead of bits). A category is a mixture
+    of components: a listed value is one component; Other is a mixture of the strings that the
+    marginal saw outside the categories, and of unlisted ones.
 
-    theta(strata) : float64[S, C, k], P(bit = 1 | component) in each of some strata;
-    mixing : float64[m, C], what each category is made of, rows of sum 1;
-    exclusive : whether a report sets exactly one bit.
+    Parameters
+    ----------
+    theta : callable
+        Returns P(bit = 1 | component) in the given strata, float64[S, C, k].
+    mixing : float64 array of shape (m, C)
+        Shares of the components in each category; rows sum to 1.
+    exclusive : bool
+        Whether a report sets exactly one bit.
     """
 
     theta: Callable[[Indices], Floats]
@@ -155,36 +186,101 @@ class Components:
     exclusive: bool = False
 
     def collapsed(self, groups: Indices, margin: Floats) -> Components:
-        """Categories added up: groups[i] is the new one of category i; margin : their shares."""
+        """Return the components of categories that are added up.
+
+        Category i, with the share margin[i], becomes part of category groups[i].
+        """
         return replace(self, mixing=category_averages(groups, margin) @ self.mixing)
 
 
 class CategoryModel(ABC, Generic[C]):
-    """P(report | category) of one question's categories, and all that follows from it.
+    """Probabilities of reports given each category of one question, and what follows from them.
 
-    A new mechanism brings a subclass, made known by `register` under the mechanism's kind.
+    A new mechanism needs a subclass, which `register` makes known under the kind of the mechanism.
+    The type parameter is the type of its counts, for instance `BitCounts`.
+
+    See Also
+    --------
+    register : Make a model known.
+
+    Examples
+    --------
+    `OptionModel` is the model of choices and booleans:
+
+    >>> import numpy as np
+    >>> from deniable.inference.models.options import OptionModel
+    >>> model = OptionModel(("Firefox", "Safari"), p=0.25, q=0.75)
+    >>> report = np.array([[0b01]], np.uint8)
+    >>> model.likelihood(report, np.zeros(1, int)).rows.round(2)
+    array([[1.  , 0.11]], dtype=float32)
     """
 
-    # --- from a question ------------------------------------------------------------------------
+    # --- construction ---------------------------------------------------------------------------
 
     @classmethod
     @abstractmethod
     def of(cls, candidates: Candidates) -> CategoryModel[C]:
-        """The model of these candidates: of the options, where the question has them."""
+        """Return the model of a question's candidates.
+
+        Parameters
+        ----------
+        candidates : Candidates
+            Question and candidates; the options, if the question has some.
+
+        Returns
+        -------
+        CategoryModel
+            The model.
+        """
 
     # --- marginals ------------------------------------------------------------------------------
 
     @abstractmethod
     def counter(self) -> Callable[[Column], C]:
-        """What counts a batch of reports for the marginal; small, so that it can be sent."""
+        """Return a function that counts the reports of a batch.
+
+        The function is sent to workers, so it should be small.
+
+        Returns
+        -------
+        callable
+            Function of a `Column` that returns counts.
+        """
 
     @abstractmethod
     def counts_from_bits(self, counts: BitCounts) -> C:
-        """The same from counts of all outcomes: bits, or one bit for each number."""
+        """Convert counts of all outcomes to the counts of this model.
+
+        Parameters
+        ----------
+        counts : BitCounts
+            Number of reports with each bit; or with each number, for a mechanism that reports
+            numbers.
+
+        Returns
+        -------
+        C
+            The same counts as `counter` gives.
+        """
 
     @abstractmethod
     def marginal(self, counts: C, *, alpha: float, correction: Correction) -> Marginal:
-        """How common each candidate is."""
+        """Estimate how common each candidate is.
+
+        Parameters
+        ----------
+        counts : C
+            Counts of all reports.
+        alpha : float
+            Significance level.
+        correction : {"holm", "bonferroni", "fdr"} or None
+            How `alpha` accounts for several candidates.
+
+        Returns
+        -------
+        Marginal
+            Estimates, intervals and tests.
+        """
 
     # --- joint tables ---------------------------------------------------------------------------
 
@@ -192,53 +288,100 @@ class CategoryModel(ABC, Generic[C]):
     def fitted(
         self, question: str, count: Callable[[], C], settings: TableSettings
     ) -> tuple[CategoryModel[C], Axis]:
-        """The model of the categories that a joint table gets, and how they are shown.
+        """Choose the categories of this question in a joint table.
 
-        question : its name, for errors; count : counts the reports, where the marginal chooses
+        Parameters
+        ----------
+        question : str
+            Name of the question, for error messages.
+        count : callable
+            Counts the reports, if the marginal is needed to choose categories.
+        settings : TableSettings
+            Which categories the table gets.
+
+        Returns
+        -------
+        tuple of CategoryModel and Axis
+            Model of the fitted categories, and how they are shown.
         """
 
     @abstractmethod
     def likelihood(
         self, bits: Bytes, stratum: Integers, arrays: ArrayKernels = CPU_KERNELS
     ) -> Likelihood:
-        """P(report | category), one row for each report: what was sent u8[N, B], and [N]."""
+        """Return P(report | category) for each report.
+
+        Parameters
+        ----------
+        bits : uint8 array of shape (N, B)
+            The reports' bytes.
+        stratum : int array of shape (N,)
+            Stratum of each report.
+        arrays : ArrayKernels, optional
+            Kernels of the memory in which the result is needed.
+
+        Returns
+        -------
+        Likelihood
+            One row per report.
+        """
 
     @abstractmethod
     def components(self) -> Components:
-        """The categories as mixtures of components, for tables from counts."""
+        """Return the categories as mixtures of components, for tables from counts.
+
+        Returns
+        -------
+        Components
+            The mixtures.
+        """
 
 
 AnyModel = CategoryModel[Any]
-"""The model of some question; its counts are its own business."""
+"""A model with any type of counts."""
 
 MODELS: dict[str, type[AnyModel]] = {}
-"""The model of each kind of mechanism that was registered."""
+"""Registered models, by the kind of mechanism."""
 _MODULES = {"bloom": "bloom", "localhash": "local_hash", "choice": "options", "boolean": "options"}
-"""Modules of this package that register a kind when they are imported."""
+"""Modules of this package that register a model for a kind when they are imported."""
 
 
 def register(kind: str, model: type[AnyModel]) -> None:
-    """Decode questions that are reported by this kind of mechanism with this model."""
+    """Use a category model for questions that a kind of mechanism reports.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of the mechanism.
+    model : type
+        Subclass of `CategoryModel`.
+
+    Examples
+    --------
+    >>> from deniable.inference.models import register
+    >>> from deniable.inference.models.options import OptionModel
+    >>> register("choice", OptionModel)
+    """
     MODELS[kind] = model
 
 
 def model_of(candidates: Candidates) -> AnyModel:
-    """The model of a question's candidates."""
+    """Return the model of a question's candidates."""
     kind = candidates.question.protocol.mechanisms[0].kind
     if kind not in MODELS and kind in _MODULES:
         import_module(f"deniable.inference.models.{_MODULES[kind]}")
     if kind not in MODELS:
         raise InputError(
-            f"question {candidates.question.name!r} is reported by {kind!r}, which has no category "
-            "model: register one with deniable.inference.models.register"
+            f"question {candidates.question.name!r} uses the mechanism {kind!r}, which has no "
+            "category model: register one with deniable.inference.models.register"
         )
     return MODELS[kind].of(candidates)
 
 
 def informative_rows(column: Column, strata: Mask, strata_size: int = 1) -> Column:
-    """The reports of strata that say something of some candidate.
+    """Return the reports of strata that are evidence for some candidate.
 
-    strata : bool[S]; strata_size : how many of the column's strata each of them stands for
+    strata : bool[S]; strata_size : number of strata of the column that each of them covers
     """
     if strata.all():
         return column

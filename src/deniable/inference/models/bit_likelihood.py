@@ -1,7 +1,7 @@
-"""Likelihood rows of packed bits that are independent given the value.
+"""Likelihood rows of reports whose bits are independent, given the category.
 
-P(report | category) is then a product over bits. For an arbitrary channel all k bits count, and the
-kernels look sums of logits up, four bits at a time.
+P(report | category) is a product over all k bits. The kernels look up sums of logits, four bits at
+a time.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from deniable.kernels.likelihood.bit_rows import ChannelTables
 def channel_rows(
     theta: Floats, bits: Bytes, stratum: Integers, arrays: ArrayKernels = CPU_KERNELS
 ) -> Likelihood:
-    """Likelihood rows of reports u8[N, B] about categories with any P(bit = 1).
+    """Return the likelihood rows of reports uint8[N, B], for any P(bit = 1 | category).
 
     theta : float64[S, m, k], P(bit b = 1 | category i, stratum s)
 
@@ -29,7 +29,7 @@ def channel_rows(
     if theta.size and not (theta.min() > 0 and theta.max() < 1):
         raise InputError(
             f"theta must lie strictly between 0 and 1, got [{theta.min()}, {theta.max()}]; "
-            "clamp it, so that no report is impossible"
+            "otherwise a report could be impossible"
         )
     clear = np.log1p(-theta)
     logit = np.ascontiguousarray((np.log(theta) - clear).transpose(0, 2, 1))
@@ -37,7 +37,7 @@ def channel_rows(
 
 
 def checked_strata(bits: Bytes, stratum: Integers, strata: int, width: int) -> Integers:
-    """The strata uint16[N] of reports of so many bits; reports that do not fit are refused."""
+    """Return the strata as uint16[N]; raise InputError for reports that do not fit."""
     needed = (width + 7) // 8
     if bits.ndim != 2 or bits.dtype != np.uint8 or bits.shape[1] != needed:
         raise InputError(

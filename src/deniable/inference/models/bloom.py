@@ -1,6 +1,6 @@
-"""Strings reported as Bloom filters.
+"""Category model of strings reported as Bloom filters.
 
-Only a string's h bits differ from the empty filter's, so a likelihood row costs m·h bit tests.
+A string differs from the empty filter in h bits only, so a likelihood row needs m·h bit tests.
 """
 
 from __future__ import annotations
@@ -21,24 +21,29 @@ from deniable.inference.marginal.detection import Correction
 from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.inference.models.base import Candidates, informative_rows, register
 from deniable.inference.models.bit_likelihood import checked_strata
-from deniable.inference.models.other import ProductOther, check_known
+from deniable.inference.models.other import ProductOther, check_frequencies
 from deniable.inference.models.strings import StringModel, hashed_positions
 from deniable.kernels.array_types import Bytes, DeviceArray, Floats, Indices, Integers, Mask
 from deniable.kernels.likelihood.bit_rows import BloomTables
 from deniable.results.marginal import Marginal
 
 MAX_STRATA = 1 << 16
+"""Maximum number of strata, which likelihood kernels number with 16 bits."""
 
 
 @dataclass(frozen=True, eq=False)
 class BloomModel(BloomDesign, StringModel[BitCounts]):
-    """Strings as the bits that they set in each stratum; see `BloomDesign`."""
+    """Model of strings by the bits that they set in each stratum; see `BloomDesign`."""
 
     @classmethod
     def of(cls, candidates: Candidates) -> BloomModel:
+        """Return the model of a question's candidates."""
         mechanism, slots = candidates.question.protocol.mechanisms[0], len(candidates.informative)
         if (strata := slots * mechanism.cohorts) > MAX_STRATA:
-            raise InputError(f"expected at most {MAX_STRATA} strata, got {strata}")
+            raise InputError(
+                f"question {candidates.question.name!r} has {strata} strata, more than the limit "
+                f"of {MAX_STRATA}"
+            )
         return cls(
             hashed_positions(candidates),
             mechanism.width,
@@ -51,79 +56,86 @@ class BloomModel(BloomDesign, StringModel[BitCounts]):
     # --- marginals ------------------------------------------------------------------------------
 
     def counter(self) -> Callable[[Column], BitCounts]:
+        """Return a function that counts the reports of a batch."""
         return partial(_count, self.informative_strata)
 
     def counts_from_bits(self, counts: BitCounts) -> BitCounts:
+        """Convert counts of all outcomes to the counts of this model."""
         kept = self.informative_strata
         return BitCounts(counts.ones * kept[:, None], counts.total * kept)
 
     def marginal(self, counts: BitCounts, *, alpha: float, correction: Correction) -> Marginal:
+        """Estimate how common each candidate is."""
         return estimate_marginal(counts, self, alpha=alpha, correction=correction)
 
     # --- likelihoods ----------------------------------------------------------------------------
 
     def string_rows(self, bits: Bytes, stratum: Integers, arrays: ArrayKernels) -> Likelihood:
+        """Return P(report | string) for each report."""
         stratum = checked_strata(bits, stratum, self.strata, self.bits)
         return arrays.bloom_rows(self.tables, bits, stratum)
 
-    def mixture_log(
+    def mixture_log_likelihood(
         self, bits: Bytes, stratum: Integers, share: Floats, arrays: ArrayKernels = CPU_KERNELS
     ) -> DeviceArray:
+        """Return the log-likelihood of each report under a mixture of strings."""
         stratum = checked_strata(bits, stratum, self.strata, self.bits)
         return arrays.bloom_mixture(self.tables, share, bits, stratum)
 
     @cached_property
     def tables(self) -> BloomTables:
-        """What the kernels look up."""
-        self._require_open()
+        """Lookup tables of the kernels."""
+        self._check_noise()
         one, zero = self.q / self.p, (1 - self.q) / (1 - self.p)
         # Likelihood ratio by [stratum, distinct bits, ones among them].
         number = np.arange(self.hashes + 1)
         zeros = np.maximum(number[:, None] - number[None, :], 0)
         ratio = one[:, None, None] ** number[None, None, :] * zero[:, None, None] ** zeros
-        # An unlisted string's h bits are anywhere: (mean over bits of the bit's ratio)^h.
+        # The h bits of an unlisted string may be any: (mean of the bits' ratios)^h.
         ones = np.arange(self.bits + 1)
         mean = (ones * one[:, None] + (self.bits - ones) * zero[:, None]) / self.bits
-        # Log-likelihood if the value set no bit at all, by number of ones.
+        # Log-likelihood of a value that sets no bits, by number of ones in the report.
         log_one, log_zero = np.log(self.p)[:, None], np.log1p(-self.p)[:, None]
         empty = np.asarray(ones * log_one + (self.bits - ones) * log_zero)
         return BloomTables(self.bits, *self.distinct_first(), ratio, mean**self.hashes, empty)
 
-    def _require_open(self) -> None:
-        """Refuse probabilities of 0 or 1, under which a report can be impossible."""
+    def _check_noise(self) -> None:
+        """Raise InputError for probabilities of 0 or 1, which make some reports impossible."""
         both = np.concatenate([self.p, self.q])
         if both.size and not (both.min() > 0 and both.max() < 1):
             raise InputError(
                 "likelihoods need p* and q* strictly between 0 and 1, got "
-                f"[{both.min()}, {both.max()}]; without noise count the values instead"
+                f"[{both.min()}, {both.max()}]; reports without noise can simply be counted"
             )
 
     # --- categories -----------------------------------------------------------------------------
 
     @property
-    def chance(self) -> float:
-        """The probability that an unlisted string sets a given bit."""
+    def unlisted_bit_probability(self) -> float:
+        """Probability that an unlisted string sets a given bit."""
         return float(1.0 - (1.0 - 1.0 / self.bits) ** self.hashes)
 
     def theta(self, strata: Indices) -> Floats:
+        """Return P(outcome | string) in some strata, float64[S, m + 1, k]; last, unlisted ones."""
         positions = self.positions[strata]
         member = np.zeros((len(strata), self.candidates + 1, self.bits))
         np.put_along_axis(member[:, :-1], np.maximum(positions, 0), 1.0, axis=2)
-        member[:, :-1][positions[:, :, 0] < 0] = self.chance
-        member[:, -1] = self.chance
+        member[:, :-1][positions[:, :, 0] < 0] = self.unlisted_bit_probability
+        member[:, -1] = self.unlisted_bit_probability
         p, q = self.p[strata, None, None], self.q[strata, None, None]
         return np.asarray(p + (q - p) * member)
 
     def product_other(
         self, question: str, counts: BitCounts, estimate: Floats
     ) -> ProductOther | None:
-        """Take the strings' share off the counts.
+        """Return the bits of Other: the counts less the share of these strings.
 
-        Each probability is clamped between p* and q*, so no report gets likelihood 0. A stratum
-        without reports, or that says nothing of some string, gets that of a random string.
+        Each probability is clipped to lie between p* and q*, so that no report is impossible.
+        Strata without reports, or without evidence for some string, get the bits of a random
+        string.
         """
-        self._require_open()
-        check_known(self, estimate)
+        self._check_noise()
+        check_frequencies(self, estimate)
         mass = 1.0 - float(estimate.sum())
         if mass <= 0:
             return None
@@ -132,13 +144,14 @@ class BloomModel(BloomDesign, StringModel[BitCounts]):
         expected = p * estimate.sum() + (q - p) * covered
         observed = counts.ones / np.maximum(counts.total, 1)[:, None]
         theta = (observed - expected) / mass
-        # What the counts hold of strings that a stratum says nothing of cannot be taken off them.
+        # Strings for which a stratum has no evidence cannot be subtracted from its counts.
         usable = (counts.total > 0) & self.informative.all(axis=1)
-        theta = np.where(usable[:, None], theta, p + (q - p) * self.chance)
+        theta = np.where(usable[:, None], theta, p + (q - p) * self.unlisted_bit_probability)
         return ProductOther(np.clip(theta, np.minimum(p, q), np.maximum(p, q)), mass)
 
 
 def _count(strata: Mask, column: Column) -> BitCounts:
+    """Count the bits of the informative strata of a batch."""
     return count_bits(informative_rows(column, strata), threads=1)
 
 

@@ -1,15 +1,15 @@
-"""Strings reported by local hashing: what reports that are one number each say of candidates.
+"""Category model of strings reported by local hashing: each report is one number.
 
-A report's stratum is a slot and a family of hash functions, and its line is in the clear; see
-`mechanisms.local_hash`. Given its string a client sends the string's number with probability q, and
-any other with (1 − q)/(g − 1). A string that nobody listed has some number, each as likely as any
-other over lines and families: 1/g.
+The stratum of a report is a slot and a family of hash functions. Its line is a clear field; see
+`mechanisms.local_hash`. A client sends the number of its own string with probability q, and each
+other number with probability (1 − q)/(g − 1). The number of an unlisted string is equally likely to
+be any of the g numbers, over all lines and families.
 
-Marginals: a report *supports* the cells that its line takes to its number, one in g of them. The
-support of a cell is linear in what clients hold, as a bit count is, with p = 1/g, and the supports
-of two cells are uncorrelated unless they differ in the last digit only. So the regression of bit
-counts serves here too, on the candidates' cells and some others which show how much strings that
-nobody listed scatter.
+Marginals: a report *supports* the cells that its line maps to its number, one in g of them. The
+support of a cell is linear in the frequencies, as a bit count is, with p = 1/g, and the supports of
+two cells are uncorrelated unless they differ in the last digit only. The regression of bit counts
+therefore works here too. It uses the candidates' cells, and some others that show how much unlisted
+strings scatter.
 """
 
 from __future__ import annotations
@@ -47,17 +47,21 @@ from deniable.kernels.likelihood.hash_rows import HashTables, SentNumbers, line_
 from deniable.mechanisms import LocalHash
 from deniable.results.marginal import Marginal
 
-BACKGROUND = 1024
-"""Cells beside the candidates' that are counted in every stratum."""
+BACKGROUND_CELLS = 1024
+"""Number of cells of no candidate that are counted in each stratum."""
 
 
 @dataclass(frozen=True, eq=False)
 class HashReports:
-    """The numbers that were sent, with where each came from: (stratum·lines + line)·g + number.
+    """Numbers that were reported, with stratum and line: (stratum·lines + line)·g + number.
 
-    places : int64 arrays, in any order. Those of disjoint sets of reports add.
-    weight : int64, how many reports each place of one array in increasing order stands for; None
-        for one each
+    Parameters
+    ----------
+    places : tuple of int64 arrays
+        These codes, in any order.
+    weight : int64 array, optional
+        Number of reports that each code stands for, if `places` is one array in increasing order.
+        One each by default.
     """
 
     places: tuple[Int64s, ...]
@@ -65,14 +69,14 @@ class HashReports:
 
     @property
     def reports(self) -> int:
-        """How many."""
+        """Number of reports."""
         return sum(map(len, self.places)) if self.weight is None else int(self.weight.sum())
 
     def __add__(self, other: HashReports) -> HashReports:
-        """Return both sets of reports together."""
+        """Return two disjoint sets of reports together."""
         return HashReports(self.places + other.places)
 
-    def as_if_from(self, reports: float) -> HashReports:
+    def rescaled(self, reports: float) -> HashReports:
         """Return the same reports: without permanent noise a client's reports are independent."""
         return self
 
@@ -80,8 +84,8 @@ class HashReports:
     def _sorted(self) -> Int64s:
         return np.sort(np.concatenate([np.zeros(0, np.int64), *self.places]))
 
-    def counted(self, stratum: int, size: int) -> Int64s:
-        """int64[size], how often each of a stratum's lines and numbers was sent."""
+    def stratum_counts(self, stratum: int, size: int) -> Int64s:
+        """Return how often each line and number of a stratum was reported, int64[size]."""
         low, high = np.searchsorted(self._sorted, (stratum * size, (stratum + 1) * size))
         weight = None if self.weight is None else self.weight[low:high]
         counts = np.bincount(self._sorted[low:high] - stratum * size, weight, size)
@@ -90,9 +94,16 @@ class HashReports:
 
 @dataclass(frozen=True, eq=False)
 class HashModel(StringModel[HashReports]):
-    """Strings as cells, 0..g^d-1, one hash each.
+    """Model of strings by the cells 0..g^d − 1 that they are hashed to, one per stratum.
 
-    values : g; digits : d; keep : q, the probability of the client's own number
+    Parameters
+    ----------
+    values : int
+        Number of values that a report can have, g.
+    digits : int
+        Number of digits of a cell, d.
+    keep : float
+        Probability that a client reports the number of its own string, q.
     """
 
     values: int
@@ -103,6 +114,7 @@ class HashModel(StringModel[HashReports]):
 
     @classmethod
     def of(cls, candidates: Candidates) -> HashModel:
+        """Return the model of a question's candidates."""
         mechanism = cast(LocalHash, candidates.question.protocol.mechanisms[0])
         return cls(
             hashed_positions(candidates),
@@ -116,51 +128,54 @@ class HashModel(StringModel[HashReports]):
     def __post_init__(self) -> None:
         """Validate shapes and ranges."""
         if not 1 / self.values < self.keep < 1:
-            raise InputError(f"expected q above 1/{self.values} and below 1, got {self.keep}")
+            raise InputError(f"q must be above 1/{self.values} and below 1, got {self.keep}")
         self.check_positions(self.all_cells)
 
     @property
     def cells(self) -> Int32s:
-        """int32[S, m], −1 where a stratum's reports say nothing of the string."""
+        """Cell of each string, int32[S, m]; −1 if a stratum has no evidence for the string."""
         return self.positions[:, :, 0]
 
     @property
     def all_cells(self) -> int:
-        """Cells of a stratum, g^d."""
+        """Number of cells of a stratum, g^d."""
         return int(self.values**self.digits)
 
     @property
     def lines(self) -> int:
-        """Lines of a stratum, g^(d−1)."""
+        """Number of lines of a stratum, g^(d−1)."""
         return int(self.values ** (self.digits - 1))
 
     @cached_property
     def line_digits(self) -> Int64s:
-        """int64[lines, d - 1]."""
+        """Digits of each line, int64[lines, d − 1]."""
         return digits_of(np.arange(self.lines), self.values, self.digits - 1)
 
     @cached_property
     def cell_digits(self) -> Int64s:
-        """int64[S, m, d]."""
+        """Digits of each string's cell, int64[S, m, d]."""
         return digits_of(self.cells, self.values, self.digits)
 
     @property
-    def chance(self) -> Floats:
-        """float64[3]: of the string's own number, of another, and of one that is not known."""
+    def number_probabilities(self) -> Floats:
+        """P(number) of the string's own number, of any other, and of an unknown string's."""
         other = (1 - self.keep) / (self.values - 1)
         return np.array([self.keep, other, 1 / self.values])
 
     # --- marginals ------------------------------------------------------------------------------
 
     def counter(self) -> Callable[[Column], HashReports]:
+        """Return a function that counts the reports of a batch."""
         return partial(_count, self.informative_strata, self.lines, self.values)
 
     def counts_from_bits(self, counts: BitCounts) -> HashReports:
+        """Convert counts of all outcomes to the counts of this model."""
         kept = counts.ones * np.repeat(self.informative_strata, self.lines)[:, None]
         places = np.flatnonzero(kept)
         return HashReports((places,), kept.ravel()[places])
 
     def marginal(self, counts: HashReports, *, alpha: float, correction: Correction) -> Marginal:
+        """Estimate how common each candidate is."""
         support, design = support_counts(counts, self)
         return estimate_marginal(support, design, alpha=alpha, correction=correction)
 
@@ -168,19 +183,23 @@ class HashModel(StringModel[HashReports]):
 
     @cached_property
     def tables(self) -> HashTables:
-        """What the kernels look up."""
-        return HashTables(self.values, self.line_digits, self.cell_digits, self.chance)
+        """Lookup tables of the kernels."""
+        return HashTables(
+            self.values, self.line_digits, self.cell_digits, self.number_probabilities
+        )
 
     def string_rows(self, bits: Bytes, stratum: Integers, arrays: ArrayKernels) -> Likelihood:
+        """Return P(report | string) for each report."""
         return arrays.hash_rows(self.tables, self._sent(bits, stratum))
 
-    def mixture_log(
+    def mixture_log_likelihood(
         self, bits: Bytes, stratum: Integers, share: Floats, arrays: ArrayKernels = CPU_KERNELS
     ) -> DeviceArray:
+        """Return the log-likelihood of each report under a mixture of strings."""
         return arrays.hash_mixture(self.tables, share, self._sent(bits, stratum))
 
     def _sent(self, bits: Bytes, stratum: Integers) -> SentNumbers:
-        """Numbers, strata and lines of reports; stratum : integers[N], stratum·lines + line."""
+        """Return numbers, strata and lines of reports; stratum : stratum·lines + line, [N]."""
         number = numbers(bits)
         if stratum.shape != number.shape:
             raise InputError(f"expected stratum as integers[{len(number)}], got {stratum.shape}")
@@ -196,7 +215,8 @@ class HashModel(StringModel[HashReports]):
     # --- categories -----------------------------------------------------------------------------
 
     def theta(self, strata: Indices) -> Floats:
-        own, another, unknown = self.chance
+        """Return P(outcome | string) in some strata, float64[S, m + 1, k]; last, unlisted ones."""
+        own, another, unknown = self.number_probabilities
         family, line = np.divmod(strata, self.lines)
         slopes = self.line_digits[line][:, None]
         number = line_numbers(self.cell_digits[family], slopes, self.values)
@@ -207,6 +227,7 @@ class HashModel(StringModel[HashReports]):
         return out
 
     def product_other(self, question: str, counts: HashReports, estimate: Floats) -> NoReturn:
+        """Raise InputError: the paper's model of bits does not apply to numbers."""
         raise InputError(
             f'question {question!r} is reported by local hashing: other="product", the paper\'s '
             'model of bits, does not apply; leave it at "mixture"'
@@ -214,32 +235,33 @@ class HashModel(StringModel[HashReports]):
 
 
 def _count(strata: Mask, lines: int, values: int, column: Column) -> HashReports:
-    some = informative_rows(column, strata, lines)
-    return HashReports((some.stratum.astype(np.int64) * values + numbers(some.bits),))
+    """Return the reports of the informative strata of a batch."""
+    kept = informative_rows(column, strata, lines)
+    return HashReports((kept.stratum.astype(np.int64) * values + numbers(kept.bits),))
 
 
 def support_counts(sent: HashReports, hashed: HashModel) -> tuple[BitCounts, BloomDesign]:
-    """Counts and design for `estimate_marginal`: uninformative strata are left out.
+    """Return counts and design for `estimate_marginal`; uninformative strata are left out.
 
-    A "bit" is a cell: in each stratum all that candidates fall in, and others up to the same number
-    everywhere.
+    A "bit" of these counts is a cell. Each stratum has all cells of candidates, and as many others
+    as it takes to give all strata the same number of cells.
     """
     strata = np.flatnonzero(hashed.informative_strata)
-    here = [np.unique(hashed.cells[s][hashed.cells[s] >= 0]) for s in strata]
-    most = max((len(cells) for cells in here), default=0)
-    width = min(hashed.all_cells, most + BACKGROUND)
+    own = [np.unique(hashed.cells[s][hashed.cells[s] >= 0]) for s in strata]
+    most = max((len(cells) for cells in own), default=0)
+    width = min(hashed.all_cells, most + BACKGROUND_CELLS)
     spare = np.random.default_rng(0xCE11).permutation(hashed.all_cells)[:width]
     size = hashed.lines * hashed.values
     ones, total = np.zeros((len(strata), width), np.int64), np.zeros(len(strata), np.int64)
     positions = np.full((len(strata), hashed.candidates, 1), -1, np.int32)
     for i, s in enumerate(strata):
-        others = spare[~np.isin(spare, here[i])][: width - len(here[i])]
-        cells = np.sort(np.concatenate([here[i], others]))
-        counted = sent.counted(int(s), size)
-        by_line = counted.reshape(hashed.lines, hashed.values)
+        others = spare[~np.isin(spare, own[i])][: width - len(own[i])]
+        cells = np.sort(np.concatenate([own[i], others]))
+        counts = sent.stratum_counts(int(s), size)
+        by_line = counts.reshape(hashed.lines, hashed.values)
         digits = digits_of(cells, hashed.values, hashed.digits)
         line_support(by_line, hashed.line_digits, digits, ones[i])
-        total[i] = counted.sum()
+        total[i] = counts.sum()
         known = hashed.cells[s] >= 0
         positions[i, known, 0] = np.searchsorted(cells, hashed.cells[s][known])
     slot = None if hashed.slot is None else hashed.slot[strata]

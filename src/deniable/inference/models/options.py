@@ -1,4 +1,4 @@
-"""Options: a choice or a boolean, with one bit for each option."""
+"""Category model of choices and booleans, which have one bit per option."""
 
 from __future__ import annotations
 
@@ -30,10 +30,16 @@ from deniable.results.marginal import Marginal
 
 @dataclass(frozen=True, eq=False)
 class OptionModel(CategoryModel[BitCounts]):
-    """Options, bit i for option i.
+    """Model of options: bit i stands for option i.
 
-    p, q : P(bit = 1) of an option that is not the client's own, and of its own;
-    silent : the category of clients that set no bit, None if there is none.
+    Parameters
+    ----------
+    options : tuple of str
+        The options.
+    p, q : float
+        P(bit = 1) for an option that the client did not choose, and for the one it chose.
+    silent : str, optional
+        Label of the category of clients that chose no option; None if there is no such category.
     """
 
     options: tuple[str, ...]
@@ -43,30 +49,34 @@ class OptionModel(CategoryModel[BitCounts]):
 
     @classmethod
     def of(cls, candidates: Candidates) -> OptionModel:
+        """Return the model of a question's candidates."""
         mechanism = candidates.question.protocol.mechanisms[0]
         p, q = float(mechanism.noise.p_star), float(mechanism.noise.q_star)
-        # One bit is yes or no: a client that gives no answer says no.
+        # With a single bit, a client without an answer counts as "no".
         silent = "no" if mechanism.width == 1 else None
         return cls(mechanism.labels, p, q, silent)
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The categories."""
+        """Labels of the categories."""
         return self.options if self.silent is None else (*self.options, self.silent)
 
     @property
     def theta(self) -> Floats:
-        """float64[1, m, k], P(bit = 1 | category)."""
+        """P(bit = 1 | category), float64[1, m, k]."""
         member = np.eye(len(self.labels), len(self.options), dtype=bool)
         return np.where(member, self.q, self.p)[np.newaxis]
 
     def counter(self) -> Callable[[Column], BitCounts]:
+        """Return a function that counts the reports of a batch."""
         return partial(count_bits, threads=1)
 
     def counts_from_bits(self, counts: BitCounts) -> BitCounts:
+        """Convert counts of all outcomes to the counts of this model."""
         return counts
 
     def marginal(self, counts: BitCounts, *, alpha: float, correction: Correction) -> Marginal:
+        """Estimate how common each candidate is."""
         return estimate_basic(
             counts, self.p, self.q, alpha=alpha, correction=correction, labels=self.options
         )
@@ -74,12 +84,12 @@ class OptionModel(CategoryModel[BitCounts]):
     def fitted(
         self, question: str, count: Callable[[], BitCounts], settings: TableSettings
     ) -> tuple[OptionModel, Axis]:
-        """All options; and no answer, if significantly many clients gave none of them."""
+        """Return all options, and "no answer" if significantly many clients chose none."""
         model = self
         if self.silent is None and settings.other:
-            found = self.marginal(count(), alpha=settings.alpha, correction="bonferroni")
-            error = float(np.sqrt((found.standard_error**2).sum()))
-            if 1 - float(found.estimate.sum()) > 3 * error:
+            marginal = self.marginal(count(), alpha=settings.alpha, correction="bonferroni")
+            error = float(np.sqrt((marginal.standard_error**2).sum()))
+            if 1 - float(marginal.estimate.sum()) > 3 * error:
                 model = replace(self, silent=NO_ANSWER)
         meaning = "clients that gave none of the options" if model.silent == NO_ANSWER else ""
         return model, Axis.whole(model.labels, meaning)
@@ -87,9 +97,11 @@ class OptionModel(CategoryModel[BitCounts]):
     def likelihood(
         self, bits: Bytes, stratum: Integers, arrays: ArrayKernels = CPU_KERNELS
     ) -> Likelihood:
+        """Return P(report | category) for each report."""
         return channel_rows(self.theta, bits, stratum, arrays)
 
     def components(self) -> Components:
+        """Return the categories as mixtures of components."""
         return Components(self.theta.__getitem__, np.eye(len(self.labels)))
 
 

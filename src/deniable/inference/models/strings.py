@@ -1,7 +1,7 @@
-"""Strings: what the models of Bloom filters and of local hashing share.
+"""What the models of Bloom filters and of local hashing have in common.
 
-Marginals choose which strings get a category in a joint table; what was detected beyond those that
-are shown is fitted too, and added up into Other afterwards (see `inference.joint.collapse`).
+The marginal chooses which strings get a category in a joint table. Detected strings beyond those
+that are shown are fitted too, and added up into Other afterwards (see `inference.joint.collapse`).
 """
 
 from abc import abstractmethod
@@ -33,56 +33,58 @@ from deniable.mechanisms.schemes import DENIABLE_1
 
 @dataclass(frozen=True, eq=False)
 class StringModel(HashedStrings, CategoryModel[C]):
-    """Listed strings, and after them Other, if the model has one."""
+    """Model of listed strings, followed by Other if the model has one."""
 
     other: Other | None = field(default=None, kw_only=True)
 
     exclusive: ClassVar[bool] = False
-    """Whether a report is exactly one of its outcomes, not any number of bits."""
+    """Whether a report sets exactly one of its outcomes, instead of any number of bits."""
 
-    # --- what a subclass supplies -----------------------------------------------------------------
+    # --- supplied by subclasses -------------------------------------------------------------------
 
     @abstractmethod
     def string_rows(self, bits: Bytes, stratum: Integers, arrays: ArrayKernels) -> Likelihood:
-        """P(report | string)."""
+        """Return P(report | string) for each report."""
 
     @abstractmethod
-    def mixture_log(
+    def mixture_log_likelihood(
         self, bits: Bytes, stratum: Integers, share: Floats, arrays: ArrayKernels = CPU_KERNELS
     ) -> DeviceArray:
-        """Log-likelihood of every report, float64[N], if its value is one of the strings, each with
-        its share, or else, with the last share, a string that nobody listed.
+        """Return the log-likelihood of each report, float64[N], under a mixture of strings.
 
-        share : float64[m + 1], which sum to 1
+        share : float64[m + 1], sum 1: share of each string, and last of unlisted strings
         """
 
     @abstractmethod
     def theta(self, strata: Indices) -> Floats:
-        """float64[S, m + 1, k], P(outcome | string) in some strata; an unlisted string is last."""
+        """Return P(outcome | string) in some strata, float64[S, m + 1, k]; last, unlisted ones."""
 
     @abstractmethod
     def product_other(self, question: str, counts: C, estimate: Floats) -> Other | None:
-        """The paper's model of what these strings of frequencies float64[m] leave: independent
-        bits. None if nothing is left."""
+        """Return the paper's model of Other, or None if these strings sum to 1 or more.
 
-    # --- what follows ---------------------------------------------------------------------------
+        estimate : float64[m], frequencies of these strings
+        """
+
+    # --- common to all ----------------------------------------------------------------------------
 
     def fitted(
         self, question: str, count: Callable[[], C], settings: TableSettings
     ) -> tuple[Self, Axis]:
+        """Choose the detected strings, most common first, and Other as categories."""
         counts = count()
         marginal = self.marginal(counts, alpha=settings.alpha, correction="bonferroni")
         fitted = marginal.top(max(settings.fitted or 0, settings.top))
         if fitted.size == 0:
             raise InputError(
-                f"question {question!r}: none of {self.candidates} candidates was detected in "
-                f"{counts.reports:,} reports; {marginal.detection_threshold:.4f} would be "
-                "detectable"
+                f"question {question!r}: none of the {self.candidates} candidates was detected in "
+                f"{counts.reports:,} reports, so the table would have no categories; the detection "
+                f"threshold is {marginal.detection_threshold:.4f}"
             )
         known, estimate = self.take(fitted), marginal.estimate[fitted]
         other: Other | None = None
-        left = f"the known categories sum to {estimate.sum():.4f}, nothing is left for Other"
-        meaning = left if settings.other else ""
+        nothing = f"the known categories sum to {estimate.sum():.4f}, nothing is left for Other"
+        meaning = nothing if settings.other else ""
         if settings.other == "product":
             other = known.product_other(question, counts, estimate)
         elif settings.other:
@@ -91,7 +93,7 @@ class StringModel(HashedStrings, CategoryModel[C]):
         shown = labels[: settings.top]
         if other is not None:
             labels += (OTHER,)
-            named = f"everything but the {len(shown)} named values"
+            named = f"all values except the {len(shown)} named ones"
             meaning = f"{named}, about {other.mass:.1%} of reports"
         groups = np.minimum(np.arange(len(labels)), len(shown))
         if len(labels) > len(shown):
@@ -99,27 +101,29 @@ class StringModel(HashedStrings, CategoryModel[C]):
         return known.with_other(other), Axis(labels, shown, groups, meaning)
 
     def with_other(self, other: Other | None) -> Self:
-        """The same strings with Other as the last category."""
+        """Return the same strings with Other as the last category."""
         return replace(self, other=other)
 
     def likelihood(
         self, bits: Bytes, stratum: Integers, arrays: ArrayKernels = CPU_KERNELS
     ) -> Likelihood:
+        """Return P(report | category) for each report."""
         rows = self.string_rows(bits, stratum, arrays)
         if self.other is None:
             return rows
         return arrays.append_column(rows, self.other.log_likelihood(bits, stratum, arrays))
 
     def components(self) -> Components:
+        """Return the categories as mixtures of components."""
         if self.other is not None:
             return self.other.components(self)
         return Components(self.theta, np.eye(self.candidates, self.candidates + 1), self.exclusive)
 
 
 def hashed_positions(candidates: Candidates) -> Int32s:
-    """int32[slots·families, m, hashes]: the cells (or bits) that each string is hashed to.
+    """Return the bits (or cells) that each string is hashed to.
 
-    They are −1 where a slot's reports say nothing of the string.
+    They are int32[slots·families, m, hashes], and −1 if a slot has no evidence for the string.
     """
     slots = [
         cast(StringMechanism, slot.mechanism)
