@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 
 import pytest
 from tools import facts
 
+from deniable.collector.settings import MIB, Settings
 from deniable.errors import InputError
 from deniable.reproduction import PAPER
 
@@ -51,3 +53,19 @@ def test_the_paper_is_shown_from_full_runs() -> None:
         assert f"<!-- generated: paper::{name} -->" in page and f"paper/{name}.png" in page
         data = json.loads((facts.RESULTS / "paper" / f"{name}.json").read_text())
         assert not data["parameters"].get("quick"), "not from a full run"
+
+
+def test_the_collector_page_shows_the_default_of_every_setting() -> None:
+    page = (facts.ROOT / "docs" / "how-to" / "collector.md").read_text()
+    for setting in fields(Settings):
+        assert f"| `{setting.name}` | {default_of(setting.default)}" in page, setting.name
+
+
+def default_of(value: object) -> str:
+    if value in ("", ()):
+        return "|"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and value and value % MIB == 0:
+        return f"{value // MIB} MiB"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -16,7 +16,7 @@ from typing import Any
 
 from deniable import conformance
 from deniable.analysis import counting
-from deniable.mechanisms import Bloom
+from deniable.mechanisms import Bloom, Noise, calibrate
 from deniable.planning import discoverable
 from deniable.survey import Survey, defaults, toml_file, toml_tables
 
@@ -157,6 +157,17 @@ def rarest_domain() -> str:
     return f"{round(1 / discoverable(question, 1_000_000), -1):,.0f}"
 
 
+def paper_bloom(q: float) -> Bloom:
+    """Return the mechanism of the paper's URL experiment."""
+    return Bloom(noise=Noise.of(p=0.25, q=q), bits=128, hashes=2, cohorts=64)
+
+
+def q_of_a_third() -> str:
+    """Return the q with which each of three slots has a third of the paper's ε."""
+    mechanism = calibrate(paper_bloom(0.5), PAPER_EPSILON / 3, vary="q")
+    return f"{float(mechanism.noise.q_star):.3f}"
+
+
 def power_of_ten(value: int) -> str:
     """Return a large number as a multiple of a power of ten.
 
@@ -242,6 +253,8 @@ CODE_FACTS: dict[str, Callable[[], str]] = {
     "levels.last": lambda: f"{100 * defaults.CONFIRMATION_SHARE:g} %",
     "levels.example": example_levels,
     "wire.examples": wire_examples,
+    "urls.printed-epsilon": lambda: f"{3 * paper_bloom(0.32).loss.per_report:.2f}",
+    "urls.third-q": q_of_a_third,
     "threshold.urls": rarest_domain,
     "counters.most": lambda: f"{counting.MAX_COUNTERS / 1e6:.0f}",
     "counters.3": lambda: bloom_counters(3.0),

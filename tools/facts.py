@@ -11,7 +11,7 @@ On lines of their own the comments enclose a table, within a line a single figur
 
 | NAME | what is inserted |
 | --- | --- |
-| `FILE::TABLE` | a table of docs/results/data/FILE.json, with its command and conditions |
+| `FILE::TABLE` | a table of docs/results/data/FILE.json, with command, conditions and notes |
 | `FILE::TABLE::ROW::COLUMN` | one figure of that table |
 | `paper::EXPERIMENT` | the comparison with the paper, from docs/results/paper/EXPERIMENT.json |
 | `paper::EXPERIMENT::QUANTITY` | our mean; with `::summary` also minimum and |
@@ -98,7 +98,8 @@ def _data_file(file: str, table: str, row: str = "", column: str = "") -> str:
     conditions = [chosen["conditions"]]
     if "machine" in chosen:
         conditions.insert(0, data["machines"][chosen["machine"]])
-    return f"{lines}\n\nCommand: `{chosen['command']}`. Conditions: {'; '.join(conditions)}."
+    source = f"Command: `{chosen['command']}`. Conditions: {'; '.join(conditions)}."
+    return "\n\n".join([lines, source, *chosen.get("notes", [])])
 
 
 def _paper(experiment: str, first: str = "", second: str = "", kind: str = "") -> str:

@@ -1,25 +1,18 @@
-"""Unknown strings of other shapes: Appendix B of the paper.
+"""Unknown strings with other distributions: Appendix B of the paper.
 
-    deniable reproduce distributions [--quick] [--seed 0] [-o FOLDER]   about 6 min of one core
+    deniable reproduce distributions [--quick] [--seed 0] [-o FOLDER]   6 minutes of one core
 
-The hash trial (see `hashes`) with other weights: geometric(.3); a step, 4 of .12, 4 of .06, and 92
-that share the remainder; uniform.
+The hash experiment (see `hashes`) with other weights: geometric(.3); a step, in which 4 strings
+have share .12, 4 have .06 and the other 92 are equally common; and uniform.
 
-The paper: geometric is like its Zipfian population, step is worse, and "none of the strings are
-found" in a uniform population. A pair threshold of .04 gives that result, and the 7 strings of the
-hash trial. The authors' published program sets this threshold right after computing δ: 7 or 8
-strings of the hash trial are more frequent, and no string of frequency .01 is. By the paper's
-formula δ is .0027 here, and 1.64 δ = .0045 is "a frequency above which we expect to be able to
-distinguish strings from noise": strings of frequency .01 are then found wherever all three of their
-bigrams are significant (.01 is 4.2 standard errors of the bigrams at a position, and 757 bigrams
-need 3.8). So both thresholds are run.
-
-Measured (20 trials each; strings found, range, Hellinger distance; no run with a false string):
-| weights | paper, δ = .04 | paper, δ by its formula | default |
-| --- | --- | --- | --- |
-| geometric | 6.0 (6 to 6), .34 | 9.8 (9 to 11), .18 | 12.0 (11 to 13), .12 |
-| step | 8.0 (8 to 8), .53 | 8.0 (8 to 8), .53 | 8.8 (8 to 10), .53 |
-| uniform | 0 (0 to 0), 1 | 24.4 (13 to 33), .87 | 90.1 (84 to 99), .29 |
+According to the paper, the geometric population is like its Zipfian one, the step is worse, and of
+a uniform population "none of the strings are found". The last statement, and the 7 strings of the
+hash experiment, follow from a pair threshold of .04, which the authors' published program sets
+right after computing δ: 7 or 8 strings of the hash experiment are more common than that, and no
+string of .01 is. By the paper's formula δ is .0027 here, and 1.64 δ = .0045 is "a frequency above
+which we expect to be able to distinguish strings from noise". Strings of .01 are then found if all
+three of their bigrams are significant (.01 is 4.2 standard errors of a position's bigrams, and 3.8
+are needed for 757 of them). Therefore both thresholds are run.
 """
 
 from __future__ import annotations

@@ -1,15 +1,11 @@
-"""Hash strings without a dictionary: the first trial of section V.
+"""Hash strings without a dictionary: the first experiment of section V.
 
-    deniable reproduce hashes [--quick] [--seed 0] [-o FOLDER]          about 2 min of one core
+    deniable reproduce hashes [--quick] [--seed 0] [-o FOLDER]          5 minutes
 
-100 random strings of six letters, weights i^20 plus .001, bigrams, N = 100,000, three reports per
-client at p = .25, q = .75, h = 2, 128 bits, 64 cohorts. The paper finds the top 7, 17 with the
-dictionary, and no false string. "Our protocol" reports whole strings by local hashing, one report
-with a third of the ε of those three.
-
-Ours, seed 0, 20 trials, mean and range: paper's reading with δ = .04 as in the authors' program
-7.05 (7 to 8), with δ by its formula 13.8 (13 to 15), our reading 17.2 (16 to 18); with the
-dictionary 16.9 (15 to 19); our protocol 19.0 (17 to 20). One of 80 runs had a false string.
+100 random strings of six letters, weights i^20 plus .001, bigrams, N = 100,000, three slots per
+report at p = .25, q = .75, h = 2, 128 bits, 64 cohorts. The paper finds the 7 most common strings,
+and 17 with the dictionary, none of them false. `protocol` reports whole strings by local hashing,
+with a third of the ε of those three slots.
 """
 
 from __future__ import annotations

@@ -1,30 +1,19 @@
-"""Other: the paper's four panels, and which model of Other has the least bias and error.
+"""The category Other: the paper's four panels, and the bias and error of several models of it.
 
     deniable reproduce other [--quick] [--seed 3] [-o FOLDER]      6 minutes
 
-The panels show the ten trials of Table I (see `tables`): estimates of the top 5 × 5 cells against
-the truth, without Other and with it. The paper: biased without ("regression to the mean"), unbiased
-with. Ours, slope of the estimate on the truth: with Other 1.000 ± .008; without it 1.68, and
-.725 ± .004 for frequencies among the listed.
+The panels show the ten crowds of Table I (see `tables`): estimates of the 5 × 5 most common cells
+against the truth, without Other and with it. According to the paper, estimates are biased without
+it ("regression to the mean") and unbiased with it.
 
-Then models of Other on every built-in population: two independent variables of 100 categories, and
-two correlated ones (strength .3), k = 128, h = 2, 64 cohorts, p = .25, q = .75, N = 50,000; top
-five and Other. Three numbers, in points (per cent of all clients): `known`, the mean error of the
-summed cells without Other, ± its Monte-Carlo error; `bias`, the sum over cells of |mean error|,
-less the part that Monte-Carlo noise alone explains; and `summed`, the mean sum of absolute errors.
-`none` leaves Other out, so its table has fewer cells.
-
-Ours, seed 3, 20 trials per setting, means over ten settings, |known| / bias / summed / coverage:
-             f = 0                        f = .5
-mixture      .25 /  .32 /  6.05 / .946    1.14 /  2.18 / 24.3 / .969     the default
-fitted=5     .18 /  .37 /  6.09 / .942    2.11 /  3.33 / 26.2 / .963     only the shown categories
-fitted=30    .26 /  .33 /  6.07 / .946     .88 /  2.25 / 24.2 / .958
-product     3.79 / 8.94 / 11.96 / .704    4.66 / 12.82 / 25.5 / .651     the paper's
-none        64.4 / 63.4 / 64.4            64.7 / 61.5  / 65.0
-The mixture's summed error is above the product's in 4 of 20 settings, all independent: zipf, power
-and step at f = .5 (26.0, 26.8, 31.2 against 22.4, 20.3, 20.4) and power at f = 0 (6.06 against
-5.92); its bias is above the product's in two of them (power, .41 against .24, 2.59 against
-1.94). The product's intervals cover .84, .92, .94 and .96 there, and as little as .05 elsewhere.
+Then models of Other are compared on all populations: two independent variables of 100 categories,
+and two correlated ones (strength .3), k = 128, h = 2, 64 cohorts, p = .25, q = .75, N = 50,000; the
+five most common categories and Other. There are three results, in percentage points of all clients:
+`known`, the mean error of the summed cells without Other, ± its Monte Carlo error; `bias`, the sum
+over cells of |mean error|, less the expected contribution of Monte Carlo noise; and `summed`, the
+mean sum of absolute errors. The models are `mixture` (the default), the same with 5 or 30 strings
+fitted, `product` (the paper's independent bits), and `none`, which leaves Other out, so that its
+table has fewer cells.
 """
 
 from __future__ import annotations

@@ -3,13 +3,10 @@
     deniable reproduce playstore [--quick] [--seed 2] [-o FOLDER]     2 minutes
 
 Basic RAPPOR, 30 bits and one bit, p = .25, q = .75, f = 0; N = 200,000 clients drawn from the
-counts of `deniable.simulation.play_store`, not from the paper's sample, which is unpublished.
+counts of `deniable.simulation.play_store`. The paper's sample of apps is different and unpublished.
 
-The paper: 95% intervals cover; T = 107.093 on 29 degrees of freedom, p = 6.9523e-11.
-Ours, seed 2, 100 trials: coverage .959 over cells of three standard errors or more, .971 over all,
-.979 for rates of paid apps. On our sample the paper's T has median 45.2 and rejects independence at
-.05 in 61 of 100 trials (rare paid cells at 0 reduce it); the score test has median 62.8
-(p = .00027) and rejects in 95. chi2.sf(107.093, 29) = 6.953e-11, as printed.
+According to the paper, 95 % intervals cover, and T = 107.093 on 29 degrees of freedom gives
+p = 6.9523e-11.
 """
 
 from __future__ import annotations

@@ -1,21 +1,15 @@
-"""A hundred domain names with and without a dictionary: the second trial of section V.
+"""A hundred domain names with and without a dictionary: the second experiment of section V.
 
-    deniable reproduce urls [--quick] [--seed 0] [-o FOLDER]          30 minutes on two cores
+    deniable reproduce urls [--quick] [--seed 0] [-o FOLDER]          45 minutes on two cores
 
 Weights exp(-rank/25), M = 20 (21 for trigrams), N = 10⁶, p = .25, h = 2, 128 bits, 64 cohorts. The
-paper calls q = .32 a third of ε = 4.39, but ε/3 = 1.46 is q = .40945, and three reports at .32 have
-2.08 in total. Both are run. `--quick` has one smaller trial and fewer cases.
+paper prints q = .32 as corresponding to a third of ε = 4.39. This is an error: ε/3 = 1.46 is
+q = .40945, and three slots at q = .32 spend ε = 2.07 in total. Both are run. `--quick` has one
+smaller crowd and fewer cases.
 
-The paper: with the dictionary 75 found at ε = 4.39 and 23 at what it calls ε/3; without it 5 and 1
-false with bigrams, 2 with trigrams; 4, 2, 2, 3, 4, 5, 2, 1, 1, 1 significant bigrams by position,
-δ = .0062, 896 and 185 candidates.
-
-Ours, seed 0, 20 trials (5 of the last four), mean and range: with the dictionary 75.6 (74 to 78),
-26.5 (23 to 30), at the true ε/3 46.8, with our parameters 99.6 (97 to 100). Without: bigrams as
-printed 2.9 (2 to 5), our reading 3.8 (3 to 6); trigrams 3.4 and 5.2; bigrams at ε/3 2.9 and 26.9
-(24 to 30); our protocol 80.5 (79 to 82), with Zipf weights 96.2 (94 to 99). At ε/3 by our reading:
-trigrams 27.2, 4-grams 25.6, three bigrams 22.4, overlapping ones 22.2. 1.1% of 180 runs had a false
-string.
+The paper finds, with the dictionary, 75 strings at ε = 4.39 and 23 at what it calls ε/3; without
+it, 5 strings and 1 false one with bigrams, and 2 with trigrams. It reports 4, 2, 2, 3, 4, 5, 2, 1,
+1, 1 significant bigrams by position, δ = .0062, and 896 and 185 candidates.
 """
 
 from __future__ import annotations
