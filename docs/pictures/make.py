@@ -43,7 +43,7 @@ def main() -> None:
     reports = deniable.simulate(SURVEY, crowd.draw(200_000, rng), rng=rng)
     marginal = deniable.decode(SURVEY, reports, "homepage", PAGES)
     truth = dict(zip(PAGES, table.sum(axis=1), strict=True))
-    axes = marginal.plot(truth=truth, most=42)
+    axes = marginal.plot(truth=truth, most=16)
     axes.figure.savefig(HERE / "marginal.png", dpi=110)
     joint = deniable.associate(
         SURVEY, reports, ["homepage", "browser"], candidates={"homepage": PAGES}, top=8
