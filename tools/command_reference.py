@@ -65,7 +65,7 @@ def _described(path: str, command: click.Command) -> list[str]:
     example = (command.epilog or "").replace("\b\n", "").strip()
     if example:
         _, _, body = example.partition(":")
-        lines += ["", "```sh", *cleandoc(body).split("\n"), "```"]
+        lines += ["", "```bash", *cleandoc(body).split("\n"), "```"]
     return lines
 
 

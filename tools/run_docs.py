@@ -11,7 +11,7 @@ What happens to a block depends on the line that opens it:
 | ```sh | run by bash; all shell blocks of a page share one session |
 | ```toml title="survey.toml" | written to the file that the title names, whatever the language |
 | ```text title="Output" | compared with the output of the block before it, except for numbers |
-| anything else | shown to the reader only |
+| anything else, such as ```bash | shown to the reader only |
 
 A comment on the line before a block says that it needs more than Python, or why it is not run:
 `<!-- needs: postgres -->`, `<!-- not run: it takes an hour -->`.

@@ -47,7 +47,13 @@ def gpu() -> Replacements | None:
 
 
 def curl() -> Replacements | None:
-    return {} if shutil.which("curl") else None
+    return {} if shutil.which("curl") and shutil.which("openssl") else None
+
+
+def empty_database(request: pytest.FixtureRequest) -> Replacements:
+    server = request.getfixturevalue("postgres_server")
+    server.wipe()
+    return {"postgresql:///reports": f"'{server.url}'"}
 
 
 def available(page: Path, request: pytest.FixtureRequest) -> dict[str, Replacements]:
@@ -55,9 +61,7 @@ def available(page: Path, request: pytest.FixtureRequest) -> dict[str, Replaceme
     found: dict[str, Replacements] = {}
     for need in {need for block in blocks_of(page.read_text()) for need in block.needs}:
         if need == "postgres":
-            here = postgres.programs() is not None
-            url = request.getfixturevalue("postgres_server").url if here else ""
-            met = {"postgresql:///reports": f"'{url}'"} if here else None
+            met = empty_database(request) if postgres.programs() is not None else None
         else:
             met = {"dask": dask, "gpu": gpu, "curl": curl}[need]()
         if met is not None:
