@@ -130,7 +130,7 @@ def test_decode_assoc_string_by_string_with_different_parameters(tmp_path: Path)
     assert "TRUE" in got.output
     for arguments_, says in (
         (["--var1", "page", "--var2", "https"], "give its map"),
-        (["--var1", "pagee", "--var2", "https"], "has page, lang, https"),
+        (["--var1", "pagee", "--var2", "https"], "only page, lang, https. Did you mean"),
     ):
         wrong = run("decode-assoc", *common, *arguments_)
         assert wrong.exit_code == 1

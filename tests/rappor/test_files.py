@@ -44,7 +44,7 @@ def test_counts(tmp_path: Path) -> None:
     assert (got[0] == ones).all()
     assert (got[1] == total).all()
     rappor.write_counts(path, ones, total - 101)
-    with pytest.raises(InputError, match="line 1: a bit was set more often"):
+    with pytest.raises(InputError, match="line 1: a bit is set more often"):
         rappor.read_counts(path, PARAMS)
     path.write_text("1,2\n")
     with pytest.raises(InputError, match="expected 4 rows of 17 columns"):
@@ -66,7 +66,7 @@ def test_map(tmp_path: Path) -> None:
     assert got.positions[0, 0].tolist() == [4, 0]
     for bad, says in (
         ("apple,5,1\n", "line 1: expected a string and 8"),
-        ("a,5,1,26,26,38,34,63,65\n", "line 1: expected cohort c's numbers"),
+        ("a,5,1,26,26,38,34,63,65\n", "line 1: the numbers of cohort c"),
         ("a,5,1,26,26,38,34,63,x\n", "whole numbers"),
     ):
         path.write_text(bad)
@@ -126,7 +126,7 @@ def test_bad_reports_are_named_by_line(data: bytes, says: str, tmp_path: Path) -
 
 def test_missing_column_is_named(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_bytes(REPORTS)
-    with pytest.raises(InputError, match=r"expected columns \['x'\]"):
+    with pytest.raises(InputError, match=r"bloom, prr, irr; expected x"):
         read_reports(tmp_path / "r.csv", columns=["x"])
 
 

@@ -71,7 +71,7 @@ def test_the_reader_gives_what_single_lines_give(file: tuple[bytes, LineForm]) -
 
 def test_valid_files_are_not_read_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reports_module, "BLOCK_BYTES", 1 << 10)  # so that there are many blocks
-    monkeypatch.delattr(reports_module, "_cut_slowly")
+    monkeypatch.delattr(reports_module, "_split_line_by_line")
     lines = [f"client{i},{i % 7:03},{i % 512:09b},1".encode() for i in range(500)]
     for text in (b"\n".join(lines), b"\r\n".join(lines) + b"\r\n"):
         parsed = parse(text)
@@ -175,7 +175,7 @@ def test_strange_clients_come_back() -> None:
 
 def test_a_header_that_does_not_fit_is_refused() -> None:
     text = b"client,cohort,prr,irr\n1,0,0000\n"
-    with pytest.raises(InputError, match="line 1: expected 1 bit columns, got a header with 2"):
+    with pytest.raises(InputError, match="the header has 2 bit columns"):
         parse(text)
 
 
@@ -184,7 +184,7 @@ def test_a_file_without_reports() -> None:
     parsed = parse(head, widths=[8])
     assert parsed.columns["irr"][0].shape == (0, 1)
     for text in (head, b""):
-        with pytest.raises(InputError, match="at least one report"):
+        with pytest.raises(InputError, match="the file has no reports"):
             parse(text)
 
 
@@ -226,9 +226,9 @@ def test_written_files_are_the_lines_python_writes_and_read_back(
 def test_clients_that_would_break_a_line_are_refused(tmp_path: Path) -> None:
     columns = {"irr": (np.zeros((1, 1), np.uint8), 8)}
     for client in (b"a,b", b"a\nb", b""):
-        with pytest.raises(InputError, match="without commas"):
+        with pytest.raises(InputError, match="must not contain commas"):
             one = Reports(np.array([client]), np.zeros(1, np.uint16), columns)
             write_reports(tmp_path / "r.csv", one)
     numbers: Any = np.array([1.5])
-    with pytest.raises(InputError, match="as bytes, got float64"):
+    with pytest.raises(InputError, match="must be bytes, got float64"):
         write_reports(tmp_path / "r.csv", Reports(numbers, np.zeros(1, np.uint16), columns))

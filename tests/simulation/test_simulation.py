@@ -301,9 +301,9 @@ def test_more_wrong_answers() -> None:
     rng = np.random.default_rng(0)
     with pytest.raises(InputError, match="give a mapping with the answers to url"):
         simulate(two, ["a"], rng=rng)
-    with pytest.raises(InputError, match="one answer a client"):
+    with pytest.raises(InputError, match="one answer per client"):
         simulate(two, {"url": ["a"], "ads": [True, False]}, rng=rng)
-    with pytest.raises(InputError, match="codes from -1 to 0"):
+    with pytest.raises(InputError, match="codes must be from -1 to 0"):
         Coded(("a",), np.array([1], np.int32))
 
 

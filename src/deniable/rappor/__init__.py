@@ -1,1 +1,1 @@
-"""Other systems' files."""
+"""Files, analyses and commands of google/rappor."""

@@ -1,4 +1,4 @@
-"""google/rappor's two analyses, from that project's files to that project's files."""
+"""The two analyses of google/rappor, from its files to its files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from deniable.analysis.associating import associate_likelihoods
-from deniable.errors import InputError
+from deniable.errors import InputError, did_you_mean
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.detection import Correction
 from deniable.inference.marginal.estimate import estimate_marginal
@@ -29,45 +29,51 @@ from deniable.results import Joint, Marginal
 def decode_dist(
     map_file: Path, counts_file: Path, params_file: Path, *, alpha: float, correction: Correction
 ) -> tuple[list[ResultRow], DistMetrics]:
-    """The rows of results.csv, which are the detected strings, and the content of metrics.json."""
+    """Estimate how common the candidates of a map are.
+
+    Returns the rows of results.csv, one per detected string, and the content of metrics.json.
+    """
     start = time.perf_counter()
     params = rappor.read_params(params_file)
     candidates = rappor.read_map(map_file, params)
     counts = BitCounts(*rappor.read_counts(counts_file, params))
-    design = _design(params, candidates)
-    marginal = estimate_marginal(counts, design, alpha=alpha, correction=correction)
+    model = _bloom_model(params, candidates)
+    marginal = estimate_marginal(counts, model, alpha=alpha, correction=correction)
     n = marginal.reports
     detected = marginal.top(len(candidates.strings))
     shares = (marginal.estimate, marginal.standard_error)
     columns = (*(n * share for share in shares), *shares, marginal.low, marginal.high)
     rows = [ResultRow(candidates.strings[i], *(column[i] for column in columns)) for i in detected]
     mass = marginal.mass_found.estimate
-    variances = _variances(counts, design, marginal)
+    variances = _variances(counts, model, marginal)
     seconds = time.perf_counter() - start
     return rows, DistMetrics(n, mass, len(rows), *variances, seconds)
 
 
-def _design(params: Params, candidates: rappor.Map) -> BloomModel:
-    chances = (float(params.noise.p_star), float(params.noise.q_star))
-    return BloomModel(candidates.positions, params.k, *chances, labels=candidates.strings)
+def _bloom_model(params: Params, candidates: rappor.Map) -> BloomModel:
+    """Return the category model of the candidates."""
+    p_star, q_star = float(params.noise.p_star), float(params.noise.q_star)
+    return BloomModel(candidates.positions, params.k, p_star, q_star, labels=candidates.strings)
 
 
-def _variances(counts: BitCounts, design: BloomModel, marginal: Marginal) -> tuple[float, float]:
-    """Shares of the bit frequencies' variance that the detected strings explain, and do not."""
+def _variances(counts: BitCounts, model: BloomModel, marginal: Marginal) -> tuple[float, float]:
+    """Return the shares of the variance of bit frequencies that detected strings (do not) explain.
+
+    The first share is explained, the second is not; they add up to 1.
+    """
     total = np.maximum(counts.total, 1)[:, None]
-    observed = (counts.ones / total - design.p[:, None]) / (design.q - design.p)[:, None]
-    kept = np.where(marginal.detected, marginal.estimate, 0.0)
-    fitted = np.asarray(design.indicator() @ kept).reshape(observed.shape)
-    whole = float(((observed - observed.mean()) ** 2).sum())
-    rest = observed - fitted
-    left = float(((rest - rest.mean(axis=1, keepdims=True)) ** 2).sum())
-    share = left / whole if whole > 0 else 0.0
+    observed = (counts.ones / total - model.p[:, None]) / (model.q - model.p)[:, None]
+    detected = np.where(marginal.detected, marginal.estimate, 0.0)
+    residual = observed - np.asarray(model.indicator() @ detected).reshape(observed.shape)
+    variation = float(((observed - observed.mean()) ** 2).sum())
+    unexplained = float(((residual - residual.mean(axis=1, keepdims=True)) ** 2).sum())
+    share = unexplained / variation if variation > 0 else 0.0
     return 1 - share, share
 
 
 @dataclass(frozen=True)
 class AssocSource:
-    """Where two variables of a metric are described and reported."""
+    """Files that describe the variables of a metric and hold their reports."""
 
     schema: Path
     reports: Path
@@ -75,13 +81,19 @@ class AssocSource:
     params_dir: Path
 
     def variable(self, name: str) -> Variable:
-        """The row of the schema."""
+        """Return the row of the schema for a variable."""
         rows = rappor.read_schema(self.schema)
         variables = {row.name: row for row in rows if row.metric == self.metric_name}
         if name not in variables:
-            known = ", ".join(variables) or "no variables"
+            if not variables:
+                known = sorted({row.metric for row in rows})
+                raise InputError(
+                    f"{self.schema} has no metric {self.metric_name!r}, only {', '.join(known)}."
+                    f"{did_you_mean(self.metric_name, known)}"
+                )
             raise InputError(
-                f"{self.schema}: metric {self.metric_name!r} has {known}; got {name!r}"
+                f"{self.schema}: metric {self.metric_name!r} has no variable {name!r}, only "
+                f"{', '.join(variables)}.{did_you_mean(name, variables)}"
             )
         return variables[name]
 
@@ -89,16 +101,17 @@ class AssocSource:
 def decode_assoc(
     source: AssocSource, maps: Sequence[tuple[str, Path | None]], *, top: int, alpha: float
 ) -> Joint:
-    """The joint distribution of two strings or booleans, each with its own parameters.
+    """Estimate the joint distribution of two strings or booleans, each with its own parameters.
 
-    maps : the name of each variable and its map, None for a boolean
+    maps : name of each variable and its map, None for a boolean
+    top : maximum number of strings per variable that become categories
     """
     names = [name for name, _ in maps]
     variables = [source.variable(name) for name in names]
     reports = read_reports(source.reports, columns=names)
     rows, labels = zip(
         *(
-            _variable(variable, map_file, source.params_dir, reports, top, alpha)
+            _likelihood_rows(variable, map_file, source.params_dir, reports, top, alpha)
             for variable, (_, map_file) in zip(variables, maps, strict=True)
         ),
         strict=True,
@@ -106,7 +119,7 @@ def decode_assoc(
     return associate_likelihoods(rows, labels, questions=names, strata=reports.cohort)
 
 
-def _variable(
+def _likelihood_rows(
     variable: Variable,
     map_file: Path | None,
     params_dir: Path,
@@ -114,35 +127,36 @@ def _variable(
     top: int,
     alpha: float,
 ) -> tuple[Singles, tuple[str, ...]]:
-    """One variable's likelihood rows and labels."""
+    """Return likelihood rows float32[N, m] of one variable and the labels of its m categories."""
     params = rappor.read_params(params_dir / f"{variable.params}.csv")
     bits, width = reports.columns[variable.name]
     if width != params.k and variable.kind != "boolean":
         raise InputError(
-            f"{variable.name}: reports have {width} bits, {variable.params}.csv says {params.k}"
+            f"{variable.name}: reports have {width} bits, but {variable.params}.csv says {params.k}"
         )
     noise = params.noise
     if variable.kind == "boolean":
-        model = OptionModel(("TRUE",), float(noise.p_star), float(noise.q_star), silent="FALSE")
+        answers = OptionModel(("TRUE",), float(noise.p_star), float(noise.q_star), silent="FALSE")
         stratum = np.zeros(len(reports), np.uint16)
-        found = model.likelihood(bits[:, :1] & np.uint8(1), stratum)
-        return found.rows, model.labels
+        return answers.likelihood(bits[:, :1] & np.uint8(1), stratum).rows, answers.labels
     if variable.kind != "string":
-        raise InputError(f"{variable.name}: expected type string or boolean, got {variable.kind}")
+        raise InputError(
+            f"{variable.name}: expected var_type string or boolean, got {variable.kind!r}"
+        )
     if map_file is None:
-        raise InputError(f"{variable.name} is a string: give its map")
+        raise InputError(f"{variable.name} is a string: give its map with --map1 or --map2")
     if len(reports) and int(reports.cohort.max()) >= params.m:
         raise InputError(
-            f"{variable.name}: expected cohorts below {params.m} ({variable.params}.csv), got "
-            f"{int(reports.cohort.max())}"
+            f"{variable.name}: {variable.params}.csv has {params.m} cohorts (0 to {params.m - 1}), "
+            f"but a report has cohort {int(reports.cohort.max())}"
         )
-    design = _design(params, rappor.read_map(map_file, params))
+    model = _bloom_model(params, rappor.read_map(map_file, params))
     counts = BitCounts(*count_ones(bits, params.k, reports.cohort, params.m))
-    marginal = estimate_marginal(counts, design, alpha=alpha)
+    marginal = estimate_marginal(counts, model, alpha=alpha)
     chosen = marginal.top(top)
     if chosen.size == 0:
-        raise InputError(f"{variable.name}: none of the map's strings was detected")
-    known = design.take(chosen).with_other(mixture_other(marginal, design, chosen))
-    rows = known.likelihood(bits, reports.cohort).rows
-    labels = known.labels or ()
+        raise InputError(f"{variable.name}: no string of the map was detected")
+    categories = model.take(chosen).with_other(mixture_other(marginal, model, chosen))
+    rows = categories.likelihood(bits, reports.cohort).rows
+    labels = categories.labels or ()
     return rows, labels if rows.shape[1] == len(labels) else (*labels, OTHER)

@@ -1,8 +1,9 @@
-"""google/rappor's files, read and written as they are.
+"""Read and write the CSV and JSON files of google/rappor.
 
-Bit strings stand most significant first; cohorts count from 0; a map's entries count bits from 1
-over all cohorts (cohort·k + bit + 1); their tools end lines with CR LF, and so do we. Text in these
-files is not escaped against spreadsheets, since their tools would not undo it.
+Bit strings have the most significant bit first. Cohorts are numbered from 0. The entries of a map
+number bits from 1 over all cohorts: cohort·k + bit + 1. Lines end with CR LF, as the tools of that
+project write them. Text is not escaped against formulas of spreadsheets, because those tools would
+not undo it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ LINE_END = "\r\n"
 
 @dataclass(frozen=True)
 class Params:
-    """k bits, h hashes, m cohorts, and the three probabilities."""
+    """Parameters of a variable: k bits, h hashes, m cohorts, and probabilities p, q and f."""
 
     k: int
     h: int
@@ -40,70 +41,74 @@ class Params:
 
     @property
     def noise(self) -> Noise:
-        """The probabilities as integers."""
+        """Noise with the probabilities as exact thresholds."""
         return Noise.of(p=self.p, q=self.q, f=self.f)
 
 
-PARAMS = [field.name for field in fields(Params)]
+PARAMS_HEADER = [field.name for field in fields(Params)]
 
 
 def read_params(path: str | Path) -> Params:
-    """params.csv: `k,h,m,p,q,f` and one row."""
+    """Read params.csv: the header `k,h,m,p,q,f` and one row."""
     rows = _rows(path)
-    if len(rows) != 2 or [c.strip() for c in rows[0]] != PARAMS:
-        raise InputError(f"{path}: expected a header k,h,m,p,q,f and one row, got {rows[:2]}")
+    if len(rows) != 2 or [c.strip() for c in rows[0]] != PARAMS_HEADER:
+        got = " / ".join(",".join(row) for row in rows[:2]) or "an empty file"
+        raise InputError(f"{path}: expected the header k,h,m,p,q,f and one row, got {got}")
     try:
         k, h, m = (int(c) for c in rows[1][:3])
         p, q, f = (float(c) for c in rows[1][3:])
     except ValueError:
         raise InputError(
-            f"{path}: expected three whole numbers and three probabilities, got {rows[1]}"
+            f"{path}: expected three whole numbers and three probabilities, got {','.join(rows[1])}"
         ) from None
     return Params(k, h, m, p, q, f)
 
 
 def write_params(path: str | Path, params: Params) -> None:
-    """params.csv."""
-    _write(path, [PARAMS, astuple(params)])
+    """Write params.csv."""
+    _write(path, [PARAMS_HEADER, astuple(params)])
 
 
 # --- counts.csv and map.csv --------------------------------------------------------------------
 
 
 def read_counts(path: str | Path, params: Params) -> tuple[Int64s, Int64s]:
-    """counts.csv: (ones int64[m, k], total int64[m])."""
+    """Read counts.csv: set bits int64[m, k] and reports int64[m] per cohort."""
     table = _integers(path, params.m, params.k + 1, "total,bit0,…")
     ones, total = table[:, 1:], table[:, 0]
     if (bad := np.flatnonzero((ones > total[:, np.newaxis]).any(axis=1) | (total < 0))).size:
         raise InputError(
-            f"{path}, line {bad[0] + 1}: a bit was set more often than there are reports "
+            f"{path}, line {bad[0] + 1}: a bit is set more often than there are reports "
             f"({total[bad[0]]})"
         )
     return ones, total
 
 
 def write_counts(path: str | Path, ones: Int64s, total: Int64s) -> None:
-    """counts.csv."""
+    """Write counts.csv."""
     _write(path, np.column_stack([total, ones]).tolist())
 
 
 @dataclass(frozen=True, eq=False)
 class Map:
-    """Which bits each candidate sets: positions int32[m, V, h], counted from 0 in each cohort."""
+    """Bits that each candidate sets.
+
+    strings : V candidates; positions : int32[m, V, h], numbered from 0 in each cohort.
+    """
 
     strings: tuple[str, ...]
     positions: Int32s
 
 
 def read_map(path: str | Path, params: Params) -> Map:
-    """map.csv: a string, then m·h places."""
+    """Read map.csv: per row a candidate string, then m·h numbers of bits."""
     rows = _rows(path)
     expected = 1 + params.m * params.h
     for line, row in enumerate(rows, 1):
         if len(row) != expected:
             raise InputError(
                 f"{path}, line {line}: expected a string and {expected - 1} numbers (m·h), "
-                f"got {len(row) - 1}"
+                f"got {len(row) - 1} numbers"
             )
     strings = tuple(row[0] for row in rows)
     try:
@@ -115,14 +120,17 @@ def read_map(path: str | Path, params: Params) -> Map:
     if positions.size and not 0 <= positions.min() <= positions.max() < params.k:
         line = int(np.flatnonzero(((positions < 0) | (positions >= params.k)).any((1, 2)))[0]) + 1
         raise InputError(
-            f"{path}, line {line}: expected cohort c's numbers from c·k+1 to (c+1)·k, k = "
-            f"{params.k}; is the map of other parameters?"
+            f"{path}, line {line}: the numbers of cohort c must be from c·k+1 to (c+1)·k, with k = "
+            f"{params.k}; was the map made for other parameters?"
         )
     return Map(strings, positions.transpose(1, 0, 2).astype(np.int32))
 
 
 def hash_map(strings: Sequence[str], params: Params, scheme: str = "rappor-cpp") -> Map:
-    """The map that their tools would make; their Python client hashes as their C++ one does."""
+    """Return the map that the tools of google/rappor would make for these strings.
+
+    scheme : hashing scheme; the Python client of google/rappor hashes as its C++ client does.
+    """
     positions = scheme_named(scheme).positions
     rows = [
         [positions(s.encode(), c, params.k, params.h, b"") for s in strings]
@@ -133,7 +141,7 @@ def hash_map(strings: Sequence[str], params: Params, scheme: str = "rappor-cpp")
 
 
 def write_map(path: str | Path, candidates: Map, params: Params) -> None:
-    """map.csv."""
+    """Write map.csv."""
     offsets = np.arange(params.m)[:, np.newaxis, np.newaxis] * params.k + 1
     places = (
         (candidates.positions + offsets).transpose(1, 0, 2).reshape(len(candidates.strings), -1)
@@ -146,7 +154,7 @@ def write_map(path: str | Path, candidates: Map, params: Params) -> None:
 
 @dataclass(frozen=True)
 class Variable:
-    """One row of a schema: a metric's variable, its type, and the name of its parameters' file."""
+    """One row of a schema: metric, variable, its type, and the name of its parameter file."""
 
     metric: str
     name: str
@@ -156,7 +164,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class ResultRow:
-    """One row of results.csv: a detected string, as a number of clients and as a proportion."""
+    """One row of results.csv: estimates for a detected string, as clients and as a proportion."""
 
     string: str
     estimate: float
@@ -169,7 +177,7 @@ class ResultRow:
 
 @dataclass(frozen=True)
 class DistMetrics:
-    """metrics.json: what decode-dist found."""
+    """Content of metrics.json: figures about a whole run of decode-dist."""
 
     sample_size: int
     allocated_mass: float
@@ -180,32 +188,32 @@ class DistMetrics:
 
 
 def read_schema(path: str | Path) -> tuple[Variable, ...]:
-    """`metric,var,var_type,params`."""
+    """Read a schema: the header `metric,var,var_type,params` and one row per variable."""
     rows = _rows(path)
     if not rows or rows[0] != ["metric", "var", "var_type", "params"]:
-        got = rows[0] if rows else "an empty file"
+        got = ",".join(rows[0]) if rows else "an empty file"
         raise InputError(f"{path}: expected the header metric,var,var_type,params; got {got}")
     for line, row in enumerate(rows[1:], 2):
         if len(row) != 4:
-            raise InputError(f"{path}, line {line}: expected 4 columns, got {row}")
+            raise InputError(f"{path}, line {line}: expected 4 columns, got {','.join(row)}")
     return tuple(Variable(*row) for row in rows[1:])
 
 
 def write_results(path: str | Path, rows: Sequence[ResultRow]) -> None:
-    """results.csv."""
+    """Write results.csv."""
     header = [field.name for field in fields(ResultRow)]
     _write(path, [header, *map(astuple, rows)])
 
 
 def write_metrics(path: str | Path, metrics: DistMetrics) -> None:
-    """metrics.json."""
+    """Write metrics.json."""
     Path(path).write_text(json.dumps(asdict(metrics), indent=2) + "\n")
 
 
 def write_assoc_results(
     path: str | Path, names: Sequence[str], labels: Sequence[Sequence[str]], table: Floats
 ) -> None:
-    """assoc-results.csv: `<var1>,<var2>,proportion`, largest first."""
+    """Write assoc-results.csv: `<var1>,<var2>,proportion`, the largest proportion first."""
     order = np.argsort(-table.ravel(), kind="stable")
     cells = zip(*np.unravel_index(order, table.shape), strict=True)
     rows = [
@@ -215,10 +223,11 @@ def write_assoc_results(
     _write(path, [[*names, "proportion"], *rows])
 
 
-# --- their CSV ----------------------------------------------------------------------------------
+# --- CSV ----------------------------------------------------------------------------------------
 
 
 def _rows(path: str | Path) -> list[list[str]]:
+    """Return the non-empty rows of a CSV file."""
     try:
         text = Path(path).read_bytes().decode()
     except UnicodeDecodeError as error:
@@ -230,16 +239,19 @@ def _rows(path: str | Path) -> list[list[str]]:
 
 
 def _integers(path: str | Path, rows: int, columns: int, form: str) -> Int64s:
-    found = _rows(path)
-    if len(found) != rows or any(len(row) != columns for row in found):
-        got = f"{len(found)} rows of {sorted({len(r) for r in found})} columns"
+    """Return a CSV file as int64[rows, columns]; form : names of the columns, for messages."""
+    cells = _rows(path)
+    if len(cells) != rows or any(len(row) != columns for row in cells):
+        widths = " or ".join(map(str, sorted({len(row) for row in cells})))
+        got = f"{len(cells)} rows of {widths or 0} columns"
         raise InputError(f"{path}: expected {rows} rows of {columns} columns ({form}), got {got}")
     try:
-        return np.array(found, dtype=np.int64)
+        return np.array(cells, dtype=np.int64)
     except (ValueError, OverflowError) as error:
         raise InputError(f"{path}: expected whole numbers: {error}") from None
 
 
 def _write(path: str | Path, rows: Iterable[Iterable[object]]) -> None:
+    """Write rows as CSV."""
     with Path(path).open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator=LINE_END).writerows(rows)

@@ -1,4 +1,4 @@
-"""A graph of n-grams, as google/rappor writes it to a file, and the strings that it spells."""
+"""Graph files of google/rappor: n-grams as nodes, whose cliques are candidate strings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from deniable.errors import InputError
 
 @dataclass(frozen=True)
 class GramEdges:
-    """A k-partite graph of n-grams: edges between (partition, gram) pairs."""
+    """A k-partite graph of n-grams.
+
+    gram : characters per n-gram; edges : pairs of (partition, n-gram).
+    """
 
     partitions: int
     gram: int
@@ -22,7 +25,7 @@ class GramEdges:
 
 
 def read_graph(path: str | Path) -> GramEdges:
-    """`num_partitions 3`, `ngram_size 2`, then lines `edge 0.ab 1.cd`."""
+    """Read a graph: `num_partitions 3`, `ngram_size 2`, then lines such as `edge 0.ab 1.cd`."""
     sizes: dict[str, int] = {}
     edges = []
     text = Path(path).read_text(encoding="utf-8")
@@ -41,12 +44,16 @@ def read_graph(path: str | Path) -> GramEdges:
                 f"edge P.GRAM P.GRAM; got {line!r}"
             ) from None
     if len(sizes) != 2:
-        raise InputError(f"{path}: expected num_partitions and ngram_size, got {list(sizes)}")
+        missing = " and ".join({"num_partitions", "ngram_size"} - sizes.keys())
+        raise InputError(f"{path}: no line gives {missing}")
     return GramEdges(sizes["num_partitions"], sizes["ngram_size"], tuple(edges))
 
 
 def _edge(text: str, sizes: Mapping[str, int]) -> tuple[tuple[int, str], tuple[int, str]]:
-    """`0.ab 1.cd`; a gram may hold a space or a full stop, but its length is known."""
+    """Parse `0.ab 1.cd`; an n-gram may contain spaces and full stops, because its size is known.
+
+    Raises ValueError if the text has another form.
+    """
     ends = []
     for _ in range(2):
         number, _, rest = text.partition(".")
@@ -61,9 +68,9 @@ def _edge(text: str, sizes: Mapping[str, int]) -> tuple[tuple[int, str], tuple[i
 
 
 def graph_strings(graph: GramEdges, *, most: int, seconds: float) -> tuple[list[str], str]:
-    """The cliques of a graph file as strings, and why the search was cut, if it was.
+    """Return the strings of all cliques, and why the search stopped early ("" if it did not).
 
-    Its edges have no weights: strings come in the order in which their last edge is listed.
+    The edges of a graph file have no weights: strings are in the order of their last edge.
     """
     grams = sorted({end for edge in graph.edges for end in edge})
     number = {end: i for i, end in enumerate(grams)}

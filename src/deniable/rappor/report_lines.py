@@ -1,7 +1,7 @@
-"""One line of a google/rappor reports file, read by itself: says what is wrong with it.
+r"""Check single lines of a reports file of google/rappor, and say what is wrong with them.
 
 A line is `client,cohort,bits,...`: a client id without commas, a cohort from 0, then one string of
-0s and 1s per column, most significant bit first. Lines end with \\n or \\r\\n.
+0s and 1s per column, most significant bit first. Lines end with \n or \r\n.
 """
 
 from collections.abc import Sequence
@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from deniable.errors import InputError
 
 LARGEST_COHORT = 65535
-SHOWN = 40  # characters of a wrong field that a message repeats
+MAX_SHOWN_CHARACTERS = 40
+"""Number of characters of a wrong field that a message repeats."""
 
 
 @dataclass(frozen=True)
 class LineForm:
-    """What every line must look like: bit columns by name and width, and how many cohorts exist."""
+    """Form of every line of a file: widths and names of its bit columns, number of cohorts."""
 
     widths: tuple[int, ...]
     names: tuple[str, ...]
@@ -24,22 +25,26 @@ class LineForm:
     def __post_init__(self) -> None:
         if not self.widths or min(self.widths) < 1 or len(self.names) != len(self.widths):
             raise InputError(
-                f"expected at least one bit column, each of 1 bit or more and with a name, "
-                f"got widths {self.widths} and names {self.names}"
+                f"a reports file needs at least one bit column, and every bit column a name and at "
+                f"least 1 bit; got widths {self.widths} and names {self.names}"
             )
         if not 1 <= self.cohorts <= LARGEST_COHORT + 1:
-            raise InputError(f"expected 1 to {LARGEST_COHORT + 1} cohorts, got {self.cohorts}")
+            raise InputError(
+                f"the number of cohorts must be 1 to {LARGEST_COHORT + 1}, got {self.cohorts}"
+            )
 
 
 def split_line(line: bytes) -> list[bytes]:
-    """Return a line's fields, its end removed."""
+    """Return the fields of a line, without the end of the line."""
     return line.removesuffix(b"\n").removesuffix(b"\r").split(b",")
 
 
 def header_names(line: bytes) -> tuple[str, ...] | None:
-    """Return the bit columns' names if `line` is a header (it starts `client,cohort,`), else None.
+    r"""Return the names of the bit columns if the line is a header, else None.
 
-    >>> header_names(b"client,cohort,bloom,prr,irr\\r\\n")
+    A header starts with `client,cohort,`.
+
+    >>> header_names(b"client,cohort,bloom,prr,irr\r\n")
     ('bloom', 'prr', 'irr')
     """
     fields = [field.strip().strip(b'"').lower() for field in split_line(line)]
@@ -51,9 +56,9 @@ def header_names(line: bytes) -> tuple[str, ...] | None:
 
 
 def checked_fields(line: bytes, number: int, form: LineForm) -> list[bytes]:
-    """Return the line's fields: client, cohort, bits of each column.
+    """Return the fields of a line: client, cohort, bits of each column.
 
-    Raises InputError with line number, expected and got, unless the line has the given form.
+    Raises InputError with the number of the line if it does not have the given form.
     """
     fields = split_line(line)
     if fields == [b""]:
@@ -77,6 +82,7 @@ def checked_fields(line: bytes, number: int, form: LineForm) -> list[bytes]:
 
 
 def _check_bits(field: bytes, width: int, where: str) -> None:
+    """Raise InputError unless the field is `width` zeros and ones."""
     if len(field) != width:
         raise InputError(f"{where}: expected {width} bits, got {len(field)} characters")
     for at, character in enumerate(field):
@@ -87,25 +93,29 @@ def _check_bits(field: bytes, width: int, where: str) -> None:
 
 
 def _show(field: bytes) -> str:
+    """Return a field for a message, shortened if it is long."""
     text = field.decode("utf-8", "replace")
-    return repr(text if len(text) <= SHOWN else text[:SHOWN] + "...")
+    return repr(text if len(text) <= MAX_SHOWN_CHARACTERS else text[:MAX_SHOWN_CHARACTERS] + "...")
 
 
 def form_of(
     line: bytes, names: Sequence[str] | None, widths: Sequence[int] | None, cohorts: int | None
 ) -> LineForm:
-    """Return the form of a file: widths as given, or as its first line of data has them."""
+    """Return the form of a file, from its first line of data.
+
+    names, widths : of the bit columns, where they are known; cohorts : number of cohorts
+    """
     fields = split_line(line)[2:]
-    found = tuple(widths) if widths is not None else tuple(len(field) for field in fields)
-    if not found:
+    widths = tuple(widths) if widths is not None else tuple(len(field) for field in fields)
+    if not widths:
         raise InputError(
             f"expected client,cohort and at least one column of bits, got {_show(line.strip())}"
         )
-    if names is not None and len(names) != len(found):
+    if names is not None and len(names) != len(widths):
         raise InputError(
-            f"line 1: expected {len(found)} bit columns, "
-            f"got a header with {len(names)}: {', '.join(names)}"
+            f"the header has {len(names)} bit columns ({', '.join(names)}), the first report has "
+            f"{len(widths)}"
         )
     if names is None:
-        names = [str(2 + column) for column in range(1, len(found) + 1)]
-    return LineForm(found, tuple(names), LARGEST_COHORT + 1 if cohorts is None else cohorts)
+        names = [str(2 + column) for column in range(1, len(widths) + 1)]
+    return LineForm(widths, tuple(names), LARGEST_COHORT + 1 if cohorts is None else cohorts)

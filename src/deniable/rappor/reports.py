@@ -1,8 +1,8 @@
-"""Reports files of google/rappor, as columns of packed bits: `client,cohort,bloom,prr,irr`.
+"""Read and write reports files of google/rappor: `client,cohort,bloom,prr,irr`.
 
-Association files (`client,cohort,var1,var2`) are the same with other columns and widths. Arrow cuts
-a file into fields; a file that it or the checks below refuse is read again line by line, which says
-what is wrong with which line.
+Files for associations (`client,cohort,var1,var2`) have the same form with other columns. Arrow
+splits a file into fields. If Arrow or a check below refuses the file, it is read again line by
+line, which finds the wrong line and says what is wrong with it.
 """
 
 from __future__ import annotations
@@ -23,18 +23,24 @@ from deniable.kernels.words import byte_width, check_packed
 from deniable.rappor.report_lines import LineForm, checked_fields, form_of, header_names
 
 Fields = tuple[NDArray[np.bytes_], UInt16s, list[Bytes]]
-"""Clients, cohorts, and each column's characters, uint8[N, width]."""
+"""Client ids [N], cohorts [N], and the characters uint8[N, width] of each bit column."""
 
 COMMA, NEWLINE, ZERO, NINE = b",\n09"
 BLOCK_BYTES = 1 << 22
+"""Number of bytes that are read at once."""
 BLOCK_ROWS = 1 << 16
-MOST_DIGITS = 5
+"""Number of reports that are written at once."""
+MAX_COHORT_DIGITS = 5
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, eq=False)
 class Reports:
-    """A reports file: clients as bytes, cohort u16[N], each bit column packed, with its width."""
+    """Content of a reports file.
+
+    clients : client ids as bytes [N]; cohort : uint16[N]; columns : packed bits uint8[N, B] and
+    width of each bit column, by its name.
+    """
 
     clients: NDArray[np.bytes_]
     cohort: UInt16s
@@ -47,16 +53,17 @@ class Reports:
 def read_reports(
     path: str | Path, *, columns: Sequence[str] | None = None, cohorts: int | None = None
 ) -> Reports:
-    """`client,cohort,bloom,prr,irr`, or `client,cohort,<var1>,<var2>`, with a header line.
+    """Read a reports file with a header line.
 
-    columns : the bit columns wanted; all if not given. cohorts : larger numbers are refused.
+    columns : bit columns to return, by default all; cohorts : number of cohorts, by default 65,536
     """
     if Path(path).stat().st_size == 0:
         raise InputError(f"{path} is empty: expected a header and lines of client,cohort,bits")
     with Path(path).open("rb") as file:
         names = header_names(file.readline())
     if columns is not None and (names is None or not set(columns) <= set(names)):
-        raise InputError(f"{path}: expected columns {list(columns)}, got {names}")
+        has = f"has the columns {', '.join(names)}" if names is not None else "has no header"
+        raise InputError(f"{path} {has}; expected {', '.join(columns)}")
     try:
         return parse_reports(np.memmap(path, np.uint8, "r"), columns=columns, cohorts=cohorts)
     except InputError as error:
@@ -70,12 +77,13 @@ def parse_reports(
     columns: Sequence[str] | None = None,
     cohorts: int | None = None,
 ) -> Reports:
-    """Read the bytes of a file, with or without its header line, lines ending with \\n or \\r\\n.
+    r"""Parse the bytes of a reports file, with or without a header; lines end with \n or \r\n.
 
-    widths : bits of every bit column; as the first line has them if not given
-    columns : the bit columns wanted (all are checked), by the header, or by position from "3"
+    widths : number of bits per bit column; by default as in the first line
+    columns : bit columns to return, by default all; without a header they are named "3", "4", …
+    All columns are checked.
 
-    >>> text = b"client,cohort,bloom,prr,irr\\r\\n7,1,0010,0110,1110\\r\\n"
+    >>> text = b"client,cohort,bloom,prr,irr\r\n7,1,0010,0110,1110\r\n"
     >>> parsed = parse_reports(np.frombuffer(text, np.uint8), columns=["irr"])
     >>> parsed.cohort.tolist(), parsed.columns["irr"][0].tolist()
     ([1], [[14]])
@@ -84,31 +92,32 @@ def parse_reports(
     names = header_names(head)
     body = data if names is None else data[len(head) :]
     if not len(body) and widths is None:
-        raise InputError("expected at least one report, got none: give widths for an empty file")
+        raise InputError("the file has no reports: expected at least one line after the header")
     form = form_of(_line_at(body, 0), names, widths, cohorts)
     try:
-        pieces = list(_packed_pieces(_cut_by_arrow(body, form), form))
-        if sum(len(cohort) for _, cohort, _ in pieces) != _line_count(body):
-            raise ValueError("a lone carriage return ends a line for Arrow, and for nobody else")
+        blocks = list(_packed_blocks(_split_by_arrow(body, form), form))
+        if sum(len(cohort) for _, cohort, _ in blocks) != _line_count(body):
+            raise ValueError("Arrow, unlike this format, ends lines at a lone carriage return")
     except (ValueError, pa.ArrowInvalid):
-        pieces = list(_packed_pieces(_cut_slowly(body, names is not None, form), form))
-    clients, cohort, packed = zip(*pieces, strict=True)
+        blocks = list(_packed_blocks(_split_line_by_line(body, names is not None, form), form))
+    clients, cohort, packed = zip(*blocks, strict=True)
     bits = [np.concatenate(column) for column in zip(*packed, strict=True)]
-    every = dict(zip(form.names, zip(bits, form.widths, strict=True), strict=True))
-    kept = every if columns is None else {name: every[name] for name in columns}
-    return Reports(np.concatenate(clients), np.concatenate(cohort), kept)
+    by_name = dict(zip(form.names, zip(bits, form.widths, strict=True), strict=True))
+    if columns is not None:
+        by_name = {name: by_name[name] for name in columns}
+    return Reports(np.concatenate(clients), np.concatenate(cohort), by_name)
 
 
-def _packed_pieces(pieces: Iterator[Fields], form: LineForm) -> Iterator[Fields]:
-    """Check and pack the characters of each piece; ValueError if one is no 0 or 1."""
-    nothing = [np.empty((0, byte_width(width)), np.uint8) for width in form.widths]
-    yield np.empty(0, "S1"), np.empty(0, np.uint16), nothing
-    for clients, cohort, columns in pieces:
+def _packed_blocks(blocks: Iterator[Fields], form: LineForm) -> Iterator[Fields]:
+    """Yield an empty block, then each block packed; raise ValueError if a character is no bit."""
+    no_bits = [np.empty((0, byte_width(width)), np.uint8) for width in form.widths]
+    yield np.empty(0, "S1"), np.empty(0, np.uint16), no_bits
+    for clients, cohort, columns in blocks:
         yield clients, cohort, [_packed(characters) for characters in columns]
 
 
 def _packed(characters: Bytes) -> Bytes:
-    """Pack characters, the most significant bit first, into bytes, the least significant first."""
+    """Pack characters uint8[N, width], most significant bit first, into bytes, lowest bit first."""
     rows, width = characters.shape
     bits = np.zeros((rows, (width + 7) // 8 * 8), np.uint8)
     np.subtract(characters, ZERO, out=bits[:, bits.shape[1] - width :])
@@ -117,8 +126,8 @@ def _packed(characters: Bytes) -> Bytes:
     return np.ascontiguousarray(np.packbits(bits, axis=1)[:, ::-1])
 
 
-def _cut_by_arrow(body: Bytes, form: LineForm) -> Iterator[Fields]:
-    """The fields of all lines; ValueError or ArrowInvalid where a line may be wrong."""
+def _split_by_arrow(body: Bytes, form: LineForm) -> Iterator[Fields]:
+    """Yield the fields of all lines; raise ValueError or ArrowInvalid if a line may be wrong."""
     if body[:3].tobytes() == BYTE_ORDER_MARK:
         raise ValueError("Arrow would skip the byte-order mark")
     if not len(body):
@@ -139,13 +148,14 @@ def _cut_by_arrow(body: Bytes, form: LineForm) -> Iterator[Fields]:
 
 
 def _texts(column: pa.BinaryArray) -> tuple[Int32s, Bytes]:
-    """The offsets, from 0, and the bytes of a column of texts."""
+    """Return the offsets, from 0, and the bytes of a column of texts."""
     _, offsets, data = column.buffers()
     edges = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
     return edges - edges[0], np.frombuffer(data, np.uint8)[edges[0] : edges[-1]]
 
 
 def _clients(column: pa.BinaryArray) -> NDArray[np.bytes_]:
+    """Return the client ids."""
     edges, data = _texts(column)
     lengths = np.diff(edges)
     if not lengths.min(initial=1):
@@ -157,9 +167,10 @@ def _clients(column: pa.BinaryArray) -> NDArray[np.bytes_]:
 
 
 def _cohorts(column: pa.BinaryArray, cohorts: int) -> UInt16s:
+    """Return the cohorts; raise ValueError if one is no number below `cohorts`."""
     edges, data = _texts(column)
     lengths = np.diff(edges)
-    if lengths.min(initial=1) < 1 or lengths.max(initial=1) > MOST_DIGITS:
+    if lengths.min(initial=1) < 1 or lengths.max(initial=1) > MAX_COHORT_DIGITS:
         raise ValueError("expected one to five digits")
     if data.min(initial=ZERO) < ZERO or data.max(initial=ZERO) > NINE:
         raise ValueError("expected digits")
@@ -170,13 +181,14 @@ def _cohorts(column: pa.BinaryArray, cohorts: int) -> UInt16s:
 
 
 def _characters(column: pa.FixedSizeBinaryArray) -> Bytes:
+    """Return the characters uint8[N, width] of a bit column."""
     width = column.type.byte_width
     data = np.frombuffer(column.buffers()[1], np.uint8)
     return data[column.offset * width : (column.offset + len(column)) * width].reshape(-1, width)
 
 
-def _cut_slowly(body: Bytes, headed: bool, form: LineForm) -> Iterator[Fields]:
-    """The same, line by line; InputError with the first wrong line's number."""
+def _split_line_by_line(body: Bytes, headed: bool, form: LineForm) -> Iterator[Fields]:
+    """Yield the fields of all lines; raise InputError with the number of the first wrong line."""
     lines = body.tobytes().removesuffix(b"\n").split(b"\n") if len(body) else []
     fields = [checked_fields(line, n, form) for n, line in enumerate(lines, 1 + headed)]
     clients, cohorts, *columns = zip(*fields, strict=True)
@@ -189,7 +201,7 @@ def _cut_slowly(body: Bytes, headed: bool, form: LineForm) -> Iterator[Fields]:
 
 
 def _line_at(data: Bytes, start: int) -> bytes:
-    """Return the line that starts at `start`, its end included."""
+    """Return the line that starts at `start`, with its end."""
     step = 1 << 12
     for stop in range(start + step, len(data) + step, step):
         ends = np.flatnonzero(data[stop - step : stop] == NEWLINE)
@@ -199,13 +211,14 @@ def _line_at(data: Bytes, start: int) -> bytes:
 
 
 def _line_count(body: Bytes) -> int:
+    """Return the number of lines; the last one may have no end."""
     blocks = range(0, len(body), BLOCK_BYTES)
     ends = sum(int(np.count_nonzero(body[a : a + BLOCK_BYTES] == NEWLINE)) for a in blocks)
     return ends + bool(len(body) and body[-1] != NEWLINE)
 
 
 def write_reports(path: str | Path, reports: Reports) -> None:
-    """A reports file, in blocks: touching fresh memory costs more than writing."""
+    """Write a reports file, block by block: fresh memory for all lines would take longer."""
     _check_clients(reports.clients)
     head = ",".join(["client", "cohort", *reports.columns])
     with Path(path).open("wb") as file:
@@ -215,24 +228,25 @@ def write_reports(path: str | Path, reports: Reports) -> None:
 
 
 def _check_clients(clients: NDArray[np.bytes_]) -> None:
+    """Raise InputError if a client id cannot be written."""
     if clients.dtype.kind != "S":
-        raise InputError(f"expected client ids as bytes, got {clients.dtype}")
+        raise InputError(f"client ids must be bytes, got {clients.dtype}")
     text = clients.view(np.uint8).reshape(len(clients), clients.dtype.itemsize)
     if (len(text) and not text[:, 0].all()) or np.isin(text, (COMMA, NEWLINE)).any():
-        raise InputError("expected client ids without commas or line ends and not empty")
+        raise InputError("client ids must not be empty and must not contain commas or line ends")
 
 
 def _lines(reports: Reports, rows: slice) -> pa.Buffer:
-    """The lines of some reports, side by side."""
+    """Return the lines of these reports."""
     texts = [pa.array(reports.clients[rows], pa.binary())]
     texts.append(pc.cast(pa.array(reports.cohort[rows]), pa.string()).cast(pa.binary()))
     for bits, width in reports.columns.values():
-        lanes = np.unpackbits(
+        unpacked = np.unpackbits(
             check_packed(bits[rows], width), axis=1, count=width, bitorder="little"
         )
-        characters = np.ascontiguousarray(lanes[:, ::-1] + np.uint8(ZERO))
+        characters = np.ascontiguousarray(unpacked[:, ::-1] + np.uint8(ZERO))
         buffers = [None, pa.py_buffer(characters)]
-        fixed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(lanes), buffers)
+        fixed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(unpacked), buffers)
         texts.append(fixed.cast(pa.binary()))
     lines = pc.binary_join_element_wise(*texts, b",")
     ends = pa.scalar(b"\r\n", pa.binary())
