@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import asdict
 from datetime import date, timedelta
 
 from deniable.columns.batch import to_bodies
@@ -44,7 +45,7 @@ def upload(reports: int = 1, day: date = DAY, of: Survey = MARKS, key: bytes = b
 
 def again(first: Upload, **changed: object) -> Upload:
     """The upload with some of it changed, and the fingerprint that it then has."""
-    parts = {**vars(first), **changed}
+    parts = {**asdict(first), **changed}
     content = parts["digest"] + parts["bodies"]
     return Upload(**{**parts, "fingerprint": hashlib.sha256(content).digest()[:16]})
 

@@ -35,9 +35,8 @@ class Bucket:
         if self.quota == 0:
             return
         now = time.monotonic()
-        self._available = min(
-            self.quota, self._available + (now - self._updated) * self.quota / SECONDS_PER_HOUR
-        )
+        refill = (now - self._updated) * self.quota / SECONDS_PER_HOUR
+        self._available = min(self.quota, self._available + refill)
         self._updated = now
         if self._available < 1:
             wait = math.ceil((1 - self._available) * SECONDS_PER_HOUR / self.quota)

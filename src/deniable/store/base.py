@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -85,7 +87,7 @@ class Upload:
                 f"in {len(self.bodies)} bytes"
             )
 
-    @property
+    @cached_property
     def receipt(self) -> tuple[bytes, bytes]:
         """Name and seal, 16 bytes each, by which a store recognises the upload.
 
@@ -121,19 +123,19 @@ class Outcome(Enum):
 
 
 def classify(
-    receipts: Sequence[tuple[bytes, bytes]], stored_seals: dict[bytes, bytes]
-) -> tuple[list[Outcome], list[int]]:
-    """Return the outcome of each upload, and the indices of the new ones.
+    uploads: Iterable[Upload], stored_seals: dict[bytes, bytes]
+) -> tuple[list[Outcome], list[Upload]]:
+    """Return the outcome of each upload, and the new uploads.
 
-    `receipts` holds the name and seal of each upload; `stored_seals` the seals in the store, by
-    name.
+    `stored_seals` holds the seals in the store, by name.
     """
-    seals = dict(stored_seals)
+    seals = ChainMap({}, stored_seals)
     outcomes, new = [], []
-    for i, (name, seal) in enumerate(receipts):
+    for upload in uploads:
+        name, seal = upload.receipt
         if name not in seals:
             seals[name] = seal
-            new.append(i)
+            new.append(upload)
             outcomes.append(Outcome.STORED)
         else:
             outcomes.append(Outcome.REPEATED if seals[name] == seal else Outcome.CONFLICT)

@@ -136,7 +136,5 @@ def gunzip(data: bytes, limit: int) -> bytes:
     if not stream.eof:
         raise Problem(MALFORMED, "the gzip body is incomplete: send all of it")
     if stream.unused_data:
-        raise Problem(
-            MALFORMED, f"{len(stream.unused_data)} bytes follow the gzip member: send only one"
-        )
+        raise Problem(MALFORMED, f"{len(stream.unused_data)} bytes follow the gzip member")
     return plain

@@ -31,12 +31,7 @@ class CommitWriter:
     """
 
     def __init__(
-        self,
-        store: Store,
-        metrics: Metrics,
-        limit: int,
-        group: int,
-        on_commit: Callable[[], None],
+        self, store: Store, metrics: Metrics, limit: int, group: int, on_commit: Callable[[], None]
     ) -> None:
         self.store, self.metrics, self.limit, self.group = store, metrics, limit, group
         self._on_commit = on_commit

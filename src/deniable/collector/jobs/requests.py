@@ -42,7 +42,7 @@ class JobRequest:
     def __post_init__(self) -> None:
         verb, count = self.verb, len(self.questions)
         if verb not in VERBS:
-            hint = did_you_mean(verb, VERBS)
+            hint = did_you_mean(verb[:40], VERBS)
             raise Problem(BAD_JOB, f"expected verb {', '.join(VERBS)}; got {verb!r:.40}.{hint}")
         valid = count > 1 if verb == "associate" else count == 1
         if len(set(self.questions)) != count or not valid:
@@ -61,7 +61,7 @@ class JobRequest:
         if not isinstance(content, dict):
             raise Problem(BAD_JOB, "expected a JSON object")
         if unknown := sorted(content.keys() - FIELD_READERS.keys()):
-            hint = did_you_mean(unknown[0], FIELD_READERS)
+            hint = did_you_mean(unknown[0][:40], FIELD_READERS)
             fields = ", ".join(FIELD_READERS)
             raise Problem(BAD_JOB, f"unknown field {unknown[0]!r:.40}; fields: {fields}.{hint}")
         return cls(**{k: FIELD_READERS[k](k, v) for k, v in content.items() if v is not None})
@@ -78,15 +78,13 @@ class JobRequest:
             raise Problem(BAD_JOB, str(error)) from None
         candidates = {q: c for q, c in (self.candidates or {}).items() if q not in discoveries}
         content = {
-            **{name: vars(self)[name] for name in ("verb", "questions", "accept", "alpha")},
+            **vars(self),
             "store": store,
             "survey": survey.canonical.decode(),
             "candidates": candidates,
             "discoveries": discoveries,
-            "since": self.since and self.since.isoformat(),
-            "until": self.until and self.until.isoformat(),
         }
-        return json.dumps(content).encode() + b"\n"
+        return json.dumps(content, default=date.isoformat).encode() + b"\n"
 
 
 def _reader_of(kind: type, description: str) -> Callable[[str, object], object]:

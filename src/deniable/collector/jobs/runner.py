@@ -1,7 +1,7 @@
 """Run analyses that were started over HTTP, each in a separate process.
 
-Uploads therefore never wait for an analysis, and cancelling kills the process. Few jobs run at
-once, and few are remembered, only in memory.
+Uploads therefore never wait for an analysis, and cancelling kills the process. One job runs
+at a time, and the last few are remembered in memory.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from deniable.collector.api.problems import BUSY, NO_RESULT, UNKNOWN_JOB, Proble
 from deniable.collector.jobs.requests import JobRequest
 from deniable.survey import Survey
 
-MAX_RUNNING = 1
-"""Largest number of jobs that run at once: a job uses every core."""
 MAX_KEPT_JOBS = 20
 """Largest number of jobs that are remembered; the oldest is forgotten first."""
 MAX_RESULT_BYTES = 16 << 20
@@ -75,15 +73,12 @@ class Job:
     def result(self, form: str) -> str:
         """Return the result in one format, or raise Problem if the job is not done."""
         if self.state != "done":
-            raise Problem(
-                NO_RESULT, f"the job is {self.state}: only a job that is done has a result"
-            )
+            raise Problem(NO_RESULT, f"the job is {self.state}, so it has no result")
         return self.formats[form]
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON object that describes the job."""
-        running = time.monotonic() - self._started
-        seconds = running if self._duration is None else self._duration
+        seconds = time.monotonic() - self._started if self._duration is None else self._duration
         return {
             "id": self.id,
             "verb": self.request.verb,
@@ -108,15 +103,15 @@ class Jobs:
         self._stopped = False
 
     def start(self, request: JobRequest, store: str, survey: Survey) -> Job:
-        """Start a job, or raise Problem if too many are running."""
+        """Start a job, or raise Problem if another one is running."""
         job_ids = {q: c for q, c in (request.candidates or {}).items() if isinstance(c, str)}
         discoveries = {q: self.get(id).result("json") for q, id in job_ids.items()}
         line = request.to_json_line(store, survey, discoveries)
         with self._lock:
-            running = sum(job.state == "running" for job in self._jobs.values())
-            if self._stopped or running >= MAX_RUNNING:
+            # One job at a time, because it uses every core.
+            if self._stopped or any(job.state == "running" for job in self._jobs.values()):
                 raise Problem(BUSY, "another job is running: wait for it, or cancel it")
-            process = subprocess.Popen(  # noqa: S603 - a fixed command; the request goes to its standard input
+            process = subprocess.Popen(  # noqa: S603 - a fixed command, which reads the request from its input
                 self._command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -135,9 +130,7 @@ class Jobs:
         try:
             return self._jobs[id]
         except KeyError:
-            raise Problem(
-                UNKNOWN_JOB, f"there is no job {id!r:.40}: it may have been forgotten"
-            ) from None
+            raise Problem(UNKNOWN_JOB, f"there is no job {id!r:.40}, or it was forgotten") from None
 
     def all(self) -> list[Job]:
         """Return all jobs, the newest first."""

@@ -146,11 +146,11 @@ class FolderStore(Store):
         self._check_uploads(uploads)
         with self._exclusive():
             self._load_new_seals()
-            outcomes, new = classify([upload.receipt for upload in uploads], self._seals)
-            files = folder_files.staged_files([StagedUpload.of(uploads[i]) for i in new])
+            outcomes, new = classify(uploads, self._seals)
+            files = folder_files.staged_files([StagedUpload.of(upload) for upload in new])
             for name, (data, _) in files.items():
                 self._folder.put(name, data)
-                self._seals.update(uploads[i].receipt for i in new)
+                self._seals.update(upload.receipt for upload in new)
                 self._files_read.add(name)
         return outcomes
 

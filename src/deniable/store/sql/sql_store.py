@@ -123,21 +123,19 @@ class SqlStore(Store):
     def append(self, uploads: Sequence[Upload]) -> list[Outcome]:
         """Stage uploads in one transaction, which is durable when this method returns."""
         self._check_uploads(uploads)
-        receipts = [upload.receipt for upload in uploads]
 
         def stage(db: Session) -> list[Outcome]:
             seals: dict[bytes, bytes] = {}
-            for marks, names in sql_lists([name for name, _ in receipts]):
+            for marks, names in sql_lists([upload.receipt[0] for upload in uploads]):
                 seals.update(db.rows(f"SELECT name, seal FROM upload WHERE name IN {marks}", names))
-            outcomes, new = classify(receipts, seals)
-            chosen = [(uploads[i], uploads[i].day.isoformat(), receipts[i]) for i in new]
+            outcomes, new = classify(uploads, seals)
             db.many(
                 "INSERT INTO upload (name, seal, day) VALUES (?, ?, ?)",
-                [(*receipt, day) for _, day, receipt in chosen],
+                [(*u.receipt, u.day.isoformat()) for u in new],
             )
             db.many(
                 "INSERT INTO staged (survey, day, reports, bodies) VALUES (?, ?, ?, ?)",
-                [(upload.digest, day, upload.reports, upload.bodies) for upload, day, _ in chosen],
+                [(u.digest, u.day.isoformat(), u.reports, u.bodies) for u in new],
             )
             return outcomes
 
