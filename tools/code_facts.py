@@ -19,6 +19,7 @@ from deniable.analysis import counting
 from deniable.mechanisms import Bloom, Noise, calibrate
 from deniable.planning import discoverable
 from deniable.survey import Survey, defaults, toml_file, toml_tables
+from tools.markdown import markdown_table
 
 MEANINGS = tomllib.loads((Path(__file__).parent / "survey_keys.toml").read_text())
 PAPER_EPSILON = 4.39
@@ -51,11 +52,11 @@ def key_table(section: str) -> str:
     if accepted.keys() != described.keys():
         different = sorted(accepted.keys() ^ described.keys())
         raise KeyError(f"tools/survey_keys.toml and the code differ in {different}")
-    lines = ["| Key | Type | Default | Meaning |", "| --- | --- | --- | --- |"]
+    rows = []
     for key, setting in accepted.items():
         default = _default(setting, described[key].get("omitted", ""))
-        lines.append(f"| `{key}` | {_type(setting)} | {default} | {described[key]['meaning']} |")
-    return "\n".join(lines)
+        rows.append([f"`{key}`", _type(setting), default, described[key]["meaning"]])
+    return markdown_table(["Key", "Type", "Default", "Meaning"], rows)
 
 
 def _type(setting: toml_tables.Setting) -> str:
@@ -116,25 +117,20 @@ def bits_sentence() -> str:
 def example_levels() -> str:
     """Return the default prefix lengths and shares of 20 characters of a-z0-9._-, as a table."""
     levels = defaults.prefix_lengths(39, 20)
-    lines = [
-        "| Prefix length | " + " | ".join(str(length) for length, _ in levels) + " |",
-        "| --- |" + " --- |" * len(levels),
-        "| Clients | " + " | ".join(f"{100 * share:.1f} %" for _, share in levels) + " |",
-    ]
-    return "\n".join(lines)
+    lengths = [str(length) for length, _ in levels]
+    shares = [f"{100 * share:.1f} %" for _, share in levels]
+    return markdown_table(["Prefix length", *lengths], [["Clients", *shares]])
 
 
 def epsilon_table() -> str:
     """Return what ε means for the odds and for a yes-or-no question."""
-    lines = [
-        "| ε per report | largest change of the odds | probability of a true yes-or-no answer "
-        "| example |",
-        "| --- | --- | --- | --- |",
-    ]
+    headings = ["ε per report", "largest change of the odds"]
+    headings += ["probability of a true yes-or-no answer", "example"]
+    rows = []
     for epsilon, example in EPSILONS.items():
         odds = math.exp(epsilon)
-        lines.append(f"| {epsilon:.3g} | {odds:.2g} | {odds / (1 + odds):.2f} | {example} |")
-    return "\n".join(lines)
+        rows.append([f"{epsilon:.3g}", f"{odds:.2g}", f"{odds / (1 + odds):.2f}", example])
+    return markdown_table(headings, rows)
 
 
 EPSILONS = {

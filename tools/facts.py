@@ -17,6 +17,7 @@ On lines of their own the comments enclose a table, within a line a single figur
 | `paper::EXPERIMENT::QUANTITY` | our mean; with `::summary` also minimum and |
 | | maximum; with `::share` in three decimals; with `::printed` the paper's number |
 | `paper::EXPERIMENT::PART::CASE::found` | strings found; with `::false` runs with a false one |
+| `paper::EXPERIMENT::overview::PART` | a part of the data as a compact table |
 | `paper::minutes` | how long all experiments took together |
 | `code::FACT` | a constant or a table computed by `tools/code_facts.py` |
 
@@ -25,23 +26,19 @@ A cell of a data file may itself contain `{NAME}`. `tests/test_facts.py` fails w
 
 from __future__ import annotations
 
-import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
-from decimal import ROUND_HALF_UP, Decimal
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from deniable.errors import InputError
 from tools.code_facts import CODE_FACTS
+from tools.markdown import cell_text, markdown_table
+from tools.paper_facts import RESULTS, ROOT, load, paper_fact
 
-ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "docs" / "results"
 MARK = re.compile(r"(<!-- generated: (.+?) -->)(.*?)(<!-- end -->)", re.DOTALL)
 NESTED = re.compile(r"\{([^{}]+)\}")
-PAPER_HEADINGS = ("Quantity", "Paper", "Ours (mean)", "Minimum to maximum", "Agrees")
 
 
 def pages() -> list[Path]:
@@ -80,7 +77,7 @@ def fact(name: str) -> str:
         if source == "code":
             return CODE_FACTS[path[0]]()
         if source == "paper":
-            return _paper(*path)
+            return paper_fact(*path)
         return _data_file(source, *path)
     except (KeyError, StopIteration, OSError, TypeError) as error:
         raise InputError(f"no fact is called {name!r} ({error!r})") from error
@@ -88,11 +85,12 @@ def fact(name: str) -> str:
 
 def _data_file(file: str, table: str, row: str = "", column: str = "") -> str:
     """Return a table of a data file, or one cell of it."""
-    data = _load(RESULTS / "data" / f"{file}.json")
+    data = load(RESULTS / "data" / f"{file}.json")
     chosen = data["tables"][table]
     if row:
-        return _cell(chosen["rows"][row][list(chosen["columns"]).index(column)])
-    lines = markdown_table(chosen["columns"].values(), chosen["rows"].values())
+        return _expanded(chosen["rows"][row][list(chosen["columns"]).index(column)])
+    rows = [[_expanded(cell) for cell in row] for row in chosen["rows"].values()]
+    lines = markdown_table(chosen["columns"].values(), rows)
     if "command" in chosen["columns"]:
         return lines
     conditions = [chosen["conditions"]]
@@ -102,68 +100,9 @@ def _data_file(file: str, table: str, row: str = "", column: str = "") -> str:
     return "\n\n".join([lines, source, *chosen.get("notes", [])])
 
 
-def _paper(experiment: str, first: str = "", second: str = "", kind: str = "") -> str:
-    """Return an experiment's comparison with the paper, or one figure of the experiment."""
-    if experiment == "minutes":
-        seconds = sum(_load(path)["seconds"] for path in (RESULTS / "paper").glob("*.json"))
-        return f"{seconds / 60:.0f}"
-    data = _load(RESULTS / "paper" / f"{experiment}.json")
-    if not first:
-        rows = [_comparison(row) for row in data["comparisons"]]
-        made = f"Command: `deniable reproduce {experiment}`, seed {data['seed']}"
-        return f"{markdown_table(PAPER_HEADINGS, rows)}\n\n{made}, {data['seconds']:.0f} s."
-    if kind:
-        case = next(row for row in data[first] if row["case"] == second)
-        if kind == "false":
-            return f"{case['runs with a false string']} of {case['runs']}"
-        spread = f"{case['least']} to {case['most']}; {case['runs']} crowds"
-        return f"{one_decimal(case[kind])} ({spread})"
-    row = next(row for row in data["comparisons"] if row["quantity"] == first)
-    if second == "printed":
-        return str(row["paper"])
-    if second == "share":
-        return f"{row['ours']:.3f}"
-    mean = one_decimal(row["ours"])
-    return mean if not second else f"{mean} ({row['low']:g} to {row['high']:g})"
-
-
-def _comparison(row: dict[str, Any]) -> list[str]:
-    spread = "" if row["low"] is None else f"{row['low']:.4g} to {row['high']:.4g}"
-    agrees = {True: "yes", False: "no", None: ""}[row["agrees"]]
-    return [row["quantity"], row["paper"], f"{row['ours']:.4g}", spread, agrees]
-
-
-def markdown_table(headings: Iterable[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return rows as a Markdown table.
-
-    >>> print(markdown_table(["f", "N"], [["½", 1000]]))
-    | f | N |
-    | --- | --- |
-    | ½ | 1,000 |
-    """
-    headings = list(headings)
-    lines = [headings, ["---"] * len(headings), *([_cell(v) for v in row] for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, int):
-        return f"{value:,}"
-    return NESTED.sub(lambda nested: fact(nested[1]), str(value))
-
-
-def one_decimal(value: float) -> str:
-    """Return a mean with one decimal, halves rounded up.
-
-    >>> one_decimal(75.55), one_decimal(7.0)
-    ('75.6', '7.0')
-    """
-    return str(Decimal(repr(value)).quantize(Decimal("0.1"), ROUND_HALF_UP))
-
-
-@cache
-def _load(path: Path) -> Any:
-    return json.loads(path.read_text())
+def _expanded(value: object) -> str:
+    """Return a cell as text, with the facts that it names in braces."""
+    return NESTED.sub(lambda nested: fact(nested[1]), cell_text(value))
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,0 +1,116 @@
+"""Facts from the data of the paper's experiments, in docs/results/paper.
+
+`tools/facts.py` inserts them where a page says `<!-- generated: paper::… -->`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tools.markdown import markdown_table
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "docs" / "results"
+HEADINGS = ("Quantity", "Paper", "Ours (mean)", "Minimum to maximum", "Agrees")
+
+
+def paper_fact(experiment: str, first: str = "", second: str = "", kind: str = "") -> str:
+    """Return an experiment's comparison with the paper, or one figure of the experiment."""
+    if experiment == "minutes":
+        seconds = sum(load(path)["seconds"] for path in (RESULTS / "paper").glob("*.json"))
+        return f"{seconds / 60:.0f}"
+    data = load(RESULTS / "paper" / f"{experiment}.json")
+    if not first:
+        rows = [_comparison(row) for row in data["comparisons"]]
+        made = f"Command: `deniable reproduce {experiment}`, seed {data['seed']}"
+        return f"{markdown_table(HEADINGS, rows)}\n\n{made}, {data['seconds']:.0f} s."
+    if first == "overview":
+        return _overview(data[second], *OVERVIEWS[second])
+    if kind:
+        case = next(row for row in data[first] if row["case"] == second)
+        if kind == "false":
+            return f"{case['runs with a false string']} of {case['runs']}"
+        spread = f"{case['least']} to {case['most']}; {case['runs']} crowds"
+        return f"{one_decimal(case[kind])} ({spread})"
+    row = next(row for row in data["comparisons"] if row["quantity"] == first)
+    if second == "printed":
+        return str(row["paper"])
+    if second == "share":
+        return f"{row['ours']:.3f}"
+    mean = one_decimal(row["ours"])
+    return mean if not second else f"{mean} ({row['low']:g} to {row['high']:g})"
+
+
+def _comparison(row: dict[str, Any]) -> list[str]:
+    spread = "" if row["low"] is None else f"{row['low']:.4g} to {row['high']:.4g}"
+    agrees = {True: "yes", False: "no", None: ""}[row["agrees"]]
+    return [row["quantity"], row["paper"], f"{row['ours']:.4g}", spread, agrees]
+
+
+def _overview(
+    rows: Sequence[dict[str, Any]], same: Sequence[str], across: str, shown: dict[str, str]
+) -> str:
+    """Return rows side by side that differ only in one column.
+
+    Parameters
+    ----------
+    rows : rows of an experiment's data
+    same : columns that name a line of the table
+    across : the column whose values stand next to each other
+    shown : columns with the figures, and how they are formatted
+    """
+    values = [v for v in dict.fromkeys(row[across] for row in rows) if v in LABELS]
+    lines: dict[tuple[object, ...], dict[object, list[str]]] = {}
+    for row in rows:
+        figures = [_formatted(row[column], form) for column, form in shown.items()]
+        lines.setdefault(tuple(row[column] for column in same), {})[row[across]] = figures
+    headings = [LABELS[v] + ": " + LABELS.get(column, column) for v in values for column in shown]
+    blank = [""] * len(shown)
+    return markdown_table(
+        [*(LABELS.get(column, column) for column in same), *headings],
+        [[*key, *(f for v in values for f in cells.get(v, blank))] for key, cells in lines.items()],
+    )
+
+
+OVERVIEWS = {
+    "tests": (
+        ("setting", "N", "strength", "trials"), "test", {"rejected": ".3f", "KS p": ".2g"},
+    ),
+    "length": (
+        ("n", "length"), "reading", {"Hellinger": ".3f", "not found": ".1%"},
+    ),
+    "means": (
+        ("other",), "f", {"bias": ".2f", "summed": ".1f", "covered": ".3f"},
+    ),
+}  # fmt: skip
+LABELS = {
+    "setting": "Questions", "strength": "Association", "trials": "Crowds", "score": "score test",
+    "paper": "the paper's", "fused": "ours", "rejected": "rejected at 0.05",
+    "KS p": "p-value of uniformity", "Hellinger": "Hellinger distance", "not found": "not found",
+    "length": "String length", "n": "n", 0.0: "f = 0", 0.5: "f = 0.5", "other": "Model of Other",
+    "summed": "summed error", "covered": "coverage", "bias": "bias",
+}  # fmt: skip
+
+
+def one_decimal(value: float) -> str:
+    """Return a mean with one decimal, halves rounded up.
+
+    >>> one_decimal(75.55), one_decimal(7.0)
+    ('75.6', '7.0')
+    """
+    return str(Decimal(repr(value)).quantize(Decimal("0.1"), ROUND_HALF_UP))
+
+
+def _formatted(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
+
+
+@cache
+def load(path: Path) -> Any:
+    """Return a data file."""
+    return json.loads(path.read_text())
