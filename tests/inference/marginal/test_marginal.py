@@ -309,8 +309,8 @@ def test_candidate_order_does_not_matter():
         (dict(p_star=[0.1, 0.2, 0.3]), "one per stratum"),
         (dict(positions=np.zeros((2, 3, 0), np.int32)), "at least one hash"),
         (dict(positions=np.zeros((2, 3))), "integers of shape"),
-        (dict(positions=np.full((2, 3, 2), [0, -1])), "all its positions in a stratum, or none"),
-        (dict(slot=np.zeros(3, np.int64)), "a slot for each of 2 strata"),
+        (dict(positions=np.full((2, 3, 2), [0, -1])), "either all positions"),
+        (dict(slot=np.zeros(3, np.int64)), "one entry for each of the 2 strata"),
     ],
 )
 def test_illegal_designs_cannot_exist(change, message):
@@ -326,7 +326,7 @@ def test_mismatches_are_refused():
     other = BitCounts(counts.ones[:, :64], counts.total)
     with pytest.raises(InputError, match="2 strata of 64 bits"):
         estimate_marginal(other, design)
-    with pytest.raises(InputError, match="do not add"):
+    with pytest.raises(InputError, match="cannot add counts"):
         counts + other
     with pytest.raises(InputError, match="alpha"):
         estimate_marginal(counts, design, alpha=0.0)

@@ -215,7 +215,7 @@ def test_what_was_discovered_is_a_list_of_candidates(batch: ReportBatch) -> None
     ("changes", "message"),
     [
         ({"positions": np.zeros((3, 2, 1), np.int32)}, "2 candidates but 1 labels"),
-        ({"slot": np.zeros(2, np.int64)}, "a slot for each"),
+        ({"slot": np.zeros(2, np.int64)}, "one entry for each"),
         ({"keep": 0.1}, "q must be above 1/5"),
         ({"positions": np.full((3, 1, 1), 25, np.int32)}, "must lie in 0..24"),
     ],

@@ -30,7 +30,7 @@ from deniable.discovery.shared.run import DiscoveryRun
 from deniable.discovery.shared.strings import Rows, StringTests
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts, count_bits
-from deniable.inference.marginal.clipping import CLIP, scores
+from deniable.inference.marginal.clipping import MIN_CLIP, clipped_scores
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.inference.marginal.regression import BitTable, fit_columns
@@ -240,7 +240,7 @@ def _screen(protocol: NGrams, counts: BitCounts, design_of: Callable[[Rows], Blo
     table = BitTable.of(counts, background, True)
     fit = fit_columns(table, background.indicator())
     for block in gram_blocks(protocol):
-        sums, _ = scores(table, design_of(block), fit, np.zeros(len(block)), CLIP)
+        sums, _ = clipped_scores(table, design_of(block), fit, np.zeros(len(block)), MIN_CLIP)
         grams = np.concatenate([grams, block])
         best = np.concatenate([best, sums[1] / np.sqrt(np.maximum(sums[0], 1e-300))])
         if len(grams) > MAX_SCREENED:

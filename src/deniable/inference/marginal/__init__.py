@@ -1,1 +1,1 @@
-"""How common each candidate is, from counts."""
+"""Marginals: how common each candidate is, estimated from counts."""

@@ -1,7 +1,7 @@
-"""Bit counts: all that a marginal estimate needs to know about the reports.
+"""Bit counts: all that a marginal needs to know about the reports.
 
-A stratum is a group of reports that share Bloom hashes and noise (a cohort, or a cohort at one
-position or level). Counts of disjoint sets of reports add, so shards and days can be merged.
+A stratum is a group of reports that share Bloom hashes and noise: a cohort, or a cohort and a slot.
+Counts of disjoint sets of reports can be added, so shards and days can be merged.
 """
 
 from __future__ import annotations
@@ -18,11 +18,17 @@ from deniable.kernels.counting.bit_sums import count_ones
 
 @dataclass(frozen=True, eq=False)
 class BitCounts:
-    """How often each bit was 1, per stratum.
+    """Number of reports with each bit set, per stratum.
 
-    ones : int64[S, k], reports of stratum s with bit b set.
-    total : int64[S], reports of stratum s. A stratum may be empty.
+    Parameters
+    ----------
+    ones : int array of shape (S, k)
+        Reports of stratum s with bit b set.
+    total : int array of shape (S,)
+        Reports of stratum s. A stratum may be empty.
 
+    Examples
+    --------
     >>> one = BitCounts(np.array([[3, 1]]), np.array([4]))
     >>> int((one + one).total[0])
     8
@@ -38,7 +44,7 @@ class BitCounts:
         if ones.dtype.kind not in "iu" or total.dtype.kind not in "iu":
             raise InputError(
                 f"counts must be integers, got {ones.dtype} and {total.dtype}; "
-                "count reports, do not pass frequencies"
+                "pass numbers of reports, not frequencies"
             )
         if ones.ndim != 2 or total.shape != ones.shape[:1]:
             raise InputError(
@@ -46,7 +52,7 @@ class BitCounts:
             )
         if ones.size and (ones.min() < 0 or bool((ones > total[:, None]).any())):
             raise InputError(
-                "every count must lie between 0 and its stratum's total, got "
+                "each count must lie between 0 and the total of its stratum, got "
                 f"ones in [{ones.min()}, {ones.max()}] with totals up to {total.max()}"
             )
         object.__setattr__(self, "ones", ones.astype(np.int64))
@@ -54,11 +60,11 @@ class BitCounts:
 
     @property
     def reports(self) -> int:
-        """Reports over all strata, N."""
+        """Number of reports, N."""
         return int(self.total.sum())
 
     def rescaled(self, reports: float) -> BitCounts:
-        """Return the same frequencies as if from so many reports, to the nearest count."""
+        """Return counts with the same frequencies for another number of reports, rounded."""
         factor = reports / self.reports if self.reports else 1.0
         total = np.rint(self.total * factor).astype(np.int64)
         ones = np.rint(self.ones * factor).astype(np.int64)
@@ -70,16 +76,16 @@ class BitCounts:
             return NotImplemented
         if self.ones.shape != other.ones.shape:
             raise InputError(
-                f"counts of shape {self.ones.shape} and {other.ones.shape} do not add; "
+                f"cannot add counts of shapes {self.ones.shape} and {other.ones.shape}: "
                 "both must come from the same survey and question"
             )
         return BitCounts(self.ones + other.ones, self.total + other.total)
 
 
 def count_bits(column: Column, *, threads: int | None = None) -> BitCounts:
-    """Return the counts of one part of one question; strata are slots times cohorts, slot first.
+    """Count the bits of one part of a question. Stratum = slot·cohorts + cohort.
 
-    threads : 1 where batches are spread over threads already; None takes all processors
+    threads : number of threads; 1 if batches run in parallel already, None for all processors
     """
     width, strata = column.mechanism.width, column.strata
     return BitCounts(*count_ones(column.bits, width, column.stratum, strata, threads=threads))

@@ -1,14 +1,14 @@
-"""Marginals that need no regression: one bit per category, and a single bit.
+"""Marginals with a closed form: one bit per category, all categories known.
 
-With one bit per category and all categories known, t = (c - p* N) / ((q* - p*) N) estimates each
-frequency by itself, with the binomial variance r(1 - r) / (N (q* - p*)^2).
+t = (c - p* N) / ((q* - p*) N) estimates the frequency of each category separately, with the
+binomial variance r(1 - r) / (N (q* - p*)^2).
 """
 
 import numpy as np
 
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts
-from deniable.inference.marginal.detection import Correction, Estimates, assemble, upper_tail
+from deniable.inference.marginal.detection import Correction, Estimates, detect, upper_tail
 from deniable.kernels.array_types import Mask
 from deniable.results.marginal import Marginal, Measured
 
@@ -22,8 +22,10 @@ def estimate_basic(
     correction: Correction = "bonferroni",
     labels: tuple[str, ...] | None = None,
 ) -> Marginal:
-    """Estimate Basic RAPPOR: bit i is category i, in every stratum.
+    """Estimate the frequencies of categories in Basic RAPPOR: bit i stands for category i.
 
+    Examples
+    --------
     >>> counts = BitCounts(np.array([[500, 375, 375]]), np.array([1000]))
     >>> estimate_basic(counts, .25, .75).estimate
     array([0.5 , 0.25, 0.25])
@@ -35,7 +37,7 @@ def estimate_basic(
     categories = counts.ones.shape[1]
     if labels is not None and len(set(labels)) != categories:
         raise InputError(
-            f"{categories} categories need as many different labels, got {len(set(labels))}"
+            f"{categories} categories need {categories} different labels, got {len(set(labels))}"
         )
     size, gain = max(counts.reports, 1), q_star - p_star
     share = counts.ones.sum(axis=0) / size
@@ -48,8 +50,11 @@ def estimate_basic(
     skewness = np.full(categories, np.sign(gain) * (1 - 2 * r0) / np.sqrt(r0 * (1 - r0) * size))
 
     def mass(detected: Mask, _: float) -> Measured:
-        """Given the values, bits are independent; the values themselves are multinomial. With P the
-        sum, variance = sum of conditional variances + P(1 - P) / N."""
+        """Return the sum of the detected categories with its standard error.
+
+        Given the values, bits are independent; the values themselves are multinomial. With P the
+        sum, its variance is the sum of the conditional variances plus P(1 - P) / N.
+        """
         total = float(estimate[detected].sum())
         shares = np.clip(estimate[detected], 0.0, 1.0)
         noise = r[detected] * (1 - r[detected]) / gain**2 - shares * (1 - shares)
@@ -65,4 +70,4 @@ def estimate_basic(
         typical_error=float(null) if counts.reports else float("nan"),
         labels=labels,
     )
-    return assemble(estimates, counts, mass, alpha, correction)
+    return detect(estimates, counts, mass, alpha, correction)

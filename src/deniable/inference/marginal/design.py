@@ -1,7 +1,7 @@
-"""The sparse design: which bits each candidate string sets in each stratum.
+"""The design of the regression: which bits each candidate string sets in each stratum.
 
-A report's bit is 1 with probability q* where the candidate sets it and p* elsewhere, so h positions
-per stratum say all there is to say about a candidate.
+A bit of a report is 1 with probability q* if the client's string sets it, and p* otherwise. So h
+positions per stratum describe a candidate completely.
 """
 
 from collections import Counter
@@ -19,14 +19,18 @@ from deniable.kernels.array_types import Floats, Indices, Int32s, Int64s, Mask
 
 @dataclass(frozen=True, eq=False)
 class HashedStrings:
-    """Candidate strings by what they are hashed to.
+    """Candidate strings, described by the positions that they are hashed to.
 
-    positions : int32[S, m, h], the bits or cells of each string in each stratum. All h are −1 where
-        the reports of a stratum say nothing of the string: there it is as good as a string that
-        nobody listed.
-    labels : the m strings, all different, or None.
-    slot : int64[S], or None for one slot: strata of different slots report different parts of
-        strings, which may scatter more or less.
+    Parameters
+    ----------
+    positions : int32 array of shape (S, m, h)
+        Bits or cells of each string in each stratum. All h are −1 if a stratum has no evidence for
+        the string: there it counts as an unlisted string.
+    labels : tuple of str, optional
+        The m strings, without duplicates.
+    slot : int64 array of shape (S,), optional
+        Slot of each stratum; a single slot by default. Slots report different parts of strings,
+        and unlisted strings may scatter differently in each.
     """
 
     positions: Int32s
@@ -34,7 +38,7 @@ class HashedStrings:
     slot: Int64s | None = field(default=None, kw_only=True)
 
     def check_positions(self, cells: int) -> None:
-        """Validate shapes and ranges; `cells` is how many bits or cells there are."""
+        """Validate shapes and ranges, for a number of bits or cells."""
         positions = np.ascontiguousarray(self.positions)
         if positions.ndim != 3 or positions.dtype.kind not in "iu":
             raise InputError(
@@ -50,67 +54,78 @@ class HashedStrings:
             )
         object.__setattr__(self, "positions", positions.astype(np.int32, copy=False))
         if self.partial and bool(((positions < 0) != (positions[:, :, :1] < 0)).any()):
-            raise InputError("a candidate has all its positions in a stratum, or none: all -1")
+            raise InputError(
+                "in each stratum, either all positions of a candidate must be -1 or none of them"
+            )
         if self.slot is not None and self.slot.shape != positions.shape[:1]:
             raise InputError(
-                f"expected a slot for each of {positions.shape[0]} strata, got {self.slot.shape}"
+                f"slot must have one entry for each of the {positions.shape[0]} strata, got shape "
+                f"{self.slot.shape}"
             )
         if self.labels is None:
             return
         if len(self.labels) != self.candidates:
-            raise InputError(f"{self.candidates} candidates but {len(self.labels)} labels")
+            raise InputError(
+                f"there are {self.candidates} candidates but {len(self.labels)} labels"
+            )
         if twice := [label for label, count in Counter(self.labels).items() if count > 1]:
             raise InputError(f"candidate {twice[0]!r} is listed twice; list every candidate once")
 
     @property
     def strata(self) -> int:
-        """How many strata, S."""
+        """Number of strata, S."""
         return int(self.positions.shape[0])
 
     @property
     def candidates(self) -> int:
-        """How many candidates, m."""
+        """Number of candidates, m."""
         return int(self.positions.shape[1])
 
     @property
     def hashes(self) -> int:
-        """How many hashes, h."""
+        """Number of hashes, h."""
         return int(self.positions.shape[2])
 
     @cached_property
     def partial(self) -> bool:
-        """Whether some stratum says nothing of some candidate."""
+        """Whether some stratum has no evidence for some candidate."""
         return bool(self.positions.size) and bool(self.positions.min() < 0)
 
     @property
     def informative(self) -> Mask:
-        """bool[S, m], whether a stratum's reports say anything of a candidate."""
+        """Whether a stratum has evidence for a candidate, bool[S, m]."""
         return np.asarray(self.positions[:, :, 0] >= 0)
 
     @property
     def informative_strata(self) -> Mask:
-        """bool[S], whether a stratum's reports say anything of some candidate."""
+        """Whether a stratum has evidence for any candidate, bool[S]."""
         return np.asarray(self.informative.any(axis=1) | (self.candidates == 0))
 
     def take(self, candidates: Indices) -> Self:
-        """Return the same of some candidates, in the order given."""
+        """Return some of the candidates, in the order given."""
         labels = None if self.labels is None else tuple(self.labels[i] for i in candidates)
         return replace(self, positions=self.positions[:, candidates], labels=labels)
 
     def joined(self, more: Self) -> Self:
-        """Return the same of these candidates and more, without labels."""
+        """Return these candidates followed by more, without labels."""
         positions = np.concatenate([self.positions, more.positions], axis=1)
         return replace(self, positions=positions, labels=None)
 
 
 @dataclass(frozen=True, eq=False)
 class BloomDesign(HashedStrings):
-    """Candidates as bit positions. A position that repeats among a candidate's h counts once: a
-    Bloom filter is a set of bits.
+    """Candidates as positions of bits.
 
-    bits : k, width of a report.
-    p_star, q_star : float64[S] (or one number for all), P(bit = 1) off and on the candidate's
-        bits. p* > q* is legal, p* = q* carries no information and is refused.
+    A position that repeats among the h positions of a candidate counts once, since a Bloom filter
+    is a set of bits.
+
+    Parameters
+    ----------
+    bits : int
+        Width of a report, k.
+    p_star, q_star : float, or float64 array of shape (S,)
+        P(bit = 1) of bits that the client's string does not set, and of those that it sets. p* may
+        exceed q*, but they must differ.
     """
 
     bits: int
@@ -132,7 +147,9 @@ class BloomDesign(HashedStrings):
         if not (np.all((p >= 0) & (p <= 1)) and np.all((q >= 0) & (q <= 1))):
             raise InputError(f"p* and q* must lie in [0, 1], got p* = {p} and q* = {q}")
         if np.any(p == q):
-            raise InputError("p* = q* in some stratum: its reports say nothing; leave it out")
+            raise InputError(
+                "p* = q* in some stratum, so its reports hold no information; leave the stratum out"
+            )
 
     @property
     def p(self) -> Floats:
@@ -145,8 +162,10 @@ class BloomDesign(HashedStrings):
         return np.asarray(self.q_star, dtype=np.float64)
 
     def distinct_first(self) -> tuple[Int32s, Int32s]:
-        """Return the positions with repeated ones moved to the end, int32[S, m, h], and how many
-        are distinct, int32[S, m]: 0 where they are -1."""
+        """Return positions with repeated ones moved to the end, and the number of distinct ones.
+
+        They are int32[S, m, h] and int32[S, m]; the number is 0 if the positions are -1.
+        """
         ordered, first = _distinct(self.positions)
         rank = np.argsort(~first, axis=2, kind="stable")
         count = first.sum(axis=2).astype(np.int32)
@@ -166,7 +185,7 @@ class BloomDesign(HashedStrings):
 
 
 def _distinct(positions: Int32s) -> tuple[Int32s, Mask]:
-    """Positions [S, m, h] in order, and which are the first of their kind and not -1."""
+    """Sort positions int32[S, m, h], and mark those that are neither repeated nor -1."""
     ordered = np.sort(positions, axis=2)
     first = ordered >= 0
     first[:, :, 1:] &= ordered[:, :, 1:] != ordered[:, :, :-1]

@@ -1,4 +1,4 @@
-"""From estimates and p-values of all candidates to the result: which are present, and intervals."""
+"""Decide which candidates are present, from estimates and p-values of all of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from scipy import special, stats
 
-from deniable.errors import InputError
+from deniable.errors import InputError, did_you_mean
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.kernels.array_types import Floats, Mask
 from deniable.results.marginal import Z95, Marginal, Measured
@@ -16,12 +16,21 @@ Correction = Literal["holm", "bonferroni", "fdr"] | None
 
 
 def rejection_cutoff(p_value: Floats, alpha: float, correction: Correction) -> float:
-    """Return the largest p-value that is rejected.
+    """Return the largest p-value that counts as a detection.
 
-    "holm" (1979) bounds the chance of any false detection by alpha: what is detected need not be
-    counted among the rest. "bonferroni" does so with less power, counting all; "fdr" (Benjamini and
-    Hochberg) bounds the expected share of false ones among the detected; None tests each at alpha.
+    Parameters
+    ----------
+    p_value : float64 array
+        p-values of all candidates.
+    alpha : float
+        Significance level.
+    correction : {"holm", "bonferroni", "fdr"} or None
+        "holm" (1979) bounds the family-wise error rate by alpha; "bonferroni" does so with less
+        power. "fdr" (Benjamini and Hochberg) bounds the expected share of false detections among
+        all detections. None tests each candidate at alpha.
 
+    Examples
+    --------
     >>> round(rejection_cutoff(np.array([.001, .015, .03, .9]), .05, "holm"), 4)
     0.025
     >>> rejection_cutoff(np.array([.001, .02, .03, .9]), .05, "bonferroni")
@@ -44,16 +53,21 @@ def rejection_cutoff(p_value: Floats, alpha: float, correction: Correction) -> f
         line = alpha * np.arange(1, p_value.size + 1) / tests
         below = np.flatnonzero(ordered <= line)
         return float(line[below[-1]]) if below.size else alpha / tests
-    raise InputError(f"correction must be 'holm', 'bonferroni', 'fdr' or None, got {correction!r}")
+    hint = did_you_mean(correction, ("holm", "bonferroni", "fdr"))
+    raise InputError(
+        f"correction must be 'holm', 'bonferroni', 'fdr' or None, got {correction!r}.{hint}"
+    )
 
 
 def upper_tail(z: Floats, skewness: Floats) -> Floats:
-    """P(Z >= z) for a standardised variable of known skewness.
+    """Return P(Z >= z) for standardised variables of known skewness.
 
-    A gamma distribution with that skewness (Pearson's third type) replaces the normal: where p* is
-    small, counts are nearly Poisson, and at the z = 4 of a corrected test a skewness of 0.1
+    A gamma distribution with that skewness (Pearson's third type) replaces the normal distribution.
+    If p* is small, counts are nearly Poisson; at the z = 4 of a corrected test, a skewness of 0.1
     already makes the normal tail too small by a factor of three.
 
+    Examples
+    --------
     >>> upper_tail(np.array([1.96]), np.zeros(1)).round(3)
     array([0.025])
     """
@@ -69,11 +83,20 @@ def upper_tail(z: Floats, skewness: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """Estimates of all candidates, before it is decided which of them are present.
+    """Estimates of all candidates, before detection.
 
-    value, error, p_value : float64[m]; identified : bool[m], whether there is an estimate;
-    typical_error : the standard error of a typical candidate that is absent, or NaN;
-    groups : candidates of which only the sum is estimated, as in `Marginal`
+    Parameters
+    ----------
+    value, error, p_value : float64 arrays of shape (m,)
+        Estimates, standard errors, and p-values of the hypothesis that a candidate is absent.
+    identified : bool array of shape (m,)
+        Whether a candidate has an estimate.
+    typical_error : float
+        Standard error of a typical absent candidate, or NaN.
+    labels : tuple of str, optional
+        The candidates.
+    groups : tuple of tuples of int
+        Candidates of which only the sum can be estimated, as in `Marginal`.
     """
 
     value: Floats
@@ -85,34 +108,34 @@ class Estimates:
     groups: tuple[tuple[int, ...], ...] = ()
 
 
-def assemble(
-    found: Estimates,
+def detect(
+    estimates: Estimates,
     counts: BitCounts,
     mass: Callable[[Mask, float], Measured],
     alpha: float,
     correction: Correction,
 ) -> Marginal:
-    """Decide which candidates are present.
+    """Decide which candidates are present, and return the marginal.
 
-    mass : estimates what the detected ones, bool[m], sum to, given the z at which they are.
+    mass : estimates the sum of the detected candidates, bool[m], given the z of the cut-off
     """
-    identified = found.identified.copy()
-    p_value = np.where(identified, found.p_value, 1.0)
+    identified = estimates.identified.copy()
+    p_value = np.where(identified, estimates.p_value, 1.0)
     cutoff = rejection_cutoff(p_value, alpha, correction)
     z_cut = float(stats.norm.isf(cutoff))
-    estimate = np.where(identified, found.value, np.nan)
-    error = np.where(identified, found.error, np.inf)
-    low = np.where(identified, found.value - Z95 * found.error, 0.0)
-    high = np.where(identified, found.value + Z95 * found.error, 1.0)
-    for group in found.groups:
-        every = list(group)
-        estimate[every] /= len(group)
-        low[every] = np.minimum(low[every], 0.0)
-        # A member may be all of the group or none of it.
-        error[every] = np.maximum(error[every], np.abs(estimate[every]))
-        identified[every] = False
+    estimate = np.where(identified, estimates.value, np.nan)
+    error = np.where(identified, estimates.error, np.inf)
+    low = np.where(identified, estimates.value - Z95 * estimates.error, 0.0)
+    high = np.where(identified, estimates.value + Z95 * estimates.error, 1.0)
+    for group in estimates.groups:
+        members = list(group)
+        estimate[members] /= len(group)
+        low[members] = np.minimum(low[members], 0.0)
+        # One member may account for the whole group, or for none of it.
+        error[members] = np.maximum(error[members], np.abs(estimate[members]))
+        identified[members] = False
     detected = identified & (p_value <= cutoff)
-    explained = mass(detected, z_cut)
+    detected_mass = mass(detected, z_cut)
     return Marginal(
         estimate=estimate,
         standard_error=error,
@@ -121,14 +144,14 @@ def assemble(
         p_value=p_value,
         detected=detected,
         identified=identified,
-        groups=found.groups,
-        detection_threshold=z_cut * found.typical_error,
-        mass_found=explained,
-        mass_unexplained=Measured.normal(1 - explained.estimate, explained.standard_error),
+        groups=estimates.groups,
+        detection_threshold=z_cut * estimates.typical_error,
+        mass_found=detected_mass,
+        mass_unexplained=Measured.normal(1 - detected_mass.estimate, detected_mass.standard_error),
         background=np.zeros(counts.total.size),
         overdispersion=0.0,
         reports=counts.reports,
         alpha=alpha,
         correction=correction,
-        labels=found.labels,
+        labels=estimates.labels,
     )

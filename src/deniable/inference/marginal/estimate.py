@@ -1,8 +1,8 @@
-"""Marginal decoding: how frequent is every candidate, from bit counts alone.
+"""Marginals of strings in Bloom filters, by regression on bit counts.
 
-Section III-A of the paper regresses bit frequencies on the candidates' Bloom bits. Here the fit
-has a background per stratum, every candidate gets an unpenalised estimate with an interval
-whether or not it is detected, and the correction counts all of them.
+Section III-A of the paper regresses bit frequencies on the candidates' Bloom bits. This regression
+has a background per stratum, every candidate gets an unpenalised estimate with an interval whether
+it is detected or not, and the correction for multiple tests counts all candidates.
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.detection import (
     Correction,
     Estimates,
-    assemble,
+    detect,
     rejection_cutoff,
     upper_tail,
 )
@@ -31,7 +31,9 @@ from deniable.results.marginal import Marginal, Measured
 
 Groups = tuple[tuple[int, ...], ...]
 DENSITY_WIDTH = 0.5
-MOST_ALL = 10_000
+"""Width of the kernel that estimates the density of z at the cut-off."""
+MAX_FITTED_TOGETHER = 10_000
+"""Maximum number of candidates of selection="all", which inverts a matrix of that size."""
 
 
 def estimate_marginal(
@@ -43,13 +45,27 @@ def estimate_marginal(
     background: bool = True,
     selection: Literal["auto", "all", "lasso"] = "auto",
 ) -> Marginal:
-    """Estimate every candidate's frequency, and decide which are present.
+    """Estimate the frequency of each candidate, and decide which are present.
 
-    background : a free constant per stratum for strings that nobody listed. Only turn it off when
-        the candidates are known to be all there is.
-    selection : "all" fits every candidate jointly, "lasso" fits a selected few jointly and each
-        of the others against them, "auto" does the first while the design has rows enough.
+    Parameters
+    ----------
+    counts : BitCounts
+        Counts of all reports.
+    design : BloomDesign
+        Bits of the candidates.
+    alpha : float
+        Significance level.
+    correction : {"holm", "bonferroni", "fdr"} or None
+        How `alpha` accounts for several candidates; see `rejection_cutoff`.
+    background : bool
+        Whether each stratum has a free constant for unlisted strings. Turn it off only if there are
+        no unlisted strings.
+    selection : {"auto", "all", "lasso"}
+        "all" fits all candidates jointly. "lasso" fits a selection jointly, and each other
+        candidate against it. "auto" fits all candidates jointly if the design has enough rows.
 
+    Examples
+    --------
     >>> design = BloomDesign(np.array([[[0, 1], [2, 3]]]), bits=8, p_star=.25, q_star=.75)
     >>> counts = BitCounts(np.array([[500, 500, 375, 375, 250, 250, 250, 250]]), np.array([1000]))
     >>> estimate_marginal(counts, design).estimate.round(3)
@@ -58,30 +74,42 @@ def estimate_marginal(
     strata, bits = counts.ones.shape
     if (design.strata, design.bits) != (strata, bits):
         raise InputError(
-            f"counts have {strata} strata of {bits} bits, the design {design.strata} of "
-            f"{design.bits}"
+            f"the counts have {strata} strata of {bits} bits, but the design has {design.strata} "
+            f"strata of {design.bits} bits"
         )
     if selection not in ("auto", "all", "lasso"):
         raise InputError(f"selection must be 'auto', 'all' or 'lasso', got {selection!r}")
-    if selection == "all" and design.candidates > MOST_ALL:
+    if selection == "all" and design.candidates > MAX_FITTED_TOGETHER:
         raise InputError(
-            f"selection='all' inverts a matrix of all candidates and takes at most {MOST_ALL}, "
-            f"got {design.candidates}; use 'auto'"
+            f"selection='all' takes at most {MAX_FITTED_TOGETHER} candidates, got "
+            f"{design.candidates}; use 'auto'"
         )
     rejection_cutoff(np.ones(1), alpha, correction)
-    # Small factorisations: more BLAS threads than one only wait for each other.
+    # The matrices are so small that several BLAS threads would only wait for each other.
     with one_blas_thread():
         table = BitTable.of(counts, design, background)
         scanned = _scan_design(table, design, alpha, selection)
         estimates = scanned.estimates(design.labels)
-        found = assemble(estimates, counts, scanned.mass, alpha, correction)
+        marginal = detect(estimates, counts, scanned.mass, alpha, correction)
     overdispersion = float(np.sqrt(scanned.fit.overdispersion.max(initial=0.0)))
-    return replace(found, background=scanned.fit.level, overdispersion=overdispersion)
+    return replace(marginal, background=scanned.fit.level, overdispersion=overdispersion)
 
 
 @dataclass(frozen=True, eq=False)
 class _Scanned:
-    """Every candidate's estimate, the fit of those that are active, and groups of twins."""
+    """Estimates of all candidates, the joint fit of the active ones, and equal candidates.
+
+    Parameters
+    ----------
+    scan : Scan
+        Estimates of all candidates.
+    fit : RegressionFit
+        Joint fit of the active candidates.
+    active : intp array
+        The active candidates.
+    groups : tuple of tuples of int
+        Groups of candidates that set the same bits everywhere.
+    """
 
     scan: Scan
     fit: RegressionFit
@@ -89,7 +117,7 @@ class _Scanned:
     groups: Groups
 
     def estimates(self, labels: tuple[str, ...] | None) -> Estimates:
-        """Estimates and p-values."""
+        """Return estimates and p-values for detection."""
         scan = self.scan
         typical = np.sqrt(scan.variance[scan.identified])
         return Estimates(
@@ -103,18 +131,18 @@ class _Scanned:
         )
 
     def mass(self, detected: Mask, z_cut: float) -> Measured:
-        """Estimate the true mass of the detected candidates.
+        """Estimate the sum of the true frequencies of the detected candidates.
 
-        What is reported because it is large is too large on average. For one candidate at p,
-        E (estimate - p) 1{detected} = sigma * phi(z_cut - p / sigma): sigma times the density of
-        its z at the cut. So the sum's excess is read off from how densely all estimates lie at the
-        cut.
+        Estimates that are reported because they are large are too large on average. For a candidate
+        of frequency p, E (estimate - p) 1{detected} = sigma * phi(z_cut - p / sigma): sigma times
+        the density of its z at the cut-off. So the excess of the sum follows from the density of
+        all estimates at the cut-off.
         """
         scan = self.scan
         total = float(scan.estimate[detected].sum())
         sigma = np.sqrt(scan.variance[scan.identified])
         distance = (scan.estimate[scan.identified] / sigma - z_cut) / DENSITY_WIDTH
-        # A kernel of fourth order: a plain normal one overstates the density in its tail by half.
+        # A kernel of fourth order: a normal kernel overstates the density in its tail by half.
         kernel = (1.5 - 0.5 * distance**2) * stats.norm.pdf(distance) / DENSITY_WIDTH
         excess = sigma * kernel
         total -= float(excess.sum())
@@ -130,14 +158,14 @@ class _Scanned:
 
 
 def _scan_design(table: BitTable, design: BloomDesign, alpha: float, selection: str) -> _Scanned:
-    """Estimate all candidates of a design; twins are fitted once, then share."""
-    first, member, groups = _twins(table, design)
+    """Estimate all candidates of a design. Candidates with the same bits are fitted once."""
+    first, member, groups = _equal_candidates(table, design)
     unique = design if not groups else design.take(first)
     z_needed = float(stats.norm.isf(alpha / max(design.candidates, 1)))
-    everything = selection == "all" or (
+    fit_all = selection == "all" or (
         selection == "auto" and unique.candidates <= joint_limit(table)
     )
-    if everything or unique.candidates == 0 or not table.live.any():
+    if fit_all or unique.candidates == 0 or not table.live.any():
         active = np.arange(unique.candidates, dtype=np.intp)
         fit = fit_columns(table, unique.indicator(active))
     else:
@@ -146,12 +174,12 @@ def _scan_design(table: BitTable, design: BloomDesign, alpha: float, selection: 
     return _Scanned(scan.take(member) if groups else scan, fit, first[active], groups)
 
 
-def _twins(table: BitTable, design: BloomDesign) -> tuple[Indices, Indices, Groups]:
-    """Find candidates with the same bits in every stratum that has reports.
+def _equal_candidates(table: BitTable, design: BloomDesign) -> tuple[Indices, Indices, Groups]:
+    """Find candidates that set the same bits in every stratum that has reports.
 
-    Returns the first of each kind, each candidate's kind, and the groups of more than one.
-    Sets are compared by sums of random 64-bit keys: two of a million different sets agree by
-    accident once in 4e7 runs.
+    Return the first candidate of each set of bits, the set of each candidate, and the groups of
+    several candidates. Sets are compared by sums of random 64-bit keys: two of a million different
+    sets have the same sum once in 4e7 runs.
     """
     rng = np.random.default_rng(0x5E75)
     keys = rng.integers(0, 2**64, size=table.frequency.shape, dtype=np.uint64)
@@ -160,8 +188,8 @@ def _twins(table: BitTable, design: BloomDesign) -> tuple[Indices, Indices, Grou
     set_fingerprints(design.positions, keys, prints)
     _, first, member = np.unique(prints, return_index=True, return_inverse=True)
     if first.size == design.candidates or not table.live.any():
-        everyone = np.arange(design.candidates, dtype=np.intp)
-        return everyone, everyone, ()
+        every = np.arange(design.candidates, dtype=np.intp)
+        return every, every, ()
     order = np.argsort(member, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(member))[:-1])
     groups = sorted(tuple(int(i) for i in part) for part in parts if part.size > 1)

@@ -1,14 +1,13 @@
-"""Weighted regression of bit frequencies on candidate columns, with a background per stratum.
+"""Weighted regression of bit frequencies on candidates, with a background per stratum.
 
-The response is the unbiased frequency of every bit, t = (c - p* N_s) / ((q* - p*) N_s). Strings
-that nobody listed lift every bit by about their mass times h/k, so each stratum has a free
-constant beside the candidates; it is eliminated, never stored as a column.
+The response is the unbiased frequency of each bit, t = (c - p* N_s) / ((q* - p*) N_s). Unlisted
+strings raise every bit by about their mass times h/k, so each stratum has a free constant in
+addition to the candidates. It is eliminated, and never stored as a column.
 
-Variance of t: counts are binomial, r(1 - r) / (N_s (q* - p*)^2) with r the fitted P(bit = 1), plus
-for each slot one overdispersion for the scatter that unlisted strings cause by hitting some bits
-and not others (short prefixes are shared by more strings than long ones).
-The weights use fitted, not observed, frequencies: weights that follow the noise would bias the
-estimates.
+The variance of t has two parts. Counts are binomial: r(1 - r) / (N_s (q* - p*)^2) with the fitted
+P(bit = 1) as r. In addition, each slot has an overdispersion, because unlisted strings set some
+bits and not others (short prefixes are shared by more strings than long ones). The weights use
+fitted, not observed, frequencies: weights that follow the noise would bias the estimates.
 """
 
 from __future__ import annotations
@@ -25,18 +24,28 @@ from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.design import BloomDesign
 from deniable.kernels.array_types import Floats, Int64s, Mask
 
-ONE_THREAD_BELOW = 1000
-"""Columns below which a factorisation runs on one thread."""
+MIN_COLUMNS_FOR_THREADS = 1000
+"""Number of columns from which on a factorisation uses several threads."""
 
 
 @dataclass(frozen=True, eq=False)
 class BitTable:
-    """Bit frequencies and what their noise depends on.
+    """Bit frequencies, and the parameters of their noise.
 
-    frequency : float64[S, k], 0 in empty strata; total : float64[S], reports;
-    offset, gain : float64[S], P(bit = 1) = offset + gain * frequency;
-    low, high : float64[S], range that P(bit = 1) can take;
-    background : whether each stratum has a free constant; slot : int64[S], as in `BloomDesign`.
+    Parameters
+    ----------
+    frequency : float64 array of shape (S, k)
+        Unbiased frequency of each bit; 0 in empty strata.
+    total : float64 array of shape (S,)
+        Number of reports.
+    offset, gain : float64 arrays of shape (S,)
+        P(bit = 1) = offset + gain * frequency.
+    low, high : float64 arrays of shape (S,)
+        Range of P(bit = 1).
+    background : bool
+        Whether each stratum has a free constant.
+    slot : int64 array of shape (S,)
+        Slot of each stratum.
     """
 
     frequency: Floats
@@ -50,7 +59,7 @@ class BitTable:
 
     @classmethod
     def of(cls, counts: BitCounts, design: BloomDesign, background: bool) -> BitTable:
-        """Turn counts into unbiased frequencies."""
+        """Return the unbiased frequencies of counts."""
         total = counts.total.astype(np.float64)
         offset, gain = design.p, design.q - design.p
         low, high = np.minimum(design.p, design.q), np.maximum(design.p, design.q)
@@ -65,24 +74,24 @@ class BitTable:
 
     @property
     def live(self) -> Mask:
-        """Strata with reports, bool[S]."""
+        """Whether each stratum has reports, bool[S]."""
         return self.total > 0
 
     def over_slots(self, values: NDArray[np.generic]) -> Floats:
-        """Sums of values[S] over the strata of each stratum's slot, float64[S]."""
+        """Sum values[S] over the strata of the same slot, float64[S]."""
         return np.asarray(np.bincount(self.slot, values)[self.slot])
 
     def slot_share(self) -> Floats:
-        """The share of each stratum's slot in all rows that have reports, float64[S]."""
+        """Return the share of each stratum's slot in all rows with reports, float64[S]."""
         return self.over_slots(self.live) / max(int(self.live.sum()), 1)
 
     def probability(self, fitted: Floats) -> Floats:
-        """P(bit = 1) at fitted frequencies[S, k], inside its possible range."""
+        """Return P(bit = 1) at fitted frequencies[S, k], clipped to its range."""
         r = self.offset[:, None] + self.gain[:, None] * fitted
         return np.clip(r, self.low[:, None], self.high[:, None])
 
     def moments(self, fitted: Floats) -> tuple[Floats, Floats]:
-        """Binomial variance and third central moment of `frequency`, float64[S, k] each."""
+        """Return the binomial variance and third central moment of `frequency`, [S, k] each."""
         r = self.probability(fitted)
         size = np.maximum(self.total, 1.0)[:, None]
         scale = self.gain[:, None]
@@ -92,13 +101,26 @@ class BitTable:
 
 @dataclass(frozen=True, eq=False)
 class RegressionFit:
-    """A weighted least-squares fit.
+    """A weighted least-squares fit of a candidates.
 
-    coefficient : float64[a]; covariance : float64[a, a]; estimable : bool[a];
-    residual, weight, third : float64[S, k], weight 0 in empty strata, third the third central
-    moment of the noise; level, overdispersion : float64[S], background and added variance;
-    freedom : residual degrees of freedom; spent : the caller's `spent`;
-    inverse_mass : float64[S], 1 / the sum of weights of a stratum that has a background, else 0.
+    Parameters
+    ----------
+    coefficient : float64 array of shape (a,)
+        Estimates.
+    covariance : float64 array of shape (a, a)
+        Their covariance.
+    estimable : bool array of shape (a,)
+        Whether the data determine a coefficient.
+    residual, weight, third : float64 arrays of shape (S, k)
+        Residuals, weights (0 in empty strata), and third central moments of the noise.
+    level, overdispersion : float64 arrays of shape (S,)
+        Background, and variance beyond the binomial one.
+    freedom : int
+        Residual degrees of freedom.
+    selection_squares : float
+        See `fit_columns`.
+    inverse_mass : float64 array of shape (S,)
+        1 / (sum of the weights) of a stratum with a background, else 0.
     """
 
     coefficient: Floats
@@ -110,37 +132,43 @@ class RegressionFit:
     level: Floats
     overdispersion: Floats
     freedom: int
-    spent: float
+    selection_squares: float
     inverse_mass: Floats
 
 
-def fit_columns(table: BitTable, columns: sparse.csc_matrix, spent: float = 0.0) -> RegressionFit:
+def fit_columns(
+    table: BitTable, columns: sparse.csc_matrix, selection_squares: float = 0.0
+) -> RegressionFit:
     """Regress the table on columns[S * k, a]: once for the weights, once for the estimates.
 
-    spent : sum of squares, in units of variance, that choosing the columns on the same data has
-        taken out of the residuals beyond one per column.
+    selection_squares : sum of squares, in units of variance, by which choosing the columns on the
+        same data has reduced the residuals beyond one per column.
     """
     start = np.average(table.frequency, axis=1) if table.frequency.size else table.total
     variance, third = table.moments(np.broadcast_to(start[:, None], table.frequency.shape))
     extra = np.zeros(table.total.size)
-    fit = _solve(table, columns, _inverse(variance, table.live), third, extra, spent)
+    fit = _solve(table, columns, _inverse(variance, table.live), third, extra, selection_squares)
     variance, third = table.moments(table.frequency - fit.residual)
     if fit.freedom > 0:
         extra = _overdispersion(table, fit, _inverse(variance, table.live))
     weight = _inverse(variance + extra[:, None], table.live)
-    return _solve(table, columns, weight, third, extra, spent)
+    return _solve(table, columns, weight, third, extra, selection_squares)
 
 
 def _overdispersion(table: BitTable, fit: RegressionFit, weight: Floats) -> Floats:
-    """Moment estimate, float64[S]: in each slot E sum(w residual^2) = freedom + extra sum(w)."""
+    """Estimate the overdispersion of each slot by moments, float64[S].
+
+    In each slot, E sum(w residual^2) = freedom + overdispersion * sum(w).
+    """
     known = table.over_slots(weight.sum(axis=1))
     excess = table.over_slots((weight * fit.residual**2).sum(axis=1))
-    excess -= table.slot_share() * (fit.freedom - fit.spent)
+    excess -= table.slot_share() * (fit.freedom - fit.selection_squares)
     extra = np.divide(excess, known, out=np.zeros_like(excess), where=known > 0)
     return np.asarray(np.maximum(extra, 0.0))
 
 
 def _inverse(variance: Floats, live: Mask) -> Floats:
+    """Return weights: inverse variances, and 0 in empty strata."""
     return np.where(live[:, None], 1.0 / np.maximum(variance, 1e-300), 0.0)
 
 
@@ -150,8 +178,9 @@ def _solve(
     weight: Floats,
     third: Floats,
     extra: Floats,
-    spent: float,
+    selection_squares: float,
 ) -> RegressionFit:
+    """Solve the weighted least-squares problem; weight, third : float64[S, k]; extra : [S]."""
     strata, bits = weight.shape
     w, y = weight.ravel(), table.frequency.ravel()
     weighted = sparse.csc_matrix(columns.multiply(w[:, None]))
@@ -165,9 +194,9 @@ def _solve(
     target -= sums.T @ ((weight * table.frequency).sum(axis=1) * inverse_mass)
     covariance, estimable, rank = invert_gram(gram, uncentred)
     coefficient = covariance @ target
-    rest = (y - np.asarray(columns @ coefficient)).reshape(strata, bits)
-    level = (weight * rest).sum(axis=1) * inverse_mass
-    residual = np.where(weight > 0, rest - level[:, None], 0.0)
+    unexplained = (y - np.asarray(columns @ coefficient)).reshape(strata, bits)
+    level = (weight * unexplained).sum(axis=1) * inverse_mass
+    residual = np.where(weight > 0, unexplained - level[:, None], 0.0)
     live = int(table.live.sum())
     return RegressionFit(
         coefficient=coefficient,
@@ -179,24 +208,23 @@ def _solve(
         level=level,
         overdispersion=extra,
         freedom=live * (bits - table.background) - rank,
-        spent=spent,
+        selection_squares=selection_squares,
         inverse_mass=inverse_mass,
     )
 
 
 def stratum_sums(weighted: sparse.csc_matrix, strata: int, bits: int) -> Floats:
-    """Column sums within each stratum, float64[S, a]."""
+    """Return the sum of each column within each stratum, float64[S, a]."""
     block = np.repeat(np.arange(strata), bits)
     adder = sparse.csr_matrix((np.ones(block.size), (block, np.arange(block.size))))
     return np.asarray((adder @ weighted).toarray())
 
 
 def invert_gram(gram: Floats, uncentred: Floats) -> tuple[Floats, Mask, int]:
-    """Invert a Gram matrix, or what can be inverted of it.
+    """Return the pseudo-inverse of a Gram matrix, which coefficients it determines, and the rank.
 
-    uncentred : float64[a], squared lengths before the background was removed, against which
-    "nothing left" is judged. Returns the (pseudo-)inverse, which coefficients it determines, and
-    the rank.
+    uncentred : float64[a], squared lengths of the columns before the background was removed. A
+        column that keeps less than 1e-9 of it is not estimable.
     """
     size = gram.shape[0]
     if size == 0:
@@ -204,12 +232,12 @@ def invert_gram(gram: Floats, uncentred: Floats) -> tuple[Floats, Mask, int]:
     present = gram.diagonal() > 1e-9 * uncentred
     scale = np.where(present, 1.0 / np.sqrt(np.where(present, gram.diagonal(), 1.0)), 0.0)
     unit = gram * scale[:, None] * scale
-    # Threads cost more than they bring: 100 columns took 80 ms on two of them, beside other work,
-    # and 1 ms on one.
-    with one_blas_thread() if size < ONE_THREAD_BELOW else nullcontext():
+    # Threads do not pay for small matrices: with other work running, 100 columns took 80 ms on two
+    # threads and 1 ms on one.
+    with one_blas_thread() if size < MIN_COLUMNS_FOR_THREADS else nullcontext():
         if present.all():
             factor, info = linalg.lapack.dpotrf(unit, lower=1)
-            # A pivot is the share of a column that those before it leave unexplained.
+            # A pivot is the share of a column that the columns before it do not explain.
             if info == 0 and factor.diagonal().min() > 1e-4:
                 inverse, _ = linalg.lapack.dpotri(factor, lower=1)
                 inverse = np.tril(inverse) + np.tril(inverse, -1).T

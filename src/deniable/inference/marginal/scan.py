@@ -1,9 +1,9 @@
-"""Estimate every candidate against the residual of a fit, in one pass.
+"""Estimate all candidates against the residuals of a fit, in one pass.
 
-A candidate outside the fitted set is estimated as if it had been added to it alone (partial
-regression): its column is first cleared of the background and of the fitted columns, so heavy
-strings do not leak into light ones through shared bits. Candidates inside the set keep the
-joint estimate.
+A candidate outside the fitted set is estimated as if it alone were added to the set (partial
+regression): the background and the fitted columns are removed from its column first, so that heavy
+strings do not leak into light ones through shared bits. Candidates inside the set keep their joint
+estimates.
 """
 
 from __future__ import annotations
@@ -13,22 +13,33 @@ from functools import cached_property
 
 import numpy as np
 
-from deniable.inference.marginal.clipping import clip_level, clipped_away, scores
+from deniable.inference.marginal.clipping import clipped_scores, clipping_point, clipping_shift
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.regression import BitTable, RegressionFit, stratum_sums
 from deniable.kernels.array_types import Floats, Indices, Mask
 from deniable.kernels.counting.gather import gather_cross
 
-BLOCK = 8192
+CANDIDATES_PER_BLOCK = 8192
+"""Candidates whose products with the fitted columns are computed together."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """Per-candidate results, float64[m] each (identified: bool[m]).
+    """Results for each candidate.
 
-    variance : of the estimate while the candidate is rare; pair_variance : what its own
-    frequency adds, per unit of p(1 - p), because its h bits rise and fall together;
-    test : statistic of "absent", standardised; skewness : of that statistic.
+    Parameters
+    ----------
+    estimate : float64 array of shape (m,)
+        Estimated frequencies.
+    variance : float64 array of shape (m,)
+        Variances of the estimates if the candidates are rare.
+    pair_variance : float64 array of shape (m,)
+        Variance that the frequency p of a candidate adds, per unit of p(1 - p), because its h bits
+        are set together.
+    test, skewness : float64 arrays of shape (m,)
+        Standardised test statistic of the hypothesis that a candidate is absent, and its skewness.
+    identified : bool array of shape (m,)
+        Whether a candidate has an estimate.
     """
 
     estimate: Floats
@@ -45,7 +56,7 @@ class Scan:
         return np.asarray(np.sqrt(self.variance + share * (1 - share) * self.pair_variance))
 
     def take(self, candidates: Indices) -> Scan:
-        """The results of some candidates, in the order given."""
+        """Return the results of some candidates, in the order given."""
         return Scan(**{field.name: getattr(self, field.name)[candidates] for field in fields(self)})
 
 
@@ -56,10 +67,12 @@ def scan_candidates(
     fit: RegressionFit,
     z_needed: float,
 ) -> Scan:
-    """Estimate all candidates: jointly where active, else against the residual."""
+    """Estimate all candidates: the active ones jointly, the others against the residuals."""
     shift = np.zeros(design.candidates)
     shift[active] = fit.coefficient
-    sums, relative = scores(table, design, fit, shift, clip_level(table, design, z_needed))
+    sums, relative = clipped_scores(
+        table, design, fit, shift, clipping_point(table, design, z_needed)
+    )
     length, product, _, cube, pair, _, _ = sums
     outside = np.ones(design.candidates, dtype=bool)
     outside[active] = False
@@ -73,8 +86,8 @@ def scan_candidates(
     identified[active] = fit.estimable
     estimate = product / left
     estimate[active] = fit.coefficient
-    # Clipping spares the candidate's own bits; what reaches it through the fitted columns is
-    # as noisy as they are.
+    # Clipping reduces the noise of the candidate's own bits, but not the noise that reaches it
+    # through the fitted columns.
     alone = np.where(length > left, 1.0 / np.maximum(length, left), 1.0 / left)
     spread = np.sqrt(relative * alone + (1.0 / left - alone))
     skewness = cube / (left * spread) ** 3
@@ -82,17 +95,18 @@ def scan_candidates(
     spread[active] *= absent
     # Third moments of rare counts shrink with the square of the standard error.
     skewness[active] /= absent
-    test = (estimate - clipped_away(sums)) / spread
+    test = (estimate - clipping_shift(sums)) / spread
     return Scan(estimate, 1.0 / left, pair / left**2, test, skewness, identified)
 
 
 def _absent_spread(
     table: BitTable, design: BloomDesign, active: Indices, fit: RegressionFit
 ) -> Floats:
-    """Return each active estimate's standard error were its string absent, relative to the fit's.
+    """Return standard errors of active estimates if their strings were absent, relative to the fit.
 
-    The weights include the string's own frequency. Where p* is small that dominates the variance of
-    its bits: a test with it would call noise less significant the higher it happened to be.
+    The weights of the fit include the string's own frequency. If p* is small, that frequency
+    dominates the variance of its bits, and a test with these weights would find an estimate that is
+    high by chance less significant the higher it is.
     """
     columns = design.indicator(active)
     owner = np.repeat(np.arange(active.size), np.diff(columns.indptr))
@@ -111,7 +125,7 @@ def _absent_spread(
 
 
 def _explained(design: BloomDesign, active: Indices, fit: RegressionFit) -> Floats:
-    """Squared length of each candidate's column inside the span of the active ones, float64[m]."""
+    """Return the squared length of each column inside the span of the active ones, float64[m]."""
     explained = np.zeros(design.candidates)
     if active.size == 0:
         return explained
@@ -120,8 +134,8 @@ def _explained(design: BloomDesign, active: Indices, fit: RegressionFit) -> Floa
     strata, bits = fit.weight.shape
     sums = stratum_sums(columns.multiply(fit.weight.reshape(-1, 1)).tocsc(), strata, bits)
     centring = sums * fit.inverse_mass[:, None]
-    for start in range(0, design.candidates, BLOCK):
-        stop = min(start + BLOCK, design.candidates)
+    for start in range(0, design.candidates, CANDIDATES_PER_BLOCK):
+        stop = min(start + CANDIDATES_PER_BLOCK, design.candidates)
         cross = np.zeros((stop - start, active.size))
         own = np.zeros((stop - start, strata))
         gather_cross(
