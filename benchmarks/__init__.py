@@ -1,1 +1,4 @@
-"""Speed, printed and never asserted: `python -m benchmarks.NAME` from the repository's root."""
+"""Benchmarks: `python -m benchmarks.NAME` prints how fast one part of the package is.
+
+The results are in docs/results/benchmarks.md. Tests never assert a time.
+"""

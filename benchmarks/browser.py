@@ -1,9 +1,10 @@
-"""How fast the browser client is: python -m benchmarks.browser
+"""Measure the browser client: python -m benchmarks.browser
 
-A person's first answer, from the survey's bytes to the report's, in new browser profiles (which
-make the database, the secret and a synced ledger) and in new node processes (which keep all in
-memory); then each of 50 more. Loading the module, from this machine, stands apart. By the clock,
-the median of 9 and the least, since machines are shared.
+Measures the first answer of a client, from the bytes of the survey to those of the report, in new
+browser profiles (which create the database, the secret and a synced ledger) and in new node
+processes (which keep everything in memory); then each of 50 further answers. Loading the module
+from this machine is reported separately. Times are wall-clock times: the median of 9 and the minimum,
+since other programs may run on the machine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""How fast the real client is: python -m benchmarks.client
+"""Measure the Python client: python -m benchmarks.client
 
-One core, operating-system randomness, the ledger in memory, by processor time, since machines are
-shared; the file ledger's rate, which waits for the disk at every answer, is by the clock.
+One core, randomness of the operating system, ledger in memory. Rates use processor time, since
+other programs may run on the machine. The rate with a ledger on disk, which waits for the disk at
+every answer, uses wall-clock time.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""A Dask cluster of two local workers against two threads, on the same evidence.
+"""Compare a Dask cluster of two local workers with two threads, on the same likelihood rows.
 
 Run:   python -m benchmarks.cluster       (about a minute on two cores)
 
-N = 10⁶ reports, 20 × 20 cells. Overhead: an exchange with both workers that finds next to nothing
-to do, less the same with threads; asked for below 20 ms. Solve: a certified fit, best of five,
-taken in turns so that both meet the same load, every round printed; asked for at most 1.3 times the
-threads' time. A machine that does other work tells little about that ratio: see the load. The last
-line repeats the fit while a worker is killed, making its pieces again included.
+N = 10⁶ reports, 20 × 20 cells. "Overhead" is the time of an exchange with both workers that has
+almost nothing to compute, less the same with threads; the target is below 20 ms. "Solve" is a
+converged fit, best of five, taken alternately so that both meet the same load, every round printed;
+the target is at most 1.3 times the time of the threads. On a busy machine this ratio says little,
+so the load is printed. The last line repeats the fit while a worker is killed, and includes the time
+to compute its rows again.
 """
 
 import json

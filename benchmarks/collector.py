@@ -1,9 +1,9 @@
-"""Uploads a second, durable before they are acknowledged: python -m benchmarks.collector [--quick]
+"""Measure durable uploads per second: python -m benchmarks.collector [--quick]
 
 Load generator and server share the machine. Each figure is the best of three runs of a few seconds,
-interleaved with the two that it is compared with: the same server committing every upload by itself
-(`--group 1`), and a bare server on granian that reads the body and throws it away. Processor time
-is the server's, all its threads, and hardly depends on what else the machine does.
+alternating with two servers for comparison: the same server with one commit per upload (`--group
+1`), and a bare server on granian that reads the body and discards it. Processor time is that of all
+threads of the server, and hardly depends on other programs.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Load:
 
 
 async def load(port: int, body: bytes, seconds: float) -> tuple[float, float]:
-    """Uploads a second, and the 99th percentile of their seconds."""
+    """Return uploads per second, and the 99th percentile of their latency in seconds."""
     shared = Load(body, seconds)
     loop = asyncio.get_running_loop()
     for _ in range(CONNECTIONS):
@@ -116,7 +116,7 @@ def processor_time(pid: int) -> float:
 
 
 def measure(command: list[str], port: int, body: bytes, seconds: float) -> Measured:
-    """Start a server, load it, stop it: uploads a second, p99, processor seconds an upload."""
+    """Start, load and stop a server; return uploads per second, p99, processor s per upload."""
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         for _ in range(600):

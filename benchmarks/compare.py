@@ -1,8 +1,8 @@
-"""Compare the speed of two trees: python -m benchmarks.compare --old ../before marginal --large
+"""Compare the speed of two versions: python -m benchmarks.compare --old ../before marginal --large
 
-Runs one benchmark of this folder alternately in both trees, and prints the medians of each number
-that it measures, their ratio, and how far the runs lie apart. Each tree's programs run from its own
-root with its own sources; rows that only one tree prints are left out.
+Runs one benchmark of this folder alternately in both source trees, and prints the median of each
+number that it measures, their ratio, and the spread of the runs. Each tree runs from its own root
+with its own sources; rows that only one tree prints are left out.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Joint tables from counts: python -m benchmarks.counts [--reports 1000000]
+"""Measure joint tables from counts: python -m benchmarks.counts [--reports 1000000]
 
-Two Bloom questions (128 bits, h = 2, p = .25, q = .75, 64 cohorts), 20 × 20 categories, Other among
-them. Counting is set beside two readings of the same packed bytes: from the Parquet file that they
-are kept in (target: at most 5 times as long), and from memory. Estimating has a target of 2 s. Best
-of five runs.
+Two Bloom questions (128 bits, h = 2, p = .25, q = .75, 64 cohorts), 20 × 20 categories including
+Other. Counting is compared with two ways to read the same packed bytes: from their Parquet file
+(target: at most 5 times as long), and from memory. The target for the estimate is 2 s. Best of five
+runs.
 """
 
 from __future__ import annotations

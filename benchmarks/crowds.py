@@ -1,11 +1,11 @@
-"""Rates of the compiled kernels against plain Python and numpy, in one run.
+"""Compare the compiled kernels with plain Python and numpy, in one run.
 
     python -m benchmarks.crowds            about two minutes on two cores
     python -m benchmarks.crowds --quick    a tenth of the reports
 
-Every peer runs in the same process, best of several, so ratios hold on a busy machine better than
-rates do; the load average is printed. First calls run in fresh processes, with an empty and with a
-full cache.
+Each alternative runs in the same process, best of several runs, so ratios are more reliable than
+rates on a busy machine; the load average is printed. First calls run in new processes, with an
+empty and with a full cache of compiled code.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def best(work: Callable[[], object], repeats: int = 5) -> float:
 
 
 def line(name: str, count: float, seconds: float, peer: float = 0.0, unit: str = "M/s") -> None:
-    """Print a rate in millions a second and, where a peer's rate is given, the ratio."""
+    """Print a rate in millions per second and the ratio to another rate, if given."""
     rate = count / seconds / 1e6
     ratio = f"  {rate / peer:7.1f}x" if peer else ""
     print(f"{name:56} {rate:9.2f} {unit}{ratio}", flush=True)
@@ -130,7 +130,7 @@ def encoding(rows: int) -> None:
 
 
 def counting(rows: int) -> None:
-    """Count bits per cohort, beside numpy and beside one pass over the bytes."""
+    """Count bits per cohort; compare with numpy and with one pass over the bytes."""
     rng = np.random.default_rng(4)
     bits = rng.integers(0, 256, (rows, K // 8), dtype=np.uint8)
     stratum = rng.integers(0, COHORTS, rows).astype(np.uint16)
@@ -150,7 +150,7 @@ def counting(rows: int) -> None:
 
 
 def hashing(rows: int) -> None:
-    """Hash candidates, beside hashlib, on one thread."""
+    """Hash candidates on one thread; compare with hashlib."""
     rng = np.random.default_rng(5)
     lengths = rng.integers(4, 20, rows)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
@@ -167,7 +167,7 @@ def hashing(rows: int) -> None:
 
 
 def files(rows: int, k: int) -> None:
-    """Read one column of three, and write all three, of a reports file; plain Python beside it."""
+    """Read one of three columns of a reports file, and write all; compare with plain Python."""
     rng = np.random.default_rng(7)
     bits = rng.integers(0, 256, (rows, k // 8), dtype=np.uint8)
     cohort = rng.integers(0, COHORTS, rows).astype(np.uint16)

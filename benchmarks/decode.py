@@ -1,8 +1,8 @@
-"""Packed reports to results, whole: python -m benchmarks.decode [--large]
+"""Measure whole analyses, from packed reports to results: python -m benchmarks.decode [--large]
 
 Two Bloom questions (128 bits, h = 2, p = .25, q = .75, 64 cohorts), exponential populations of 100
-strings; `associate` counts, decodes both marginals, makes likelihood rows with Other, fits to the
-certificate and computes standard errors. The best of three runs counts. --large adds N = 10⁶.
+strings. `associate` counts, decodes both marginals, computes likelihood rows with Other, fits until
+converged, and computes standard errors. Best of three runs. --large adds N = 10⁶.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Reports to strings, whole: python -m benchmarks.discover [--large] [--row NAME]
+"""Measure whole discoveries: python -m benchmarks.discover [--large] [--row NAME]
 
-The paper's hash trial (N = 10⁵) by n-grams with both readings; cliques of 10 partitions of 50 nodes
-with 8 planted and 30% random edges; --large adds the URL trial (N = 10⁶) by n-grams and prefixes.
-Each row runs in a process of its own, after a small crowd that loads compiled code, so that peak
-memory, reports included, is the row's. Wall and processor seconds stand side by side: on a busy
-machine only the second says what the work takes.
+The paper's hash experiment (N = 10⁵) by n-grams with both decoders; cliques of 10 partitions of 50
+nodes with 8 planted and 30 % random edges; --large adds the URL experiment (N = 10⁶) by n-grams and
+prefixes. Each row runs in a separate process, after a small crowd that loads compiled code, so that
+the peak memory, including the reports, is that of the row. Both wall-clock and processor seconds
+are printed; on a busy machine only the latter measure the work.
 """
 
 from __future__ import annotations

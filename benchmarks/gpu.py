@@ -1,16 +1,15 @@
-"""One GPU: passes against their roofline, a joint table of 40 × 40, discovery, agreement.
+"""Measure one GPU: passes and their roofline, a joint table of 40 × 40, discovery, agreement.
 
     python -m benchmarks.gpu [--device cuda] [--reports 10000000] [--only NAME ...] [-o FILE.json]
 
-About two minutes on an H200. `--device cpu --reports 20000` runs
-the same code without a GPU. Every section prints its table and its seconds; one that fails prints
-why, and the others go on.
+About two minutes on an H200. `--device cpu --reports 20000` runs the same code without a GPU. Each
+section prints its table and its seconds; if one fails, it prints why, and the others continue.
 
-What is counted, for N reports and an m × n table:
+Counted work, for N reports and an m × n table:
   a pass        4N(m + n) bytes (every row read once), 4Nmn operations
   the curvature 2N·m(m+1)/2·n(n+1)/2 operations
-Its roofline is the larger of bytes over the measured copy rate and operations over the rate
-measured, in the same precision, for a large product of matrices.
+The roofline is the larger of bytes over the measured copy rate and operations over the rate that a
+large product of matrices reaches in the same precision.
 """
 
 from __future__ import annotations
@@ -222,7 +221,7 @@ def crowd(bench: Bench, reports: int) -> tuple[Survey, Any, dict[str, list[str]]
 
 
 def joint(bench: Bench) -> None:
-    """From reports in memory to a certified 40 × 40 table with standard errors."""
+    """Measure the way from reports in memory to a converged 40 × 40 table with errors."""
     from deniable.analysis.categories import candidates_of
     from deniable.analysis.source import Source
 

@@ -1,11 +1,12 @@
-"""Joint fits against a plain compiled loop and plain numpy, in one run on one machine.
+"""Compare joint fits with a plain compiled loop and plain numpy, in one run on one machine.
 
 Run:   python -m benchmarks.joint [small]       (about 3 minutes; `small` leaves N = 10⁶ out)
 
-Peers: EM report by report in numba (step rule 1e-6, the field's) and EM with numpy matrix products,
-both to the same step rule, which stops earlier than ours: their gap in nats is printed beside ours.
-Ours is timed whole: checking, laying out blocks, subsamples, certified fit. The best of three runs
-counts, since other work on the machine only ever adds time. Targets are for two threads.
+The alternatives are EM report by report in numba (until a step is below 1e-6, the usual rule) and
+EM with numpy matrix products with the same rule, which stops earlier than ours: the distance of
+their log-likelihood from the maximum is printed next to ours. Our time includes checking, layout of
+the rows, subsamples and the converged fit. Best of three runs, since other programs only ever add
+time. Targets are for two threads.
 """
 
 import json

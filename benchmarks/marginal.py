@@ -1,8 +1,9 @@
-"""Time of marginal decoding and likelihood rows on one thread.
+"""Measure marginal estimates and likelihood rows on one thread.
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.marginal [--large]
 
-Second call of each, after compilation. --large adds a million candidates (1.3 GB, 10 s).
+The second call of each is measured, after compilation. --large adds a million candidates (1.3 GB,
+10 s).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Beside pure-ldp's RAPPOR: python -m benchmarks.peers   (needs: pip install pure-ldp)
+"""Compare with RAPPOR in pure-ldp: python -m benchmarks.peers   (needs: pip install pure-ldp)
 
-Same population (100 values, Zipf), same Bloom filters (128 bits, two hashes, 8 cohorts), permanent
-noise f = .5 only, which is all that pure-ldp has. Three questions: how often a set bit is sent as
-0 (it must be f/2 = .25 of the time, or a report rules values out for certain), how fast a report is
-made, and how fast and how well N = 20,000 reports are decoded. Processor time.
+The same population (100 values, Zipf) and Bloom filters (128 bits, two hashes, 8 cohorts), with
+permanent noise f = .5 only, since pure-ldp has no other. Three results: how often a set bit is sent
+as 0 (correct is f/2 = .25; otherwise a report rules values out with certainty), the time per
+report, and the time and accuracy of decoding N = 20,000 reports. Processor time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def ours() -> dict[str, float]:
     found = decode(survey, crowd, "value", VALUES.values)
     decoding = time.process_time() - start
     return {
-        "set bits sent as 0": lost / sets, "microseconds a report": 1e6 * seconds / CLIENTS,
+        "set bits sent as 0": lost / sets, "microseconds per report": 1e6 * seconds / CLIENTS,
         "seconds to decode": decoding,
         "summed error of the top 10": float(np.abs(found.estimate - VALUES.weights)[:10].sum()),
     }  # fmt: skip
@@ -75,7 +75,7 @@ def theirs() -> dict[str, float]:
     found = np.array([server.estimate(i + 1, suppress_warnings=True) for i in range(100)])
     decoding = time.process_time() - start
     return {
-        "set bits sent as 0": lost / sets, "microseconds a report": 1e6 * seconds / CLIENTS,
+        "set bits sent as 0": lost / sets, "microseconds per report": 1e6 * seconds / CLIENTS,
         "seconds to decode": decoding,
         "summed error of the top 10":
             float(np.abs(found / REPORTS - VALUES.weights)[:10].sum()),

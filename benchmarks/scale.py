@@ -1,12 +1,13 @@
-"""A hundred million reports on one machine: python -m benchmarks.scale [--reports N] [--only WHAT]
+"""Analyse a hundred million reports: python -m benchmarks.scale [--reports N] [--only WHAT]
 
 Two Bloom questions (128 bits, h = 2, p = .25, q = .75, 64 cohorts), 100 strings each. Reports are
-simulated a shard at a time, counted and dropped; the counts are added, kept in a file, read back
-and decoded, top 10 and Other. Prints seconds of each, peak memory, and how far the table is from
-the truth in standard errors. Memory does not depend on --reports (default 10⁸; 10⁷ for a look).
+simulated one shard at a time, counted and dropped; the counts are added, written to a file, read
+back and decoded, with the ten most common strings and Other. Prints the seconds of each step, peak
+memory, and the distance of the table from the truth in standard errors. Memory does not depend on
+--reports (default 10⁸; 10⁷ for a first look).
 
-`discovery` writes shards of prefix reports (four bytes each and a level) as Parquet to a folder and
-discovers the 100 domains of the URL trial from there, ε = 4.39: reports are read once and tallied.
+`discovery` writes shards of prefix reports (four bytes and a prefix length each) as Parquet files
+and discovers the 100 domains of the URL experiment from them, ε = 4.39. Reports are read once.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def discovery(reports: int, seed: int) -> None:
         found = discover(URLS, folder, "value")
         _said("discovered", reports, start, processor)
     false = [s for s in found.strings if s not in population.values]
-    print(f"{size / reports:.2f} bytes a report in Parquet, peak memory {_peak():.2f} GB")
+    print(f"{size / reports:.2f} bytes per report in Parquet, peak memory {_peak():.2f} GB")
     print(f"found {len(found.strings) - len(false)} of 100, {len(false)} false {false}")
     for stage in found.stages:
         print(f"  {stage.name:32s} {stage.seconds:8.1f} s")

@@ -1,11 +1,11 @@
-"""Durable appends with and without group commit, compaction and reading, for every store.
+"""Measure durable appends with and without group commit, compaction and reading, for every store.
 
     python -m benchmarks.stores                          about a minute on two idle cores
     python -m benchmarks.stores --batches 2000 --postgres postgresql://…
 
-Batches of 1,000 reports of 16 bytes and uploads of one report, each durable before the next. With
-group commit 32 of them share a transaction, as when that many clients wait. The two take turns, so
-that their ratio holds on a busy machine better than rates do; the load average is printed.
+Uploads of 1,000 reports of 16 bytes and of one report, each durable before the next. With group
+commit, 32 of them share a transaction, as when that many clients wait. The two alternate, so that
+their ratio is more reliable than rates on a busy machine; the load average is printed.
 """
 
 import argparse
@@ -56,7 +56,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def append_rates(store: Store, count: int, reports: int) -> tuple[float, float, float]:
-    """Uploads a second in groups and one by one, and their ratio: medians over the turns."""
+    """Return uploads per second in groups and singly, and their ratio, as medians over turns."""
     grouped, single = [], []
     for _ in range(ROUNDS):
         some = uploads(count, reports)
