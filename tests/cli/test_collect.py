@@ -66,7 +66,7 @@ def test_import_from_a_store(path: Path, files: list[Path], tmp_path: Path) -> N
     with deniable.store.open(path) as store, deniable.store.open(folder) as bulk:
         assert store.days(MARKS) == {DAY: 10_000, NEXT: 10_000}
         assert kept(store) == kept(bulk)
-    assert "might be the same" in run("import", path, folder, code=1).output
+    assert "perhaps the same ones" in run("import", path, folder, code=1).output
 
 
 def test_compact_forgets_old_keys(path: Path, files: list[Path]) -> None:

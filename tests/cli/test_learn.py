@@ -328,7 +328,7 @@ WRONG = {
     "no folder": (("decode", "survey.toml", "reports.parquet", "-o", "none/x.csv"), 2,
                   "the folder none does not exist"),
     "not parquet": (("decode", "survey.toml", "broken.parquet", "--question", "ads"), 1,
-                    "broken.parquet cannot be read"),
+                    "broken.parquet as a .parquet file"),
     "candidates not text": (("decode", "survey.toml", "reports.parquet", "--question", "page",
                              "--candidates", "broken.parquet"), 1, "is not UTF-8"),
     "no column value": (("decode", "survey.toml", "reports.parquet", "--question", "page",
