@@ -274,7 +274,7 @@ def _candidates(survey: Survey, item: str) -> tuple[str, list[str]]:
 @options.option("--accept", metavar="REGEX")
 @options.alpha_option
 @options.option("--reading", type=click.Choice(["fused", "paper"]))
-@options.option("--delta", type=options.POSITIVE_FLOAT)
+@options.option("--delta", type=options.POSITIVE_FLOAT, metavar="NUMBER")
 @options.option("--words", type=options.EXISTING_FILE, metavar="FILE")
 @options.flag("--stages")
 @run_options

@@ -137,14 +137,15 @@ def app() -> None:
 
 
 @click.command(
+    short_help="Print a shell completion script.",
     epilog="\b\nExamples:\n"
     "  deniable completion bash >> ~/.bashrc\n"
     "  deniable completion zsh >> ~/.zshrc\n"
-    "  deniable completion fish > ~/.config/fish/completions/deniable.fish"
+    "  deniable completion fish > ~/.config/fish/completions/deniable.fish",
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print a script that lets SHELL complete commands, options and file names."""
+    """Print a script with which your shell completes commands, options and file names."""
     from click.shell_completion import get_completion_class
 
     completer = get_completion_class(shell)

@@ -145,7 +145,7 @@ def _prefix_lengths(protocol: Protocol) -> str | None:
     protocol = cast("Prefixes", protocol)
     strings = count_strings(len(protocol.alphabet.content), protocol.max_length)
     number = f"{strings:,}" if strings < MAX_EXACT_COUNT else f"10^{math.log10(strings):.0f}"
-    lengths = [level.length for level in protocol.levels]
+    lengths = sorted({level.length for level in protocol.levels})
     if len(lengths) == 1:
         return f"whole strings only, because discover can test each of the {number} strings"
     text = f"prefixes of {len(lengths)} lengths, from {lengths[0]} to {lengths[-1]} symbols"
@@ -197,7 +197,7 @@ def _show(findings: Findings) -> None:
     )
     for question in findings["questions"]:
         if question["levels"]:
-            out.print(f"Clients report of {question['name']}: {question['levels']}.\n")
+            out.print(f"Reported for {question['name']}: {question['levels']}.\n")
     for which, title in THRESHOLD_TITLES.items():
         questions = [q for q in findings["questions"] if q[which] is not None]
         if not questions:

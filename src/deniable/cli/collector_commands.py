@@ -23,12 +23,8 @@ def settings_options(function: Any) -> Any:
         kind: dict[str, Any] = {"type": type(item.default)}
         if isinstance(item.default, bool):
             kind = {"is_flag": True, "default": None}
-        function = click.option(
-            "--" + item.name.replace("_", "-"),
-            help=item.metadata["help"],
-            show_default=str(item.default) if item.default else False,
-            **kind,
-        )(function)
+        text = item.metadata["help"] + (f" [default: {item.default}]" if item.default else "")
+        function = click.option("--" + item.name.replace("_", "-"), help=text, **kind)(function)
     return function
 
 
@@ -85,7 +81,7 @@ def keys() -> None:
     """
 
 
-@command(make=keys.command)
+@command(make=keys.command, short_help="Create a key and print its token.")
 @click.argument("name")
 @options.option("--role", required=True, type=click.Choice(["ingest", "analyst"]))
 @options.option("--quota", type=click.IntRange(0), default=0, metavar="COUNT")

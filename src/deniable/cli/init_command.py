@@ -46,7 +46,7 @@ AskedQuestion = tuple[str, str, tuple[str, ...]]
 @options.option("--unknown", multiple=True, metavar="NAME")
 @options.option("--choice", multiple=True, metavar="NAME=A,B,C")
 @options.option("--boolean", multiple=True, metavar="NAME")
-@options.option("--epsilon", type=options.POSITIVE_FLOAT)
+@options.option("--epsilon", type=options.POSITIVE_FLOAT, metavar="NUMBER")
 @options.flag("--force")
 @options.json_option("the outcome")
 def init(

@@ -187,6 +187,7 @@ alpha_option = option(
     "--alpha",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.05,
+    metavar="NUMBER",
     help="Significance level: maximum probability of any false detection (family-wise).",
 )
 collect_option = option(
@@ -198,7 +199,7 @@ collect_option = option(
 )
 day_option = partial(option, type=Day(), metavar="YYYY-MM-DD")
 days_options = combine(
-    day_option("--since", help="Use only reports received on this day or later (stores only)."),
-    day_option("--until", help="Use only reports received on this day or earlier (stores only)."),
+    day_option("--since", help="Use only reports that the store received on this day or later."),
+    day_option("--until", help="Use only reports that the store received on this day or earlier."),
 )
 question_option = partial(option, "--question", shell_complete=complete_question, metavar="NAME")

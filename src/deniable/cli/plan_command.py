@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @command(short_help="Recommend parameters, predict what can be detected.")
 @options.option("--clients", type=options.parse_count, metavar="N")
-@options.option("--epsilon", type=float)
+@options.option("--epsilon", type=float, metavar="NUMBER")
 @options.option("--detect", type=options.parse_share, metavar="SHARE")
 @options.option("--kind", type=click.Choice(["string", "choice", "boolean"]), default="string")
 @options.option("--options", type=click.IntRange(2), default=4, metavar="COUNT")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @options.option("--population", "populations", multiple=True, metavar="[QUESTION=]SPEC")
 @options.option("--table", "tables", multiple=True, metavar="Q1,Q2=FILE.csv")
 @options.option("--clients", type=options.POSITIVE_INT, metavar="N")
-@options.option("--seed", type=click.IntRange(0))
+@options.option("--seed", type=click.IntRange(0), metavar="NUMBER")
 @options.option(
     "-o", "--output", required=True, type=options.OutputPath(*options.REPORT_FILES), metavar="FILE"
 )

@@ -33,7 +33,7 @@ def store() -> None:
     """
 
 
-@command(make=store.command, note=options.STORES)
+@command(make=store.command, note=options.STORES, short_help="List surveys, reports and days.")
 @click.argument("store")
 @options.flag("--json", "as_json")
 def status(store: str, as_json: bool) -> None:
@@ -71,7 +71,7 @@ def status(store: str, as_json: bool) -> None:
     print_outcome({"store": url, "surveys": surveys, "room": room}, "\n".join(lines), as_json)
 
 
-@command(make=store.command, note=options.STORES)
+@command(make=store.command, note=options.STORES, short_help="List what is damaged or missing.")
 @click.argument("store")
 @options.json_option("the problems")
 @click.pass_context
@@ -91,7 +91,7 @@ def check(ctx: click.Context, store: str, as_json: bool) -> None:
     ctx.exit(1 if problems else 0)
 
 
-@command(make=store.command, note=options.STORES)
+@command(make=store.command, note=options.STORES, short_help="Copy a store to a new store.")
 @click.argument("store")
 @click.argument("to")
 @options.json_option("the outcome")
@@ -110,7 +110,7 @@ def backup(store: str, to: str, as_json: bool) -> None:
     print_outcome({"store": opened.url, "to": to}, f"Copied {opened.url} to {to}.", as_json)
 
 
-@command(make=store.command, note=options.STORES)
+@command(make=store.command, note=options.STORES, short_help="Delete the reports of a survey.")
 @click.argument("store")
 @click.argument("survey")
 @options.day_option("--before")
