@@ -3,8 +3,8 @@
 Measures the first answer of a client, from the bytes of the survey to those of the report, in new
 browser profiles (which create the database, the secret and a synced ledger) and in new node
 processes (which keep everything in memory); then each of 50 further answers. Loading the module
-from this machine is reported separately. Times are wall-clock times: the median of 9 and the minimum,
-since other programs may run on the machine.
+from this machine is reported separately. Times are wall-clock times: the median of 9 and the
+minimum, since other programs may run on the machine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HEAD = 'name = "bench"\nversion = 1\nowner = "b"\ndescription = "b"\nexpires = 2
 CASES = {
     "128 bits, h=2, p=.25, q=.75, f=0": 'collect = "once"\nbudget = 1e6\n[questions.page]\n'
     'kind = "string"\nhashes = 2\np = 0.25\nq = 0.75\n',
-    "128 bits, any f (epsilon=4.39 for ever)": 'collect = "repeatedly"\n[questions.page]\n'
+    "128 bits, any f (epsilon=4.39 in total)": 'collect = "repeatedly"\n[questions.page]\n'
     'kind = "string"\nepsilon = 4.39\n',
     "n-grams: three slots of 128 bits": 'collect = "once"\nbudget = 1e6\n[questions.page]\n'
     'kind = "string"\nhashes = 2\np = 0.25\nq = 0.75\n[questions.page.dictionary]\n'

@@ -31,11 +31,11 @@ kind = "string"
 PAPER = "hashes = 2\np = 0.25\nq = 0.75"
 CASES = {
     "128 bits, h=2, p=.25, q=.75, f=0": HEAD.format(collect="once", noise=PAPER),
-    "128 bits, h=1, q=.5, epsilon=4.39": HEAD.format(collect="once", noise="epsilon = 4.39"),
+    "256 bits, h=1, q=.5, epsilon=4.39": HEAD.format(collect="once", noise="epsilon = 4.39"),
     "128 bits, h=2, p=.5, q=.75, f=.5": HEAD.format(
         collect="repeatedly", noise="hashes = 2\np = 0.5\nq = 0.75\nf = 0.5"
     ),
-    "128 bits, any f (epsilon=4.39 for ever)": HEAD.format(
+    "128 bits, any f (epsilon=4.39 in total)": HEAD.format(
         collect="repeatedly", noise="epsilon = 4.39"
     ),
     "n-grams: three slots of 128 bits": HEAD.format(collect="once", noise=PAPER)

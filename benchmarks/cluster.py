@@ -6,8 +6,8 @@ N = 10⁶ reports, 20 × 20 cells. "Overhead" is the time of an exchange with bo
 almost nothing to compute, less the same with threads; the target is below 20 ms. "Solve" is a
 converged fit, best of five, taken alternately so that both meet the same load, every round printed;
 the target is at most 1.3 times the time of the threads. On a busy machine this ratio says little,
-so the load is printed. The last line repeats the fit while a worker is killed, and includes the time
-to compute its rows again.
+so the load is printed. The last line repeats the fit while a worker is killed, and includes the
+time to compute its rows again.
 """
 
 import json
