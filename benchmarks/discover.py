@@ -96,11 +96,11 @@ def cliques() -> Work:
     graph = PartiteGraph((size,) * parts, np.array(sorted(edges)), rng.random(len(edges)))
 
     def work() -> str:
-        found = find_cliques(graph, seconds=30.0)
+        found = find_cliques(graph, max_seconds=30.0)
         there = {tuple(row) for row in found.nodes.tolist()}
         kept = sum(tuple(row) in there for row in planted.tolist())
         return f"{len(found.nodes):,} cliques, {kept} of 8 planted" + (
-            found.cut and f", {found.cut}"
+            found.truncation and f", {found.truncation}"
         )
 
     work()

@@ -86,5 +86,5 @@ def test_words_are_likelier_than_by_characters_and_others_not_much_less() -> Non
 def test_words_outside_the_alphabet_are_left_out_and_weights_are_checked() -> None:
     lexicon = Lexicon.of_words(ABC, ["ab", "xyz", ""], 8)
     assert lexicon.ends.sum() == pytest.approx(1)
-    with pytest.raises(InputError, match="weights above 0"):
+    with pytest.raises(InputError, match="expected a positive number"):
         Lexicon.of_words(ABC, {"ab": 0.0}, 8)

@@ -1,8 +1,6 @@
-"""discover: the strings that clients reported, without a list of candidates."""
+"""The verb `discover`: find the strings that clients hold, without a list of candidates."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from deniable.analysis.source import Reports, Source
 from deniable.compute.backend import Backend
@@ -22,7 +20,7 @@ from deniable.survey import Survey
 @reports_progress
 def discover(
     survey: Survey,
-    reports: Reports | Any,
+    reports: Reports,
     question: str,
     *,
     accept: str | Accept | None = None,
@@ -33,19 +31,95 @@ def discover(
     executor: Backend | None = None,
     progress: Progress | None = None,
 ) -> Discovery:
-    """Find the strings that clients reported, without a list of candidates.
+    """Find the strings that clients hold, without a list of candidates.
 
-    reports : a batch, a file, an Arrow table, a store, or any number of these
-    accept : a regular expression for the whole string, or a function of it: candidates that it
-        refuses are neither tested nor counted
-    alpha : the chance of reporting any string that is not there
-    reading : of an `ngrams` question: "fused", the default, searches with all pairs of grams and
-        peels off what it finds; "paper" is the paper's procedure
-    delta : the pair threshold of the paper's reading, if not its own
-    words : of a `prefixes` question: strings that may be held, and words that strings may be made
-        of, perhaps with weights (a mapping). They are tested first, steer the search, and need not
-        be there; what was found in the same reports must not be among them
-    progress : told a stage's name and how much of it is done, from 0 to 1
+    The question must have a dictionary: clients then report parts of their strings (prefixes,
+    n-grams, or whole strings of a small domain), from which strings can be put together. A search
+    proposes strings, and each of them is tested on reports that were not used to propose it.
+    Common strings are discovered; rare ones are missed. `Discovery.detection_threshold` is the
+    share of clients at which a string is discovered about half of the time.
+
+    Parameters
+    ----------
+    survey : Survey
+        Survey that the reports answer.
+    reports : ReportBatch, str, Path, Arrow table, data frame, Store, Stored, or several of these
+        Reports to analyse: in memory, in files, or in a store.
+    question : str
+        Name of a string question with a dictionary.
+    accept : str or callable, optional
+        Restricts the search to strings of a known form: a regular expression that must match the
+        whole string, or a function that takes a string and returns a bool. Other strings are not
+        tested, so that fewer tests share `alpha`. By default all strings are possible.
+    alpha : float, default 0.05
+        Significance level: maximum probability that any discovered string is false, that is, held
+        by no client (family-wise error rate).
+    reading : {"fused", "paper"}, optional
+        How reports of n-grams are decoded. "fused", the default, uses the evidence of all pairs of
+        n-grams, removes discovered strings and searches again; it finds more strings. "paper" is
+        the procedure of the RAPPOR paper: significant n-grams, pairs above a threshold, cliques.
+        Only for a question with protocol "ngrams".
+    delta : float, optional
+        Smallest joint frequency of two n-grams that `reading="paper"` counts as a pair. The
+        default follows the formula of the paper.
+    words : sequence of str, or mapping of str to float, optional
+        Strings that clients may hold, and words that their strings may contain, optionally with
+        positive weights. Whole strings are tested first, and words guide the search. They need not
+        occur. Strings discovered in the same reports must not be among them, because the tests
+        would no longer be valid. Only for a question with protocol "prefixes".
+    executor : Backend, optional
+        Where the computation runs. Threads of this process by default.
+    progress : callable, optional
+        Called with the name of the current stage and the fraction of it that is done.
+
+    Returns
+    -------
+    Discovery
+        One row per discovered string, most frequent first: estimate, standard error, 95 %
+        confidence interval, p-value. Pass it to `decode` or `associate` as candidates.
+
+    Raises
+    ------
+    InputError
+        If the survey has no such question, the question has no dictionary, an option does not fit
+        its protocol, there are no reports, or the reports belong to another survey.
+
+    Notes
+    -----
+    A question whose prefixes all have the maximum length is decoded without a search: every string
+    of its domain is scored and tested. Estimates near the detection threshold are too large on
+    average, because strings are discovered when their estimates happen to be high.
+
+    References
+    ----------
+    .. [1] G. Fanti, V. Pihur and Ú. Erlingsson, "Building a RAPPOR with the Unknown:
+       Privacy-Preserving Learning of Associations and Data Dictionaries", PoPETs 2016(3).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deniable import Survey, discover, simulate
+    >>> survey = Survey.from_toml('''
+    ... name = "words"
+    ... version = 1
+    ... owner = "you@example.com"
+    ... description = "What is your favourite word?"
+    ... expires = 2999-12-31
+    ... collect = "once"
+    ... [questions.word]
+    ... kind = "string"
+    ... mechanism = "localhash"
+    ... epsilon = 3.0
+    ... [questions.word.dictionary]
+    ... protocol = "prefixes"
+    ... max_length = 4
+    ... alphabet = "a-f"
+    ... ''')
+    >>> answers = {"word": ["face"] * 2500 + ["bed"] * 1500 + ["cab"] * 1000}
+    >>> reports = simulate(survey, answers, rng=np.random.default_rng(1))
+    >>> result = discover(survey, reports, "word")
+    >>> result.strings, result.estimate.round(1).tolist()
+    (('face', 'bed', 'cab'), [0.5, 0.3, 0.2])
     """
     if not 0 < alpha < 1:
         raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha}")
@@ -55,19 +129,23 @@ def discover(
     match asked.protocol:
         case NGrams() as protocol:
             if words:
-                raise InputError("words belong to prefixes; this question asks for n-grams")
+                raise InputError(
+                    f'words need protocol "prefixes", but question {question!r} has "ngrams"'
+                )
             grams = DiscoveryRun(source, asked, protocol, accepted, alpha, executor)
             return discover_ngrams(grams, reading, delta)
         case Prefixes() as protocol:
             if reading is not None or delta is not None:
                 raise InputError(
-                    "reading and delta belong to n-grams; this question asks for prefixes"
+                    f'reading and delta need protocol "ngrams", but question {question!r} has '
+                    '"prefixes": leave them out'
                 )
             run = DiscoveryRun(source, asked, protocol, accepted, alpha, executor)
-            # A single level is the whole string: there are no prefixes to follow.
+            # A single prefix length is that of the whole string: there are no prefixes to follow.
             whole = len(protocol.levels) == 1
             return discover_whole(run, words) if whole else discover_prefixes(run, words)
     raise InputError(
-        f"question {question!r} reports whole values only: decode it with candidates, or ask with "
-        'a dictionary, protocol "ngrams" or "prefixes"'
+        f"question {question!r} has no dictionary, so clients report whole values only: decode it "
+        "with candidates, or start a new version of the survey with [questions.NAME.dictionary] "
+        'and protocol "prefixes" or "ngrams"'
     )

@@ -78,5 +78,5 @@ def graph_strings(graph: GramEdges, *, most: int, seconds: float) -> tuple[list[
     pairs = dict.fromkeys(tuple(sorted((number[a], number[b]))) for a, b in graph.edges)
     edges = np.array(list(pairs), np.int64).reshape(-1, 2)
     weighted = PartiteGraph(sizes, edges, -np.arange(len(edges), dtype=np.float64))
-    cliques = find_cliques(weighted, most=most, seconds=seconds)
-    return ["".join(grams[i][1] for i in row) for row in cliques.nodes.tolist()], cliques.cut
+    cliques = find_cliques(weighted, max_count=most, max_seconds=seconds)
+    return ["".join(grams[i][1] for i in row) for row in cliques.nodes.tolist()], cliques.truncation

@@ -66,7 +66,7 @@ def test_all_cliques_in_order_of_their_weakest_edge() -> None:
         listed = {tuple(n): e for n, e in zip(found.nodes.tolist(), found.evidence, strict=True)}
         assert listed == expected
         assert np.all(np.diff(found.evidence) <= 0)
-        assert found.cut == "" and found.complete_above == -np.inf
+        assert found.truncation == "" and found.complete_above == -np.inf
         total += len(expected)
     assert total > 5000
 
@@ -103,13 +103,13 @@ def test_a_cut_search_lists_the_strongest_and_says_what_it_has() -> None:
     rng = np.random.default_rng(3)
     graph = random_graph(rng, [9, 9, 9, 9], 0.8)
     everything = find_cliques(graph)
-    few = find_cliques(graph, most=100)
-    assert few.cut and len(few.nodes) == 100 < len(everything.nodes)
+    few = find_cliques(graph, max_count=100)
+    assert few.truncation and len(few.nodes) == 100 < len(everything.nodes)
     np.testing.assert_array_equal(few.evidence, everything.evidence[:100])
     sure = everything.nodes[everything.evidence > few.complete_above].tolist()
     assert all(nodes in few.nodes.tolist() for nodes in sure)
-    late = find_cliques(graph, seconds=0.0)
-    assert late.cut
+    late = find_cliques(graph, max_seconds=0.0)
+    assert late.truncation
     assert np.all(everything.evidence[len(late.nodes) :] <= late.complete_above)
 
 
@@ -130,7 +130,7 @@ def test_planted_cliques_among_random_edges() -> None:
     more = [list(pair) for row in planted.tolist() for pair in combinations(row, 2)]
     edges = np.unique(np.concatenate([np.sort(graph.edges, axis=1), more]), axis=0)
     found = find_cliques(PartiteGraph((50,) * 10, edges, rng.random(len(edges))))
-    assert found.cut == ""
+    assert found.truncation == ""
     assert {tuple(r) for r in planted.tolist()} <= {tuple(r) for r in found.nodes.tolist()}
 
 

@@ -158,7 +158,7 @@ def test_a_result_travels_as_json() -> None:
     assert again.strings == found.strings and again.stages == found.stages
     assert again.graph == found.graph and again.provenance == found.provenance
     np.testing.assert_array_equal(again.estimate, found.estimate)
-    assert "pairs above" in found.stage_table() and "strings found" in str(found)
+    assert "pairs above" in found.stage_table() and "strings discovered" in str(found)
 
 
 @pytest.mark.slow
@@ -197,7 +197,7 @@ def test_nothing_is_found_in_noise() -> None:
         ('max_length = 4\nalphabet = "a-z"', {"accept": "("}, "regular expression"),
         ('max_length = 4\nalphabet = "a-z"', {"alpha": 1.0}, "alpha must lie"),
         ('max_length = 4\nalphabet = "a-z"', {"delta": 0.1}, "delta is the pair threshold"),
-        ('max_length = 4\nalphabet = "a-z"', {"words": ["ab"]}, "words belong to prefixes"),
+        ('max_length = 4\nalphabet = "a-z"', {"words": ["ab"]}, "words need protocol"),
     ],
 )
 def test_wrong_questions(settings: str | None, options: dict[str, Any], message: str) -> None:

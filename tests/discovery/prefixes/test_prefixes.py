@@ -25,7 +25,7 @@ from deniable.simulation.coded import Coded
 from deniable.survey import Survey
 from tests.discovery.inputs import masses, rows_of
 from tests.single_reports import single_reports
-from tests.surveys import survey_toml
+from tests.surveys import make_survey, survey_toml
 
 TOML = survey_toml(
     """
@@ -246,3 +246,24 @@ def test_mistakes_are_named() -> None:
     two = survey("bits = 64\nhashes = 2")
     with pytest.raises(InputError, match="hashes = 1"):
         discovered(reports(two, WORDS, SHARES, 100, 1))
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("levels", ["", "levels = [2, 4, 4]"])
+def test_filters_with_hardly_any_noise_give_their_strings(levels: str) -> None:
+    """At ε = 12 other clients vary far more than the noise; the tests must not lose their scale."""
+    s = make_survey(
+        f"""
+[questions.word]
+kind = "string"
+epsilon = 12.0
+[questions.word.dictionary]
+protocol = "prefixes"
+max_length = 4
+alphabet = "a-f"
+{levels}
+"""
+    )
+    words = ["fade"] * 100 + ["bed"] * 60 + ["ca"] * 40
+    found = discover(s, simulate(s, {"word": words}, rng=np.random.default_rng(1)), "word")
+    assert found.strings == ("fade", "bed", "ca")

@@ -95,7 +95,7 @@ def test_every_string_is_looked_at_once(
 
 
 def test_a_domain_of_one_block_only() -> None:
-    with pytest.raises(InputError, match="up to 23"):
+    with pytest.raises(InputError, match="up to max_length 23"):
         StringDomain(2, 24)
     assert defaults.prefix_lengths(2, 23) == [(23, 1.0)]
     assert len(defaults.prefix_lengths(2, 24)) > 2
@@ -268,5 +268,5 @@ def test_mistakes_are_named() -> None:
         discover(few, simulate(few, ["a"], rng=np.random.default_rng(1)), "word")
     text = TOML.format(mechanism=LOCAL, levels="levels = [20]")
     long = Survey.from_toml(text.replace("max_length = 5", "max_length = 20"))
-    with pytest.raises(InputError, match="several levels"):
+    with pytest.raises(InputError, match="several prefix lengths"):
         discover(long, simulate(long, ["a"], rng=np.random.default_rng(1)), "word")

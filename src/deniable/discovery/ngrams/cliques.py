@@ -1,10 +1,10 @@
 """All k-cliques of a k-partite graph: the candidate strings of the paper's section IV-B.
 
-A candidate has one node (gram) in each partition (position), every two of them joined by an edge
-(a pair that occurs together). The evidence for a clique is its weakest edge. Cliques come lazily
-in order of evidence, strongest first: edges are added heaviest first, and a clique appears with
-its last edge. So a search that was cut short has missed only cliques whose weakest edge is at most
-`complete_above`, and says so.
+A candidate has one node (gram) in each partition (position), and an edge (a pair that occurs
+together) between every two of them. The evidence for a clique is its weakest edge. Cliques come
+lazily in the order of their evidence, strongest first: edges are added heaviest first, and a clique
+appears with its last edge. If a search stops early, it has missed only cliques whose weakest edge
+is at most `complete_above`, and reports that.
 """
 
 from __future__ import annotations
@@ -12,31 +12,33 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.errors import InputError
+from deniable.kernels.array_types import Floats, Int64s
 from deniable.kernels.search.clique_growth import advance
 
-Indices = NDArray[np.int64]
-Floats = NDArray[np.float64]
-MOST_WORDS = 1 << 28
+MAX_WORDS = 1 << 28
+"""64-bit words of the adjacency matrix."""
 STEPS = 1 << 18
+"""Steps of the search between two looks at the clock."""
 CHUNK = 1 << 12
+"""Cliques per piece."""
 
 
 @dataclass(frozen=True, eq=False)
 class PartiteGraph:
-    """A k-partite graph, k >= 2.
+    """A k-partite graph, k ≥ 2.
 
-    sizes : nodes in each partition; nodes are numbered partition after partition.
+    sizes : nodes in each partition; nodes are numbered partition after partition
     edges : int64[E, 2], each between two partitions, at most one between two nodes
-    weight : float64[E], the evidence for each edge, finite
+    weight : float64[E], evidence for each edge, finite
     """
 
     sizes: tuple[int, ...]
-    edges: Indices
+    edges: Int64s
     weight: Floats
 
     def __post_init__(self) -> None:
@@ -61,85 +63,85 @@ class PartiteGraph:
         if len(np.unique(ends[:, 0] * total + ends[:, 1])) != len(edges):
             raise InputError("expected each edge once, got one twice")
 
-    @property
-    def offsets(self) -> Indices:
-        """First node of each partition, and their number: int64[k + 1]."""
+    @cached_property
+    def offsets(self) -> Int64s:
+        """int64[k + 1]: first node of each partition, and the number of nodes."""
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
 
-    @property
-    def partition(self) -> Indices:
-        """Each node's partition, int64[nodes]."""
+    @cached_property
+    def partition(self) -> Int64s:
+        """int64[nodes]: partition of each node."""
         return np.repeat(np.arange(len(self.sizes), dtype=np.int64), self.sizes)
 
 
 @dataclass(frozen=True, eq=False)
 class Cliques:
-    """Cliques in order of evidence.
+    """Cliques in the order of their evidence.
 
-    nodes : int64[C, k], node of each partition; evidence : float64[C], weakest edge, descending;
-    cut : why the search stopped early, "" if it did not; complete_above : every clique whose
-    weakest edge is heavier than this is listed (minus infinity if all are).
+    nodes : int64[C, k], node of each partition; evidence : float64[C], weakest edge, descending
+    truncation : why the search stopped early, empty if it did not
+    complete_above : every clique with a heavier weakest edge is listed (minus infinity for all)
     """
 
-    nodes: Indices
+    nodes: Int64s
     evidence: Floats
-    cut: str
+    truncation: str
     complete_above: float
 
 
-def find_cliques(graph: PartiteGraph, *, most: int = 1_000_000, seconds: float = 30.0) -> Cliques:
-    """All cliques, or the strongest `most` of them, or those found within `seconds`.
+def find_cliques(
+    graph: PartiteGraph, *, max_count: int = 1_000_000, max_seconds: float = 30.0
+) -> Cliques:
+    """Return all cliques, or the strongest `max_count`, or those found within `max_seconds`.
 
     >>> edges = np.array([[0, 1], [1, 2], [0, 2]])
     >>> find_cliques(PartiteGraph((1, 1, 1), edges, np.ones(3))).nodes
     array([[0, 1, 2]])
     """
-    deadline = time.monotonic() + seconds
-    parts, count, cut, reached = [], 0, "", -np.inf
-    for nodes, evidence, level in iterate_cliques(graph):
-        parts.append((nodes, evidence))
-        count += len(nodes)
-        if count > most:
-            cut = f"more than {most:,} cliques"
+    deadline = time.monotonic() + max_seconds
+    nodes, evidence = [np.empty((0, len(graph.sizes)), np.int64)], [np.empty(0)]
+    count, truncation, reached = 0, "", -np.inf
+    for more, weakest, weight in iterate_cliques(graph):
+        nodes.append(more)
+        evidence.append(weakest)
+        count += len(more)
+        if count > max_count:
+            truncation = f"more than {max_count:,} cliques"
         elif time.monotonic() > deadline:
-            cut = f"more than {seconds:g} seconds"
-        if cut:
-            reached = level
+            truncation = f"more than {max_seconds:g} seconds"
+        if truncation:
+            reached = weight
             break
-    nodes = np.concatenate([p[0] for p in parts] or [np.empty((0, len(graph.sizes)), np.int64)])
-    evidence = np.concatenate([p[1] for p in parts] or [np.empty(0)])
-    if len(nodes) > most:
-        reached = max(reached, float(evidence[most]))
-    return Cliques(nodes[:most], evidence[:most], cut, reached)
+    every = np.concatenate(evidence)
+    if count > max_count:
+        reached = max(reached, float(every[max_count]))
+    return Cliques(np.concatenate(nodes)[:max_count], every[:max_count], truncation, reached)
 
 
-def iterate_cliques(graph: PartiteGraph) -> Iterator[tuple[Indices, Floats, float]]:
-    """Cliques some at a time: nodes int64[c, k], their evidence, and where the search stands.
+def iterate_cliques(graph: PartiteGraph) -> Iterator[tuple[Int64s, Floats, float]]:
+    """Yield cliques in pieces: nodes int64[c, k], evidence, and weight of the current edge.
 
-    The last is the weight of the edge being added: what is still to come is no heavier. A piece
-    may be empty, so that the caller can look at the clock.
+    Cliques that follow have no more evidence than that weight. A piece may be empty, so that the
+    caller can look at the clock.
     """
     kept, edges = _pruned(graph)
-    sizes = np.array(
-        [np.count_nonzero(graph.partition[kept] == i) for i, _ in enumerate(graph.sizes)]
-    )
-    k = len(sizes)
+    partition, k = graph.partition[kept], len(graph.sizes)
+    sizes = np.bincount(partition, minlength=k)
     bounds = np.concatenate([[0], np.cumsum(-(-sizes // 64))]).astype(np.int64)
     words = int(bounds[-1])
-    if 64 * words * words > MOST_WORDS:
+    if 64 * words * words > MAX_WORDS:
         raise InputError(
-            f"expected at most {int(8 * MOST_WORDS**0.5):,} nodes with an edge into every other "
-            f"partition, got {len(kept):,}: raise the threshold of the edges"
+            f"the graph has {len(kept):,} nodes with an edge into every other partition, more than "
+            f"the limit of {int(8 * MAX_WORDS**0.5):,}: raise the threshold of the edges"
         )
-    partition = graph.partition[kept]
-    first = np.concatenate([[0], np.cumsum(sizes)])
+    first = np.cumsum(sizes) - sizes
     bit = 64 * bounds[partition] + np.arange(len(kept)) - first[partition]
     node_of = np.zeros(64 * words, np.int64)
     node_of[bit] = kept
     partition_of = np.repeat(np.arange(k, dtype=np.int64), 64 * np.diff(bounds))
     place = np.zeros(sum(graph.sizes), np.int64)
     place[kept] = bit
-    # Heaviest first; equal ones as given.
+    # Heaviest first; equal weights in the given order.
     order = edges[np.argsort(-graph.weight[edges], kind="stable")]
     ends, weight = place[graph.edges[order]], graph.weight[order]
     adjacent = np.zeros((64 * words, words), np.uint64)
@@ -147,17 +149,18 @@ def iterate_cliques(graph: PartiteGraph) -> Iterator[tuple[Indices, Floats, floa
     branch, chosen, state = np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(2, np.int64)
     out, last = np.empty((CHUNK, k), np.int64), np.empty(CHUNK, np.int64)
     while state[0] < len(ends):
-        found = advance(
+        count = advance(
             ends, partition_of, bounds, adjacent, stack, branch, chosen, state, STEPS, out, last
         )
-        standing = float(weight[min(int(state[0]), len(weight) - 1)])
-        yield node_of[out[:found]], weight[last[:found]], standing
+        current = float(weight[min(int(state[0]), len(weight) - 1)])
+        yield node_of[out[:count]], weight[last[:count]], current
 
 
-def _pruned(graph: PartiteGraph) -> tuple[Indices, Indices]:
-    """Nodes that have a neighbour in every other partition, and the edges among them.
+def _pruned(graph: PartiteGraph) -> tuple[Int64s, Int64s]:
+    """Return the nodes with a neighbour in every other partition, and the edges among them.
 
-    Nothing else can be in a clique; dropping it may strand others, so until nothing changes.
+    No other node can be in a clique. Dropping nodes may leave others without a neighbour, so this
+    repeats until nothing changes.
     """
     k, total = len(graph.sizes), sum(graph.sizes)
     alive = np.ones(total, bool)

@@ -17,6 +17,7 @@ from operator import add
 import numpy as np
 from scipy.stats import norm
 
+from deniable.analysis.source import NO_REPORTS
 from deniable.columns import Column, ReportBatch
 from deniable.discovery.ngrams.grams import (
     Pair,
@@ -123,7 +124,7 @@ class GramReports:
         run.reports = full.reports
         run.stage("counted", run.reports, 0)
         if run.reports == 0:
-            raise InputError("expected reports, got none")
+            raise InputError(NO_REPORTS)
         places = range(run.protocol.positions)
         positions = tuple(_decoded(run.protocol, grams, g, run.alpha) for g in places)
         significant = [len(p.significant) for p in positions]

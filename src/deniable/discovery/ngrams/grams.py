@@ -28,7 +28,9 @@ Pair = tuple[int, int]
 def bloom(mechanism: Mechanism) -> Bloom:
     """Return the mechanism of a part, which must be a Bloom filter."""
     if not isinstance(mechanism, Bloom):
-        raise InputError(f"expected n-gram reports as Bloom filters, got {mechanism.kind!r}")
+        raise InputError(
+            f"n-grams are decoded from Bloom filters only; the survey has {mechanism.kind!r}"
+        )
     return mechanism
 
 
@@ -36,7 +38,7 @@ def gram_mechanisms(protocol: NGrams) -> tuple[Bloom, ...]:
     """Return the mechanism of each gram part; all have one width, hashes and cohorts."""
     mechanisms = tuple(map(bloom, protocol.grams))
     if len({(m.bits, m.hashes, m.cohorts) for m in mechanisms}) != 1:
-        raise InputError("expected n-gram reports of one width, number of hashes and cohorts")
+        raise InputError("all n-gram reports must have the same number of bits, hashes and cohorts")
     return mechanisms
 
 
@@ -62,8 +64,8 @@ def gram_blocks(protocol: NGrams, rows: int = 1 << 18) -> Iterator[Rows]:
     total = gram_count(protocol)
     if total > MAX_GRAMS:
         raise InputError(
-            f"expected at most {MAX_GRAMS:,} possible n-grams, got {total:,}: ask for shorter "
-            "n-grams or a smaller alphabet"
+            f"the survey has {total:,} possible n-grams, more than the {MAX_GRAMS:,} that can be "
+            "decoded: choose shorter n-grams or a smaller alphabet"
         )
     content = np.frombuffer(_content(protocol), np.uint8)
     for length in range(protocol.gram, -1, -1):

@@ -94,8 +94,8 @@ def read_paper(reports: GramReports, delta: float | None) -> tuple[ScoredStrings
     threshold = pair_threshold(protocol, run.reports) if delta is None else delta
     graph, pairs = _build_graph(reports, axes, threshold)
     run.stage(f"pairs above {threshold:.4g}", len(graph.edges), pairs - len(graph.edges))
-    cliques = find_cliques(graph, most=MAX_CANDIDATES, seconds=MAX_SECONDS)
-    run.stage("cliques", len(cliques.nodes), 0, cliques.cut)
+    cliques = find_cliques(graph, max_count=MAX_CANDIDATES, max_seconds=MAX_SECONDS)
+    run.stage("cliques", len(cliques.nodes), 0, cliques.truncation)
     grams = (cliques.nodes - graph.offsets[:-1]).T
     rows = assemble(protocol, [axis.grams[gram] for axis, gram in zip(axes, grams, strict=True)])
     wanted = run.accepted(rows)
@@ -107,14 +107,14 @@ def read_paper(reports: GramReports, delta: float | None) -> tuple[ScoredStrings
         rows[wanted], tested.p_value, np.full(count, cutoff), cliques.evidence[wanted]
     ).take(tested.detected)
     run.stage("tested on full strings", len(found), count - len(found))
-    kept = f"cliques ({cliques.cut}): all above {cliques.complete_above:.4g} are in"
+    kept = f"cliques ({cliques.truncation}): all above {cliques.complete_above:.4g} are in"
     return found, SearchSummary(
         reading="paper",
         correction=f"Bonferroni: each of {count:,} candidates at {run.alpha:g}/{count}",
         detection_threshold=reports.detection_threshold(cutoff),
         mass_at_end=reports.mass_at_end,
         evidence_name="weakest pair's frequency",
-        truncation=kept if cliques.cut else "",
+        truncation=kept if cliques.truncation else "",
         graph=_drawn(protocol, axes, graph, cliques),
     )
 

@@ -13,7 +13,7 @@ from deniable.discovery.ngrams.gram_reports import GramReports
 from deniable.discovery.ngrams.paper_reading import read_paper
 from deniable.discovery.ngrams.peeling import read_fused
 from deniable.discovery.shared.run import DiscoveryRun, StringEstimates
-from deniable.errors import InputError
+from deniable.errors import InputError, did_you_mean
 from deniable.protocols import NGrams
 from deniable.results import Discovery, Measured
 
@@ -23,9 +23,10 @@ def discover_ngrams(
 ) -> Discovery:
     """Find the strings of an `ngrams` question; see `discover` for the parameters."""
     if reading not in (None, "paper", "fused"):
-        raise InputError(f"expected reading 'paper' or 'fused', got {reading!r}")
+        hint = did_you_mean(reading, ("paper", "fused"))
+        raise InputError(f"expected reading 'paper' or 'fused', got {reading!r}.{hint}")
     if delta is not None and reading != "paper":
-        raise InputError("delta is the pair threshold of reading='paper'; the other has none")
+        raise InputError("delta is the pair threshold of reading='paper': set that, too")
     # While other threads are busy, small matrix products on several BLAS threads are slow.
     with one_blas_thread():
         reports = GramReports.of(run)

@@ -85,8 +85,8 @@ def discover_prefixes(run: DiscoveryRun[Prefixes], words: Words = ()) -> Discove
     tables = MassTables.of(tally_of(run.source, run.question, run.protocol, run.executor))
     if tables.tally.families < 2:
         raise InputError(
-            "expected at least 2 families of hash functions (cohorts, of a Bloom filter), to "
-            f"choose with some and test with others; got {tables.tally.families}"
+            "expected at least 2 families of hash functions (cohorts of a Bloom filter), so that "
+            f"strings are found with some and tested with others; got {tables.tally.families}"
         )
     run.reports = int(tables.reports.sum())
     run.stage("tables", run.reports, 0)

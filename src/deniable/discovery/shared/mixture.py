@@ -32,6 +32,11 @@ MAX_STEPS = 30
 STEP_TOLERANCE = 1e-3
 """Steps, in standard errors, below which the fit has converged."""
 
+MIN_EFFECTIVE = 0.1
+"""Effective reports per report below which another unit of noise is chosen."""
+COUNTED_PER_REPORT = 100
+"""Effective reports per report in that unit, such that rounding them loses nothing."""
+
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
@@ -131,8 +136,12 @@ class Mixture:
         entry = self.gain * (self.slope - self.slope.mean(axis=1, keepdims=True))
         by_cell = self.tally.by_cell(entry.reshape(shape))
         estimate = by_cell / np.maximum(precision, 1e-300)[:, :, np.newaxis]
-        effective = np.rint(precision * self.tables.noise).astype(np.int64)
-        return ScoreTables(self.tally, estimate.astype(np.float32), effective, self.tables.noise)
+        noise, reports = self.tables.noise, int(self.tally.reports.sum())
+        if noise * precision.sum() < MIN_EFFECTIVE * reports:
+            # At a large ε hardly any variance is noise: in units of it, most counts would be 0.
+            noise = COUNTED_PER_REPORT * reports / precision.sum()
+        effective = np.rint(precision * noise).astype(np.int64)
+        return ScoreTables(self.tally, estimate.astype(np.float32), effective, noise)
 
     def fitted(self) -> Mixture:
         """Return the mixture of the same strings with the largest likelihood, by Fisher scoring."""

@@ -157,7 +157,7 @@ def weights_of(alphabet: Alphabet, words: Words, length: int) -> dict[bytes, flo
     out: dict[bytes, float] = {}
     for word, w in given:
         if not 0 < w < np.inf:
-            raise InputError(f"expected words with weights above 0, got {w} for {word!r}")
+            raise InputError(f"word {word!r} has weight {w}: expected a positive number")
         row = alphabet.symbols(word, length)
         if row[0] != PAD and (alphabet.characters is None or OTHER not in row):
             out[row] = out.get(row, 0.0) + w

@@ -54,13 +54,13 @@ def discover_whole(run: DiscoveryRun[Prefixes], words: Words = ()) -> Discovery:
     domain = StringDomain(len(protocol.alphabet.content), protocol.max_length)
     if domain.strings > MAX_STRINGS:
         raise InputError(
-            f"expected at most {MAX_STRINGS:,} strings that can be held, to look at each; got "
-            f"{float(domain.strings):.3g}: ask for several levels, or a shorter max_length"
+            f"the domain has {float(domain.strings):.3g} strings, more than the {MAX_STRINGS:,} "
+            "that can all be tested: ask for several prefix lengths (levels), or reduce max_length"
         )
     if tally.families * np.log(tally.cells) < np.log(domain.strings / run.alpha):
         raise InputError(
-            f"expected families (cohorts, of a Bloom filter) enough to tell {domain.strings:,} "
-            f"strings apart, got {tally.families} of {tally.cells:,} cells"
+            f"{tally.families} families of hash functions (cohorts of a Bloom filter) with "
+            f"{tally.cells:,} cells are too few to tell {domain.strings:,} strings apart"
         )
     run.candidates, run.reports = domain.strings, int(tally.reports.sum())
     run.stage("tally", run.reports, 0)

@@ -43,8 +43,8 @@ class StringDomain:
     def __post_init__(self) -> None:
         if not 1 <= self.length <= TAIL - ENDING:
             raise InputError(
-                f"expected max_length up to {TAIL - ENDING} to look at every string, got "
-                f"{self.length}: ask for several levels"
+                f"whole strings can be discovered up to max_length {TAIL - ENDING}, got "
+                f"{self.length}: ask for several prefix lengths (levels)"
             )
 
     @property
