@@ -18,6 +18,7 @@ from deniable import conformance
 from deniable.analysis import counting
 from deniable.mechanisms import Bloom, Noise, calibrate
 from deniable.planning import discoverable
+from deniable.store import compaction
 from deniable.survey import Survey, defaults, toml_file, toml_tables
 from tools.markdown import markdown_table
 
@@ -252,6 +253,8 @@ CODE_FACTS: dict[str, Callable[[], str]] = {
     "urls.printed-epsilon": lambda: f"{3 * paper_bloom(0.32).loss.per_report:.2f}",
     "urls.third-q": q_of_a_third,
     "threshold.urls": rarest_domain,
+    "segment.bytes": lambda: str(compaction.MAX_SEGMENT_BYTES >> 20),
+    "segment.uploads": lambda: f"{compaction.MAX_SEGMENT_UPLOADS:,}",
     "counters.most": lambda: f"{counting.MAX_COUNTERS / 1e6:.0f}",
     "counters.3": lambda: bloom_counters(3.0),
     "counters.5": lambda: bloom_counters(5.0),
