@@ -11,6 +11,7 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
 
 from numpydoc.validate import validate
@@ -23,6 +24,7 @@ IGNORED = {
     "SA01": "a list of related functions is left to the reference's headings",
 }
 OF_MEMBERS = {"EX01": "the class has the example"}
+OF_ENUMERATIONS = {"PR01": "nobody calls an enumeration"}
 OF_PROPERTIES = {"RT01": "a property's summary says what it is", "SS05": "it names a thing"}
 
 
@@ -35,9 +37,10 @@ def members(name: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield an entry of the reference and its own public methods, with the rules each may break."""
     module, _, attribute = name.rpartition(".")
     entry = getattr(__import__(module, fromlist=[attribute]), attribute)
-    yield name, IGNORED
     if not inspect.isclass(entry):
+        yield name, IGNORED
         return
+    yield name, IGNORED | OF_ENUMERATIONS if issubclass(entry, Enum) else IGNORED
     for member, value in vars(entry).items():
         if member.startswith("_"):
             continue
