@@ -1,4 +1,4 @@
-"""Uploads: what is taken is stored once, everything else is refused with its own problem."""
+"""Test uploads: accepted ones are stored once, others are refused with a specific problem."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def survey_until(expires: date, version: int = 1) -> Survey:
 
 @pytest.mark.parametrize(("days_ago", "status"), [(0, 202), (1, 202), (2, 410)])
 def test_an_expired_survey(days_ago: int, status: int, tmp_path: Path) -> None:
-    """A day of grace: it may still be the last day where the client is."""
+    """One day of grace: in the client's time zone it may still be the last day."""
     ended = survey_until(today() - timedelta(days=days_ago))
     ended.publish(tmp_path / "ended.json")
     body = single(0).replace(SURVEY.digest, ended.digest)
@@ -232,7 +232,7 @@ def test_stopping_hurries_bodies_under_way(tmp_path: Path) -> None:
 
 
 def test_memory_is_bounded(tmp_path: Path) -> None:
-    """Bodies that wait for their end hold memory; what would exceed it is refused."""
+    """Incomplete bodies use memory; a body that would exceed the limit is refused."""
 
     async def slow_batch() -> AsyncIterator[bytes]:
         yield batch(0, 500)
@@ -261,7 +261,7 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("body", "status"), [(single(0), 202), (b"x", 400)])
 def test_an_answered_request_is_let_go_of_at_once(body: bytes, status: int, tmp_path: Path) -> None:
-    """The server closes the connection of an unread body only when nobody holds its `receive`."""
+    """The server closes the connection of an unread body once nothing refers to its `receive`."""
 
     async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
         headers = [(b"content-type", b"application/octet-stream"), (b"idempotency-key", b"0" * 32)]

@@ -1,4 +1,4 @@
-"""Jobs: a whole one through HTTP, then cancelling, failing, and keeping few of them."""
+"""Test jobs: a complete one over HTTP, cancellation, failures, and the limit of kept jobs."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ alphabet = "a-z"
 
 @pytest.mark.slow
 def test_what_one_job_discovered_another_decodes(tmp_path: Path) -> None:
-    """The ids of jobs become their results; a job reads the store while others may write it."""
+    """Ids of jobs are replaced by their results; a job reads the store while others write it."""
     url = f"sqlite:///{tmp_path / 'words.db'}"
     rng = np.random.default_rng(5)
     sent = to_wire(simulate(WORDS, {"word": ["otter"] * 3000 + ["lynx"] * 2000}, rng=rng))
@@ -190,7 +190,7 @@ def test_few_are_kept() -> None:
 
 
 def test_a_job_ends_with_the_collector() -> None:
-    """Nothing outlives a collector that was killed: the end of its input ends the process."""
+    """A job does not outlive a killed collector: its process ends when its input is closed."""
     code = (
         "import time; from deniable.collector.jobs import job_process as work; "
         "work.perform = lambda *_: time.sleep(600); work.main()"

@@ -1,4 +1,4 @@
-"""Keys: what the file keeps, who is let in, and how much they may send."""
+"""Test keys: the content of the file, access, and quotas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every route: what it answers, who may call it, and that the published description is true."""
+"""Test every route: its answers, access, and the OpenAPI description."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ ALLOWED = {
     ("GET", "/static/style.css"): EVERYBODY,
     ("POST", "/v1/reports"): {"ingest"},
 }
-"""Who may, where keys are required; without that, everybody without a token may upload too."""
+"""Roles that may call each route if keys are required; otherwise uploads need no token."""
 
 
 @pytest.mark.parametrize("require_key", [True, False])

@@ -1,4 +1,4 @@
-"""Settings: flags before environment before file, and no mistake passes."""
+"""Test settings: precedence of flags, environment and file, and errors."""
 
 from __future__ import annotations
 

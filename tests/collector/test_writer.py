@@ -1,4 +1,4 @@
-"""The writer: groups what waits, acknowledges what is durable, refuses when the store cannot."""
+"""Test the writer: group commits, durability before acknowledgement, and a failing store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.faults.crowd import SURVEY, batch, single
 
 
 class Held(SqliteStore):
-    """A real store that commits only when let, and fails when told."""
+    """A SQLite store whose commits wait for permission, and fail on demand."""
 
     def __init__(self, url: str, *, create: bool = False) -> None:
         super().__init__(url, create=create)
@@ -55,7 +55,7 @@ def of(collector: Collector) -> Held:
 async def queue_up(
     collector: Collector, client: httpx.AsyncClient, count: int
 ) -> list[asyncio.Task[httpx.Response]]:
-    """One upload that is being committed, and `count` that wait behind it."""
+    """Submit one upload, which is being committed, and `count` that are queued behind it."""
     tasks = [asyncio.create_task(upload(client, batch(0, 10)))]
     while not of(collector).entered.is_set():
         await asyncio.sleep(0.005)

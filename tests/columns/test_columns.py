@@ -1,4 +1,4 @@
-"""Columns: lossless every way, and as strict as the parser of single reports."""
+"""Test that columns convert without loss, and are checked as strictly as single reports."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_files_are_lossless(survey: Survey, suffix: str, tmp_path: Path) -> None
 
 
 def test_arrow_files_are_mapped_not_read(tmp_path: Path) -> None:
-    """The bits point into the file's memory map: pyarrow has allocated nothing for them."""
+    """The bits refer to the memory map of the file: pyarrow allocates nothing for them."""
     path = tmp_path / "r.arrow"
     write(path, crowd(URLS, 5000))
     before = pa.total_allocated_bytes()
@@ -94,7 +94,7 @@ def changed(batch: ReportBatch, array: int, row: int, column: int, value: int) -
 @settings(max_examples=300)
 @given(st.data())
 def test_as_strict_as_one_report_at_a_time(data: st.DataObject) -> None:
-    """Any change of any byte: both parsers accept it, or both refuse it with the same error."""
+    """After any change of a byte, both parsers accept the report or raise the same error."""
     survey = data.draw(st.sampled_from(list(SURVEYS.values())))
     wire = bytearray(to_wire(crowd(survey, 5)))
     at = data.draw(st.integers(0, len(wire) - 1))

@@ -1,4 +1,4 @@
-"""Partitions are the same reports wherever they are loaded, however they are cut."""
+"""Test that partitions hold the same reports, in any process and however they are cut."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def batch() -> ReportBatch:
 
 
 def found(parts: list[Partition]) -> ReportBatch:
-    """Loaded as another process would."""
+    """Load the partition as another process would."""
     return ReportBatch.concat([pickle.loads(pickle.dumps(part)).load() for part in parts])
 
 

@@ -1,6 +1,6 @@
-"""What a collector meets in its life: kills, cuts, floods, full disks, nonsense.
+"""Faults that a collector must survive: kills, cut connections, overload, full disks, bad input.
 
-Each file holds one fault: a function that inflicts it a given number of times and returns what it
-saw, and a test that does so a few times. `python -m tests.faults.campaign` does it in earnest, and
-holds it to bars of time too (`timed`), which tests on a shared machine cannot.
+Each file tests one fault: a function inflicts it a given number of times and returns counts, and a
+test calls it a few times. `python -m tests.faults.campaign` does so at full length, and also checks
+time limits (`timed`), which tests on a shared machine cannot.
 """

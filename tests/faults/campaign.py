@@ -1,6 +1,6 @@
-"""Every fault in earnest: python -m tests.faults.campaign [--scale 0.02] [--only kill,slow]
+"""Run every fault at full length: python -m tests.faults.campaign [--scale 0.02] [--only kill,slow]
 
-At scale 1 about an hour. Prints a row for each fault as it ends, and the table of all at the end;
+Scale 1 takes about an hour. The program prints a row per fault, and the whole table at the end;
 docs/how-to/collector.md has the last one. The exit code is 1 if any promise was broken.
 """
 
@@ -45,7 +45,7 @@ def with_database(fault: Callable[[Path, postgres.Server, int], str]) -> Callabl
 
 
 def compactor_killed(_: Path, stores: int) -> str:
-    """On SQLite, in a folder and on PostgreSQL; the full count is all three."""
+    """Run on SQLite, in a folder and on PostgreSQL; the full count is shared by all three."""
     seen = [
         f"{store}: {campaign_stores.killed(name, 'compact')}"
         for store, name in list(campaign_stores.STORES.items())[:stores]

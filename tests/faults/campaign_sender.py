@@ -1,9 +1,9 @@
-"""Kill a sender, again and again: python -m tests.faults.campaign_sender --times 200
+"""Kill a sender repeatedly: python -m tests.faults.campaign_sender --times 200
 
-Each time a new process takes over the same folder, queues reports and sends them to a server that
-cuts connections before and after it has kept an upload. Half of the deaths are at a random line of
-the client's code, half at a random moment. Then what is left is sent, and what arrived is
-compared with what was queued. Half of the kills are of a device, half of a gateway that batches.
+Each time, a new process takes over the same folder, queues reports, and sends them to a server that
+cuts connections before and after storing an upload. Half of the kills happen at a random line of
+the client's code, half at a random moment; half hit a device, half a gateway that batches. Finally
+the remaining reports are sent, and all that arrived are compared with those that were queued.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ ACTS = [ACCEPT, ACCEPT, ACCEPT, CUT_AFTER, CUT_AFTER, HALF_AN_ANSWER, CUT_BEFORE
 
 @dataclass
 class Findings:
-    """What a campaign saw, in reports; the lists should be empty."""
+    """Counts of a campaign, in reports; the lists should be empty."""
 
     kills: int = 0
     queued: int = 0
     arrived: int = 0
     tries: int = 0
     again: int = 0
-    """Uploads that the server had kept already when it saw them once more."""
+    """Uploads that the server already had when they arrived again."""
     lost: list[str] = field(default_factory=list)
     doubled: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Findings:
 def campaign(
     folder: Path, kills: int, batch: int, seed: int, kind: str = "outbox", acts: list[Act] = ACTS
 ) -> Findings:
-    """Kill a sender that many times, let the last one finish, and compare."""
+    """Kill a sender `kills` times, let the last one finish, and compare reports."""
     rng = random.Random(seed)
     found = Findings()
     queued: list[str] = []
@@ -87,7 +87,7 @@ def _run(folder: Path, url: str, batch: int, lines: int, kind: str) -> subproces
 def _killed(
     folder: Path, url: str, batch: int, lines: int, kind: str, moment: float
 ) -> list[str]:  # fmt: skip
-    """Reports that a sender had queued when it was killed."""
+    """Return the reports that a sender had queued when it was killed."""
     process = _run(folder, url, batch, lines, kind)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
@@ -123,7 +123,7 @@ def _compare(found: Findings, queued: list[str], server: Server, folder: Path) -
 
 
 def _reports(body: bytes) -> list[str]:
-    """The single reports in an upload, in hexadecimal."""
+    """Return the single reports in an upload, in hexadecimal."""
     if body[3] != BATCH:
         return [body.hex()]
     bodies, size = body[BATCH_HEADER_SIZE:], SURVEY.body_size

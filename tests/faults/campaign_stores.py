@@ -1,7 +1,7 @@
-"""The faults of the stores at length: python -m tests.faults.campaign_stores [--times 1000]
+"""Run the faults of stores many times: python -m tests.faults.campaign_stores [--times 1000]
 
-About 10 minutes on two idle cores with 1,000. Prints a line for each fault; stops at the first bar
-that is missed. `--only WORD` runs the faults whose line begins with the word.
+1,000 times take about 10 minutes on two idle cores. The program prints a line per fault, and stops
+at the first failure. `--only WORD` runs the faults whose line begins with the word.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ACTIONS = ("compact", "delete", "forget")
 
 
 def torn(times: int) -> str:
-    """New contents for every hundred offsets."""
+    """Draw new content for every hundred offsets."""
     for done in range(0, times, 100):
         with folder_in_memory() as folder:
             check_torn(folder, min(100, times - done))

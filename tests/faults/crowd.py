@@ -1,4 +1,4 @@
-"""Reports with serial numbers in their bits, so that each can be told again in a store."""
+"""Reports with serial numbers in their bits, so that each can be identified in a store."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SERIAL = 8
 
 
 def bodies(first: int, reports: int) -> bytes:
-    """Reports numbered from `first`."""
+    """Return reports numbered from `first`."""
     rows = np.zeros((reports, SURVEY.body_size), np.uint8)
     serials = np.arange(first, first + reports, dtype="<u8")
     rows[:, 2 : 2 + SERIAL] = serials.view(np.uint8).reshape(-1, SERIAL)
@@ -38,18 +38,18 @@ def bodies(first: int, reports: int) -> bytes:
 
 
 def batch(first: int, reports: int) -> bytes:
-    """A wire batch of them."""
+    """Return a wire batch of numbered reports."""
     return header(SURVEY, BATCH) + reports.to_bytes(4, "little") + bodies(first, reports)
 
 
 def single(number: int) -> bytes:
-    """A wire report."""
+    """Return one numbered wire report."""
     return header(SURVEY, REPORT) + bodies(number, 1)
 
 
 @dataclass(eq=False)
 class Sent:
-    """One upload as its sender knows it."""
+    """One upload, as its sender knows it."""
 
     first: int
     reports: int
@@ -62,36 +62,36 @@ class Sent:
 
 
 class Crowd:
-    """Numbers uploads, and remembers them all."""
+    """Creates uploads with consecutive numbers, and remembers them."""
 
     def __init__(self, reports: int) -> None:
         self.reports, self.sent = reports, list[Sent]()
         self._next = count()
 
     def upload(self) -> Sent:
-        """A new upload."""
+        """Create an upload."""
         self.sent.append(Sent(next(self._next) * self.reports, self.reports))
         return self.sent[-1]
 
     def acknowledged(self) -> int:
-        """Uploads that were acknowledged."""
+        """Return the uploads that were acknowledged."""
         return sum(one.acknowledged for one in self.sent)
 
 
 def serials(batches: Iterable[ReportBatch]) -> Iterator[int]:
-    """The serial numbers of these reports."""
+    """Return the serial numbers of reports."""
     for found in batches:
         yield from found.bits[0][0][:, :SERIAL].copy().view("<u8").reshape(-1).tolist()
 
 
 def stored(url: str) -> list[int]:
-    """The serial numbers in the store, sorted."""
+    """Return the serial numbers in the store, sorted."""
     with store.open(url) as kept:
         return sorted(serials(kept.scan(SURVEY)))
 
 
 def differences(url: str, crowd: Crowd) -> list[str]:
-    """Everything wrong between what was sent and what is stored; none, if all is well."""
+    """Return the differences between what was sent and what is stored, one sentence each."""
     found = Counter(stored(url))
     wrong = []
     with store.open(url) as kept:

@@ -1,6 +1,6 @@
-"""A server that keeps what a collector keeps, and breaks conversations wherever it is told to.
+"""A server that stores uploads like a collector, and cuts connections at chosen points.
 
-It counts a key once, like a collector, and remembers every request that it saw whole.
+Like a collector, it counts a key once. It remembers every complete request.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Request:
 
 @dataclass(frozen=True)
 class Act:
-    """What to do with one connection.
+    """What the server does with one connection.
 
     read : whether to read the request at all; keep : whether to count it;
     answer : bytes to send, then the connection is closed (None: an answer is never sent, the
-    connection stays open until the client leaves). reset : close rudely.
+    connection stays open until the client leaves). reset : close with a TCP reset.
     """
 
     read: bool = True
@@ -46,7 +46,7 @@ class Act:
 
 
 def reply(status: int, body: Any = None, **headers: str) -> bytes:
-    """An answer as a collector writes it."""
+    """Return an answer as a collector writes it."""
     data = json.dumps(body or {}).encode()
     kind = "application/json" if status < 300 else "application/problem+json"
     lines = [f"HTTP/1.1 {status} {http.client.responses.get(status, '')}"]
@@ -137,7 +137,7 @@ class Server:
 
 
 def _read(client: socket.socket) -> Request | None:
-    """The whole request, or None if it ended early."""
+    """Return the whole request, or None if it ended early."""
     file = client.makefile("rb")
     line = file.readline(LINES).decode("latin-1").rstrip("\r\n")
     headers = http.client.parse_headers(file)

@@ -1,12 +1,12 @@
 """Kill a process just before its n-th step, for every n: a step is a call that can leave a trace.
 
-Run by itself, so that it can fork before any thread exists:
+This is a separate program, so that it can fork before any thread exists:
 
     python -m tests.faults.killed BASE COPIES ACTION [FIRST EVERY]
 
-BASE holds a store; COPIES/1, COPIES/2, … become copies of it on which ACTION was killed before that
-step. The last copy is the first on which it ran to its end. A postgresql URL as BASE is a database;
-its copies are the databases killed_1, killed_2, …
+BASE holds a store. COPIES/1, COPIES/2, … become copies of it on which ACTION was killed before that
+step; on the last copy, it ran to its end. If BASE is a postgresql URL, the copies are the databases
+killed_1, killed_2, …
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SYSTEM_CALLS = ("open", "fsync", "replace", "unlink", "mkdir", "utime")
 
 
 def store_url(copy: str | Path) -> str:
-    """The store in a copy: whichever kind it is."""
+    """Return the URL of the store in a copy."""
     if str(copy).startswith("postgresql:"):
         return str(copy)
     database = Path(copy) / "reports.db"
@@ -52,7 +52,7 @@ def store_url(copy: str | Path) -> str:
 
 
 def copy_of(base: str, copies: str, number: int) -> str:
-    """Make one more copy."""
+    """Create another copy."""
     if base.startswith("postgresql:"):
         with psycopg.connect(base.replace("/base?", "/postgres?"), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE killed_{number} TEMPLATE base")
@@ -61,7 +61,7 @@ def copy_of(base: str, copies: str, number: int) -> str:
 
 
 def arm(number: int) -> None:
-    """From here on, be killed before the step of this number."""
+    """Arrange for this process to be killed before the step with this number."""
     steps = count(1)
 
     def counted(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,6 +80,7 @@ def arm(number: int) -> None:
         execute = counted(sqlite3.Connection.execute)
         executemany = counted(sqlite3.Connection.executemany)
         executescript = counted(sqlite3.Connection.executescript)
+        __exit__ = counted(sqlite3.Connection.__exit__)  # commits or rolls back
 
     connect = sqlite3.connect
     sqlite3.connect = lambda *a, **k: connect(*a, **k, factory=Counted)  # type: ignore[assignment]

@@ -1,10 +1,10 @@
-"""A program that answers, queues and sends until it is killed: run by the campaign.
+"""A program that answers, queues and sends reports until it is killed.
 
     python -m tests.faults.sending FOLDER URL BATCH LINES OUTBOX
 
-It prints each report when `answer_and_queue` has returned. LINES above 0: it kills itself at that
-line of the client's own code, counted as they run. LINES of 0: it is killed from outside. Below 0:
-it only sends what is left. OUTBOX names one of OUTBOXES; all but the first are broken on purpose.
+It prints each report when `answer_and_queue` has returned. If LINES is positive, it kills itself
+after that many executed lines of the client's code; if 0, it is killed from outside; if negative,
+it only sends queued reports. OUTBOX names one of OUTBOXES; all but the first are broken on purpose.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CLIENT = str(Path(deniable.client.__file__).parent)
 
 
 class NewKeys(Outbox):
-    """Broken: another key for each try."""
+    """Broken: uses a new key for each attempt."""
 
     def next(self, batch: int = 1) -> QueuedUpload | None:
         with self._transaction() as db:
@@ -43,7 +43,7 @@ class NewKeys(Outbox):
 
 
 class Hasty(Outbox):
-    """Broken: an upload is gone when it is tried, answered or not."""
+    """Broken: forgets an upload when it is sent, whether it was answered or not."""
 
     def mark_tried(self, upload: QueuedUpload) -> None:
         self.accept(upload)
@@ -53,7 +53,7 @@ OUTBOXES: dict[str, type[Outbox]] = {"outbox": Outbox, "new-keys": NewKeys, "has
 
 
 def kill_at_line(number: int) -> None:
-    """End this process, without warning, when that many lines of the client have run."""
+    """Kill this process after that many executed lines of the client's code."""
     left = number
 
     def step(frame: FrameType, event: str, _: Any) -> Any:

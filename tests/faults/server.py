@@ -1,4 +1,4 @@
-"""A collector in a process of its own, as `deniable serve` starts it."""
+"""A collector in a separate process, started with `deniable serve`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ START_SECONDS = 60
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -27,7 +27,7 @@ def free_port() -> int:
 
 
 class Server:
-    """Start it as often as needed; it is killed at the end."""
+    """A collector that can be started repeatedly, and is killed at the end."""
 
     def __init__(
         self, folder: Path, *flags: str, store: str | None = None, main: str = MAIN,
@@ -46,7 +46,7 @@ class Server:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Server:
-        """Start, and wait until it is ready."""
+        """Start the collector, and wait until it is ready."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(self.command, stdout=log, stderr=log)
         deadline = time.monotonic() + START_SECONDS
@@ -57,14 +57,14 @@ class Server:
         return self
 
     def ready(self) -> bool:
-        """Whether it would take an upload."""
+        """Return whether the collector accepts uploads."""
         try:
             return self.get("/readyz")[0] == 200
         except OSError:
             return False
 
     def get(self, path: str, headers: dict[str, str] | None = None) -> tuple[int, bytes]:
-        """Ask for something."""
+        """Send a GET request."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         try:
             connection.request("GET", path, headers=headers or {})
@@ -79,18 +79,18 @@ class Server:
         return self.process.pid
 
     def memory(self) -> int:
-        """Resident bytes."""
+        """Return the resident memory in bytes."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
 
     def kill(self) -> None:
-        """As a power cut would, but for what the system holds in memory."""
+        """Kill the process, as a power cut would, except that the system's buffers survive."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()
 
     def stop(self, seconds: float = 30) -> float:
-        """Ask it to end; returns how long that took. It must exit cleanly."""
+        """Stop the collector, which must exit cleanly; return the seconds this took."""
         assert self.process is not None
         start = time.monotonic()
         self.process.send_signal(signal.SIGTERM)

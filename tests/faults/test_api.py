@@ -1,4 +1,4 @@
-"""schemathesis: what the published description promises is true of every route."""
+"""Test every route against the OpenAPI description, with schemathesis."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RUN = "from schemathesis.cli import schemathesis; schemathesis()"
 
 
 def inflict(folder: Path, examples: int, *options: str, uploads: bool = True) -> str:
-    """So many examples for each operation, good and bad ones; uploads by everybody, too."""
+    """Try valid and invalid examples for each operation, with and without tokens."""
     file = folder / "keys.json"
     token = keys.add(file, "ann", "analyst")
     cases = 0

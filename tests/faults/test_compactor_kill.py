@@ -1,4 +1,4 @@
-"""Compaction, deletion and forgetting, killed at any step: no report is lost or doubled."""
+"""Kill compaction, deletion and forgetting at any step: no report is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OTHER = survey(2)
 
 
 def fill(url: str) -> list[Upload]:
-    """A segment with a rest to join it, uploads of another day and survey, and some that wait."""
+    """Fill a store with a segment, uploads to merge with it, and uploads of other groups."""
     with deniable.store.open(url, create=True) as store:
         for each in (MARKS, OTHER):
             store.add_survey(each)
@@ -35,7 +35,7 @@ def fill(url: str) -> list[Upload]:
 
 
 def killed_at(base: str, copies: Path, action: str, every: int) -> range:
-    """The steps before which the action was killed, the last being one after its end."""
+    """Return the steps before which the action was killed; the last is after its end."""
     first = 1 + secrets.randbelow(every)
     numbers = [str(first), str(every)]
     done = subprocess.run(
@@ -50,7 +50,7 @@ def everything(store: Store) -> Counter[bytes]:
 
 
 def verify(copy: str, uploads: list[Upload], whole: list[Counter[bytes]]) -> None:
-    """The store is one of those it may be, sound, remembers its keys, and compacts as if new."""
+    """Check that the store is in an allowed state, recognises repeats, and can be compacted."""
     with deniable.store.open(store_url(copy)) as store:
         assert store.check() == []
         found = everything(store)
@@ -66,7 +66,7 @@ def verify(copy: str, uploads: list[Upload], whole: list[Counter[bytes]]) -> Non
 
 
 def no_files_left_over(store: Store) -> None:
-    """Every segment file is part of the store."""
+    """Check that every segment file is part of the store."""
     counted = {name for each in store.surveys() for name in store.snapshot(each)._segments}
     place = getattr(store, "_location", None)
     if place is not None and hasattr(place, "folder"):
@@ -82,7 +82,7 @@ def no_files_left_over(store: Store) -> None:
 
 
 def check_killed(folder: Path, name: str, action: str, every: int) -> int:
-    """Kill the action at every so many of its steps; says how many."""
+    """Kill the action at every n-th of its steps; return how often."""
     base, copies = folder / "base", folder / "copies"
     for each in (base, copies):
         each.mkdir()
@@ -99,7 +99,7 @@ def check_killed(folder: Path, name: str, action: str, every: int) -> int:
 
 
 def check_killed_in_postgresql(server: Server, every: int) -> int:
-    """The same for a compaction in PostgreSQL, each time in a database of its own."""
+    """Do the same for a compaction in PostgreSQL, each time in a new database."""
     base = server.url.replace("/postgres?", "/base?")
     with psycopg.connect(server.url, autocommit=True) as connection:
         connection.execute("CREATE DATABASE base")

@@ -1,4 +1,4 @@
-"""A disk that fills up: 507 before the end, nothing acknowledged lost, well again with space."""
+"""Fill the disk: uploads get 507 in time, acknowledged ones are kept, the collector recovers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pytest
 
 from tests.faults.crowd import Crowd, differences
 from tests.faults.server import Server
-from tests.faults.traffic import Line, Seen, request
+from tests.faults.traffic import Connection, TrafficCounts, request
 
 MIB = 1 << 20
 
 
 @contextmanager
 def small_disk(folder: Path, mib: int) -> Iterator[Path]:
-    """A file system of its own."""
+    """Mount a small file system."""
     place = folder / "disk"
     place.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mib}m", "tmpfs", str(place)], check=True)
@@ -31,7 +31,7 @@ def small_disk(folder: Path, mib: int) -> Iterator[Path]:
 
 
 def can_mount() -> bool:
-    """Whether this process may mount; root in a container may not."""
+    """Return whether this process may mount file systems, which root in a container may not."""
     if os.geteuid() != 0:
         return False
     probe = ["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/tmp"]
@@ -43,9 +43,9 @@ needs_mount = pytest.mark.skipif(
 )
 
 
-async def _until(port: int, crowd: Crowd, seen: Seen, wanted: int, most: int) -> None:
-    """Upload until this status is answered."""
-    line = Line(port)
+async def _until(port: int, crowd: Crowd, seen: TrafficCounts, wanted: int, most: int) -> None:
+    """Upload until the answer has this status."""
+    line = Connection(port)
     for _ in range(most):
         one = crowd.upload()
         status, _ = await line.send(request(one.body, one.key))
@@ -59,8 +59,8 @@ async def _until(port: int, crowd: Crowd, seen: Seen, wanted: int, most: int) ->
 
 
 def inflict(folder: Path, size: int, reserve: int) -> str:
-    """Fill the disk, free some of it, and go on. Without a reserve the disk really ends."""
-    crowd, seen = Crowd(5000), Seen()
+    """Fill the disk, free some space, and continue. Without a reserve the disk fills completely."""
+    crowd, seen = Crowd(5000), TrafficCounts()
     with small_disk(folder, size // MIB) as place:
         filler = place / "filler"
         filler.write_bytes(bytes(size // 4))

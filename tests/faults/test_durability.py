@@ -1,4 +1,4 @@
-"""The store's sync comes before the acknowledgement.
+"""Test that the store syncs before an upload is acknowledged.
 
 The order is read from a trace of the system calls, made by strace. Uploads are sent one at a time:
 between two acknowledgements the log must be written and then synced, in this order.
@@ -16,7 +16,7 @@ import pytest
 
 from tests.faults.crowd import Crowd, differences
 from tests.faults.server import MAIN, Server
-from tests.faults.traffic import Seen, settle
+from tests.faults.traffic import TrafficCounts, resend_unacknowledged
 
 CALLS = "trace=pwrite64,pwritev,write,writev,sendto,sendmsg,fsync,fdatasync"
 WRITE = re.compile(r"pwrite(64|v)\(\d+<[^>]*-wal>")
@@ -28,16 +28,16 @@ NEVER_SYNCED = """
 import sqlite3
 from deniable.store.sql import sqlite
 real = sqlite._connect
-def careless(path):
+def send_and_cut(path):
     connection = real(path)
     connection.execute("PRAGMA synchronous = OFF")
     return connection
-sqlite._connect = careless
+sqlite._connect = send_and_cut
 """
 
 
 def violations(trace: str) -> tuple[int, list[str]]:
-    """Acknowledgements in the trace, and which of them came before their sync."""
+    """Return the acknowledgements in a trace, and those that came before their sync."""
     written = synced = False
     syncing: set[str] = set()
     answers, wrong = 0, []
@@ -66,7 +66,7 @@ def traced(folder: Path, uploads: int, main: str = MAIN) -> tuple[int, list[str]
     with Server(folder, main=main, before=before) as server:
         for _ in range(uploads):
             crowd.upload()
-        asyncio.run(settle(server.port, crowd, Seen(), senders=1))
+        asyncio.run(resend_unacknowledged(server.port, crowd, TrafficCounts(), senders=1))
         (child,) = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
         os.kill(int(child), 15)
         server.process.wait(60)  # type: ignore[union-attr]
@@ -81,7 +81,7 @@ needs_strace = pytest.mark.skipif(
 
 
 def inflict(folder: Path, uploads: int) -> str:
-    """The order of system calls over so many uploads."""
+    """Check the order of system calls over `uploads` uploads."""
     answers, wrong = traced(folder, uploads)
     assert answers == uploads
     assert not wrong, wrong[:3]

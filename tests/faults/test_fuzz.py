@@ -1,7 +1,7 @@
-"""Nonsense: refused with the right problem, never a failure, and nothing is left behind.
+"""Send malformed uploads: each is refused with the right problem, and nothing is stored.
 
-In process every verdict is compared with the parser of single reports, which shares no code with
-that of batches beyond the header.
+Within the process, every answer is compared with the parser of single reports, which shares only
+the code for the header with the parser of batches.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from deniable.survey.report import BATCH
 from tests.collecting import collect, upload
 from tests.faults.crowd import SURVEY, Crowd, batch, single
 from tests.faults.server import Server
-from tests.faults.traffic import GONE, Line, request
+from tests.faults.traffic import CONNECTION_LOST, Connection, request
 from tests.vectors import make
 
 SURVEYS = [SURVEY, *make.surveys()]
@@ -38,7 +38,7 @@ HEADERS = (
 
 
 def seeds(rng: random.Random) -> list[bytes]:
-    """Well-formed bodies of every survey at hand, filled with random bytes."""
+    """Return well-formed bodies of every survey, filled with random bytes."""
     found = [single(3), batch(7, 4)]
     for survey in SURVEYS:
         for form, count in ((1, b""), (2, b"\x03\0\0\0")):
@@ -48,7 +48,7 @@ def seeds(rng: random.Random) -> list[bytes]:
 
 
 def mutated(data: bytes, rng: random.Random) -> bytes:
-    """One or a few changes of the kinds that parsers trip over."""
+    """Apply one or more mutations that often break parsers."""
     changed = bytearray(data)
     for _ in range(rng.choice((1, 1, 1, 2, 5))):
         at = rng.randrange(len(changed) + 1)
@@ -71,7 +71,7 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
 
 
 def verdict(data: bytes, catalogue: Catalogue) -> int:
-    """The status, by one report at a time."""
+    """Return the expected status, from the parser of single reports."""
     try:
         if data[3:4] == bytes([BATCH]):
             from_batch(data, catalogue.by_digest)
@@ -85,7 +85,7 @@ def verdict(data: bytes, catalogue: Catalogue) -> int:
 
 
 def parse(bodies: int, seed: int = 1) -> str:
-    """So many bodies through the parser; every fifth compressed, and spoilt again."""
+    """Parse mutated bodies; every fifth is compressed and mutated again."""
     rng, catalogue, day = random.Random(seed), Catalogue(SURVEYS), today()
     sources = seeds(rng)
     seen = {202: 0, 400: 0, 404: 0, 413: 0}
@@ -109,7 +109,7 @@ def parse(bodies: int, seed: int = 1) -> str:
 
 
 def inflict(folder: Path, requests: int) -> str:
-    """So many over HTTP, with spoilt headers too; a sound upload passes in between."""
+    """Send mutated bodies and headers over HTTP, with valid uploads in between."""
     rng, crowd = random.Random(2), Crowd(5)
     sources = [data for data in seeds(rng) if SURVEY.digest in data]
     answers: dict[int, int] = {}
@@ -117,7 +117,7 @@ def inflict(folder: Path, requests: int) -> str:
 
     async def one_sender(port: int, count: int) -> None:
         nonlocal broken
-        line = Line(port)
+        line = Connection(port)
         for _ in range(count):
             body = mutated(rng.choice(sources), rng)
             extra = rng.choice(HEADERS) + "\r\n" if rng.random() < 0.3 else ""
@@ -125,7 +125,7 @@ def inflict(folder: Path, requests: int) -> str:
             try:
                 status, _ = await line.send(data)
                 answers[status] = answers.get(status, 0) + 1
-            except GONE:
+            except CONNECTION_LOST:
                 broken += 1
         line.close()
 
@@ -134,7 +134,7 @@ def inflict(folder: Path, requests: int) -> str:
         async def run(count: int) -> None:
             await asyncio.gather(*(one_sender(server.port, count // 16) for _ in range(16)))
             one = crowd.upload()
-            line = Line(server.port)
+            line = Connection(server.port)
             status, _ = await line.send(request(one.body, one.key))
             line.close()
             assert status == 202
@@ -160,7 +160,7 @@ def test_over_http(tmp_path: Path) -> None:
 
 
 def test_bombs_within_bounds(tmp_path: Path) -> None:
-    """Compressed ten times over, each layer is plain bytes to us: refused, not unfolded."""
+    """A body compressed ten times is refused: only one layer is decompressed."""
     bomb = bytes(1 << 20)
     for _ in range(3):
         bomb = gzip.compress(bomb)

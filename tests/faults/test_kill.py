@@ -1,4 +1,4 @@
-"""kill -9 under load: nothing acknowledged is lost, nothing is counted twice."""
+"""Kill the server under load: no acknowledged report is lost, none is counted twice."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from tests import postgres
 from tests.faults.crowd import Crowd, differences
 from tests.faults.server import Server
-from tests.faults.traffic import Seen, pour, settle
+from tests.faults.traffic import TrafficCounts, resend_unacknowledged, upload_continuously
 
 ROUND = 25
-"""Kills before a new store is begun, so that checking it stays quick."""
+"""Number of kills per store, so that checking a store stays quick."""
 
 
 def inflict(folder: Path, kills: int, database: postgres.Server | None = None) -> str:
-    """Kill the server so many times while senders upload; returns what was seen."""
+    """Kill the server `kills` times while senders upload; return the counts."""
     acknowledged = broken = 0
     for start in range(0, kills, ROUND):
         place = folder / f"round{start}"
@@ -33,15 +33,15 @@ def inflict(folder: Path, kills: int, database: postgres.Server | None = None) -
     )
 
 
-def _round(server: Server, kills: int) -> tuple[Crowd, Seen]:
-    crowd, seen = Crowd(20), Seen()
+def _round(server: Server, kills: int) -> tuple[Crowd, TrafficCounts]:
+    crowd, seen = Crowd(20), TrafficCounts()
     rng = random.Random(kills)
 
     async def run() -> None:
         over = False
         with server:
             pouring = asyncio.create_task(
-                pour(server.port, crowd, senders=6, until=lambda: over, seen=seen)
+                upload_continuously(server.port, crowd, senders=6, until=lambda: over, seen=seen)
             )
             for _ in range(kills):
                 await asyncio.sleep(rng.uniform(0.05, 0.5))
@@ -50,7 +50,7 @@ def _round(server: Server, kills: int) -> tuple[Crowd, Seen]:
                 await asyncio.to_thread(server.start)
             over = True
             await pouring
-            await settle(server.port, crowd, seen)
+            await resend_unacknowledged(server.port, crowd, seen)
             server.stop()
 
     asyncio.run(run())
@@ -74,4 +74,4 @@ def test_a_lost_and_a_doubled_report_are_noticed(tmp_path: Path) -> None:
 
 async def _one(port: int, crowd: Crowd) -> None:
     crowd.upload()
-    await settle(port, crowd, Seen(), senders=1)
+    await resend_unacknowledged(port, crowd, TrafficCounts(), senders=1)

@@ -1,7 +1,7 @@
-"""Three times more than the collector can take: it refuses politely, and is well again at once.
+"""Offer three times the collector's capacity: it refuses correctly, and recovers at once.
 
-Group commit is switched off and the queue kept short, so that senders on the same two cores can
-offer three times what the server takes.
+Group commit is off and the queue is short, so that senders on the same two cores can offer three
+times the capacity of the server.
 """
 
 from __future__ import annotations
@@ -12,23 +12,29 @@ from pathlib import Path
 
 from tests.faults.crowd import Crowd, differences
 from tests.faults.server import Server
-from tests.faults.traffic import GONE, Line, Seen, pour, request
+from tests.faults.traffic import (
+    CONNECTION_LOST,
+    Connection,
+    TrafficCounts,
+    request,
+    upload_continuously,
+)
 
 FLAGS = ("--group", "1", "--max-queue", "20")
 GROWTH = 64 << 20
-"""Bytes by which the server may grow under overload."""
+"""Largest growth of the server's memory under overload, in bytes."""
 
 
-async def flood(port: int, crowd: Crowd, seen: Seen, rate: float, until: float) -> None:
-    """Offer `rate` uploads a second, whatever the answers; nobody waits before trying again."""
+async def flood(port: int, crowd: Crowd, seen: TrafficCounts, rate: float, until: float) -> None:
+    """Send `rate` uploads per second, regardless of the answers, and retry without waiting."""
     start, offered = time.monotonic(), 0
-    lines = [Line(port) for _ in range(200)]
+    lines = [Connection(port) for _ in range(200)]
 
-    async def one(line: Line) -> None:
+    async def one(line: Connection) -> None:
         sent = crowd.upload()
         try:
             status, _ = await line.send(request(sent.body, sent.key))
-        except GONE:
+        except CONNECTION_LOST:
             seen.broken += 1
         else:
             seen.answers[status] += 1
@@ -48,13 +54,13 @@ async def flood(port: int, crowd: Crowd, seen: Seen, rate: float, until: float) 
 
 
 def inflict(folder: Path, seconds: float, *, timed: bool = True) -> str:
-    """Find what the server can take, offer three times that, look again."""
-    crowd, calm, seen, after = Crowd(20), Seen(), Seen(), Seen()
+    """Measure the server's capacity, offer three times as much, and measure again."""
+    crowd, calm, seen, after = Crowd(20), TrafficCounts(), TrafficCounts(), TrafficCounts()
     with Server(folder, *FLAGS) as server:
 
         async def run() -> tuple[float, int]:
             end = time.monotonic() + min(seconds, 5)
-            await pour(
+            await upload_continuously(
                 server.port, crowd, senders=8, until=lambda: time.monotonic() > end, seen=calm
             )
             capacity = calm.answers[202] / min(seconds, 5)
@@ -63,7 +69,7 @@ def inflict(folder: Path, seconds: float, *, timed: bool = True) -> str:
             await flood(server.port, crowd, seen, 3 * capacity, end)
             growth = server.memory() - before
             end = time.monotonic() + min(seconds, 5)
-            await pour(
+            await upload_continuously(
                 server.port, crowd, senders=1, until=lambda: time.monotonic() > end, seen=after
             )
             return capacity, growth

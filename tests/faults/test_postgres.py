@@ -1,4 +1,4 @@
-"""PostgreSQL restarts, crashes and drops connections under load: the same promises."""
+"""Restart and crash PostgreSQL and drop its connections under load, with a running collector."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pathlib import Path
 from tests import postgres
 from tests.faults.crowd import Crowd, differences
 from tests.faults.server import Server
-from tests.faults.traffic import Seen, pour, settle
+from tests.faults.traffic import TrafficCounts, resend_unacknowledged, upload_continuously
 
 
 def inflict(folder: Path, database: postgres.Server, faults: int) -> str:
-    """So many restarts, crashes and cut connections in turn while senders upload."""
+    """Restart, crash and disconnect the database in turn while senders upload."""
     database.wipe()
-    server, crowd, seen = Server(folder, store=database.url), Crowd(20), Seen()
+    server, crowd, seen = Server(folder, store=database.url), Crowd(20), TrafficCounts()
     rng = random.Random(faults)
 
     async def run() -> None:
         over = False
         with server:
             pouring = asyncio.create_task(
-                pour(server.port, crowd, senders=6, until=lambda: over, seen=seen)
+                upload_continuously(server.port, crowd, senders=6, until=lambda: over, seen=seen)
             )
             for i in range(faults):
                 await asyncio.sleep(rng.uniform(0.1, 0.5))
@@ -38,7 +38,7 @@ def inflict(folder: Path, database: postgres.Server, faults: int) -> str:
                     await asyncio.sleep(0.05)
             over = True
             await pouring
-            await settle(server.port, crowd, seen)
+            await resend_unacknowledged(server.port, crowd, seen)
             server.stop()
 
     asyncio.run(run())

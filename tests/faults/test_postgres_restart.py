@@ -1,4 +1,4 @@
-"""PostgreSQL crashes and cut connections under load: what was acknowledged counts, once."""
+"""Crash PostgreSQL and cut its connections under load: acknowledged uploads count once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.uploads import DAY, MARKS, kept, reports_of, upload
 
 
 class Load(threading.Thread):
-    """A collector's writer: appends groups, tries again what failed, notes what went through."""
+    """Append groups of uploads as a collector does, retry failed ones, and record the others."""
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Load(threading.Thread):
 
 
 def check_restarts(server: Server, times: int) -> int:
-    """Crash the server or cut its connections so often; says how many uploads went through."""
+    """Crash the server or cut its connections repeatedly; return the number of stored uploads."""
     server.wipe()
     with deniable.store.open(server.url, create=True) as store:
         store.add_survey(MARKS)

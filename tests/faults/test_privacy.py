@@ -1,7 +1,7 @@
-"""Markers in every part of a request, and people's own answers, appear in no file and no log.
+"""Test that markers in every part of a request, and true answers, appear in no file or log.
 
-Random bytes of the reports could show a marker of 4 bytes by chance: below 10⁻⁴ here. All other
-markers are longer.
+Random bytes of reports contain a marker of 4 bytes by chance with probability below 10⁻⁴ here. All
+other markers are longer.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CLOCK = re.compile(rb"\d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT")
 
 
 def send(port: int, path: str, body: bytes, headers: dict[str, str]) -> int:
-    """From an address of its own, on the loopback."""
+    """Send the request from its own loopback address."""
     connection = http.client.HTTPConnection(
         "127.0.0.1", port, timeout=30, source_address=(ADDRESS, 0)
     )
@@ -56,7 +56,7 @@ def send(port: int, path: str, body: bytes, headers: dict[str, str]) -> int:
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    """All files, names included."""
+    """Return the names and content of all files."""
     return {str(p): str(p.name).encode() + p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
@@ -110,7 +110,7 @@ def _search(found: dict[str, bytes], keys: list[str], secret: bytes) -> None:
 
 
 def _no_times(database: Path, start: float) -> None:
-    """No number in any table is a time of this day, in any usual unit or type."""
+    """No number in any table is a time of today, in any usual unit or type."""
     with closing(sqlite3.connect(database)) as db:
         tables = [
             name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")

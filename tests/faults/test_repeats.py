@@ -1,4 +1,4 @@
-"""Every upload is sent one to five times at once, connections cut anywhere: each counts once."""
+"""Send every upload one to five times at once and cut connections: each counts once."""
 
 from __future__ import annotations
 
@@ -9,16 +9,25 @@ from pathlib import Path
 
 from tests.faults.crowd import Crowd, Sent, differences
 from tests.faults.server import Server
-from tests.faults.traffic import GONE, PATIENCE, Seen, request, response, settle
+from tests.faults.traffic import (
+    ANSWER_TIMEOUT,
+    CONNECTION_LOST,
+    TrafficCounts,
+    request,
+    resend_unacknowledged,
+    response,
+)
 
 CUTS = ("in the body", "before the answer", "in the answer", "nowhere")
 
 
-async def careless(port: int, one: Sent, cut: str, rng: random.Random, seen: Seen) -> None:
-    """Send once, and cut the connection where told."""
+async def send_and_cut(
+    port: int, one: Sent, cut: str, rng: random.Random, seen: TrafficCounts
+) -> None:
+    """Send an upload once, and cut the connection at the given point."""
     data = request(one.body, one.key)
-    with suppress(*GONE):
-        async with asyncio.timeout(PATIENCE):
+    with suppress(*CONNECTION_LOST):
+        async with asyncio.timeout(ANSWER_TIMEOUT):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             try:
                 writer.write(data[: rng.randrange(len(data))] if cut == "in the body" else data)
@@ -37,20 +46,20 @@ async def careless(port: int, one: Sent, cut: str, rng: random.Random, seen: See
 
 
 def inflict(folder: Path, uploads: int) -> str:
-    """So many uploads; returns what was seen."""
-    crowd, seen, rng = Crowd(50), Seen(), random.Random(uploads)
+    """Send uploads repeatedly; return the counts."""
+    crowd, seen, rng = Crowd(50), TrafficCounts(), random.Random(uploads)
     with Server(folder) as server:
 
         async def run() -> None:
             for start in range(0, uploads, 40):
                 await asyncio.gather(
                     *(
-                        careless(server.port, one, rng.choice(CUTS), rng, seen)
+                        send_and_cut(server.port, one, rng.choice(CUTS), rng, seen)
                         for one in (crowd.upload() for _ in range(min(40, uploads - start)))
                         for _ in range(rng.randint(1, 5))
                     )
                 )
-            await settle(server.port, crowd, seen)
+            await resend_unacknowledged(server.port, crowd, seen)
 
         asyncio.run(run())
         server.stop()

@@ -1,4 +1,4 @@
-"""Clients that send a byte now and then: closed in time, and nobody else has to wait."""
+"""Test slow clients: their connections are closed in time, and other clients do not wait."""
 
 from __future__ import annotations
 
@@ -10,21 +10,27 @@ from pathlib import Path
 
 from tests.faults.crowd import Crowd
 from tests.faults.server import Server
-from tests.faults.traffic import GONE, Seen, pour, request, response
+from tests.faults.traffic import (
+    CONNECTION_LOST,
+    TrafficCounts,
+    request,
+    response,
+    upload_continuously,
+)
 
 CLOSED_WITHIN = 30.0
 OTHERS_P99 = 0.2
 GIVE_UP = 120.0
-"""Seconds after which a connection counts as never closed, however busy the machine."""
+"""Seconds after which a connection counts as never closed, even on a busy machine."""
 
 
-async def drip(port: int, at_once: bytes, data: bytes, every: float) -> float:
-    """Send a byte at a time; returns after how long the server ended it."""
+async def send_slowly(port: int, at_once: bytes, data: bytes, every: float) -> float:
+    """Send one byte at a time; return the seconds until the server closed the connection."""
     start = time.monotonic()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(at_once)
     ended = asyncio.create_task(reader.read())
-    with suppress(*GONE):
+    with suppress(*CONNECTION_LOST):
         async with asyncio.timeout(GIVE_UP):
             for byte in data:
                 writer.write(bytes([byte]))
@@ -37,11 +43,11 @@ async def drip(port: int, at_once: bytes, data: bytes, every: float) -> float:
 
 
 def inflict(folder: Path, slow: int, *flags: str, every: float = 1.0, timed: bool = True) -> str:
-    """So many slow headers and as many slow bodies at once, while others upload."""
+    """Open `slow` connections with slow headers and with slow bodies, while others upload."""
     wanted = 2 * slow + 200
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(wanted, hard)), hard))
-    crowd, seen = Crowd(20), Seen()
+    crowd, seen = Crowd(20), TrafficCounts()
     data = request(Crowd(1000).upload().body, "0" * 32)
     head, end, body = data.partition(b"\r\n\r\n")
     with Server(folder, *flags) as server:
@@ -49,11 +55,11 @@ def inflict(folder: Path, slow: int, *flags: str, every: float = 1.0, timed: boo
         async def run() -> list[float]:
             over = False
             others = asyncio.create_task(
-                pour(server.port, crowd, senders=2, until=lambda: over, seen=seen)
+                upload_continuously(server.port, crowd, senders=2, until=lambda: over, seen=seen)
             )
             took = await asyncio.gather(
-                *(drip(server.port, b"", data, every) for _ in range(slow)),
-                *(drip(server.port, head + end, body, every) for _ in range(slow)),
+                *(send_slowly(server.port, b"", data, every) for _ in range(slow)),
+                *(send_slowly(server.port, head + end, body, every) for _ in range(slow)),
             )
             over = True
             await others
@@ -78,7 +84,7 @@ def test_slow(tmp_path: Path) -> None:
 
 
 def test_the_cap_on_connections(tmp_path: Path) -> None:
-    """One more than may be open waits, and is served when another ends."""
+    """A connection beyond the limit waits, and is served when another one ends."""
     one = Crowd(1).upload()
     data = request(one.body, one.key)
     with Server(tmp_path, "--connections", "3") as server:

@@ -1,4 +1,4 @@
-"""SIGTERM under load: a clean exit, soon, and nothing acknowledged is lost."""
+"""Test SIGTERM under load: the server exits soon and cleanly, and keeps acknowledged reports."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from pathlib import Path
 
 from tests.faults.crowd import Crowd, differences
 from tests.faults.server import Server
-from tests.faults.traffic import Seen, pour, settle
+from tests.faults.traffic import TrafficCounts, resend_unacknowledged, upload_continuously
 
 SECONDS = 10
 
 
 def inflict(folder: Path, stops: int, *flags: str, timed: bool = True) -> str:
     """Stop and start the server so many times while senders upload."""
-    server, crowd, seen, took = Server(folder, *flags), Crowd(20), Seen(), list[float]()
+    server, crowd, seen, took = Server(folder, *flags), Crowd(20), TrafficCounts(), list[float]()
 
     async def run() -> None:
         over = False
         with server:
             pouring = asyncio.create_task(
-                pour(server.port, crowd, senders=6, until=lambda: over, seen=seen)
+                upload_continuously(server.port, crowd, senders=6, until=lambda: over, seen=seen)
             )
             for _ in range(stops):
                 # One that never ends its headers must not hold up the exit for long.
@@ -32,7 +32,7 @@ def inflict(folder: Path, stops: int, *flags: str, timed: bool = True) -> str:
                 await asyncio.to_thread(server.start)
             over = True
             await pouring
-            await settle(server.port, crowd, seen)
+            await resend_unacknowledged(server.port, crowd, seen)
             took.append(server.stop())
 
     asyncio.run(run())

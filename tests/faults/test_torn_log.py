@@ -1,4 +1,4 @@
-"""Power lost in the middle of a write: SQLite's log, cut or torn anywhere, gives a whole prefix."""
+"""Simulate power loss: SQLite's log, cut or torn anywhere, restores a prefix of the uploads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECTOR = 512
 
 @dataclass(frozen=True)
 class Recorded:
-    """A store's files as they stood while it was open, and what was acknowledged when.
+    """A copy of a store's files while it was open, and what was acknowledged when.
 
     acknowledged : after each append the length of the log and the reports that then counted
     """
@@ -51,7 +51,7 @@ def record(folder: Path) -> Recorded:
 
 
 def recovers(recorded: Recorded, log: bytes, intact: int, to: Path) -> None:
-    """With this log in place of its own, the store is sound and has a prefix of what was appended.
+    """Check that with this log, the store is sound and has a prefix of the uploads.
 
     intact : all bytes of the log before this are as they were; what was acknowledged by then counts
     """
@@ -75,7 +75,7 @@ def recovers(recorded: Recorded, log: bytes, intact: int, to: Path) -> None:
 
 
 def check_torn(folder: Path, times: int) -> None:
-    """Cut the log at so many places drawn at random, and tear it at as many."""
+    """Cut and tear the log at `times` random places each."""
     recorded = record(folder)
     log = recorded.log
     for _ in range(times):
@@ -92,7 +92,7 @@ def test_a_torn_log_recovers_to_a_prefix(memory_path: Path) -> None:
 
 
 def test_the_untouched_log_has_everything(memory_path: Path) -> None:
-    """The twin: were the log not read at all, every prefix would be the first."""
+    """Broken twin: if the log were not read at all, every prefix would be the first."""
     recorded = record(memory_path)
     recovers(recorded, recorded.log, len(recorded.log), memory_path / "whole")
     sizes = [size for size, _ in recorded.acknowledged]

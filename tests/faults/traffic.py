@@ -1,4 +1,4 @@
-"""Senders: raw HTTP over asyncio, quick enough to share two cores with what they load."""
+"""Senders of uploads: raw HTTP over asyncio, so that they leave most of the CPU to the server."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 from tests.faults.crowd import Crowd, Sent
 
-PATIENCE = 30.0
+ANSWER_TIMEOUT = 30.0
 """Seconds after which an answer counts as missing."""
-GONE = (OSError, asyncio.IncompleteReadError, TimeoutError, ValueError)
+CONNECTION_LOST = (OSError, asyncio.IncompleteReadError, TimeoutError, ValueError)
 
 
 def request(body: bytes, key: str, extra: str = "") -> bytes:
-    """The bytes of one upload."""
+    """Return the bytes of one upload request."""
     head = (
         "POST /v1/reports HTTP/1.1\r\nHost: 127.0.0.1\r\n"
         "Content-Type: application/octet-stream\r\n"
@@ -27,7 +27,7 @@ def request(body: bytes, key: str, extra: str = "") -> bytes:
 
 
 async def response(reader: asyncio.StreamReader) -> tuple[int, bytes]:
-    """The status and the body of one answer."""
+    """Read status and body of one answer."""
     status = 100
     while status < 200:
         head = await reader.readuntil(b"\r\n\r\n")
@@ -39,28 +39,28 @@ async def response(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     return status, await reader.readexactly(size)
 
 
-class Line:
-    """One connection, opened again when it breaks."""
+class Connection:
+    """One connection, which is reopened when it breaks."""
 
     def __init__(self, port: int) -> None:
         self.port = port
         self.writer: asyncio.StreamWriter | None = None
 
     async def send(self, data: bytes) -> tuple[int, bytes]:
-        """Send a request and read its answer; raises one of GONE if there is none."""
+        """Send a request and read its answer; raise one of CONNECTION_LOST if there is none."""
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(ANSWER_TIMEOUT):
                 if self.writer is None:
                     self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
                 self.writer.write(data)
                 await self.writer.drain()
                 return await response(self.reader)
-        except GONE:
+        except CONNECTION_LOST:
             self.close()
             raise
 
     def close(self) -> None:
-        """Cut it."""
+        """Close the connection abruptly."""
         if self.writer is not None:
             with suppress(OSError):
                 self.writer.transport.abort()
@@ -68,27 +68,29 @@ class Line:
 
 
 @dataclass
-class Seen:
-    """What senders saw."""
+class TrafficCounts:
+    """Counts and durations that senders observed."""
 
     answers: Counter[int] = field(default_factory=Counter)
     broken: int = 0
     seconds: list[float] = field(default_factory=list)
 
     def quantile(self, share: float) -> float:
-        """Of the seconds that answered uploads took."""
+        """Return a quantile of the durations of answered uploads, in seconds."""
         ordered = sorted(self.seconds)
         return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
 
 
-async def deliver(line: Line, one: Sent, seen: Seen, until: Callable[[], bool]) -> None:
-    """Send the upload again and again, under its one key, until it is acknowledged."""
+async def deliver(
+    line: Connection, one: Sent, seen: TrafficCounts, until: Callable[[], bool]
+) -> None:
+    """Retry an upload under its key until it is acknowledged."""
     data = request(one.body, one.key)
     while not until():
         start = time.perf_counter()
         try:
             status, _ = await line.send(data)
-        except GONE:
+        except CONNECTION_LOST:
             seen.broken += 1
             await asyncio.sleep(0.02)
             continue
@@ -101,13 +103,13 @@ async def deliver(line: Line, one: Sent, seen: Seen, until: Callable[[], bool]) 
         await asyncio.sleep(0.02)
 
 
-async def pour(
-    port: int, crowd: Crowd, *, senders: int, until: Callable[[], bool], seen: Seen
+async def upload_continuously(
+    port: int, crowd: Crowd, *, senders: int, until: Callable[[], bool], seen: TrafficCounts
 ) -> None:
-    """Upload without pause from several senders, until told to stop."""
+    """Upload without pause from several senders until `until()` is true."""
 
     async def one_sender() -> None:
-        line = Line(port)
+        line = Connection(port)
         while not until():
             await deliver(line, crowd.upload(), seen, until)
         line.close()
@@ -115,13 +117,15 @@ async def pour(
     await asyncio.gather(*(one_sender() for _ in range(senders)))
 
 
-async def settle(port: int, crowd: Crowd, seen: Seen, senders: int = 8) -> None:
-    """Deliver what was never acknowledged, under the same keys."""
+async def resend_unacknowledged(
+    port: int, crowd: Crowd, seen: TrafficCounts, senders: int = 8
+) -> None:
+    """Send uploads that were never acknowledged again, under the same keys."""
     left = [one for one in crowd.sent if not one.acknowledged]
     deadline = time.monotonic() + 60
 
     async def some(mine: list[Sent]) -> None:
-        line = Line(port)
+        line = Connection(port)
         for one in mine:
             await deliver(line, one, seen, lambda: time.monotonic() > deadline)
         line.close()

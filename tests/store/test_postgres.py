@@ -1,4 +1,4 @@
-"""What only the PostgreSQL store promises: it outlives its connections, and is shared."""
+"""Test what is specific to the PostgreSQL store: lost connections, and several collectors."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_server_that_stays_away_is_unavailable(
 
 
 def test_collectors_share_a_store(store: Store, server: Server) -> None:
-    """Two that receive the same uploads at once: each is stored by one of them."""
+    """If two collectors receive the same uploads at once, each upload is stored by one of them."""
     uploads = [upload(2) for _ in range(60)]
     outcomes: list[Outcome] = []
 
@@ -92,7 +92,7 @@ def test_collectors_share_a_store(store: Store, server: Server) -> None:
 def test_a_compactor_that_lost_its_lock_changes_nothing(
     store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its connection dies after the segment is written; another has swept the file meanwhile."""
+    """A compaction loses its connection after writing a segment, which another one deletes."""
     assert isinstance(store, PostgresStore)
     uploads = [upload(60), upload(60)]
     store.append(uploads)
@@ -127,7 +127,7 @@ def test_segments_may_stand_in_a_folder(server: Server, tmp_path: Path) -> None:
 
 
 def test_a_backup_moves_between_databases(store: Store, server: Server, tmp_path: Path) -> None:
-    """PostgreSQL to SQLite and back, with what is staged, compacted and remembered."""
+    """Back up PostgreSQL to SQLite and back, with staged uploads, segments and keys."""
     uploads = [upload(60), upload(60), upload(5)]
     store.append(uploads[:2])
     store.compact(at_least=50, today=DAY)

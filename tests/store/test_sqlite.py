@@ -1,4 +1,4 @@
-"""What only the SQLite store promises: its files, their versions, and what leaves no trace."""
+"""Test what is specific to the SQLite store: its file, schema versions, and erased data."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_commits_are_synced_and_deleted_bytes_overwritten(store: SqliteStore) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 30, 1000])
 def test_nothing_staged_lingers_in_the_files(store: SqliteStore, path: Path, size: int) -> None:
-    """Blobs within a page, at its edge, and over many pages; some rows stay."""
+    """Delete blobs within a page, at its edge and over many pages, while other rows remain."""
     stay = [upload(2, NEXT) for _ in range(20)]
     gone = [upload(size) for _ in range(max(60, 2000 // size))]
     for i in range(0, len(gone), 10):
@@ -125,7 +125,7 @@ def test_keys_and_fingerprints_are_not_kept(store: SqliteStore, path: Path) -> N
 
 
 def test_no_order_of_arrival_is_left(store: SqliteStore) -> None:
-    """Tables that outlive staging stand in the order of random names."""
+    """The rows of permanent tables are in the order of random names, not of arrival."""
     for table in ("upload", "segment", "loose"):
         with pytest.raises(sqlite3.OperationalError, match="rowid"):
             store._writer.execute(f"SELECT rowid FROM {table}")
@@ -198,7 +198,7 @@ def test_a_closed_store_says_so(path: Path) -> None:
 
 
 def test_appending_needs_no_more_than_the_standard_library_and_numpy() -> None:
-    """A collector that never compacts does not load Arrow."""
+    """A collector that never compacts does not import Arrow."""
     import subprocess
     import sys
 
@@ -209,7 +209,7 @@ def test_appending_needs_no_more_than_the_standard_library_and_numpy() -> None:
 def test_a_compaction_ends_however_busy_the_collector(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each segment written brings enough uploads for another: they are left to the next run."""
+    """Uploads that arrive during a compaction are left to the next one."""
     uploads = [upload(60), upload(60)]
     store.append(uploads)
     put = store._location.put
@@ -228,7 +228,7 @@ def test_a_compaction_ends_however_busy_the_collector(
 def test_uploads_that_vanish_under_a_compaction_stop_it(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever took them, the rest must not be swapped for a segment that has them."""
+    """If staged uploads vanish during a compaction, it must not add a segment with them."""
     uploads = [upload(60), upload(60)]
     store.append(uploads)
     put = store._location.put

@@ -1,4 +1,4 @@
-"""What every store promises: one suite, run against each."""
+"""Test the behaviour that all stores share, on every kind of store."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_compaction_keeps_every_report_once(store: Store) -> None:
 
 
 def test_no_batch_is_compacted_without_company(store: Store) -> None:
-    """A large upload does not hide itself: others must bring the number."""
+    """An upload must be shuffled with reports of others, however large it is."""
     store.append([upload(500), upload(99)])
     assert store.compact(at_least=100, today=DAY) == Compacted(0, 0, 599)
     store.append([upload(1)])
@@ -133,7 +133,7 @@ def test_no_batch_is_compacted_without_company(store: Store) -> None:
 
 
 def test_batches_are_broken_up(store: Store) -> None:
-    """200 uploads of 5: some upload's reports stay together with probability below 1e-6."""
+    """Of 200 uploads of 5 reports, any stays together by chance with probability below 1e-6."""
     uploads = [upload(5) for _ in range(200)]
     store.append(uploads)
     store.compact(at_least=500)

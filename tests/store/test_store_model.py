@@ -1,4 +1,4 @@
-"""Any sequence of what a store can do leaves what a dictionary would: found by hypothesis."""
+"""Compare a store with a simple model after any sequence of operations (hypothesis)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ some_survey, some_day = st.sampled_from(SURVEYS), st.sampled_from(DAYS)
 
 
 class AnyStore(RuleBasedStateMachine):
-    """The store beside a list of the uploads that count and a dictionary of keys."""
+    """A store and its model: a list of stored uploads and a dictionary of keys."""
 
     name = ""
     sent = Bundle("sent")
