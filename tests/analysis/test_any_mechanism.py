@@ -20,7 +20,7 @@ from scipy import stats
 
 from deniable import ReportBatch, Survey, associate, decode, mechanisms
 from deniable.columns import Column
-from deniable.columns.batch import numbers
+from deniable.columns.batch import packed_numbers
 from deniable.compute.arrays import ArrayKernels, Likelihood
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
@@ -103,7 +103,7 @@ class KaryModel(CategoryModel[BitCounts]):
         stratum: NDArray[np.integer],
         arrays: ArrayKernels = CPU_KERNELS,
     ) -> Likelihood:
-        own = numbers(bits)[:, None] == np.arange(len(self.options))
+        own = packed_numbers(bits)[:, None] == np.arange(len(self.options))
         rows = np.where(own, 1.0, self.p / self.q).astype(np.float32)
         return Likelihood(rows, np.full(len(rows), np.log(self.q)))
 
@@ -115,7 +115,7 @@ class KaryModel(CategoryModel[BitCounts]):
 
 def count_numbers(options: int, column: Column) -> BitCounts:
     """How often each number was sent."""
-    sent = np.bincount(numbers(column.bits), minlength=options)
+    sent = np.bincount(packed_numbers(column.bits), minlength=options)
     return BitCounts(sent[None], np.array([len(column)]))
 
 

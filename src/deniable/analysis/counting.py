@@ -16,7 +16,7 @@ import numpy as np
 
 from deniable.analysis.source import Part, Reports, Source, listed
 from deniable.columns import ReportBatch
-from deniable.columns.batch import numbers
+from deniable.columns.batch import packed_numbers
 from deniable.columns.partition import Partition
 from deniable.compute.backend import Backend
 from deniable.compute.named import default_backend
@@ -224,7 +224,7 @@ def _outcomes(question: Question, batch: ReportBatch) -> Bytes:
     column = batch.column(question.name)
     if column.mechanism.bound is None:
         return column.bits
-    number = numbers(column.bits)
+    number = packed_numbers(column.bits)
     bits = np.zeros((len(number), (column.mechanism.bound + 7) // 8), np.uint8)
     bits[np.arange(len(number)), number >> 3] = np.uint8(1) << (number & 7).astype(np.uint8)
     return bits

@@ -335,7 +335,7 @@ def _check_content(batch: ReportBatch) -> None:
                 last, unused = part[:, -1], f"bits {mechanism.width} and above to be 0"
                 _reject(last >= 1 << (8 - spare), unused, last, where, PaddingBits)
             if mechanism.bound is not None:
-                sent = numbers(part)
+                sent = packed_numbers(part)
                 _reject(sent >= mechanism.bound, f"a number below {mechanism.bound}", sent, where)
 
 
@@ -353,7 +353,7 @@ def _reject(
         raise error(f"report {rows[0]}{where}: expected {expected}, got {shown}")
 
 
-def numbers(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
+def packed_numbers(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Return the little-endian numbers in u8[N, B], B ≤ 4, as int64[N]."""
     places = 256 ** np.arange(rows.shape[1], dtype=np.int64)
     return np.asarray(rows.astype(np.int64) @ places)

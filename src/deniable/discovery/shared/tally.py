@@ -18,7 +18,7 @@ import numpy as np
 
 from deniable.analysis.source import Source
 from deniable.columns import Column, ReportBatch
-from deniable.columns.batch import numbers
+from deniable.columns.batch import packed_numbers
 from deniable.compute.backend import Backend
 from deniable.compute.screening import ScreeningKernels
 from deniable.discovery.shared.strings import Rows
@@ -170,6 +170,6 @@ def _counted(count: Callable[[Column], BitCounts], question: str, batch: ReportB
 def count_numbers(column: Column) -> BitCounts:
     """Count the reports of each stratum that are each number."""
     values = column.mechanism.bound or 0
-    place = column.stratum.astype(np.int64) * values + numbers(column.bits)
+    place = column.stratum.astype(np.int64) * values + packed_numbers(column.bits)
     ones = np.bincount(place, minlength=column.strata * values).reshape(column.strata, values)
     return BitCounts(ones, ones.sum(axis=1))

@@ -22,7 +22,7 @@ from typing import NoReturn, cast
 import numpy as np
 
 from deniable.columns import Column
-from deniable.columns.batch import numbers
+from deniable.columns.batch import packed_numbers
 from deniable.compute.arrays import ArrayKernels, Likelihood
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
@@ -200,7 +200,7 @@ class HashModel(StringModel[HashReports]):
 
     def _sent(self, bits: Bytes, stratum: Integers) -> SentNumbers:
         """Return numbers, strata and lines of reports; stratum : stratum·lines + line, [N]."""
-        number = numbers(bits)
+        number = packed_numbers(bits)
         if stratum.shape != number.shape:
             raise InputError(f"expected stratum as integers[{len(number)}], got {stratum.shape}")
         if number.size and (
@@ -237,7 +237,7 @@ class HashModel(StringModel[HashReports]):
 def _count(strata: Mask, lines: int, values: int, column: Column) -> HashReports:
     """Return the reports of the informative strata of a batch."""
     kept = informative_rows(column, strata, lines)
-    return HashReports((kept.stratum.astype(np.int64) * values + numbers(kept.bits),))
+    return HashReports((kept.stratum.astype(np.int64) * values + packed_numbers(kept.bits),))
 
 
 def support_counts(sent: HashReports, hashed: HashModel) -> tuple[BitCounts, BloomDesign]:
