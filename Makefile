@@ -2,8 +2,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Install with uv if it is on the PATH, else with pip.
+INSTALL = $(if $(shell command -v uv 2>/dev/null),uv pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
 
-.PHONY: help demo check test lint fast kernels bench campaign docs facts reference gallery clean
+.PHONY: help demo check test lint fast kernels bench campaign docs outputs facts reference gallery clean
 help:
 	@echo "make demo       Run the main job end to end: clients, collector, analysis."
 	@echo "make check      Run the linters and the fast tests (under a minute)."
@@ -11,28 +13,25 @@ help:
 	@echo "make lint       Run the linters: ruff, mypy, import-linter, numpydoc."
 	@echo "make docs       Build the documentation site in site/."
 	@echo "make gallery    Run the examples of the gallery; write their pictures and page."
+	@echo "make outputs    Write the outputs that the documentation shows."
 	@echo "make reference  Write the reference of the commands."
 	@echo "make facts      Write the numbers that the documentation quotes."
 	@echo "make bench      Measure speed (about 20 minutes)."
 	@echo "make campaign   Kill processes and cut connections thousands of times (hours)."
 
-# Install with uv if it is on the PATH, else with venv and pip.
 $(VENV)/.ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "deniable needs Python 3.11 or later; $(PYTHON) is $$($(PYTHON) --version). Try: make PYTHON=python3.12"; exit 1; }
-	@if command -v uv >/dev/null 2>&1; then \
-	  uv venv --quiet --allow-existing --python "$(PYTHON)" $(VENV) && uv pip install --quiet --python $(BIN)/python -e '.[dev]'; \
-	else \
-	  $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'; \
-	fi
+	@if command -v uv >/dev/null 2>&1; then uv venv --quiet --allow-existing --python "$(PYTHON)" $(VENV); \
+	  else $(PYTHON) -m venv $(VENV); fi
+	@$(INSTALL) -e '.[dev]'
 	@touch $@
 
 # Tests of GPU code also run on the CPU, through PyTorch. Its build without CUDA, a tenth of the size, is preferred.
 # Without PyTorch these tests are skipped; with CI=true they fail.
 $(VENV)/.torch: $(VENV)/.ready
-	@install() { if command -v uv >/dev/null 2>&1; then uv pip install --quiet --python $(BIN)/python "$$@"; \
-	  else $(BIN)/python -m pip install --quiet --disable-pip-version-check "$$@"; fi; }; \
-	  install 'torch==2.13.0+cpu' 2>/dev/null || install 'torch>=2.4' || echo "no PyTorch: tests of GPU code are skipped"
+	@$(INSTALL) 'torch==2.13.0+cpu' 2>/dev/null || $(INSTALL) 'torch>=2.4' \
+	  || echo "no PyTorch: tests of GPU code are skipped"
 	@touch $@
 
 demo: $(VENV)/.ready
@@ -75,10 +74,15 @@ bench: $(VENV)/.ready
 campaign: $(VENV)/.ready
 	$(BIN)/python -m tests.faults.campaign
 
+# The site needs no network, neither to build nor to read: open site/index.html.
 docs: $(VENV)/.ready
-	@$(BIN)/python -c 'import material, mkdocstrings' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@$(BIN)/python -c 'import material, mkdocstrings' 2>/dev/null || $(INSTALL) -e '.[docs]'
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 	@echo "site/index.html"
+
+# Run the blocks of all pages and write their outputs into the pages.
+outputs: $(VENV)/.ready
+	$(BIN)/python -m tools.run_docs --update
 
 # Write the numbers in README and docs from docs/results and from the code.
 facts: $(VENV)/.ready
