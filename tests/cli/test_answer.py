@@ -75,7 +75,7 @@ def test_answer_a_published_survey_with_its_digest(folder: Path) -> None:
         assert run(folder, "answer", address, "--digest", SURVEY.digest.hex()).exit_code == 0
         got = run(folder, "answer", address, "--digest", "00" * 16)
     assert got.exit_code == 1
-    assert "not the one that was reviewed" in got.output
+    assert "is not the reviewed one" in got.output
     survey = str(folder / "survey.json")
     assert run(folder, "answer", survey, "--digest", "00" * 16).exit_code == 1
 

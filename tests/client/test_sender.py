@@ -12,7 +12,7 @@ import pytest
 
 from deniable.client import Client, Outbox, Sender, fetch_survey
 from deniable.client import sender as sender_module
-from deniable.client.outbox import KEY_LIFE, LONGEST_WAIT
+from deniable.client.outbox import MAX_WAIT, RETRY_PERIOD
 from deniable.errors import BudgetExceeded, InputError, OutboxError, TransferError
 from deniable.survey import Report, Survey, from_batch, from_bytes
 from tests.faults import cutting_server as faults
@@ -109,7 +109,7 @@ def test_an_outbox_of_a_later_release_is_left_alone(outbox: Outbox) -> None:
     outbox.put(*reports(1))
     with outbox._transaction() as db:
         db.execute("PRAGMA user_version = 9")
-    with pytest.raises(OutboxError, match="format 1, got 9"):
+    with pytest.raises(OutboxError, match="format 1 of outboxes, not 9"):
         outbox.counts()
 
 
@@ -229,11 +229,11 @@ def test_the_same_upload_is_sent_until_it_is_accepted(outbox: Outbox, act: Act) 
     ("act", "says"),
     [
         (refuse(401, "no such token"), "token: 401 Unauthorized: no such token"),
-        (FAILURES["a redirection"], "sent on to http://127.0.0.1:9/; give its own address"),
-        (FAILURES["a proxy's 404"], "404 Not Found: this answer is not a collector's"),
+        (FAILURES["a redirection"], "redirects to http://127.0.0.1:9/; use its own address"),
+        (FAILURES["a proxy's 404"], "404 Not Found: this response is not from a collector"),
         (refuse(507, "disk nearly full"), "disk nearly full"),
         (refuse(503, "\x1b]0;gotcha\x07 \n\x1b[2J"), "503 Service Unavailable:  ]0;gotcha    [2J"),
-        (faults.CUT_BEFORE, "no answer from 127.0.0.1"),
+        (faults.CUT_BEFORE, "no response from 127.0.0.1"),
     ],
 )
 def test_problems_are_told(outbox: Outbox, act: Act, says: str) -> None:
@@ -316,7 +316,7 @@ def test_failures_are_remembered_by_the_outbox(outbox: Outbox) -> None:
         ({"Retry_After": "-5"}, 0),
         ({"Retry_After": "Wed, 01 Jan 2020 00:10:00 GMT",
           "Date": "Wed, 01 Jan 2025 00:00:00 GMT"}, 0),
-        ({"Retry_After": "9" * 400}, LONGEST_WAIT - 1),
+        ({"Retry_After": "9" * 400}, MAX_WAIT - 1),
     ],
 )  # fmt: skip
 def test_retry_after_is_honoured(outbox: Outbox, headers: dict[str, str], least: float) -> None:
@@ -335,7 +335,7 @@ def test_retry_after_is_honoured(outbox: Outbox, headers: dict[str, str], least:
 def test_retry_after_a_date_without_the_servers_clock(outbox: Outbox) -> None:
     outbox.put(*reports(1))
     with Server(choose=script(refuse(503, Retry_After="Wed, 01 Jan 2098 00:00:00 GMT"))) as server:
-        assert Sender(outbox, server.url).send().wait == LONGEST_WAIT
+        assert Sender(outbox, server.url).send().wait == MAX_WAIT
 
 
 def test_a_clock_that_was_set_back_does_not_silence(outbox: Outbox) -> None:
@@ -424,7 +424,7 @@ def test_run_until_told_to_stop(tmp_path: Path) -> None:
     assert len(server.stored) == 2
 
 
-# --- refusals for good --------------------------------------------------------------------------
+# --- permanent refusals ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [400, 404, 409, 410, 413, 415])
@@ -450,11 +450,11 @@ def test_unanswered_longer_than_a_key_is_remembered_is_moved_aside(outbox: Outbo
     outbox.put(*reports(1))
     with Server(choose=script(faults.CUT_AFTER)) as server:
         Sender(outbox, server.url).send()
-        pass_time(outbox, KEY_LIFE + 1)
+        pass_time(outbox, RETRY_PERIOD + 1)
         sent = Sender(outbox, server.url).send()
     assert (sent.accepted, sent.waiting) == (0, 0)
     assert server.connections == 1
-    assert list(outbox.refusals()) == ["no answer in the 6 days since it was first sent"]
+    assert list(outbox.refusals()) == ["no response in the 6 days since the first attempt"]
 
 
 def test_an_outbox_restored_from_a_backup_is_counted_once(outbox: Outbox) -> None:
@@ -487,7 +487,7 @@ def test_disk_use_is_bounded_oldest_go_first_and_are_counted(tmp_path: Path) -> 
 
 
 def test_a_limit_too_small_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="65536 bytes, got 100"):
+    with pytest.raises(InputError, match="65536 bytes, not 100"):
         Outbox(tmp_path / "o.db", limit=100)
 
 
@@ -523,7 +523,7 @@ def test_processes_may_share_an_outbox(tmp_path: Path) -> None:
      "https://c.example/a b", "https://ü.example", "http://[::1"],
 )  # fmt: skip
 def test_wrong_addresses_are_refused(outbox: Outbox, url: str) -> None:
-    with pytest.raises(InputError, match="expected"):
+    with pytest.raises(InputError, match="address must be"):
         Sender(outbox, url)
 
 
@@ -553,7 +553,7 @@ def test_fetch_a_survey() -> None:
         assert fetch_survey(address) == SURVEY
         assert fetch_survey(address, digest=SURVEY.digest.hex()) == SURVEY
         assert fetch_survey(address, digest=SURVEY.digest) == SURVEY
-        with pytest.raises(InputError, match="not the one that was reviewed"):
+        with pytest.raises(InputError, match="not the reviewed one"):
             fetch_survey(address, digest="00" * 16)
         with pytest.raises(InputError, match="32 hexadecimal digits"):
             fetch_survey(address, digest="abc")
@@ -566,11 +566,11 @@ def test_fetch_a_survey() -> None:
 @pytest.mark.parametrize(
     ("choose", "error", "says"),
     [
-        (published(status="404 Not Found"), TransferError, "got 404 Not Found"),
+        (published(status="404 Not Found"), TransferError, "replied 404 Not Found"),
         (published(SURVEY.canonical[:-1]), InputError, "not a published survey"),
-        (published(SURVEY.canonical.replace(b",", b", ", 1)), InputError, "not canonical"),
-        (published(b"x" * (1 << 21)), TransferError, "at most 1048576 bytes"),
-        (script(faults.CUT_AT_ONCE), TransferError, "no answer from 127.0.0.1"),
+        (published(SURVEY.canonical.replace(b",", b", ", 1)), InputError, "not in canonical form"),
+        (published(b"x" * (1 << 21)), TransferError, "more than 1048576 bytes"),
+        (script(faults.CUT_AT_ONCE), TransferError, "no response from 127.0.0.1"),
     ],
 )
 def test_anything_else_is_no_survey(

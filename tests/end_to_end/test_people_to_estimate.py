@@ -70,7 +70,7 @@ def test_python_clients_to_a_collector_to_an_estimate(tmp_path: Path) -> None:
         sent = stranger.send(url)
         assert (sent.refused, sent.waiting) == (1, 0)
         assert sent.problem is not None
-        assert sent.problem.startswith("refused for good: 404 Not Found: ")
+        assert sent.problem.startswith("refused permanently: 404 Not Found: ")
         server.stop()
     reports = list(stores.open(server.url).scan(survey))
     assert sum(map(len, reports)) == DEVICES + FLEET, "each once"

@@ -1,6 +1,6 @@
-"""The code that runs on a person's device. Standard library only.
+"""Client: the code that runs on a person's device. It uses the standard library only.
 
-What only sending needs is imported when it is first used: an answer is ready sooner.
+Modules for sending are imported on first use, so that an answer is ready sooner.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The client: values in, a report out, paid for before it exists."""
+"""Client: turn answers into a report, after charging the ledger for it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,35 @@ Entropy = Callable[[int], bytes]
 
 
 class Client:
-    """Answers one survey for one person.
+    """Answers one survey on behalf of one person.
 
+    Parameters
+    ----------
+    survey : Survey
+        Survey to answer.
+    secret : bytes
+        32 random bytes that only this client knows; see `deniable.client.new_secret`.
+    ledger : Ledger or None, default None
+        Record of the spent privacy budget; None keeps it in memory only.
+    outbox : Outbox or None, default None
+        Queue of reports that wait to be sent; None if reports are sent in another way.
+    entropy : callable, default os.urandom
+        Returns a number of random bytes. Only tests should replace it.
+
+    Attributes
+    ----------
+    cohort : int
+        Cohort of the client, sent in the clear.
+    draws : tuple of tuple of int
+        Clear fields of each question.
+
+    Raises
+    ------
+    SecretError
+        If the secret does not have 32 bytes.
+
+    Examples
+    --------
     >>> from deniable import Survey
     >>> survey = Survey.from_toml('''
     ... name = "example"
@@ -54,7 +81,7 @@ class Client:
         if not isinstance(secret, bytes) or len(secret) != SECRET_SIZE:
             got = f"{len(secret)}" if isinstance(secret, bytes) else type(secret).__name__
             raise SecretError(
-                f"expected a secret of {SECRET_SIZE} bytes, got {got}; "
+                f"the secret must have {SECRET_SIZE} bytes, not {got}; "
                 "deniable.client.new_secret() makes one"
             )
         self.survey = survey
@@ -66,7 +93,26 @@ class Client:
 
     @classmethod
     def open(cls, survey: Survey, folder: str | Path) -> Client:
-        """A client whose secret, ledger and outbox live in this folder, made on first use."""
+        """Open a client whose secret, ledger and outbox are files in a folder.
+
+        Parameters
+        ----------
+        survey : Survey
+            Survey to answer.
+        folder : str or Path
+            Folder of this person; it is created on first use. Never delete it: a new secret or an
+            empty ledger spends privacy again.
+
+        Returns
+        -------
+        Client
+            The client.
+
+        Raises
+        ------
+        SecretError
+            If the secret cannot be read or created, or if other users can read it.
+        """
         from pathlib import Path
 
         from deniable.client.outbox import Outbox
@@ -78,34 +124,90 @@ class Client:
         return cls(survey, secret=secret, ledger=Ledger(folder / "ledger.json"), outbox=outbox)
 
     def answer(self, values: Values, *, today: dt.date | None = None) -> Report:
-        """One report of all the survey's questions; a question left out is not answered, which
-        looks like any other answer. Raises BudgetExceeded, with nothing spent, past the budget."""
+        """Charge the ledger, and return one report about all questions of the survey.
+
+        Parameters
+        ----------
+        values : mapping
+            Answers by name of the question: strings, or booleans for boolean questions. A question
+            that is left out, or None, is not answered, which the report does not reveal.
+        today : datetime.date or None, default None
+            Current day; None means the system's date.
+
+        Returns
+        -------
+        Report
+            The report; `bytes(report)` is what to send.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the answer would exceed the survey's budget; nothing is spent.
+        SurveyExpired
+            If the survey's last day has passed.
+        InputError
+            If a name or the type of a value is wrong.
+        """
         survey = self.survey
         if (today or dt.date.today()) > survey.expires:
-            raise SurveyExpired(f"survey {survey.name!r} ended on {survey.expires}")
+            raise SurveyExpired(
+                f"survey {survey.name!r} expired on {survey.expires}: nothing was sent"
+            )
         tokens = self._encoder.tokens(values)
         self.ledger.charge(survey.name, survey.budget, self._encoder.charges(tokens))
         return self._encoder.report(tokens, self._entropy(self._encoder.rand_size))
 
     def answer_and_queue(self, values: Values) -> Report:
-        """Answer, and keep the report until it is sent: it is on disk when this returns."""
-        with self._kept().adding() as add:
+        """Answer, and add the report to the outbox; it is on disk when this returns.
+
+        Parameters
+        ----------
+        values : mapping
+            Answers by name of the question, as for `answer`.
+
+        Returns
+        -------
+        Report
+            The report, which the outbox keeps until `send` has delivered it.
+
+        Raises
+        ------
+        OutboxError
+            If the outbox cannot be written; nothing is spent.
+        """
+        with self._require_outbox().adding() as add:
             report = self.answer(values)
             add(report)
         return report
 
     def send(self, url: str, *, token: str | None = None, spread: float = 0.0) -> Sent:
-        """Send the queued reports that are due to the collector at this address, each by itself.
+        """Send the reports that wait in the outbox, each in a request of its own.
 
-        Call it again later, or keep a `Sender` running, for what is left; see docs/how-to/send.md.
+        To send reports that are still waiting, call it again later or keep a `Sender` running; see
+        docs/how-to/send.md.
+
+        Parameters
+        ----------
+        url : str
+            Address of the collector, such as https://collector.example.
+        token : str or None, default None
+            Ingest key of the collector, if it requires one.
+        spread : float, default 0.0
+            Maximum random pause after each accepted report, in seconds.
+
+        Returns
+        -------
+        Sent
+            Numbers of accepted, refused and waiting reports.
         """
         from deniable.client.sender import Sender
 
-        return Sender(self._kept(), url, token=token, spread=spread).send()
+        return Sender(self._require_outbox(), url, token=token, spread=spread).send()
 
-    def _kept(self) -> Outbox:
+    def _require_outbox(self) -> Outbox:
+        """Return the outbox, or raise InputError if there is none."""
         if self.outbox is None:
             raise InputError(
-                "this client keeps no reports: open it in a folder (Client.open), or give an outbox"
+                "this client has no outbox: open it in a folder with Client.open, or pass outbox="
             )
         return self.outbox

@@ -1,9 +1,8 @@
-"""A whole report as a pure function of values, secret and random bytes.
+"""A whole report as a pure function of values, secret and random bytes; see docs/reference/wire.md.
 
-docs/reference/wire.md describes it.
-Nothing here reads a clock, a file or the operating system's randomness, so any language can replay
-it against the vectors. `Client` adds what is not pure: the ledger, which is charged before a report
-exists, and fresh random bytes.
+Nothing here reads a clock, a file or the operating system's randomness, so clients in any language
+can replay it against the test vectors. `Client` adds what is not pure: it charges the ledger before
+a report exists, and draws fresh random bytes.
 """
 
 from __future__ import annotations
@@ -12,16 +11,24 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise, starmap
 
 from deniable.client.ledger import Charge
-from deniable.errors import InputError
+from deniable.errors import InputError, did_you_mean
 from deniable.mechanisms.base import Token
 from deniable.survey import Answer, Report, Survey
 
 Values = Mapping[str, Token]
-"""Answers by the question's name; a question left out is not answered."""
+"""Answers by name of the question; a question that is left out is not answered."""
 
 
 class Encoder:
-    """What one secret makes of a survey: its cohort, its slots, and a report from random bytes."""
+    """Encodes the answers of the client with one secret to one survey.
+
+    Parameters
+    ----------
+    survey : Survey
+        Survey to answer.
+    secret : bytes
+        Secret of the client.
+    """
 
     def __init__(self, survey: Survey, secret: bytes) -> None:
         self.survey = survey
@@ -40,12 +47,14 @@ class Encoder:
         self.rand_size = sum(mechanism.rand_size for mechanism, *_ in self._parts)
 
     def tokens(self, values: Values) -> list[Token]:
-        """What each slot of the report is about, in the order of the report."""
+        """Return the token of each slot, in the order of the report; check the values."""
         questions = self.survey.questions
         if unknown := values.keys() - {q.name for q in questions}:
-            known = ", ".join(q.name for q in questions)
+            known = [q.name for q in questions]
+            wrong = min(map(str, unknown))
             raise InputError(
-                f"expected answers to {known}; got {', '.join(sorted(map(str, unknown)))} too"
+                f"survey {self.survey.name!r} has no question {wrong!r:.200}; its questions are "
+                f"{', '.join(known)}.{did_you_mean(wrong, known)}"
             )
         return [
             token
@@ -54,16 +63,16 @@ class Encoder:
         ]
 
     def charges(self, tokens: Sequence[Token]) -> list[Charge]:
-        """What a report of these tokens costs."""
+        """Return the charges of a report with these tokens, one per slot."""
         return [
             Charge(mechanism.noise_id(token, cohort, self._secret), once, forever)
             for (mechanism, cohort, once, forever), token in zip(self._parts, tokens, strict=True)
         ]
 
     def report(self, tokens: Sequence[Token], rand: bytes) -> Report:
-        """The report of these tokens; `rand` is `rand_size` bytes, never used again."""
+        """Return the report with these tokens; `rand` has `rand_size` bytes used only here."""
         if len(rand) != self.rand_size:
-            raise InputError(f"expected {self.rand_size} random bytes, got {len(rand)}")
+            raise InputError(f"rand must have {self.rand_size} random bytes, not {len(rand)}")
         packed, at = [], 0
         for (mechanism, cohort, *_), token in zip(self._parts, tokens, strict=True):
             end = at + mechanism.rand_size
@@ -76,6 +85,48 @@ class Encoder:
 
 
 def encode_report(survey: Survey, values: Values, *, secret: bytes, rand: bytes) -> Report:
-    """One report of all the survey's questions, a pure function of its arguments."""
+    """Return one report about all questions of a survey, as a pure function.
+
+    It neither charges a ledger nor checks the date; `Client.answer` does.
+
+    Parameters
+    ----------
+    survey : Survey
+        Survey to answer.
+    values : mapping
+        Answers by name of the question; a question that is left out is not answered.
+    secret : bytes
+        Secret of the client, 32 bytes.
+    rand : bytes
+        Random bytes that are used for nothing else; an InputError says how many are needed.
+
+    Returns
+    -------
+    Report
+        The report.
+
+    Raises
+    ------
+    InputError
+        If a name, the type of a value or the number of random bytes is wrong.
+
+    Examples
+    --------
+    >>> from deniable import Survey
+    >>> survey = Survey.from_toml('''
+    ... name = "example"
+    ... version = 1
+    ... owner = "docs"
+    ... description = "an example"
+    ... expires = 2099-12-31
+    ... collect = "once"
+    ... [questions.dark_mode]
+    ... kind = "boolean"
+    ... epsilon = 1.0
+    ... ''')
+    >>> report = encode_report(survey, {"dark_mode": True}, secret=bytes(32), rand=bytes(31))
+    >>> report["dark_mode"].slots[0][0]
+    1
+    """
     encoder = Encoder(survey, secret)
     return encoder.report(encoder.tokens(values), rand)

@@ -1,8 +1,8 @@
-"""One HTTP exchange: a connection of its own, one request, one answer, within a deadline.
+"""HTTP for clients: one request and its response on a new connection, and downloading a survey.
 
-Nothing sent here tells one client from another: the headers are the same for all (no language, no
-version of anything, no cookies), no connection carries two requests, and no TLS session is resumed.
-Redirections are not followed: what is sent goes to the address that was given, or nowhere.
+Nothing that is sent distinguishes one client from another: all send the same headers (no language,
+versions or cookies), no connection carries two requests, and no TLS session is resumed. Redirects
+are not followed, so data goes to the given address only.
 """
 
 from __future__ import annotations
@@ -23,14 +23,24 @@ from urllib.parse import SplitResult, urlsplit
 from deniable.errors import InputError, TransferError
 from deniable.survey.survey import DIGEST_SIZE, Survey
 
-AGENT = "deniable"
-MOST = 1 << 20
-"""Bytes of an answer that are read; a published survey has a few thousand."""
+USER_AGENT = "deniable"
+MAX_RESPONSE_BYTES = 1 << 20
+"""Maximum size of a response; a published survey has a few thousand bytes."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What the server answered."""
+    """Response of a server.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status code.
+    headers : Message
+        Headers.
+    body : bytes
+        Body.
+    """
 
     status: int
     headers: Message
@@ -38,12 +48,15 @@ class Reply:
 
     @property
     def problem(self) -> bool:
-        """Is it a collector's own refusal, and not that of a proxy or a hotel's network?"""
+        """Whether a collector refused the request, rather than a proxy or a captive portal."""
         return self.headers.get_content_type() == "application/problem+json"
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds to wait, given in seconds or as a date, by the server's own clock if it tells."""
+        """Seconds to wait before a retry, from Retry-After (a number or a date); None if absent.
+
+        A date is compared with the server's clock if the response has one.
+        """
         text = self.headers.get("Retry-After", "").strip()
         if text.isascii() and text.isdigit():
             return float(text)
@@ -57,33 +70,35 @@ class Reply:
         text = f"{self.status} {reason}".strip()
         if self.problem:
             with suppress(ValueError, AttributeError, RecursionError):
-                found = json.loads(self.body)
-                text += f": {found.get('detail') or found.get('title') or ''!s:.300}"
-        return shown(text)
+                problem = json.loads(self.body)
+                text += f": {problem.get('detail') or problem.get('title') or ''!s:.300}"
+        return printable(text)
 
 
 def _timestamp(date: str) -> float | None:
-    """Seconds since 1970 of an HTTP date, if it is one."""
+    """Return the seconds since 1970 of an HTTP date; None if it is not one."""
     try:
         return parsedate_to_datetime(date).timestamp()
     except (ValueError, TypeError, OverflowError, OSError):
         return None
 
 
-def shown(text: str) -> str:
-    """A stranger's words without what would steer a terminal."""
+def printable(text: str) -> str:
+    """Replace characters that could control a terminal by spaces."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
-def checked_url(url: str) -> SplitResult:
-    """The address in its parts, if it is one that can be used."""
+def parse_url(url: str) -> SplitResult:
+    """Return the parts of an HTTP address; raise InputError if it is invalid."""
     try:
         parts = urlsplit(url)
-        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        fine = False
-    if not fine or not url.isascii() or any(c <= " " for c in url) or "@" in parts.netloc:
-        raise InputError(f"expected an address such as https://collector.example, got {url!r:.200}")
+        valid = False
+    if not valid or not url.isascii() or any(c <= " " for c in url) or "@" in parts.netloc:
+        raise InputError(
+            f"the address must be one such as https://collector.example, not {url!r:.200}"
+        )
     return parts
 
 
@@ -97,45 +112,73 @@ def exchange(
     tls: ssl.SSLContext | None = None,
     connected: Callable[[], None] = lambda: None,
 ) -> Reply:
-    """Ask once. `connected` is called when there is a connection and nothing was sent yet.
+    """Send one request, and return the response.
 
-    Raises TransferError when no answer came. `timeout`, in seconds, bounds each step of
-    connecting, and the request and its answer as a whole.
+    Parameters
+    ----------
+    method : str
+        HTTP method.
+    url : str
+        Address.
+    headers : mapping
+        Headers besides those that all requests have.
+    body : bytes or None, default None
+        Body of the request.
+    timeout : float, default 30.0
+        Maximum seconds of each step of connecting, and of the request and response together.
+    tls : ssl.SSLContext or None, default None
+        Which certificates to trust; None means those of the system.
+    connected : callable
+        Called once there is a connection and before anything is sent.
+
+    Returns
+    -------
+    Reply
+        The response, whatever its status.
+
+    Raises
+    ------
+    TransferError
+        If there is no response, or if it is too large.
     """
-    parts = checked_url(url)
+    parts = parse_url(url)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     connection = _connection(parts, timeout, tls)
     timer = None
     try:
         connection.connect()
         connected()
-        timer = threading.Timer(timeout, _cut, [connection.sock])
+        timer = threading.Timer(timeout, _abort, [connection.sock])
         timer.daemon = True
         timer.start()
         connection.putrequest(method, target, skip_accept_encoding=True)
-        common = {"User-Agent": AGENT, "Connection": "close"}
+        common = {"User-Agent": USER_AGENT, "Connection": "close"}
         if body is not None:
             common["Content-Length"] = str(len(body))
         for name, value in {**common, **headers}.items():
             connection.putheader(name, value)
         connection.endheaders(body)
         response = connection.getresponse()
-        data = response.read(MOST + 1)
+        data = response.read(MAX_RESPONSE_BYTES + 1)
     except (OSError, http.client.HTTPException) as error:
         why = str(error) or type(error).__name__
-        raise TransferError(f"no answer from {parts.netloc}: {why}") from None
+        raise TransferError(f"no response from {parts.netloc}: {why}") from None
     finally:
         if timer is not None:
             timer.cancel()
         connection.close()
-    if len(data) > MOST:
-        raise TransferError(f"expected at most {MOST} bytes from {parts.netloc}, got more")
+    if len(data) > MAX_RESPONSE_BYTES:
+        raise TransferError(
+            f"the response of {parts.netloc} has more than {MAX_RESPONSE_BYTES} bytes: is the "
+            "address right?"
+        )
     return Reply(response.status, response.headers, data)
 
 
 def _connection(
     parts: SplitResult, timeout: float, tls: ssl.SSLContext | None
 ) -> http.client.HTTPConnection:
+    """Return a connection to the host, not yet opened."""
     host = parts.hostname or ""
     if parts.scheme == "http":
         return http.client.HTTPConnection(host, parts.port, timeout=timeout)
@@ -143,12 +186,12 @@ def _connection(
     return http.client.HTTPSConnection(host, parts.port, timeout=timeout, context=context)
 
 
-def _cut(sock: socket.socket) -> None:
-    """End the conversation under the feet of whoever waits in it.
+def _abort(sock: socket.socket) -> None:
+    """Shut down a connection that another thread is waiting for.
 
-    The plain socket's own method: that of a TLS socket would first forget its state.
+    It calls the method of the plain socket: that of a TLS socket would discard its state first.
     """
-    with suppress(OSError):  # it may just have ended by itself
+    with suppress(OSError):  # the connection may just have ended
         socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
@@ -159,19 +202,47 @@ def fetch_survey(
     timeout: float = 30.0,
     tls: ssl.SSLContext | None = None,
 ) -> Survey:
-    """The published survey at this address, such as https://collector.example/v1/surveys/pages.
+    """Download a published survey.
 
-    With `digest` (16 bytes, or 32 hexadecimal digits, as `deniable check` prints them) no other
-    survey is taken. Without, whoever answers at that address decides what is asked, at what ε.
+    Parameters
+    ----------
+    url : str
+        Address, such as https://collector.example/v1/surveys/pages.
+    digest : str, bytes or None, default None
+        Digest of the reviewed survey: 16 bytes, or 32 hexadecimal digits as `deniable check` prints
+        them. Any other survey is refused. Without a digest, the server decides what is asked and
+        with which ε.
+    timeout : float, default 30.0
+        Maximum duration of the request, in seconds.
+    tls : ssl.SSLContext or None, default None
+        Which certificates to trust; None means those of the system.
+
+    Returns
+    -------
+    Survey
+        The survey.
+
+    Raises
+    ------
+    TransferError
+        If there is no response, or not a survey.
+    InputError
+        If the survey is invalid, or if it does not have the given digest.
+
+    Examples
+    --------
+    >>> survey = fetch_survey(
+    ...     "https://collector.example/v1/surveys/pages", digest="0f3a" * 8
+    ... )  # doctest: +SKIP
     """
     reply = exchange("GET", url, headers={"Accept": "application/json"}, timeout=timeout, tls=tls)
     if reply.status != 200:
-        raise TransferError(f"expected a published survey at {url}, got {reply}")
+        raise TransferError(f"there is no published survey at {url}: the server replied {reply}")
     return check_digest(Survey.from_json(reply.body), digest, url)
 
 
 def check_digest(survey: Survey, digest: str | bytes | None, where: str) -> Survey:
-    """The survey found there, if it is the one with this digest, or none was given."""
+    """Return the survey if it has this digest, or if none is given; else raise InputError."""
     if digest is None:
         return survey
     try:
@@ -180,11 +251,12 @@ def check_digest(survey: Survey, digest: str | bytes | None, where: str) -> Surv
         expected = b""
     if len(expected) != DIGEST_SIZE:
         raise InputError(
-            f"expected a digest of {2 * DIGEST_SIZE} hexadecimal digits, got {digest!r:.80}"
+            f"the digest must have {2 * DIGEST_SIZE} hexadecimal digits, as deniable check prints "
+            f"them, unlike {digest!r:.80}"
         )
     if survey.digest != expected:
         raise InputError(
-            f"expected the survey with digest {expected.hex()} at {where}, got {survey.name!r} "
-            f"v{survey.version} with {survey.digest.hex()}: it is not the one that was reviewed"
+            f"the survey at {where} is not the reviewed one: its digest is {survey.digest.hex()} "
+            f"({survey.name!r} version {survey.version}), not {expected.hex()}"
         )
     return survey

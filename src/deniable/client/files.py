@@ -1,4 +1,4 @@
-"""Files that only their owner can read, replaced whole or not at all."""
+"""Files that only their owner can read, and that are replaced atomically."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PRIVATE_MODE = 0o600
+"""File mode: readable and writable by the owner only."""
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename in this folder outlive a power cut, where the system can."""
+    """Make renames in this folder survive a power failure, where the system supports it."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -25,7 +26,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Write and sync a new file with mode 0600; anything of that name is gone first."""
+    """Write and sync a new file with mode 0600; delete any file of that name first."""
     with suppress(FileNotFoundError):
         path.unlink()
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_MODE)
@@ -36,9 +37,10 @@ def write_private(path: Path, data: bytes) -> None:
 
 
 def replace_private(path: Path, data: bytes) -> None:
-    """Put `data` in place of the file at once: a reader sees the old bytes or the new ones.
+    """Replace a file atomically: a reader sees the old bytes or the new ones.
 
-    Run under `locked`: the temporary name is fixed, so that a killed process leaves one at most.
+    Call it under `locked`: the name of the temporary file is fixed, so that killed processes leave
+    at most one behind.
     """
     temporary = path.with_name(path.name + ".tmp")
     write_private(temporary, data)
@@ -48,7 +50,7 @@ def replace_private(path: Path, data: bytes) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock beside this file, across processes; the system frees it if we are killed."""
+    """Hold the lock file of this file; the system releases it if the process is killed."""
     lock = path.with_name(path.name + ".lock")
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, PRIVATE_MODE)
     try:
@@ -62,6 +64,7 @@ if os.name == "posix":
     import fcntl
 
     def _wait_for_lock(descriptor: int) -> None:
+        """Wait until this process holds the lock."""
         fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 else:  # pragma: no cover - Windows
@@ -69,6 +72,7 @@ else:  # pragma: no cover - Windows
     import time
 
     def _wait_for_lock(descriptor: int) -> None:
+        """Wait until this process holds the lock."""
         while True:
             with suppress(OSError):
                 msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]

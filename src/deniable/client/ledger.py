@@ -1,19 +1,19 @@
-"""The ledger: what this person has spent on each survey, and the refusal to spend more.
+"""The ledger: the privacy loss that a client has spent on each survey, and the limit of it.
 
-It recognises a repeated value. Every report is charged its ε once, but all reports that share one
-permanent noise together are never charged above ε for ever: that is all they can tell. They are
-recognised by a fingerprint keyed with the client's secret of exactly what that noise was derived
-from, so a changed value, a changed parameter, another slot or a new secret is a new spend. Where
-there is no permanent noise (f = 0) every report is charged in full.
+The ledger recognises repeated values. Each report is charged its ε per report, but all reports with
+the same permanent noise together are charged at most ε in total, which bounds their loss. They are
+recognised by a fingerprint, keyed with the client's secret, of everything that the noise is derived
+from. A changed value, a changed parameter, another slot or a new secret is charged anew. Without
+permanent noise (f = 0) every report is charged in full.
 
-Charging min(Σ once, for ever) is right: with x the log-likelihood ratio of a report about a
-permanent bit, what it tells about the true bit is 2·atanh(c·tanh(x/2)), c = 1−f, concave in x, so
-reports of one permanent bit tell at most the sum of what each tells alone, and at most
-2·atanh(c) = ln((1−f/2)/(f/2)).
+Charging min(Σ ε per report, ε in total) is sound. Let x be the log-likelihood ratio of a report
+about a bit with permanent noise. Its log-likelihood ratio about the true bit is
+2·atanh(c·tanh(x/2)), c = 1−f, which is concave in x. Reports of one such bit together therefore
+lose at most the sum of their separate losses, and at most 2·atanh(c) = ln((1−f/2)/(f/2)).
 
-The budget spans all versions of a survey's name. Amounts are whole billionths of a nat, rounded up.
-The file is replaced whole, synced, before the report exists; a process killed in between has paid
-for a report that was never sent, never the other way round.
+The budget covers all versions of a survey name. Amounts are integers in billionths of a nat,
+rounded up. The file is replaced atomically and synced before the report exists. A process that is
+killed in between has charged for a report that was never sent; the reverse cannot happen.
 """
 
 from __future__ import annotations
@@ -36,32 +36,52 @@ FORMAT = "deniable-ledger/1"
 
 @dataclass(frozen=True)
 class Charge:
-    """One slot's report: whose noise it shares, and what it costs."""
+    """Charge for one slot of a report.
 
-    noise: str
-    """Fingerprint of the permanent noise, or the slot's name where there is none."""
+    Parameters
+    ----------
+    noise_id : str
+        Fingerprint of the permanent noise; without permanent noise, the name of the slot.
+    per_report : int
+        Loss of this report in billionths of a nat.
+    in_total : int or None
+        Limit of the loss of all reports with this noise; None if there is no limit.
+    """
+
+    noise_id: str
     per_report: int
     in_total: int | None
 
 
 @dataclass
 class _Entry:
-    """The reports that share one noise: the sum of their charges, and its limit if it has one."""
+    """All reports with the same noise: the sum of their charges, and its limit or None."""
 
     charged: int
     limit: int | None
 
     @property
-    def cost(self) -> int:
+    def spent(self) -> int:
+        """Loss of all these reports in billionths of a nat."""
         return self.charged if self.limit is None else min(self.charged, self.limit)
 
 
-Book = dict[str, dict[str, _Entry]]  # survey name → noise → entry
+Entries = dict[str, _Entry]
+"""Entries of one survey by name of the permanent noise."""
+Book = dict[str, Entries]
+"""Entries by survey name."""
 
 
 class Ledger:
-    """In the file at `path`, or in memory only when that is None.
+    """Record of the spent privacy loss of one person, for all surveys.
 
+    Parameters
+    ----------
+    path : str, Path or None, default None
+        File; None keeps the ledger in memory only. Several processes may share a file.
+
+    Examples
+    --------
     >>> ledger = Ledger()
     >>> ledger.charge("homepages", 3_000_000_000, [Charge("full", 2_000_000_000, None)])
     >>> ledger.spent("homepages")
@@ -76,13 +96,41 @@ class Ledger:
         self._lock = allocate_lock()
 
     def spent(self, survey: str) -> float:
-        """What was spent on this survey's name so far, in nats."""
-        return _cost(self._read().get(survey, {})) / NANO
+        """Return the loss that was spent on a survey name so far.
+
+        Parameters
+        ----------
+        survey : str
+            Name of the survey.
+
+        Returns
+        -------
+        float
+            Privacy loss ε in nats.
+        """
+        return _total(self._read().get(survey, {})) / NANO
 
     def charge(self, survey: str, budget: int, charges: Sequence[Charge]) -> None:
-        """Spend, or raise BudgetExceeded and change nothing."""
+        """Record the charges of one report, or raise BudgetExceeded and change nothing.
+
+        Parameters
+        ----------
+        survey : str
+            Name of the survey.
+        budget : int
+            Maximum loss on this survey name, in billionths of a nat.
+        charges : sequence of Charge
+            One per slot of the report.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the charges would exceed the budget.
+        LedgerError
+            If the file cannot be read.
+        """
         if type(budget) is not int:
-            raise LedgerError(f"expected a whole budget, got {budget!r}")
+            raise LedgerError(f"the budget must be an integer, not {budget!r:.80}")
         if self.path is None:
             with self._lock:
                 _spend(self._memory, survey, budget, charges)
@@ -91,9 +139,10 @@ class Ledger:
         with locked(self.path):
             book = self._read()
             _spend(book, survey, budget, charges)
-            replace_private(self.path, _written(book))
+            replace_private(self.path, _to_json(book))
 
     def _read(self) -> Book:
+        """Return the book in memory or in the file."""
         if self.path is None:
             return self._memory
         try:
@@ -103,57 +152,63 @@ class Ledger:
         except OSError as error:
             raise LedgerError(f"cannot read the ledger {self.path}: {error}") from None
         try:
-            return _parsed(json.loads(data))
+            return _from_json(json.loads(data))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise LedgerError(
-                f"{self.path} is not a ledger ({error}): what was spent is not known, so nothing "
-                "is sent; restore it from a backup"
+                f"{self.path} is not a ledger ({error}). The spent privacy loss is unknown, so "
+                "nothing is sent: restore the file from a backup"
             ) from None
 
 
 def _spend(book: Book, survey: str, budget: int, charges: Sequence[Charge]) -> None:
-    page = book.setdefault(survey, {})
-    before = _cost(page)
+    """Add the charges to the book, or raise BudgetExceeded and change nothing."""
+    entries = book.setdefault(survey, {})
+    before = _total(entries)
     extra = 0
-    new: dict[str, _Entry] = {}
+    changed: Entries = {}
     for charge in charges:
-        old = new.get(charge.noise) or page.get(charge.noise) or _Entry(0, charge.in_total)
-        entry = _Entry(old.charged + charge.per_report, _larger(old.limit, charge.in_total))
-        extra += entry.cost - old.cost
-        new[charge.noise] = entry
+        noise_id, limit = charge.noise_id, charge.in_total
+        old = changed.get(noise_id) or entries.get(noise_id) or _Entry(0, limit)
+        entry = _Entry(old.charged + charge.per_report, _larger_limit(old.limit, limit))
+        extra += entry.spent - old.spent
+        changed[noise_id] = entry
     if before + extra > budget:
         raise BudgetExceeded(
-            f"survey {survey!r}: this answer costs ε = {extra / NANO:.9f}, "
-            f"{before / NANO:.9f} of the budget {budget / NANO:.9f} is spent; nothing was sent"
+            f"survey {survey!r}: this answer needs ε = {extra / NANO:.9f}, but {before / NANO:.9f} "
+            f"of the budget of {budget / NANO:.9f} is already spent; nothing was sent"
         )
-    page.update(new)
+    entries.update(changed)
 
 
-def _larger(a: int | None, b: int | None) -> int | None:
+def _larger_limit(a: int | None, b: int | None) -> int | None:
+    """Return the larger of two limits, where None means no limit."""
     return None if a is None or b is None else max(a, b)
 
 
-def _cost(page: dict[str, _Entry]) -> int:
-    return sum(entry.cost for entry in page.values())
+def _total(entries: Entries) -> int:
+    """Return the loss of one survey in billionths of a nat."""
+    return sum(entry.spent for entry in entries.values())
 
 
-def _written(book: Book) -> bytes:
-    pages = {
-        survey: {noise: [entry.charged, entry.limit] for noise, entry in page.items()}
-        for survey, page in book.items()
+def _to_json(book: Book) -> bytes:
+    """Return the contents of the file."""
+    surveys = {
+        survey: {noise_id: [entry.charged, entry.limit] for noise_id, entry in entries.items()}
+        for survey, entries in book.items()
     }
-    return json.dumps({"format": FORMAT, "surveys": pages}, separators=(",", ":")).encode()
+    return json.dumps({"format": FORMAT, "surveys": surveys}, separators=(",", ":")).encode()
 
 
-def _parsed(data: Any) -> Book:
+def _from_json(data: Any) -> Book:
+    """Return the book in the parsed contents of a file, after checking every number."""
     if data["format"] != FORMAT:
-        raise ValueError(f"format {data['format']!r}, expected {FORMAT!r}")
+        raise ValueError(f"its format is {data['format']!r}, not {FORMAT!r}")
     book: Book = {}
-    for survey, page in data["surveys"].items():
+    for survey, entries in data["surveys"].items():
         book[survey] = {}
-        for noise, (charged, limit) in page.items():
+        for noise_id, (charged, limit) in entries.items():
             amounts = (charged,) if limit is None else (charged, limit)
             if any(type(x) is not int or x < 0 for x in amounts):
                 raise ValueError(f"an entry of {survey!r} is {[charged, limit]}")
-            book[survey][noise] = _Entry(charged, limit)
+            book[survey][noise_id] = _Entry(charged, limit)
     return book

@@ -1,16 +1,16 @@
-"""The outbox: reports on disk until the collector has them.
+"""The outbox: a queue on disk of reports that wait for the collector.
 
-One SQLite file, so that each step is there whole or not at all, whenever the process is killed:
+It is one SQLite file, so every step is atomic, whenever the process is killed:
 
-* `put` returns when the report is on disk, with the random key under which it will be sent.
-* A report becomes an upload, or several become one with a key of its own. From then on, and before
-  the first try, key and bytes are on disk and never change: whatever happens between sending and
-  hearing the answer, the next try is the very same upload, which a collector counts once.
-* An accepted upload is deleted. One that is refused for good is moved aside, not tried again.
+* `put` returns when the report is on disk, together with the random key under which it is sent.
+* One report becomes an upload, or several reports become one upload with a new key. Key and bytes
+  are on disk before the first attempt and never change. Whatever happens between sending and the
+  response, the next attempt repeats the same upload, which a collector counts once.
+* An accepted upload is deleted. A permanently refused one is set aside and not sent again.
 
-Disk use is bounded: past `limit` the oldest go, sent or not, and are counted. Collectors forget
-keys after a time, so an upload that was tried and not answered for KEY_LIFE is moved aside
-too: sent again, it might be counted again.
+Disk use is bounded: beyond `limit`, the oldest reports are dropped and counted. Collectors forget
+keys after some time, so an upload that has been tried without a response for RETRY_PERIOD is set
+aside too: a later attempt might be counted twice.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KEY_SIZE = 16
-KEY_LIFE = 6 * 86400.0
-"""Seconds from an upload's first try to its last; collectors remember keys for a week or more."""
-LONGEST_WAIT = 86400.0
-"""Seconds that an outbox waits at most, whatever a server says."""
-LIMIT = 1 << 20
-LEAST_LIMIT = 1 << 16
+RETRY_PERIOD = 6 * 86400.0
+"""Seconds between the first and the last attempt; collectors remember keys for at least a week."""
+MAX_WAIT = 86400.0
+"""Maximum seconds between attempts, whatever a server asks for."""
+DEFAULT_LIMIT = 1 << 20
+MIN_LIMIT = 1 << 16
 
 FORMAT = 1
 SCHEMA = (
@@ -46,16 +46,16 @@ SCHEMA = (
         key BLOB NOT NULL,
         body BLOB NOT NULL,
         reports INTEGER NOT NULL,
-        formed INTEGER NOT NULL,     -- 0: a report that may still join others; 1: never changes
-        tried REAL,                  -- when it was first sent, in seconds since 1970
-        refused TEXT                 -- why it was moved aside
+        formed INTEGER NOT NULL,     -- 0: may still be batched with others; 1: never changes
+        tried REAL,                  -- first attempt, in seconds since 1970
+        refused TEXT                 -- why it was set aside
     )""",
     """
     CREATE TABLE state (
-        accepted INTEGER NOT NULL,   -- reports, since the outbox was made
+        accepted INTEGER NOT NULL,   -- reports since the outbox was created
         dropped INTEGER NOT NULL,
-        failures INTEGER NOT NULL,   -- tries that settled nothing, since the last that did
-        not_before REAL NOT NULL     -- when to try next, in seconds since 1970
+        failures INTEGER NOT NULL,   -- inconclusive attempts since the last conclusive one
+        not_before REAL NOT NULL     -- next attempt, in seconds since 1970
     )""",
     "INSERT INTO state VALUES (0, 0, 0, 0)",
     f"PRAGMA user_version = {FORMAT}",
@@ -64,7 +64,19 @@ SCHEMA = (
 
 @dataclass(frozen=True)
 class QueuedUpload:
-    """What is sent at once: the same bytes under the same key, until it is answered."""
+    """One upload: the same bytes under the same key in every attempt.
+
+    Parameters
+    ----------
+    id : int
+        Row in the outbox.
+    key : bytes
+        Idempotency key.
+    body : bytes
+        One report, or a batch.
+    reports : int
+        Number of reports in the body.
+    """
 
     id: int
     key: bytes
@@ -74,7 +86,19 @@ class QueuedUpload:
 
 @dataclass(frozen=True)
 class Counts:
-    """How many reports wait, were accepted, were refused (and lie aside), were dropped."""
+    """Numbers of reports by state.
+
+    Parameters
+    ----------
+    waiting : int
+        Not yet accepted.
+    accepted : int
+        Accepted since the outbox was created.
+    refused : int
+        Refused and set aside.
+    dropped : int
+        Dropped since the outbox was created because it was full.
+    """
 
     waiting: int
     accepted: int
@@ -83,32 +107,81 @@ class Counts:
 
 
 class Outbox:
-    """The outbox in the file at `path`, made on first use; any number of processes may share it."""
+    """Queue of reports in a file, which is created on first use.
+
+    Any number of processes may share it.
+
+    Parameters
+    ----------
+    path : str or Path
+        The SQLite file.
+    limit : int, default 1048576
+        Maximum size in bytes, at least 65536; beyond it the oldest reports are dropped.
+    clock : callable, default time.time
+        Returns the seconds since 1970. Only tests should replace it.
+
+    Raises
+    ------
+    InputError
+        If the limit is too small.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Outbox(folder + "/outbox.db").counts()
+    Counts(waiting=0, accepted=0, refused=0, dropped=0)
+    """
 
     def __init__(
-        self, path: str | Path, *, limit: int = LIMIT, clock: Callable[[], float] = time.time
+        self,
+        path: str | Path,
+        *,
+        limit: int = DEFAULT_LIMIT,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         from pathlib import Path
 
-        if limit < LEAST_LIMIT:
-            raise InputError(f"expected a limit of at least {LEAST_LIMIT} bytes, got {limit}")
+        if limit < MIN_LIMIT:
+            raise InputError(f"limit must be at least {MIN_LIMIT} bytes, not {limit}")
         self.path = Path(path).expanduser()
         self.limit = limit
         self.clock = clock
 
-    # --- putting in -------------------------------------------------------------------------
+    # --- adding reports ---------------------------------------------------------------------
 
     def put(self, *reports: Report) -> None:
-        """Keep these reports; they are on disk when this returns."""
+        """Add reports; they are on disk when this returns.
+
+        Parameters
+        ----------
+        *reports : Report
+            Reports to send.
+
+        Raises
+        ------
+        OutboxError
+            If the file cannot be written.
+        """
         with self.adding() as add:
             for report in reports:
                 add(report)
 
     @contextmanager
     def adding(self) -> Iterator[Callable[[Report], None]]:
-        """A function that keeps a report, all of them on disk when the block ends.
+        """Open a transaction that adds reports; they are on disk when the block ends.
 
-        An outbox that cannot be written says so here, before anyone has paid for a report.
+        If the outbox cannot be written, the error comes before the ledger is charged for a report.
+
+        Yields
+        ------
+        callable
+            Adds one report.
+
+        Raises
+        ------
+        OutboxError
+            If the file cannot be written.
         """
         with self._transaction() as db:
 
@@ -122,7 +195,7 @@ class Outbox:
             self._drop_oldest(db)
 
     def _drop_oldest(self, db: sqlite3.Connection) -> None:
-        """Oldest first, until what is used of the file is within the limit."""
+        """Delete the oldest uploads until the used pages of the file are within the limit."""
         (size,) = db.execute("PRAGMA page_size").fetchone()
         while True:
             (pages,) = db.execute("PRAGMA page_count").fetchone()
@@ -133,26 +206,42 @@ class Outbox:
             db.execute("DELETE FROM upload WHERE id = ?", [oldest[0]])
             db.execute("UPDATE state SET dropped = dropped + ?", [oldest[1]])
 
-    # --- taking out -------------------------------------------------------------------------
+    # --- sending ----------------------------------------------------------------------------
 
     def wait(self) -> float:
-        """Seconds until the next try is due."""
+        """Return how long to wait before the next attempt.
+
+        Returns
+        -------
+        float
+            Seconds; 0 if an attempt is due.
+        """
         ((not_before,),) = self._run("SELECT not_before FROM state")
         left = not_before - self.clock()
-        # None is that long when it is set: the clock was put back since.
-        return left if 0 < left <= LONGEST_WAIT else 0.0
+        # No wait is longer than MAX_WAIT when it is set, so the clock was set back since.
+        return left if 0 < left <= MAX_WAIT else 0.0
 
     def next(self, batch: int = 1) -> QueuedUpload | None:
-        """An upload to try, made of up to `batch` reports of one survey; None if nothing waits.
+        """Return an upload to send, chosen at random.
 
-        Which one is random: neither order nor neighbours tell when a report was made, and one
-        that the server chokes on does not hold up the others.
+        A random order does not reveal when a report was made, and an upload on which the server
+        fails does not block the others.
+
+        Parameters
+        ----------
+        batch : int, default 1
+            Maximum number of reports, all of one survey, in a new upload.
+
+        Returns
+        -------
+        QueuedUpload or None
+            The upload; None if nothing is waiting.
         """
         with self._transaction() as db:
-            stale = f"no answer in the {KEY_LIFE / 86400:.0f} days since it was first sent"
+            stale = f"no response in the {RETRY_PERIOD / 86400:.0f} days since the first attempt"
             db.execute(
                 "UPDATE upload SET refused = ? WHERE refused IS NULL AND tried < ?",
-                [stale, self.clock() - KEY_LIFE],
+                [stale, self.clock() - RETRY_PERIOD],
             )
             _form(db, batch)
             row = db.execute(
@@ -162,40 +251,75 @@ class Outbox:
         return None if row is None else QueuedUpload(*row)
 
     def mark_tried(self, upload: QueuedUpload) -> None:
-        """It is about to be sent: from now on it may have arrived."""
+        """Record that an upload is about to be sent, and so may arrive.
+
+        Parameters
+        ----------
+        upload : QueuedUpload
+            The upload.
+        """
         sql = "UPDATE upload SET tried = ? WHERE id = ? AND key = ? AND tried IS NULL"
         self._run(sql, self.clock(), upload.id, upload.key)
 
     def accept(self, upload: QueuedUpload, wait: float = 0.0) -> None:
-        """The collector has it. The next try is due after `wait` seconds."""
+        """Delete an upload that the collector accepted.
+
+        Parameters
+        ----------
+        upload : QueuedUpload
+            The upload.
+        wait : float, default 0.0
+            Seconds until the next attempt is due.
+        """
         with self._transaction() as db:
             sql = "DELETE FROM upload WHERE id = ? AND key = ?"
-            gone = db.execute(sql, [upload.id, upload.key])
-            # Another process may have sent the same upload, and been told so first.
+            deleted = db.execute(sql, [upload.id, upload.key])
+            # Another process may have sent the same upload, and deleted it first.
             db.execute(
                 "UPDATE state SET accepted = accepted + ?, failures = 0, not_before = ?",
-                [upload.reports * gone.rowcount, self.clock() + min(wait, LONGEST_WAIT)],
+                [upload.reports * deleted.rowcount, self.clock() + min(wait, MAX_WAIT)],
             )
 
     def refuse(self, upload: QueuedUpload, why: str) -> None:
-        """The collector will never take it: it is moved aside."""
+        """Set aside an upload that the collector refused permanently.
+
+        Parameters
+        ----------
+        upload : QueuedUpload
+            The upload.
+        why : str
+            Reason that the collector gave.
+        """
         with self._transaction() as db:
             sql = "UPDATE upload SET refused = ? WHERE id = ? AND key = ?"
             db.execute(sql, [why, upload.id, upload.key])
             db.execute("UPDATE state SET failures = 0")
 
     def hold(self, wait: Callable[[int], float]) -> None:
-        """A try settled nothing: the next is due after `wait(n)` seconds, n such tries before."""
+        """Postpone the next attempt after an inconclusive one.
+
+        Parameters
+        ----------
+        wait : callable
+            From the number of inconclusive attempts before this one to seconds.
+        """
         with self._transaction() as db:
             (failures,) = db.execute("SELECT failures FROM state").fetchone()
             db.execute(
                 "UPDATE state SET failures = ?, not_before = ?",
-                [failures + 1, self.clock() + min(wait(failures), LONGEST_WAIT)],
+                [failures + 1, self.clock() + min(wait(failures), MAX_WAIT)],
             )
 
-    # --- looking in -------------------------------------------------------------------------
+    # --- reading the state ------------------------------------------------------------------
 
     def counts(self) -> Counts:
+        """Return how many reports are waiting, accepted, refused and dropped.
+
+        Returns
+        -------
+        Counts
+            Numbers of reports.
+        """
         sql = (
             "SELECT (SELECT coalesce(sum(reports), 0) FROM upload WHERE refused IS NULL), "
             "accepted, (SELECT coalesce(sum(reports), 0) FROM upload WHERE refused IS NOT NULL), "
@@ -204,7 +328,13 @@ class Outbox:
         return Counts(*self._run(sql)[0])
 
     def refusals(self) -> dict[str, int]:
-        """Why uploads were moved aside, with the number of their reports."""
+        """Return why uploads were set aside.
+
+        Returns
+        -------
+        dict of str to int
+            Number of reports by reason.
+        """
         sql = (
             "SELECT refused, sum(reports) FROM upload WHERE refused IS NOT NULL "
             "GROUP BY refused ORDER BY refused"
@@ -212,11 +342,17 @@ class Outbox:
         return dict(self._run(sql))
 
     def try_again(self) -> int:
-        """Put back what was moved aside, once its cause is mended; how many reports that was."""
+        """Queue the uploads again that were set aside, after their cause was fixed.
+
+        Returns
+        -------
+        int
+            Number of reports.
+        """
         with self._transaction() as db:
             sql = "SELECT coalesce(sum(reports), 0) FROM upload WHERE refused IS NOT NULL"
             (count,) = db.execute(sql).fetchone()
-            # Whoever asks for this knows that the old tries came to nothing.
+            # The caller knows that no earlier attempt was counted.
             db.execute("UPDATE upload SET refused = NULL, tried = NULL WHERE refused IS NOT NULL")
             db.execute("UPDATE state SET failures = 0, not_before = 0")
         return int(count)
@@ -224,15 +360,15 @@ class Outbox:
     # --- the file ---------------------------------------------------------------------------
 
     def _run(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        """One statement in a transaction of its own: the rows that it gives."""
+        """Run one statement in its own transaction, and return its rows."""
         with self._transaction() as db:
             return db.execute(sql, values).fetchall()
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """All that happens in the block, or nothing of it, on disk when the block ends.
+        """Open a transaction, which is on disk when the block ends.
 
-        A connection for each: threads and forked processes share none.
+        Each has its own connection: threads and forked processes must not share one.
         """
         import sqlite3
 
@@ -243,7 +379,7 @@ class Outbox:
             raise OutboxError(f"cannot open the outbox {self.path}: {error}") from None
         with closing(database) as db:
             try:
-                # EXTRA: the commit, which deletes a journal, outlives a power cut.
+                # EXTRA: the commit, which deletes a journal, survives a power failure.
                 db.execute("PRAGMA synchronous = EXTRA")
                 db.execute("BEGIN IMMEDIATE")
                 _check_format(db)
@@ -251,11 +387,12 @@ class Outbox:
                 db.execute("COMMIT")
             except sqlite3.Error as error:
                 raise OutboxError(
-                    f"the outbox {self.path} cannot be used ({error}): free the disk, or move "
-                    "the file away, with what waits in it"
+                    f"cannot use the outbox {self.path} ({error}): free disk space, or move the "
+                    "file away together with the reports that wait in it"
                 ) from None
 
     def _make_private(self) -> None:
+        """Create the file with mode 0600 unless it exists."""
         if self.path.exists():
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -265,16 +402,19 @@ class Outbox:
 
 
 def _check_format(db: sqlite3.Connection) -> None:
-    (found,) = db.execute("PRAGMA user_version").fetchone()
-    if found == 0:
+    """Create the tables of a new file; refuse a file of another version."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if version == 0:
         for statement in SCHEMA:  # executescript would commit in between
             db.execute(statement)
-    elif found != FORMAT:
-        raise OutboxError(f"expected an outbox of format {FORMAT}, got {found}: update deniable")
+    elif version != FORMAT:
+        raise OutboxError(
+            f"this release reads format {FORMAT} of outboxes, not {version}: update deniable"
+        )
 
 
 def _form(db: sqlite3.Connection, batch: int) -> None:
-    """Make one upload of waiting reports, drawn at random from those of one survey."""
+    """Make one upload of waiting reports, chosen at random among those of one survey."""
     header = db.execute(
         "SELECT substr(body, 1, ?) FROM upload WHERE NOT formed ORDER BY random() LIMIT 1",
         [HEADER_SIZE],
@@ -288,7 +428,7 @@ def _form(db: sqlite3.Connection, batch: int) -> None:
     ).fetchall()
     first, key, body = min(rows)
     if len(rows) > 1:
-        # A key stands for its bytes: these are others than the first report's.
+        # A key belongs to its bytes, and these differ from those of the first report.
         key, body = os.urandom(KEY_SIZE), joined([row[2] for row in rows])
     db.execute(
         "UPDATE upload SET key = ?, body = ?, reports = ?, formed = 1 WHERE id = ?",
@@ -298,7 +438,7 @@ def _form(db: sqlite3.Connection, batch: int) -> None:
 
 
 def joined(reports: list[bytes]) -> bytes:
-    """A batch of single reports of one survey."""
+    """Return the batch of single reports of one survey."""
     digest = reports[0][len(MAGIC) + 2 : HEADER_SIZE]
     bodies = (report[HEADER_SIZE:] for report in reports)
     return batch_header(digest, len(reports)) + b"".join(bodies)

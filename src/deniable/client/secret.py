@@ -1,9 +1,8 @@
-"""The client's secret: 32 bytes from the operating system, in a file that only its owner can read.
+"""The client's secret: 32 random bytes in a file that only its owner can read.
 
-Permanent noise, the cohort and every clear field are derived from it. It never leaves the device. A
-lost secret cannot be made again, and a new one is a new spend: it draws new noise for the same
-value, which adds to what was told before. The ledger (`ledger.py`) outlives the secret and counts
-both.
+Permanent noise, the cohort and all clear fields are derived from it. It never leaves the device. A
+lost secret cannot be restored. A new secret draws new permanent noise for the same value, so its
+privacy loss adds to the loss so far. The ledger (`ledger.py`) is a separate file and counts both.
 """
 
 from __future__ import annotations
@@ -22,34 +21,93 @@ SECRET_SIZE = 32
 
 
 def new_secret() -> bytes:
-    """A fresh secret from the operating system."""
+    """Return a new secret from the operating system's random number generator.
+
+    Returns
+    -------
+    bytes
+        32 random bytes. Keep them private, and never lose or replace them.
+
+    Examples
+    --------
+    >>> len(new_secret())
+    32
+    """
     return os.urandom(SECRET_SIZE)
 
 
 def load_secret(path: str | Path) -> bytes:
-    """The secret in this file; refused if others can read it or its size is wrong."""
+    """Read a secret from a file.
+
+    Parameters
+    ----------
+    path : str or Path
+        File that only its owner can read.
+
+    Returns
+    -------
+    bytes
+        The secret, 32 bytes.
+
+    Raises
+    ------
+    SecretError
+        If the file cannot be read, if other users can read it, or if its size is wrong.
+
+    Examples
+    --------
+    >>> load_secret("/no/such/file")
+    Traceback (most recent call last):
+    deniable.errors.SecretError: cannot read the secret /no/such/file: ...
+    """
     from pathlib import Path
 
     path = Path(path)
     try:
         if os.name == "posix" and (mode := path.stat().st_mode & 0o077):
             raise SecretError(
-                f"{path} can be read or written by others (mode bits {mode:03o}): "
-                f"run chmod 600 {path}, and consider the secret known"
+                f"other users can read or write the secret {path} (mode bits {mode:03o}): "
+                f"run chmod 600 {path}, and assume that they know the secret"
             )
         data = path.read_bytes()
     except OSError as error:
         raise SecretError(f"cannot read the secret {path}: {error}") from None
     if len(data) != SECRET_SIZE:
         raise SecretError(
-            f"{path} has {len(data)} bytes, a secret has {SECRET_SIZE}: restore it from a backup; "
-            "deleting it makes a new secret, which is a new spend"
+            f"the secret {path} must have {SECRET_SIZE} bytes, not {len(data)}: restore it from a "
+            "backup; a new secret would spend privacy again"
         )
     return data
 
 
 def load_or_create_secret(path: str | Path) -> bytes:
-    """The secret in this file, made on first use. Two processes at once get the same one."""
+    """Read a secret from a file, and create the file on first use.
+
+    Two processes that create it at the same time get the same secret.
+
+    Parameters
+    ----------
+    path : str or Path
+        File that only its owner can read; its folder is created if necessary.
+
+    Returns
+    -------
+    bytes
+        The secret, 32 bytes.
+
+    Raises
+    ------
+    SecretError
+        If the file cannot be read or created, if other users can read it, or if its size is wrong.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first = load_or_create_secret(folder + "/secret")
+    ...     first == load_or_create_secret(folder + "/secret")
+    True
+    """
     from pathlib import Path
 
     path = Path(path)
@@ -59,13 +117,13 @@ def load_or_create_secret(path: str | Path) -> bytes:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_private(temporary, new_secret())
-        # A link appears whole or not at all, and fails if another process was first.
+        # Linking is atomic, and fails if another process was first.
         with suppress(FileExistsError):
             os.link(temporary, path)
         sync_folder(path.parent)
         sync_folder(path.parent.parent)
     except OSError as error:
-        raise SecretError(f"cannot make the secret {path}: {error}") from None
+        raise SecretError(f"cannot create the secret {path}: {error}") from None
     finally:
         temporary.unlink(missing_ok=True)
     return load_secret(path)

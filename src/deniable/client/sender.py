@@ -1,8 +1,8 @@
-"""The sender: what waits in an outbox goes to the collector, once, whatever happens on the way.
+"""The sender: deliver the reports of an outbox to the collector, each exactly once.
 
-A device sends each report by itself: own upload, own key, own connection, in random order. Only a
-gateway that mixes the reports of many people puts several in one upload (`batch`).
-docs/how-to/send.md says what this hides and what it does not.
+A device sends each report separately: with its own upload, key and connection, in random order.
+Only a gateway that mixes the reports of many people puts several in one upload (`batch`).
+docs/how-to/send.md describes what this hides and what it does not.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deniable.client.exchange import Reply, checked_url, exchange, shown
+from deniable.client.exchange import Reply, exchange, parse_url, printable
 from deniable.client.outbox import Outbox, QueuedUpload
 from deniable.errors import InputError, TransferError
 
@@ -20,37 +20,80 @@ if TYPE_CHECKING:
     import ssl
 
 ROUTE = "/v1/reports"
-FIRST_WAIT = 1.0
-WAIT_CAP = 3600.0
-"""Seconds: waits grow from the one towards the other."""
-ABOUT_THE_UPLOAD = frozenset({400, 404, 409, 410, 413, 415, 422})
-"""What a collector answers when it will never take this upload. Anything else may pass."""
-ABOUT_THE_SENDER = frozenset({401, 403})
+FIRST_BACKOFF = 1.0
+MAX_BACKOFF = 3600.0
+"""Bounds of the seconds between attempts: the first, and the largest."""
+PERMANENT_FAILURES = frozenset({400, 404, 409, 410, 413, 415, 422})
+"""Statuses of a collector that will never accept an upload. All others may be temporary."""
+AUTHORISATION_FAILURES = frozenset({401, 403})
 
 
 @dataclass(frozen=True)
 class Sent:
-    """What one call of `send` did, and what is left, in reports."""
+    """Result of one call of `send`, in numbers of reports.
+
+    Parameters
+    ----------
+    accepted : int
+        Accepted in this call.
+    refused : int
+        Refused permanently in this call.
+    waiting : int
+        Still waiting in the outbox.
+    dropped : int
+        Dropped since the outbox was created, because it was full.
+    wait : float
+        Seconds until the next attempt is due.
+    problem : str or None
+        Why sending stopped before the outbox was empty, or what was refused; None if all went well.
+
+    Examples
+    --------
+    >>> Sent(accepted=3, refused=0, waiting=0, dropped=0, wait=0.0, problem=None).accepted
+    3
+    """
 
     accepted: int
     refused: int
     waiting: int
     dropped: int
-    """Since the outbox was made."""
     wait: float
-    """Seconds until the next try is due."""
     problem: str | None
-    """Why it stopped before the outbox was empty, or what was refused; None if all went well."""
 
 
 class Sender:
-    """Sends what is in `outbox` to the collector at `url`, such as https://collector.example.
+    """Sends the reports of an outbox to a collector.
 
-    token : the collector's ingest key, if it asks for one; the same for all clients.
-    batch : the most reports of one upload. More than 1 only where many people's reports mix.
-    spread : seconds; after each accepted upload the next waits a random time up to this.
-    timeout : seconds for one exchange.
-    tls : trust other authorities than the system's.
+    Parameters
+    ----------
+    outbox : Outbox
+        Queue of reports.
+    url : str
+        Address of the collector, such as https://collector.example.
+    token : str or None, default None
+        Ingest key of the collector, if it requires one; the same for all clients.
+    batch : int, default 1
+        Maximum number of reports per upload. Use more than 1 only if the outbox mixes the reports
+        of many people.
+    spread : float, default 0.0
+        Maximum random pause after each accepted upload, in seconds.
+    timeout : float, default 30.0
+        Maximum duration of one request, in seconds.
+    tls : ssl.SSLContext or None, default None
+        Which certificates to trust; None means those of the system.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from deniable.client import Outbox
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Sender(Outbox(folder + "/outbox.db"), "https://collector.example").send().waiting
+    0
     """
 
     def __init__(
@@ -64,15 +107,17 @@ class Sender:
         timeout: float = 30.0,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        parts = checked_url(url)
+        parts = parse_url(url)
         if parts.query or parts.fragment or parts.path.rstrip("/").endswith(ROUTE):
-            raise InputError(f"expected the collector's address without {ROUTE}, got {url!r:.200}")
+            raise InputError(
+                f"the address must be the collector's, without {ROUTE}, unlike {url!r:.200}"
+            )
         if token is not None and not (token.isascii() and token.isprintable() and token.split()):
-            raise InputError("expected a token of printable ASCII characters")
+            raise InputError("the token must consist of printable ASCII characters")
         if batch < 1 or spread < 0 or timeout <= 0:
             raise InputError(
-                "expected batch of 1 or more, spread of 0 or more, timeout above 0; "
-                f"got {batch}, {spread}, {timeout}"
+                "batch must be at least 1, spread at least 0, and timeout above 0, not "
+                f"{batch}, {spread} and {timeout}"
             )
         self.outbox = outbox
         self.url = url.rstrip("/") + ROUTE
@@ -83,44 +128,69 @@ class Sender:
         self._tls = tls
 
     def send(self, *, now: bool = False) -> Sent:
-        """Send what is due, until nothing waits or a try settles nothing.
+        """Send until nothing is waiting, or until an attempt is inconclusive.
 
-        `now` makes the first try whenever it is due. Being offline is no error: see `problem`.
+        Being offline is not an error: see `Sent.problem`.
+
+        Parameters
+        ----------
+        now : bool, default False
+            Make the first attempt even if it is not due yet.
+
+        Returns
+        -------
+        Sent
+            Numbers of accepted, refused and waiting reports.
+
+        Raises
+        ------
+        OutboxError
+            If the outbox cannot be read or written.
         """
         accepted = refused = 0
         problem = None
         while (now or self.outbox.wait() == 0) and (upload := self.outbox.next(self.batch)):
             now = False
             try:
-                reply = self._try(upload)
+                reply = self._upload(upload)
             except TransferError as error:
                 problem = str(error)
                 self._hold()
                 break
             if reply.status == 202:
                 accepted += upload.reports
-                self.outbox.accept(upload, self.spread * fraction())
-            elif reply.status in ABOUT_THE_UPLOAD and reply.problem:
+                self.outbox.accept(upload, self.spread * random_fraction())
+            elif reply.status in PERMANENT_FAILURES and reply.problem:
                 refused += upload.reports
-                problem = f"refused for good: {reply}"
+                problem = f"refused permanently: {reply}"
                 self.outbox.refuse(upload, str(reply))
             else:
-                problem = _temporary(reply)
+                problem = _explain(reply)
                 self._hold(reply.retry_after or 0.0)
                 break
         counts, wait = self.outbox.counts(), self.outbox.wait()
         return Sent(accepted, refused, counts.waiting, counts.dropped, wait, problem)
 
     def run(self, stop: threading.Event, *, every: float = 60.0) -> None:
-        """Send until `stop` is set, looking for new reports every so many seconds."""
+        """Keep sending until `stop` is set.
+
+        Parameters
+        ----------
+        stop : threading.Event
+            Ends the loop.
+        every : float, default 60.0
+            Seconds between checks for new reports while the outbox is empty.
+        """
         while not stop.is_set():
             sent = self.send()
             stop.wait(max(sent.wait, 0.05) if sent.waiting else every)
 
     def _hold(self, least: float = 0.0) -> None:
+        """Postpone the next attempt by at least `least` seconds."""
         self.outbox.hold(lambda failures: least + backoff(failures))
 
-    def _try(self, upload: QueuedUpload) -> Reply:
+    def _upload(self, upload: QueuedUpload) -> Reply:
+        """Send one upload, and return the response."""
         headers = {
             "Content-Type": "application/octet-stream",
             "Idempotency-Key": upload.key.hex(),
@@ -138,22 +208,25 @@ class Sender:
         )
 
 
-def _temporary(reply: Reply) -> str:
-    if reply.status in ABOUT_THE_SENDER:
-        return f"the collector does not take this sender's token: {reply}"
+def _explain(reply: Reply) -> str:
+    """Return why a response did not settle an upload."""
+    if reply.status in AUTHORISATION_FAILURES:
+        return f"the collector does not accept the token: {reply}"
     if 300 <= reply.status < 400:
-        where = shown(reply.headers.get("Location", "nowhere"))
-        return f"{reply}: expected a collector, was sent on to {where:.200}; give its own address"
+        where = printable(reply.headers.get("Location", "nowhere"))
+        return (
+            f"{reply}: this is not a collector but redirects to {where:.200}; use its own address"
+        )
     if not reply.problem and reply.status < 500:
-        return f"{reply}: this answer is not a collector's; is the address right?"
+        return f"{reply}: this response is not from a collector; is the address right?"
     return str(reply)
 
 
 def backoff(failures: int) -> float:
-    """Seconds to wait after one more failure: anything up to a bound that doubles (full jitter)."""
-    return fraction() * min(WAIT_CAP, FIRST_WAIT * 2.0 ** min(failures, 60))
+    """Return a random wait in seconds; its bound doubles with every failure (full jitter)."""
+    return random_fraction() * min(MAX_BACKOFF, FIRST_BACKOFF * 2.0 ** min(failures, 60))
 
 
-def fraction() -> float:
-    """A random number, at least 0 and below 1, from the operating system."""
+def random_fraction() -> float:
+    """Return a random number from 0 to below 1, from the operating system."""
     return int.from_bytes(os.urandom(7), "big") / 2**56

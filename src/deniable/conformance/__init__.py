@@ -1,6 +1,6 @@
-"""The judge of clients in any language: vectors, and a driver that asks a program to replay them.
+"""Conformance tests for clients in any language: test vectors, and a driver that replays them.
 
-It imports nothing of our own client, which is judged by it like any other.
+This package imports nothing of the Python client, which is tested with it like any other client.
 """
 
 from deniable.conformance.cases import FILES, REQUIRED, Case, cases

@@ -1,4 +1,4 @@
-"""The vectors as questions to a program: what it is given, and what it must give back."""
+"""Test vectors: the input of a program, and the output that it must return."""
 
 from __future__ import annotations
 
@@ -17,32 +17,44 @@ FILES: dict[str, tuple[str, ...]] = {
     "batches": ("batch",),
     "ledger": ("accepted", "spent"),
 }
-"""What a program must give back for each file of vectors, in the order in which they are asked."""
+"""Fields that a program must return for the vectors of each file, in the order of the files."""
 
 REQUIRED = ("reports", "ledger")
-"""The files that a client cannot leave out: the others are steps on the way to these."""
+"""Files that every client must support; the others test intermediate steps."""
 
 DERIVED = ("digest",)
-"""Neither given nor asked for: it follows from the survey."""
+"""Fields that are neither input nor output, because they follow from the survey."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One vector."""
+    """One test vector.
+
+    Parameters
+    ----------
+    file : str
+        File of vectors, without its extension.
+    number : int
+        Position in the file, from 0.
+    given : dict
+        Input.
+    expected : dict
+        Output.
+    """
 
     file: str
     number: int
-    """Its place in the file, from 0."""
     given: dict[str, Any]
     expected: dict[str, Any]
 
     @property
     def name(self) -> str:
+        """Name of the vector: file and position."""
         return f"{self.file}[{self.number}]"
 
     @property
     def well_formed(self) -> bool:
-        """Is all its text Unicode? Some languages' strings cannot hold a lone surrogate."""
+        """Whether all texts are valid Unicode; some languages allow no lone surrogates."""
         try:
             json.dumps(self.given, ensure_ascii=False).encode()
         except UnicodeEncodeError:
@@ -51,15 +63,15 @@ class Case:
 
 
 def cases() -> list[Case]:
-    """Every vector, each with the published survey that it names."""
+    """Return all test vectors, each with the published survey that it refers to."""
     folder = files("deniable.conformance") / "vectors"
     rows = {file: json.loads((folder / f"{file}.json").read_bytes()) for file in FILES}
     published = {row["name"]: row["canonical"] for row in rows["surveys"]}
-    found = []
+    vectors = []
     for file, outputs in FILES.items():
         for number, row in enumerate(rows[file]):
             given = {k: v for k, v in row.items() if k not in (*outputs, *DERIVED)}
             if given.get("survey") in published:
                 given["canonical"] = published[given["survey"]]
-            found.append(Case(file, number, given, {k: row[k] for k in outputs}))
-    return found
+            vectors.append(Case(file, number, given, {k: row[k] for k in outputs}))
+    return vectors

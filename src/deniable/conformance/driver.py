@@ -1,8 +1,8 @@
-"""Asking a program to replay the vectors, over its standard input and output.
+"""Replay test vectors in a program, through its standard input and output.
 
-docs/how-to/other-languages.md describes the JSON objects, one per line each way. The program may
-answer each line as it comes or all at the end, in any order. When it dies or falls silent,
-the first vector without an answer is to blame, and a new process is asked the rest.
+docs/how-to/other-languages.md describes the JSON objects, one per line in each direction. The
+program may reply to each line at once or to all lines at the end, in any order. If it ends or stops
+replying, the first vector without a reply has failed, and a new process replays the others.
 """
 
 from __future__ import annotations
@@ -23,14 +23,24 @@ from deniable.conformance.cases import Case
 from deniable.errors import InputError
 
 Verdict = Literal["passed", "failed", "unsupported"]
-LONGEST_LINE = 1 << 20
-MOST_STARTS = 20
-MOST_FRUITLESS = 3
+MAX_LINE_BYTES = 1 << 20
+MAX_STARTS = 20
+MAX_STARTS_WITHOUT_REPLY = 3
 
 
 @dataclass(frozen=True)
 class CaseResult:
-    """How a program did on one vector, and why."""
+    """Result of one test vector.
+
+    Parameters
+    ----------
+    case : Case
+        The vector.
+    verdict : {"passed", "failed", "unsupported"}
+        Whether the output of the program was correct.
+    detail : str, default ""
+        Reason, unless it passed.
+    """
 
     case: Case
     verdict: Verdict
@@ -40,47 +50,71 @@ class CaseResult:
 def replay(
     command: Sequence[str], cases: Sequence[Case], *, timeout: float
 ) -> Iterator[CaseResult]:
-    """One finding for each case, as they come. `timeout` is seconds without an answer."""
+    """Replay test vectors in a program, and yield the results as they arrive.
+
+    Parameters
+    ----------
+    command : sequence of str
+        Program with its arguments.
+    cases : sequence of Case
+        Vectors to replay.
+    timeout : float
+        Maximum seconds without a reply.
+
+    Yields
+    ------
+    CaseResult
+        One per vector, in the order of the replies.
+
+    Raises
+    ------
+    InputError
+        If the program cannot be started.
+    """
     left = dict(enumerate(cases))
-    starts = fruitless = 0
+    starts = without_reply = 0
     while left:
-        if starts == MOST_STARTS or fruitless == MOST_FRUITLESS:
-            why = f"not asked: the program was started {starts} times and failed every time"
+        if starts == MAX_STARTS or without_reply == MAX_STARTS_WITHOUT_REPLY:
+            why = f"not tried: the program was started {starts} times and failed each time"
             yield from (CaseResult(case, "failed", why) for case in left.values())
             return
         before = len(left)
         starts += 1
-        yield from _one_process(command, left, timeout)
-        # The last finding of a process that failed is the failure itself, no answer.
-        fruitless = fruitless + 1 if before - len(left) <= 1 else 0
+        yield from _replay_in_process(command, left, timeout)
+        # The last result of a process that failed is the failure, not a reply.
+        without_reply = without_reply + 1 if before - len(left) <= 1 else 0
 
 
-def _one_process(
+def _replay_in_process(
     command: Sequence[str], left: dict[int, Case], timeout: float
 ) -> Iterator[CaseResult]:
-    """Ask one process all that is left, until all is answered or it fails; takes from `left`."""
+    """Replay the vectors in `left` in one process, and remove them, until it fails."""
     with tempfile.TemporaryFile() as errors, _Process(command, left, errors) as process:
         while left:
             try:
                 line = process.lines.get(timeout=timeout)
             except queue.Empty:
-                yield _blame(left, f"no answer within {timeout:g} s")
+                yield _fail_first(left, f"no reply within {timeout:g} s")
                 return
             if line is None:
-                yield _blame(left, f"the program {process.ended()}{_last_words(errors)}")
+                yield _fail_first(left, f"the program {process.ended()}{_stderr_tail(errors)}")
                 return
-            reply = _parsed(line)
+            reply = _parse_reply(line)
             if reply is None:
-                yield _blame(left, f"expected a reply, a JSON object with an id; got {line!r:.120}")
+                yield _fail_first(
+                    left, f"a reply must be a JSON object with an id, not {line!r:.120}"
+                )
             elif reply["id"] in left:
                 yield _compare(left.pop(reply["id"]), reply)
 
 
-def _blame(left: dict[int, Case], why: str) -> CaseResult:
+def _fail_first(left: dict[int, Case], why: str) -> CaseResult:
+    """Return a failure of the first vector without a reply, and remove the vector."""
     return CaseResult(left.pop(next(iter(left))), "failed", why)
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
+def _parse_reply(line: bytes) -> dict[str, Any] | None:
+    """Return the JSON object in a line; None if there is none or it has no id."""
     try:
         reply = json.loads(line)
     except (ValueError, RecursionError):
@@ -90,30 +124,32 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 
 
 def _compare(case: Case, reply: dict[str, Any]) -> CaseResult:
+    """Compare the reply of the program with the expected output."""
     if "unsupported" in reply:
         return CaseResult(case, "unsupported", str(reply["unsupported"])[:200])
     if "error" in reply:
-        return CaseResult(case, "failed", f"the program says: {str(reply['error'])[:200]}")
+        return CaseResult(case, "failed", f"the program reports: {str(reply['error'])[:200]}")
     output = reply.get("output")
     if not isinstance(output, dict):
-        return CaseResult(case, "failed", f"expected an output, an object; got {output!r:.120}")
+        return CaseResult(case, "failed", f"the output must be a JSON object, not {output!r:.120}")
     for key, expected in case.expected.items():
         if key not in output:
-            return CaseResult(case, "failed", f"expected {key} in the output; got {sorted(output)}")
-        # As JSON: in Python alone 1 == True.
+            return CaseResult(case, "failed", f"the output has no {key}, only {sorted(output)}")
+        # Compared as JSON, because 1 == True in Python.
         if json.dumps(output[key]) != json.dumps(expected):
-            return CaseResult(case, "failed", f"{key}: expected {expected!r}, got {output[key]!r}")
+            return CaseResult(case, "failed", f"{key} must be {expected!r}, not {output[key]!r}")
     return CaseResult(case, "passed")
 
 
-def _last_words(errors: IO[bytes]) -> str:
+def _stderr_tail(errors: IO[bytes]) -> str:
+    """Return the end of what the program wrote to its standard error."""
     errors.seek(0)
     words = errors.read()[-400:].decode(errors="replace").strip()
     return f"; it wrote: {words}" if words else ""
 
 
 class _Process:
-    """A running program, its input being written and its output being read meanwhile."""
+    """A running program, with threads that write its input and read its output."""
 
     def __init__(self, command: Sequence[str], ask: dict[int, Case], errors: IO[bytes]) -> None:
         self.lines: queue.Queue[bytes | None] = queue.Queue()
@@ -122,7 +158,7 @@ class _Process:
             for number, case in ask.items()
         ]
         try:
-            self._process = subprocess.Popen(  # noqa: S603 - running it is what was asked for
+            self._process = subprocess.Popen(  # noqa: S603 - the user asked to run it
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -138,7 +174,7 @@ class _Process:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """It may still be writing, or asleep, or have children: none outlives the question."""
+        """Kill the program and its children, which may still be running."""
         if os.name == "posix":
             with suppress(OSError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -146,7 +182,7 @@ class _Process:
         self._process.wait()
 
     def ended(self) -> str:
-        """How, in words."""
+        """Return how the program ended, in words."""
         try:
             status = self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:
@@ -154,6 +190,7 @@ class _Process:
         return f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
 
     def _write(self) -> None:
+        """Write all inputs, one JSON object per line."""
         stdin = self._process.stdin
         assert stdin is not None
         with suppress(OSError), stdin:
@@ -162,9 +199,10 @@ class _Process:
                 stdin.flush()
 
     def _read(self) -> None:
+        """Queue the lines of the output, then None."""
         stdout = self._process.stdout
         assert stdout is not None
         with suppress(OSError), stdout:
-            while line := stdout.readline(LONGEST_LINE):
+            while line := stdout.readline(MAX_LINE_BYTES):
                 self.lines.put(line)
         self.lines.put(None)
