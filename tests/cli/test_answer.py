@@ -89,7 +89,7 @@ def test_answer_a_published_survey_with_its_digest(folder: Path) -> None:
         (["word=a", "word=b"], None, "question 'word' is answered twice"),
         (["--values", "-"], "[1]", "expected a JSON object"),
         (["--values", "-"], "{", "not JSON"),
-        (["--values", "-"], '{"dark": 1}', "expects bool"),
+        (["--values", "-"], '{"dark": 1}', "must be a boolean"),
     ],
 )
 def test_mistaken_answers_cost_nothing(

@@ -160,8 +160,8 @@ def test_a_version_that_encodes_otherwise_costs_every_value_the_same(name: str) 
 def test_only_types_are_checked() -> None:
     s = survey(DARK + WORD)
     for values, says in (
-        ({"dark": 1}, "must be bool or None, not int"),
-        ({"word": b"x"}, "must be str or None, not bytes"),
+        ({"dark": 1}, "must be a boolean or None .no answer., not int"),
+        ({"word": b"x"}, "must be a string or None .no answer., not bytes"),
         ({"wrod": "x"}, 'has no question .wrod.; .* Did you mean "word"'),
     ):
         client = Client(s, secret=SECRET)

@@ -138,7 +138,8 @@ class Question:
         if value is None or isinstance(value, answer_type):
             return value
         raise InputError(
-            f"the answer to question {self.name!r} must be {answer_type.__name__} or None, "
+            f"the answer to question {self.name!r} must be "
+            f"{'a boolean' if answer_type is bool else 'a string'} or None (no answer), "
             f"not {type(value).__name__}"
         )
 
