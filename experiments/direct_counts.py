@@ -8,18 +8,17 @@ marginal estimates and fast enough for hundreds of replications. Hash functions 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.models.bloom import BloomModel
-
-Floats = NDArray[np.float64]
+from deniable.kernels.array_types import Floats, Int32s, Int64s
 
 
 def random_positions(
     candidates: int, rng: np.random.Generator, *, strata: int = 64, k: int = 128, h: int = 2
-) -> NDArray[np.int32]:
-    """Bits of strings that hash at random: int32[strata, candidates, h]."""
+) -> Int32s:
+    """int32[strata, candidates, h]: bits of strings that are hashed at random."""
     return rng.integers(0, k, size=(strata, candidates, h), dtype=np.int32)
 
 
@@ -29,22 +28,22 @@ def values_by_stratum(
     strata: int,
     rng: np.random.Generator,
     weights: Floats | None = None,
-) -> NDArray[np.int64]:
-    """How many reports of each stratum carry each value: int64[strata, values]."""
+) -> Int64s:
+    """int64[strata, values]: number of reports of each stratum with each value."""
     even = np.full(strata, 1 / strata)
     totals = rng.multinomial(reports, even if weights is None else weights)
     return np.stack([rng.multinomial(n, shares) for n in totals])
 
 
 def bit_counts(
-    values: NDArray[np.int64],
-    positions: NDArray[np.int32],
+    values: Int64s,
+    positions: Int32s,
     k: int,
     p_star: ArrayLike,
     q_star: ArrayLike,
     rng: np.random.Generator,
 ) -> BitCounts:
-    """Counts of clients with these values, whose bits stand at these positions."""
+    """Draw the bit counts of clients with these values, which set the bits at these positions."""
     strata = positions.shape[0]
     ordered = np.sort(positions, axis=2)
     first = np.ones(ordered.shape, dtype=bool)
@@ -73,7 +72,7 @@ def draw(
     f: float = 0.0,
     weights: Floats | None = None,
 ) -> tuple[BitCounts, BloomModel]:
-    """Counts of a population, and the design of its first `listed` strings (all, if not given)."""
+    """Draw the counts of a population; return them and a model of its first `listed` strings."""
     p_star, q_star = (1 - f / 2) * p + f / 2 * q, (1 - f / 2) * q + f / 2 * p
     positions = random_positions(len(shares), rng, strata=strata, k=k, h=h)
     values = values_by_stratum(shares, reports, strata, rng, weights)

@@ -6,33 +6,31 @@ to all categories with equally many bits, it is (q(1−p) / (p(1−q))) ** (bits
 """
 
 import numpy as np
-import numpy.typing as npt
 
-Rows = npt.NDArray[np.float32]
-Labels = npt.NDArray[np.int64]
+from deniable.kernels.array_types import Floats, Int64s, Singles
 
 
 def basic_rows(
-    values: Labels, categories: int, *, rng: np.random.Generator, p: float = 0.25, q: float = 0.75
-) -> Rows:
-    """Rows float32[N, categories] of Basic RAPPOR (one bit per category), largest entry 1."""
+    values: Int64s, categories: int, *, rng: np.random.Generator, p: float = 0.25, q: float = 0.75
+) -> Singles:
+    """float32[N, categories]: rows of Basic RAPPOR (one bit per category), largest entry 1."""
     return _rows(values, np.eye(categories, dtype=np.float32), p, q, rng)
 
 
 def bloom_rows(
-    values: Labels,
+    values: Int64s,
     categories: int,
     *,
     rng: np.random.Generator,
-    cohorts: Labels,
+    cohorts: Int64s,
     p: float = 0.25,
     q: float = 0.75,
     k: int = 128,
     h: int = 2,
-) -> Rows:
-    """Rows float32[N, categories] of Bloom reports of k bits and h hashes, largest entry 1.
+) -> Singles:
+    """float32[N, categories]: rows of Bloom filters with k bits and h hashes, largest entry 1.
 
-    cohorts : int64[N], one per client; share it between a client's variables.
+    cohorts : int64[N], cohort of each client; the same for all variables of a client
     """
     rows = np.empty((len(values), categories), np.float32)
     for cohort in range(int(cohorts.max()) + 1):
@@ -44,17 +42,15 @@ def bloom_rows(
     return rows
 
 
-def zipf(categories: int, exponent: float = 1.0) -> npt.NDArray[np.float64]:
-    """Probabilities proportional to 1 / rank**exponent."""
+def zipf(categories: int, exponent: float = 1.0) -> Floats:
+    """Return probabilities proportional to 1 / rank**exponent."""
     weights = np.arange(1, categories + 1) ** -float(exponent)
-    probabilities: npt.NDArray[np.float64] = weights / weights.sum()
+    probabilities: Floats = weights / weights.sum()
     return probabilities
 
 
-def dependent_table(
-    rows: int, columns: int, *, strength: float, exponent: float = 1.0
-) -> npt.NDArray[np.float64]:
-    """Zipf margins, independent but for a share `strength` whose categories go together."""
+def dependent_table(rows: int, columns: int, *, strength: float, exponent: float = 1.0) -> Floats:
+    """Return a table with Zipf margins; a share `strength` of it has dependent categories."""
     left, right = zipf(rows, exponent), zipf(columns, exponent)
     table = (1.0 - strength) * np.outer(left, right)
     for i in range(rows):
@@ -62,21 +58,21 @@ def dependent_table(
     return table
 
 
-def draw_cells(
-    table: npt.NDArray[np.float64], count: int, rng: np.random.Generator
-) -> tuple[Labels, ...]:
-    """Draw clients from a joint table: one int64[count] of categories per variable."""
+def draw_cells(table: Floats, count: int, rng: np.random.Generator) -> tuple[Int64s, ...]:
+    """Draw the categories of clients from a joint table: one int64[count] per variable."""
     cells = rng.choice(table.size, size=count, p=table.ravel() / table.sum())
     return tuple(np.asarray(axis, np.int64) for axis in np.unravel_index(cells, table.shape))
 
 
-def _rows(values: Labels, filters: Rows, p: float, q: float, rng: np.random.Generator) -> Rows:
-    """Rows of one cohort, from the categories' 0/1 filters float32[categories, k]."""
-    chance = np.where(filters > 0, np.float32(q), np.float32(p))
-    bits = rng.random((len(values), filters.shape[1]), dtype=np.float32) < chance[values]
+def _rows(
+    values: Int64s, filters: Singles, p: float, q: float, rng: np.random.Generator
+) -> Singles:
+    """Return the rows of one cohort, from the 0/1 filters float32[categories, k]."""
+    probability = np.where(filters > 0, np.float32(q), np.float32(p))
+    bits = rng.random((len(values), filters.shape[1]), dtype=np.float32) < probability[values]
     matches = bits.astype(np.float32) @ filters.T
     if len(matches):
         matches -= matches.max(axis=1, keepdims=True)
     ratio = np.float32(np.log(q * (1 - p) / (p * (1 - q))))
-    rows: Rows = np.exp(ratio * matches)
+    rows: Singles = np.exp(ratio * matches)
     return rows

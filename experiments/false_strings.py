@@ -60,8 +60,8 @@ POPULATIONS = ("urls", "flat", "tail", "alike", "many", "silence", "hashes", "sq
 SIX_LETTERS = ("hashes", "square")
 
 
-def crowd(name: str, length: int, rng: np.random.Generator) -> Coded:
-    """The clients' strings; of a million only those are spelt out that somebody holds."""
+def client_strings(name: str, length: int, rng: np.random.Generator) -> Coded:
+    """Draw the strings of the clients; of a million, only those that clients hold are made."""
     if name == "silence":
         return Coded((), np.full(CLIENTS, -1, np.int32))
     if name == "many":
@@ -71,7 +71,7 @@ def crowd(name: str, length: int, rng: np.random.Generator) -> Coded:
 
 
 def population_of(name: str, length: int, rng: np.random.Generator) -> Population:
-    """The strings of a run; new ones for every seed, but for the domains."""
+    """Return the population of a run; except for the domains, every seed has new strings."""
     if name == "hashes":
         return Population(random_strings(100, length, rng), power(100, floor=0.001))
     if name == "square":
@@ -94,14 +94,14 @@ def population_of(name: str, length: int, rng: np.random.Generator) -> Populatio
 
 
 def length_of(protocol: str, population: str) -> int:
-    """The greatest length that is asked for."""
+    """Return the maximum length of strings in the survey."""
     if population == "urls":
         return 20
     return 6 if population in SIX_LETTERS else 5 if protocol == "whole" else 8
 
 
-def survey_of(protocol: str, population: str) -> Survey:
-    """The domains have their own alphabet."""
+def survey_for(protocol: str, population: str) -> Survey:
+    """Return the survey of a protocol; domains have another alphabet than random strings."""
     urls, length = population == "urls", length_of(protocol, population)
     alphabet = "a-z0-9._-" if urls else "a-z"
     if protocol == "ngrams":
@@ -109,8 +109,8 @@ def survey_of(protocol: str, population: str) -> Survey:
     return prefix_survey(epsilon=4.394449, length=length, alphabet=alphabet)
 
 
-def misleading(held: tuple[str, ...], length: int, rng: np.random.Generator) -> list[str]:
-    """A list of strings of which most are not held, though they begin and end as those that are."""
+def misleading_list(held: tuple[str, ...], length: int, rng: np.random.Generator) -> list[str]:
+    """Return a list of strings, most of which only begin and end like strings of clients."""
     held = held[:100]
     out = [*random_strings(500, length, rng), *held[::2]]
     for _ in range(3 * len(held)):
@@ -128,34 +128,40 @@ def run(
     listed: bool = False,
     executor: Backend | None = None,
 ) -> dict[str, object]:
-    """One crowd: how many strings were found, and which of them nobody said."""
+    """Run one trial; return the number of true strings, and the false ones."""
     rng = np.random.default_rng([seed, POPULATIONS.index(population)])
-    survey = survey_of(protocol, population)
-    clients = crowd(population, length_of(protocol, population), rng)
+    survey = survey_for(protocol, population)
+    clients = client_strings(population, length_of(protocol, population), rng)
     reports = simulate(survey, clients, rng=rng)
-    words = misleading(clients.levels, length_of(protocol, population), rng) if listed else ()
+    words = misleading_list(clients.levels, length_of(protocol, population), rng) if listed else ()
     start = time.perf_counter()
     found = discover(survey, reports, "value", reading=reading, words=words, executor=executor)
     there = frozenset(clients.levels if population != "many" else ())
     false = [s for s in found.strings if s not in there]
     return {
-        "protocol": protocol, "reading": reading or "", "population": population, "seed": seed,
+        "protocol": protocol,
+        "reading": reading or "",
+        "population": population,
+        "seed": seed,
         "listed": listed,
-        "found": len(found.strings) - len(false), "false": false,
+        "found": len(found.strings) - len(false),
+        "false": false,
         "seconds": round(time.perf_counter() - start, 2),
-    }  # fmt: skip
+    }
 
 
 def main() -> None:
-    """Make the runs that are missing, then say how all of them went."""
+    """Make the runs that are missing, and summarise all of them."""
     options = arguments(
-        __doc__, seed=1,
+        __doc__,
+        seed=1,
         protocol={"default": "prefixes", "choices": ["prefixes", "whole", "ngrams"]},
         reading={"default": None, "choices": ["paper", "fused"]},
         population={"default": "urls", "choices": POPULATIONS},
-        seeds={"type": int, "default": 200}, listed={"action": "store_true"},
-        executor={"default": "threads"},
-    )  # fmt: skip
+        seeds={"type": int, "default": 200, "help": "number of runs"},
+        listed={"action": "store_true", "help": "give discover a misleading list"},
+        executor={"default": "threads", "help": "threads, gpu, or a Dask address"},
+    )
     key = (options.protocol, options.reading or "", options.population, options.listed)
     path = (options.output or Path("demo")) / "false_strings.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -168,20 +174,24 @@ def main() -> None:
         for seed in range(options.seed, options.seed + seeds):
             if seed in made:
                 continue
-            what = (options.protocol, options.reading, options.population)
-            rows.append(run(*what, seed, options.listed, executor))
+            setting = (options.protocol, options.reading, options.population)
+            rows.append(run(*setting, seed, options.listed, executor))
             with path.open("a") as file:
                 file.write(json.dumps(rows[-1]) + "\n")
             wrong = sum(bool(r["false"]) for r in rows)
             print(f"{len(rows)} runs, {wrong} with a false string; last: {rows[-1]}", flush=True)
     found = np.array([r["found"] for r in rows])
     summary = {
-        "protocol": " ".join(key[:2]).strip(), "population": key[2], "listed": key[3],
+        "protocol": " ".join(key[:2]).strip(),
+        "population": key[2],
+        "listed": key[3],
         "runs": len(rows),
         "with a false string": sum(bool(r["false"]) for r in rows),
         "false strings": sum(len(r["false"]) for r in rows),
-        "found": float(found.mean()), "least": int(found.min()), "most": int(found.max()),
-    }  # fmt: skip
+        "found": float(found.mean()),
+        "least": int(found.min()),
+        "most": int(found.max()),
+    }
     print(text_table([summary]))
 
 

@@ -40,7 +40,7 @@ from deniable.simulation import (
     zipf,
 )
 from deniable.survey import Survey
-from experiments.options import arguments
+from experiments.options import arguments, finish
 from experiments.text_tables import show
 
 OPTIONS = tuple(f"o{i:02d}" for i in range(20))
@@ -50,8 +50,10 @@ HALF = np.array([0.2, 0.8])
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Two questions, their weights, and what is done with them; unlisted : the heaviest strings
-    that no candidate list has."""
+    """Two questions, the weights of their values, and how they are associated.
+
+    unlisted : how many of the most common strings are not among the candidates
+    """
 
     x: dict[str, Any]
     y: dict[str, Any]
@@ -63,7 +65,7 @@ class Setting:
 
     @property
     def survey(self) -> Survey:
-        """Both questions."""
+        """Return the survey of both questions."""
         return survey_of(x=self.x, y=self.y)
 
 
@@ -93,7 +95,7 @@ SIZES = {
 
 
 def population(setting: Setting, strength: float, rng: Any) -> JointPopulation:
-    """Both questions' values, strings drawn afresh."""
+    """Return the population of both questions, with new strings."""
     kinds: dict[str, Any] = {"choice": OPTIONS, "boolean": (True, False)}
     values = {
         name: kinds.get(question["kind"]) or random_strings(len(weights), 6, rng)
@@ -105,7 +107,7 @@ def population(setting: Setting, strength: float, rng: Any) -> JointPopulation:
 
 
 def trial(setting: Setting, crowd: JointPopulation, rng: Any, ways: tuple[bool, ...]) -> list[Any]:
-    """Joint tables of one crowd, from counts or not."""
+    """Return the joint tables of one trial; ways : whether each is computed from counts."""
     survey = setting.survey
     batch = simulate(survey, crowd.draw(setting.reports, rng), rng=rng)
     listed = {
@@ -122,7 +124,7 @@ def trial(setting: Setting, crowd: JointPopulation, rng: Any, ways: tuple[bool, 
 
 
 def errors(name: str, seed: int, quick: bool) -> dict[str, Any]:
-    """One setting by both ways."""
+    """Compare the errors from counts with those of the likelihood, in one setting."""
     setting = SETTINGS[name]
     found: list[tuple[TrialTable, TrialTable]] = []
     for rng in generators(seed, 2 if quick else setting.trials):
@@ -145,24 +147,24 @@ def errors(name: str, seed: int, quick: bool) -> dict[str, Any]:
 
 
 def tests(name: str, seed: int, quick: bool) -> dict[str, Any]:
-    """P-values and coverage of independent questions, by counts."""
+    """Return p-values and coverage of independent questions, from counts."""
     setting = SIZES[name]
-    p_values, beside = [], []
+    p_values, tables = [], []
     for rng in generators(seed, 10 if quick else setting.trials):
         crowd = population(setting, 0.0, rng)
         (joint,) = trial(setting, crowd, rng, (True,))
         p_values.append(joint.test().p_value)
-        beside.append(TrialTable.of(crowd, joint))
+        tables.append(TrialTable.of(crowd, joint))
     p = np.array(p_values)
     return {
         "setting": name, "trials": len(p), "below .05": float((p < 0.05).mean()),
         "below .01": float((p < 0.01).mean()), "uniform, p": float(kstest(p, "uniform").pvalue),
-        "covered": coverage(beside)[0],
+        "covered": coverage(tables)[0],
     }  # fmt: skip
 
 
 def run(part: str, only: str | None, seed: int, quick: bool) -> Record:
-    """Both parts, or one of them, or one of its lines."""
+    """Run both parts, or one of them, or one of its lines."""
     record = Record("from_counts", seed, {"part": part, "only": only})
     parts: dict[str, tuple[Any, Any]] = {"errors": (errors, SETTINGS), "tests": (tests, SIZES)}
     for name, (measure, settings) in parts.items():
@@ -178,5 +180,4 @@ if __name__ == "__main__":
         part={"choices": ["errors", "tests", "all"], "default": "all"},
     )  # fmt: skip
     record = run(options.part, options.only, options.seed, options.quick)
-    if options.output:
-        record.write(options.output)
+    finish(record, options)

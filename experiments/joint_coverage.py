@@ -34,7 +34,7 @@ from deniable.reproduction.trials import (
     survey_of,
 )
 from deniable.simulation import power, simulate, step, zipf
-from experiments.options import arguments
+from experiments.options import arguments, finish
 from experiments.text_tables import show
 
 POPULATIONS = {"zipf": (zipf(), 5), "i^20": (power(), 5), "step": (step(), 8)}
@@ -44,7 +44,7 @@ REPLICATIONS = {10_000: 100, 100_000: 40, 1_000_000: 6}
 def tables(
     name: str, strength: float, f: float, reports: int, replications: int, seed: int, **more: Any
 ) -> list[TrialTable]:
-    """The trials of one setting in which something was detected."""
+    """Return the tables of one setting, of trials in which something was detected."""
     weights, top = POPULATIONS[name]
     survey = survey_of(x=bloom(f=f), y=bloom(f=f))
     found = []
@@ -62,27 +62,27 @@ def tables(
 
 
 def measured(trials: list[TrialTable]) -> dict[str, Any]:
-    """One line's numbers."""
+    """Return the numbers of one line."""
     known = [trial[:-1, :-1] for trial in trials]
-    # Other's row and Other's column, the corner once.
-    rest = [part for t in trials for part in (t[-1:, :], t[:-1, -1:])]
+    # Row and column of Other, the corner once.
+    with_other = [part for t in trials for part in (t[-1:, :], t[:-1, -1:])]
     tally = TrialTables.by_shape(trials)[0]
     large = tally.truth.mean(axis=0) >= 3 * tally.error.mean(axis=0)
     bias, error = np.abs(tally.bias()), tally.bias_error()
     spread = tally.spread() / tally.error.mean(axis=0)
     off = large & (bias > 0.02 * tally.truth.mean(axis=0)) & (bias > 3 * error)
     inside, count = coverage(known)
-    inside_rest, count_rest = coverage(rest)
+    inside_other, count_other = coverage(with_other)
     return {
-        "trials": len(trials), "cells": count + count_rest, "known": inside,
-        "with Other": inside_rest, "all": coverage(trials)[0],
+        "trials": len(trials), "cells": count + count_other, "known": inside,
+        "with Other": inside_other, "all": coverage(trials)[0],
         "spread": float(np.median(spread[large])) if large.any() else float("nan"),
         "off": int(off.sum()),
     }  # fmt: skip
 
 
 def run(sizes: dict[int, int], seed: int, **more: Any) -> Record:
-    """Every population, strength and f, for these numbers of reports and replications."""
+    """Run every population, strength and f; sizes : replications by number of reports."""
     record = Record("joint_coverage", seed, {"replications": sizes, **more})
     rows = []
     for reports, replications in sizes.items():
@@ -100,8 +100,8 @@ def run(sizes: dict[int, int], seed: int, **more: Any) -> Record:
 
 if __name__ == "__main__":
     options = arguments(
-        __doc__, seed=4, reports={"type": int, "help": "this N only"},
-        fitted={"type": int, "help": "as in associate"},
+        __doc__, seed=4, reports={"type": int, "help": "run this number of reports only"},
+        fitted={"type": int, "help": "categories that are fitted, as in associate"},
         replications={"type": int},
     )  # fmt: skip
     sizes = {n: r for n, r in REPLICATIONS.items() if options.reports in (None, n)}
@@ -109,5 +109,4 @@ if __name__ == "__main__":
         sizes = dict.fromkeys(sizes, options.replications or 5)
     settings = {} if options.fitted is None else {"fitted": options.fitted}
     record = run(sizes, options.seed, **settings)
-    if options.output:
-        record.write(options.output)
+    finish(record, options)

@@ -127,7 +127,7 @@ def family_wise(replications: int, selection: Selection, false: int = 1_000) -> 
 
 
 def main() -> None:
-    """Run the campaign."""
+    """Run the parts that were asked for."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--replications", type=int, default=200)
     parser.add_argument("--part", choices=["coverage", "fwer", "both"], default="both")

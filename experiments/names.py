@@ -22,7 +22,7 @@ TRACKER = re.compile(r"\"tracker_domains\" VALUES\('[^']*','([^']*)'")
 
 
 def names_of(wheel: BinaryIO) -> list[str]:
-    """Every name in the tables of sites and of third parties, in order."""
+    """Return every name in the tables of sites and of third parties, sorted."""
     names: set[str] = set()
     with ZipFile(wheel) as archive:
         for entry in archive.namelist():

@@ -21,31 +21,27 @@ from deniable import Survey, discover, simulate
 from deniable.kernels.array_types import Floats
 from deniable.planning import discoverable, expected_found, noise_sd
 from deniable.reproduction.records import Record
+from deniable.reproduction.trials import Settings, survey_of
 from deniable.simulation import Population, exponential, random_strings, top_domains
-from experiments.options import arguments
+from experiments.options import arguments, finish
 from experiments.text_tables import show
 
-HEAD = """
-name = "planned"
-version = 1
-owner = "experiments"
-description = "predictions"
-expires = 2999-12-31
-collect = "once"
-[questions.v]
-kind = "string"
-"""
 Strings = Callable[[np.random.Generator], tuple[str, ...]]
 DOMAINS = "a-z0-9._-"
 
 
 def letters(length: int, alphabet: str = "abcdefghijklmnopqrstuvwxyz") -> Strings:
-    """A hundred random strings."""
+    """Return a function that draws a hundred random strings."""
     return lambda rng: random_strings(100, length, rng, alphabet)
 
 
+def domains(_: np.random.Generator) -> tuple[str, ...]:
+    """Return the domains; they are the same in every trial."""
+    return top_domains()
+
+
 def names(_: np.random.Generator) -> tuple[str, ...]:
-    """Domains without their endings, and some that are written together."""
+    """Return domains without their endings, and some with their endings but without dots."""
     alone = [domain.split(".")[0] for domain in top_domains()]
     together = [domain.replace(".", "") for domain in top_domains()]
     return tuple(dict.fromkeys([*alone, *together]))[:100]
@@ -53,7 +49,11 @@ def names(_: np.random.Generator) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Case:
-    """One way to ask some strings of a crowd."""
+    """A way to ask, and the strings of the clients.
+
+    random : whether the strings have no common structure
+    split : shares of ε for the slots of an n-gram question
+    """
 
     epsilon: float
     protocol: str
@@ -62,64 +62,48 @@ class Case:
     strings: Strings
     clients: int
     random: bool = True
-    more: str = ""
-    mechanism: str = ""
+    split: tuple[int, ...] = ()
 
     @property
     def survey(self) -> Survey:
-        return Survey.from_toml(
-            f"{HEAD}epsilon = {self.epsilon}\n{self.mechanism}\n[questions.v.dictionary]\n"
-            f'protocol = "{self.protocol}"\nmax_length = {self.max_length}\n'
-            f'alphabet = "{self.alphabet}"\n{self.more}\n'
-        )
+        """Return the survey: local hashing for prefixes, Bloom filters for n-grams."""
+        dictionary: Settings = {"protocol": self.protocol, "max_length": self.max_length}
+        dictionary |= {"alphabet": self.alphabet}
+        dictionary |= {"split": self.split} if self.split else {}
+        question: Settings = {"kind": "string", "epsilon": self.epsilon, "dictionary": dictionary}
+        question |= {"mechanism": "localhash"} if self.protocol == "prefixes" else {}
+        return survey_of(v=question)
 
 
-HASHED = 'mechanism = "localhash"'
 QUICK = {
-    "whole, 4 letters": Case(4.0, "prefixes", 4, "a-z", letters(4), 10_000, mechanism=HASHED),
-    "whole, 4 letters, ε = 2": Case(
-        2.0, "prefixes", 4, "a-z", letters(4), 20_000, mechanism=HASHED
-    ),
+    "whole, 4 letters": Case(4.0, "prefixes", 4, "a-z", letters(4), 10_000),
+    "whole, 4 letters, ε = 2": Case(2.0, "prefixes", 4, "a-z", letters(4), 20_000),
     "n-grams, 6 letters": Case(4.394, "ngrams", 6, "a-z", letters(6), 100_000),
     "n-grams, ε = 6": Case(6.0, "ngrams", 6, "a-z", letters(6), 100_000),
-    "n-grams, split 2 1 1": Case(
-        4.394, "ngrams", 6, "a-z", letters(6), 100_000, more="split = [2, 1, 1]"
-    ),
+    "n-grams, split 2 1 1": Case(4.394, "ngrams", 6, "a-z", letters(6), 100_000, split=(2, 1, 1)),
 }
 CASES = QUICK | {
     "n-grams, 10 letters": Case(4.394, "ngrams", 10, "a-z", letters(10), 300_000),
-    "n-grams, domains": Case(
-        4.394449, "ngrams", 20, DOMAINS, lambda _: top_domains(), 1_000_000, random=False
-    ),
-    "prefixes, 10 letters": Case(
-        4.0, "prefixes", 12, "a-z", letters(10), 100_000, mechanism=HASHED
-    ),
-    "prefixes, 12 digits": Case(
-        4.0, "prefixes", 12, "0-9", letters(12, "0123456789"), 100_000, mechanism=HASHED
-    ),
-    "prefixes, names": Case(
-        4.0, "prefixes", 16, "a-z0-9-", names, 100_000, random=False, mechanism=HASHED
-    ),
-    "prefixes, domains": Case(
-        4.394449, "prefixes", 20, DOMAINS, lambda _: top_domains(), 100_000, random=False,
-        mechanism=HASHED,
-    ),
+    "n-grams, domains": Case(4.394449, "ngrams", 20, DOMAINS, domains, 1_000_000, random=False),
+    "prefixes, 10 letters": Case(4.0, "prefixes", 12, "a-z", letters(10), 100_000),
+    "prefixes, 12 digits": Case(4.0, "prefixes", 12, "0-9", letters(12, "0123456789"), 100_000),
+    "prefixes, names": Case(4.0, "prefixes", 16, "a-z0-9-", names, 100_000, random=False),
+    "prefixes, domains": Case(4.394449, "prefixes", 20, DOMAINS, domains, 100_000, random=False),
     "prefixes, domains, a million": Case(
-        4.394449, "prefixes", 20, DOMAINS, lambda _: top_domains(), 1_000_000, random=False,
-        mechanism=HASHED,
+        4.394449, "prefixes", 20, DOMAINS, domains, 1_000_000, random=False
     ),
-}  # fmt: skip
+}
 
 
 def measured_threshold(weights: Floats, found: float, sd: float) -> float:
-    """The threshold that would make the prediction right."""
+    """Return the threshold for which the prediction equals the number of strings found."""
     least, most = 1e-3 * weights.min(), 2 * weights.max()
     inside = float(np.clip(found, 0.02, len(weights) - 0.02))
     return float(brentq(lambda t: expected_found(weights.tolist(), t, sd) - inside, least, most))
 
 
 def compare(case: Case, seed: int, trials: int) -> dict[str, float]:
-    """Predicted and found, on average over the trials."""
+    """Return predicted and discovered strings, and thresholds, averaged over the trials."""
     weights, counts, lengths = exponential(100, 25.0), [], []
     for trial in range(trials):
         rng = np.random.default_rng([seed, trial])
@@ -137,15 +121,19 @@ def compare(case: Case, seed: int, trials: int) -> dict[str, float]:
     return {
         "found": float(np.mean(counts)),
         "expected": expected_found(weights.tolist(), predicted, sd),
-        "measured threshold": measured, "predicted threshold": predicted,
+        "measured threshold": measured,
+        "predicted threshold": predicted,
         "ratio": predicted / measured,
-    }  # fmt: skip
+    }
 
 
 def main() -> None:
     """Run the cases."""
     options = arguments(
-        __doc__, seed=1, trials={"type": int, "default": 3}, case={"type": str, "default": None}
+        __doc__,
+        seed=1,
+        trials={"type": int, "default": 3, "help": "trials per case"},
+        case={"default": None, "help": "run this case only"},
     )
     trials = 1 if options.quick else options.trials
     record = Record("planning", options.seed, {"trials": trials})
@@ -154,9 +142,8 @@ def main() -> None:
         if options.case in (None, name):
             rows.append({"case": name, **compare(case, options.seed, trials)})
             print(rows[-1], flush=True)
-    show(record, "planning", rows, "Predictions beside simulated crowds")
-    if options.output:
-        record.write(options.output)
+    show(record, "planning", rows, "Predictions and simulated results")
+    finish(record, options)
 
 
 if __name__ == "__main__":

@@ -51,12 +51,12 @@ QUESTIONS = {
 PLANTED = "planted.example"
 PAGES = tuple(f"page{i}" for i in range(50))
 TARGET = 1
-"""The index of the value that is lied about; it is neither the most frequent nor rare."""
+"""Index of the value that the attack targets; it is neither the most common nor rare."""
 
 
 @dataclass(frozen=True)
 class Attack:
-    """Raise or lower the target; in cohorts as they come, or all in one."""
+    """Raise or lower the target, with attackers in their own cohorts or all in one."""
 
     up: bool
     one_cohort: bool = False
@@ -66,20 +66,21 @@ class Attack:
 
 
 def survey_of(name: str) -> Survey:
+    """Return the survey with one of the questions."""
     collect, question = QUESTIONS[name]
     header = HEADER.format("poisoned") + f'collect = "{collect}"\n'
     return Survey.from_toml(f"{header}[questions.q]\n{question}\n")
 
 
 def population(survey: Survey) -> Population:
-    """Zipf over the pages; as many as the question has options."""
+    """Return a Zipf population of the options of the question, or of 50 pages."""
     kind = survey.questions[0].kind
     values: tuple[object, ...] = {"boolean": (False, True), "choice": PAGES[:4]}.get(kind, PAGES)
     return Population(values, zipf(len(values)))
 
 
 def poisoned(honest: ReportBatch, liars: int, attack: Attack) -> ReportBatch:
-    """The batch with its first reports replaced by lies."""
+    """Return the batch with its first reports replaced by those of the attack."""
     mechanism = honest.survey.questions[0].protocol.mechanisms[0]
     cohort, clear, bits = (np.array(a) for a in honest.arrays())
     if attack.one_cohort:
@@ -96,7 +97,7 @@ def poisoned(honest: ReportBatch, liars: int, attack: Attack) -> ReportBatch:
 
 
 def influence(survey: Survey, up: bool) -> float:
-    """What one liar counts as, in clients who hold the target."""
+    """Return the number of honest holders of the target with the same effect as one attacker."""
     mechanism = survey.questions[0].protocol.mechanisms[0]
     p, q = float(mechanism.noise.p_star), float(mechanism.noise.q_star)
     if isinstance(mechanism, Bloom):
@@ -105,7 +106,7 @@ def influence(survey: Survey, up: bool) -> float:
 
 
 def estimate(reports: ReportBatch) -> float:
-    """The target's."""
+    """Return the estimate of the target."""
     string = reports.survey.questions[0].kind == "string"
     found = decode(reports.survey, reports, "q", PAGES if string else None)
     boolean = reports.survey.questions[0].kind == "boolean"
@@ -147,6 +148,7 @@ def plant(clients: int, times: float) -> None:
 
 
 def main() -> None:
+    """Measure the shift of an estimate by each attack, or plant a string in a discovery."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--plant", type=float, nargs="*", help="multiples of the liars needed")
     parser.add_argument("--seeds", type=int, default=10)

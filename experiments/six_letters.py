@@ -14,69 +14,42 @@ from __future__ import annotations
 
 import numpy as np
 
-from deniable import discover, simulate
-from deniable.kernels.array_types import Floats
 from deniable.reproduction.dictionaries import prefix_survey
 from deniable.reproduction.records import Record
 from deniable.simulation import Population, power, random_strings, zipf
-from experiments.options import arguments
+from experiments.discovery_trials import run_trials, trial
+from experiments.options import arguments, finish
 from experiments.text_tables import show
 
 SURVEY = prefix_survey(epsilon=4.394449, length=6, alphabet="a-z")
-
-
-def hashes() -> Floats:
-    """The authors' weights: i^20 scaled to sum 1, plus .001, scaled again."""
-    return power(100, floor=0.001)
-
-
 CROWDS = {
     "zipf-1e6": (zipf(100, 1.2), 1_000_000),
     "zipf-1e5": (zipf(100, 1.2), 100_000),
-    "hashes-1e5": (hashes(), 100_000),
+    "hashes-1e5": (power(100, floor=0.001), 100_000),
 }
-
-
-def trial(weights: Floats, clients: int, seed: list[int]) -> dict[str, float]:
-    """One crowd: strings found, false ones, how many intervals cover."""
-    rng = np.random.default_rng(seed)
-    population = Population(random_strings(100, 6, rng), weights)
-    reports = simulate(SURVEY, population.draw(clients, rng), rng=rng)
-    found = discover(SURVEY, reports, "value")
-    true = [s in population.values for s in found.strings]
-    share = np.array([population.share(s) for s in found.strings])
-    return {
-        "found": sum(true), "false": len(true) - sum(true), "looked at": found.candidates,
-        "covered": float(np.mean((found.low <= share) & (share <= found.high))),
-        "seconds": float(sum(s.seconds for s in found.stages)),
-    }  # fmt: skip
+"""Weights of the strings, and number of clients."""
 
 
 def main() -> None:
-    """Run the crowds, and say how many strings each finds."""
+    """Run the populations, and print how many strings each discovers."""
     options = arguments(
-        __doc__, seed=1, trials={"type": int, "default": 20},
-        crowd={"choices": list(CROWDS), "action": "append"},
-    )  # fmt: skip
+        __doc__,
+        seed=1,
+        trials={"type": int, "default": 20, "help": "trials per population"},
+        crowd={"choices": list(CROWDS), "action": "append", "help": "run this population only"},
+    )
     trials = 1 if options.quick else options.trials
     record = Record("six_letters", options.seed, {"trials": trials})
     summary = []
     for name in options.crowd or CROWDS:
-        rows = []
-        for i in range(trials):
-            rows.append({"trial": i, **trial(*CROWDS[name], [options.seed, i])})
-            print(name, rows[-1], flush=True)
-        record.keep(name, rows)
-        found = np.array([row["found"] for row in rows])
-        summary.append(
-            {"crowd": name, "trials": trials, "found": float(found.mean()),
-             "spread": float(found.std()), "least": int(found.min()), "most": int(found.max()),
-             "runs with a false string": sum(row["false"] > 0 for row in rows),
-             "covered": float(np.mean([row["covered"] for row in rows]))}
-        )  # fmt: skip
-    show(record, "six_letters", summary, "Found without a dictionary, of 100")
-    if options.output:
-        record.write(options.output)
+
+        def run_one(rng: np.random.Generator, name: str = name) -> dict[str, float]:
+            weights, clients = CROWDS[name]
+            return trial(SURVEY, Population(random_strings(100, 6, rng), weights), clients, rng)
+
+        summary.append(run_trials(record, name, trials, run_one))
+    show(record, "six_letters", summary, "Strings found of 100, without a dictionary")
+    finish(record, options)
 
 
 if __name__ == "__main__":

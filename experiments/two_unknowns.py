@@ -30,7 +30,7 @@ from deniable.reproduction.records import Record
 from deniable.reproduction.trials import generators, truth_of
 from deniable.results import Discovery, Joint
 from deniable.simulation import contingency, correlated, zipf
-from experiments.options import arguments
+from experiments.options import arguments, finish
 from experiments.text_tables import show
 
 REPORTS, STRINGS, STRENGTH, SURE, LARGE = 50_000, 16, 0.4, 0.95, 3.0
@@ -59,7 +59,7 @@ SETTINGS = {
 
 
 def survey_of(protocol: str) -> Survey:
-    """Questions x and y, both asked by this protocol."""
+    """Return the survey of questions x and y with this protocol."""
     mechanism, dictionary = SETTINGS[protocol]
     return Survey.from_toml(
         HEAD + "".join(
@@ -71,16 +71,16 @@ def survey_of(protocol: str) -> Survey:
 
 
 def strings(rng: np.random.Generator) -> tuple[str, ...]:
-    """As many different ones as there are ranks."""
-    found: dict[str, None] = {}
-    while len(found) < STRINGS:
-        found["".join(rng.choice(list("abcdef"), rng.integers(2, 6)))] = None
-    return tuple(found)
+    """Draw the strings of one question, all different."""
+    drawn: dict[str, None] = {}
+    while len(drawn) < STRINGS:
+        drawn["".join(rng.choice(list("abcdef"), rng.integers(2, 6)))] = None
+    return tuple(drawn)
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One number beside its truth: the ranks it is of (None for Other), and its interval."""
+class Comparison:
+    """An estimate with its interval, and the truth; ranks : of its strings, None for Other."""
 
     ranks: tuple[int | None, ...]
     truth: float
@@ -91,7 +91,7 @@ class Seen:
 
     @property
     def inside(self) -> bool:
-        """Whether the interval holds the truth."""
+        """Whether the interval contains the truth."""
         return self.low <= self.truth <= self.high
 
     @property
@@ -100,8 +100,8 @@ class Seen:
         return (self.estimate - self.truth) / self.error if self.error > 0 else 0.0
 
 
-def cells(joint: Joint, crowd: Any) -> tuple[list[Seen], list[Seen]]:
-    """Every cell of a table, and the rates of y for every x."""
+def cells(joint: Joint, crowd: Any) -> tuple[list[Comparison], list[Comparison]]:
+    """Return every cell of a table, and the rates of y for every x."""
     truth = truth_of(crowd, joint.labels)
     ranks = [
         [list(values).index(name) if name in values else None for name in names]
@@ -112,48 +112,48 @@ def cells(joint: Joint, crowd: Any) -> tuple[list[Seen], list[Seen]]:
     given_x = (truth / truth.sum(axis=1, keepdims=True), rates.estimate, rates.standard_error,
                rates.low, rates.high)  # fmt: skip
     both = [
-        [Seen((ranks[0][i], ranks[1][j]), *(float(part[i, j]) for part in parts))
+        [Comparison((ranks[0][i], ranks[1][j]), *(float(part[i, j]) for part in parts))
          for i, j in np.ndindex(*truth.shape)]
         for parts in (whole, given_x)
     ]  # fmt: skip
     return both[0], [rate for rate in both[1] if rate.ranks[0] is not None]
 
 
-def margins(found: Discovery, values: tuple[str, ...]) -> list[Seen]:
-    """Every string of a discovery."""
+def margins(found: Discovery, values: tuple[str, ...]) -> list[Comparison]:
+    """Return the comparison of every discovered string."""
     weights = zipf(STRINGS)
     each = zip(found.strings, found.estimate, found.standard_error, found.low, found.high,
                strict=True)  # fmt: skip
     return [
-        Seen((rank := values.index(s),), float(weights[rank]), *map(float, numbers))
+        Comparison((rank := values.index(s),), float(weights[rank]), *map(float, numbers))
         for s, *numbers in each
     ]
 
 
-def measured(some: list[Seen]) -> dict[str, Any]:
-    """What a line of a table says of these."""
+def measured(comparisons: list[Comparison]) -> dict[str, Any]:
+    """Return the columns that summarise comparisons."""
     errors: dict[Any, list[float]] = {}
-    for one in some:
+    for one in comparisons:
         errors.setdefault(one.ranks, []).append(one.error)
-    # Not each one's own standard error, which grows with its estimate.
-    large = [c for c in some if c.truth >= LARGE * np.mean(errors[c.ranks])]
+    # The mean, because the standard error of each one grows with its estimate.
+    large = [c for c in comparisons if c.truth >= LARGE * np.mean(errors[c.ranks])]
 
     def mean(values: list[Any]) -> float:
         return float(np.mean(values)) if values else float("nan")
 
     return {
-        "count": len(some), "covered": mean([c.inside for c in some]),
+        "count": len(comparisons), "covered": mean([c.inside for c in comparisons]),
         "large": len(large), "large covered": mean([c.inside for c in large]),
-        "z": mean([c.z for c in some]),
+        "z": mean([c.z for c in comparisons]),
     }  # fmt: skip
 
 
 def run(protocol: str, trials: int, seed: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Coverage of cells by kind, and of margins by rank."""
+    """Return the coverage of cells by kind, and of margins by rank."""
     survey, table = survey_of(protocol), correlated(zipf(STRINGS), zipf(STRINGS), strength=STRENGTH)
-    seen: list[Seen] = []
-    rates: list[Seen] = []
-    alone: list[Seen] = []
+    seen: list[Comparison] = []
+    rates: list[Comparison] = []
+    alone: list[Comparison] = []
     false, empty = 0, 0
     for rng in generators(seed, trials):
         crowd = contingency(table, x=strings(rng), y=strings(rng))
@@ -175,7 +175,7 @@ def run(protocol: str, trials: int, seed: int) -> tuple[list[dict[str, Any]], li
         [m.ranks[0] for m in alone if m.ranks[0] is not None], minlength=STRINGS
     ) / max(2 * used, 1)
 
-    def kind(cell: Seen) -> str:
+    def kind(cell: Comparison) -> str:
         if None in cell.ranks:
             return "Other"
         return "sure" if all(times[r] >= SURE for r in cell.ranks) else "lucky"
@@ -183,7 +183,7 @@ def run(protocol: str, trials: int, seed: int) -> tuple[list[dict[str, Any]], li
     kinds = {k: [c for c in seen if kind(c) == k] for k in ("sure", "lucky", "Other")}
     kinds |= {"all": seen, "rates": rates}
     common = {"protocol": protocol, "trials": used, "false": false, "empty": empty}
-    lines = [{**common, "cells": k, **measured(some)} for k, some in kinds.items()]
+    lines = [{**common, "cells": k, **measured(each)} for k, each in kinds.items()]
     ranks = [
         {"protocol": protocol, "rank": r + 1, "share": float(zipf(STRINGS)[r]),
          "found": float(times[r]), **measured([m for m in alone if m.ranks == (r,)])}
@@ -193,7 +193,7 @@ def run(protocol: str, trials: int, seed: int) -> tuple[list[dict[str, Any]], li
 
 
 def main() -> None:
-    """Run both protocols."""
+    """Run one protocol, or all."""
     options = arguments(__doc__, seed=9, trials={"type": int, "default": 120},
                         protocol={"choices": list(SETTINGS)})  # fmt: skip
     trials = 4 if options.quick else options.trials
@@ -204,8 +204,7 @@ def main() -> None:
         show(
             record, f"{protocol} margins", ranks, f"{protocol}: 95% intervals of discovered strings"
         )
-    if options.output:
-        record.write(options.output)
+    finish(record, options)
 
 
 if __name__ == "__main__":
