@@ -102,7 +102,7 @@ def test_intervals_without_the_noise_of_one_question_do_not(
         return whole(total, first, quiet, table)
 
     monkeypatch.setattr(linear_joint, "_spread", exact)
-    monkeypatch.setattr(covariance, "LEAST_STRATA", 10**6)
+    monkeypatch.setattr(covariance, "MIN_STRATA", 10**6)
     inside, _ = coverage([mine for mine, _ in tables(0.3, 12)])
     assert not inside > 0.90
 
@@ -128,7 +128,7 @@ def test_intervals_cover_beside_heavy_strings_that_nobody_listed() -> None:
 
 
 def test_without_what_strata_say_they_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(covariance, "LEAST_STRATA", 10**6)
+    monkeypatch.setattr(covariance, "MIN_STRATA", 10**6)
     assert not covered_without_the_heaviest() > 0.88
 
 

@@ -17,13 +17,13 @@ TRIALS = 6
 
 def test_intervals_allow_for_what_nobody_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     """216 cells by the likelihood, with the heaviest of 60 Zipf strings unlisted."""
-    widened, narrow = associating.widened, []
+    widened, narrow = associating.widen_errors, []
 
     def recorded(shown: Any, *arguments: Any) -> Any:
         narrow.append(shown)
         return widened(shown, *arguments)
 
-    monkeypatch.setattr(associating, "widened", recorded)
+    monkeypatch.setattr(associating, "widen_errors", recorded)
     tables, twins = [], []
     for rng in generators(3, TRIALS):
         crowd = population(SETTING, 0.3, rng)

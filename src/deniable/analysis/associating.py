@@ -37,7 +37,7 @@ from deniable.inference.joint.solver import JointFit, maximise
 from deniable.inference.joint.uncertainty import (
     covariance,
     stratum_influence,
-    widened,
+    widen_errors,
 )
 from deniable.inference.linear.joint_counts import PairCounts
 from deniable.inference.models.base import AnyModel, Axis, OtherModel, TableSettings
@@ -284,7 +284,7 @@ def _joint(
     shown = fitted.collapsed(groups)
     if any(with_other := [axis.ends_with_other for axis in axes]):
         influence = collapse_influence(stratum_influence(evidence, fitted), groups)
-        shown = widened(shown, influence, with_other)
+        shown = widen_errors(shown, influence, with_other)
     point, strength = None, None
     if shrink is not None:
         penalised = shrunk(evidence, rng=shrink)

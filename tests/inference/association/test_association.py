@@ -168,7 +168,7 @@ def test_refusals_say_what_to_do() -> None:
     evidence = gather([simulated(0.0, 50, 11)], (3, 4))
     with pytest.raises(InputError, match="'score', 'paper' or 'lrt'"):
         association.association_test(evidence, method="chi2")
-    with pytest.raises(InputError, match="one per row"):
+    with pytest.raises(InputError, match="one integer for each of the 50 rows"):
         score_test(evidence, strata=[1, 2])
     with pytest.raises(InputError, match="two variables"):
         association.association_test(evidence.only(0))

@@ -225,7 +225,7 @@ def test_weighted_and_plain_shards_mix_and_sample() -> None:
 
 
 def test_tables_too_large_for_a_curvature_are_refused() -> None:
-    with pytest.raises(InputError, match="collapse categories"):
+    with pytest.raises(InputError, match="fewer questions or categories"):
         fitted([(np.ones((2, 100), np.float32),) * 2], (100, 100))
 
 

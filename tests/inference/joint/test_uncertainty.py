@@ -10,11 +10,11 @@ from deniable.inference.joint.collapse import collapse_influence
 from deniable.inference.joint.evidence import Evidence, gather
 from deniable.inference.joint.solver import maximise
 from deniable.inference.joint.uncertainty import (
-    STRATA,
+    STRATUM_GROUPS,
     covariance,
     invert_on_simplex,
     stratum_influence,
-    widened,
+    widen_errors,
 )
 from deniable.results.covariance import Covariance
 
@@ -155,7 +155,7 @@ def test_strata_pull_by_their_scores(shape: tuple[int, ...], weighted: bool) -> 
     v, w = np.concatenate(cells), np.concatenate(weights)
     score = v * (w / (v @ whole.table.ravel()))[:, None]
     mean = score.sum(axis=0) / w.sum()
-    found = stratum_influence(evidence, whole).reshape(STRATA, -1)
+    found = stratum_influence(evidence, whole).reshape(STRATUM_GROUPS, -1)
     for s in range(10):
         here = labels == s
         expected = (score[here].sum(axis=0) - w[here].sum() * mean) @ whole.matrix
@@ -171,7 +171,7 @@ def test_nothing_pulls_where_strata_are_not_known() -> None:
     whole = covariance(evidence, maximise(evidence).table)
     pulls = stratum_influence(evidence, whole)
     assert not pulls.any()
-    assert widened(whole, pulls, (True, True)) is whole
+    assert widen_errors(whole, pulls, (True, True)) is whole
 
 
 def test_errors_widen_by_what_strata_differ_by_apart_for_other() -> None:
@@ -183,7 +183,7 @@ def test_errors_widen_by_what_strata_differ_by_apart_for_other() -> None:
     # Categories 1 and 2 of the second question are shown as one, which has twice the variance.
     groups = [np.arange(3), np.array([0, 1, 1, 2]), np.arange(2)]
     shown = given.collapsed(groups)
-    found = widened(shown, collapse_influence(pulls, groups), (False, True, False))
+    found = widen_errors(shown, collapse_influence(pulls, groups), (False, True, False))
     ratio = found.standard_errors / shown.standard_errors
     np.testing.assert_allclose(ratio[:, :2], ratio[0, 0, 0])
     np.testing.assert_allclose(ratio[:, 2], ratio[0, 2, 0])
@@ -191,4 +191,4 @@ def test_errors_widen_by_what_strata_differ_by_apart_for_other() -> None:
     assert 2.7 < ratio[0, 2, 0] < 3.3
     one = found.matrix[0, 0] / shown.matrix[0, 0]
     assert one == pytest.approx(ratio[0, 0, 0] ** 2)
-    assert widened(shown, collapse_influence(pulls[:7], groups), (False, True, False)) is shown
+    assert widen_errors(shown, collapse_influence(pulls[:7], groups), (False, True, False)) is shown

@@ -335,7 +335,7 @@ def test_mismatches_are_refused():
     with pytest.raises(InputError, match="selection"):
         estimate_marginal(counts, design, selection="best")
     many = BloomDesign(np.zeros((2, 10_001, 1), np.int32), 128, 0.25, 0.75)
-    with pytest.raises(InputError, match="at most 10000, got 10001; use 'auto'"):
+    with pytest.raises(InputError, match="at most 10000 candidates, got 10001; use 'auto'"):
         estimate_marginal(counts, many, selection="all")
     with pytest.raises(InputError, match="between 0 and its stratum's total"):
         BitCounts(counts.ones + 10**6, counts.total)

@@ -1,1 +1,1 @@
-"""Joint tables by maximum likelihood."""
+"""Joint tables of several questions, by maximum likelihood."""

@@ -1,18 +1,20 @@
-"""Evidence: every report's likelihood rows, laid out for many passes over them.
+"""Evidence about a joint table: the likelihood rows of all reports, and passes over them.
 
-A joint distribution is estimated from per-report likelihood rows alone (Fanti, Pihur, Erlingsson,
-"Building a RAPPOR with the Unknown", section on joint distributions): for report k, a_k over the
-first variable's categories, b_k over the second's, and so on. Tables of three or more variables are
-folded to a matrix, first variable against all others; the others' products are made block by block.
+A joint distribution is estimated from likelihood rows alone (Fanti, Pihur, Erlingsson, "Building a
+RAPPOR with the Unknown", section on joint distributions). For report k, a_k holds the likelihoods
+of the first variable's categories, b_k those of the second's, and so on. Tables of three or more
+variables are folded to a matrix, the first variable against all others; products over the others
+are computed block by block.
 
-The rows stay in parts where they were made: a pass sends a table to them and adds up, part after
-part in a fixed order, the sums that come back.
+The rows stay in parts on the workers that made them. A pass sends a table to the parts, and adds up
+their sums in a fixed order.
 
-The log-likelihood Σ_k w_k log Σ_c p_c v_kc is concave in the table p, so its maximum can be
-*certified*. With the gradient per report g_c = (1/N) Σ_k w_k v_kc / d_k, Jensen's inequality gives
-for any table q
+The log-likelihood Σ_k w_k log Σ_c p_c v_kc is concave in the table p, so the distance to its
+maximum has an upper bound, a *certificate*. With the gradient per report g_c = (1/N) Σ_k w_k v_kc /
+d_k, Jensen's inequality gives for any table q
     l(q) − l(p) = Σ_k w_k log(Σ_c q_c v_kc / d_k) ≤ N log Σ_c q_c g_c ≤ N log max_c g_c.
-That gap, in nats for the whole data set, decides when to stop; small steps prove nothing.
+This gap, in nats for all reports together, decides when a fit has converged. Small steps would
+prove nothing.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,18 +33,26 @@ from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
 from deniable.kernels.array_types import Floats, Indices, Int64s, RowShard, Singles
 
-ROWS_PER_PART = 32_768
-WORTHWHILE_ROWS = 2048
-"""Rows from which on a part of their own pays."""
-MAX_GATHERED = 1 << 18
-"""Reports of a sample that may travel, so that the many passes over it need not."""
+MAX_ROWS_PER_PART = 32_768
+"""Maximum number of rows of a part."""
+MIN_ROWS_PER_PART = 2048
+"""Number of rows below which cutting a part does not pay."""
+MAX_GATHERED_SAMPLE = 1 << 18
+"""Maximum size of a sample that is gathered, so that passes over it need no communication."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One pass: total log-likelihood in nats, and the gradient *per report* (at most 1 at best).
+    """Result of one pass over all reports.
 
-    weight : number of reports, N
+    Parameters
+    ----------
+    log_likelihood : float
+        Log-likelihood of all reports, in nats.
+    gradient : float64 array
+        Its gradient *per report*. At the maximum, no entry exceeds 1.
+    weight : float
+        Number of reports, N.
     """
 
     log_likelihood: float
@@ -51,27 +61,35 @@ class Evaluation:
 
     @property
     def gap(self) -> float:
-        """Nats by which the maximum may exceed the log-likelihood, at a table that sums to 1."""
+        """Upper bound of the distance to the maximum, in nats, at a table that sums to 1."""
         if not isfinite(self.log_likelihood):
             return inf
-        # max g ≥ Σ p g = 1; rounding may put it a hair below.
+        # max g ≥ Σ p g = 1, except for rounding.
         return self.weight * max(0.0, log(float(self.gradient.max())))
 
     def em_step(self, table: Floats) -> Floats:
-        """Return the next iterate of the paper's algorithm, p_c g_c, rescaled against rounding."""
-        following: Floats = table * self.gradient
-        following /= following.sum()
-        return following
+        """Return the next iterate of expectation maximisation, the paper's algorithm: p_c g_c."""
+        new: Floats = table * self.gradient
+        new /= new.sum()  # against rounding
+        return new
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """All reports about one table.
+    """Likelihood rows of all reports about one table.
 
-    shape : categories per variable
-    rows : the reports' likelihood rows, in parts that stay where they were made
-    counts, weights : int64[P] and float64[P], rows and reports of each part
-    arrays : the kernels of the memory that the rows are in
+    Parameters
+    ----------
+    shape : tuple of int
+        Number of categories of each variable.
+    rows : Held of LikelihoodRows
+        The rows, in P parts that stay on their workers.
+    counts : int64 array of shape (P,)
+        Number of rows of each part.
+    weights : float64 array of shape (P,)
+        Number of reports of each part.
+    arrays : ArrayKernels
+        Kernels of the memory that holds the rows.
     """
 
     shape: tuple[int, ...]
@@ -82,33 +100,37 @@ class Evidence:
 
     @property
     def folded(self) -> tuple[int, int]:
-        """The table's shape as a matrix: first variable × all others."""
+        """Shape of the table as a matrix: first variable × all others."""
         return self.shape[0], int(np.prod(self.shape[1:], dtype=np.int64))
 
     @property
     def count(self) -> int:
-        """Number of rows; less than `weight` where equal rows were collapsed."""
+        """Number of rows. It is less than `weight` if a row stands for several reports."""
         return int(self.counts.sum())
 
     @property
     def weight(self) -> float:
-        """Number of reports, counting weights."""
+        """Number of reports."""
         return float(self.weights.sum())
 
     def evaluate(self, table: Floats, *, precise: bool = True) -> Evaluation:
-        """Pass over all reports at a table float64[m, n], in float64 if precise, else float32."""
-        kind = np.float64 if precise else np.float32
-        sums = self.rows.sum(MethodCall(LikelihoodRows.evaluate, table.astype(kind)))
+        """Return log-likelihood and gradient at a table float64[m, n], from one pass.
+
+        precise : compute in float64, else in float32
+        """
+        dtype = np.float64 if precise else np.float32
+        sums = self.rows.sum(MethodCall(LikelihoodRows.evaluate, table.astype(dtype)))
         gradient = sums[:-1].reshape(table.shape) / self.weight
         return Evaluation(float(sums[-1]), gradient, self.weight)
 
     def information(self, table: Floats) -> Floats:
-        """Observed information Σ_k w_k v_k v_kᵀ / d_k², float64[mn, mn], at a table float64[m, n].
+        """Return the observed information Σ_k w_k v_k v_kᵀ / d_k² at a table float64[m, n].
 
-        With v_k = vec(a_k b_kᵀ), each entry sums products of two pairs, (a_i a_i′)(b_j b_j′).
-        Listing each unordered pair once makes the whole matrix one product of sizes
-        m(m+1)/2 × n(n+1)/2 over the reports, half the arithmetic of a symmetric product of the
-        N × cells array and a quarter of a plain one (`LikelihoodRows.pair_sums`).
+        The result is float64[mn, mn]. With v_k = vec(a_k b_kᵀ), each entry sums products of two
+        pairs, (a_i a_i′)(b_j b_j′). With each unordered pair listed once, the whole matrix is one
+        product of sizes m(m+1)/2 × n(n+1)/2 over the reports (`LikelihoodRows.pair_sums`). That is
+        half the arithmetic of a symmetric product of the N × cells array, and a quarter of a
+        general one.
         """
         sums = self.rows.sum(MethodCall(LikelihoodRows.pair_sums, table))
         left, right = (_pair_index(size) for size in table.shape)
@@ -116,34 +138,35 @@ class Evidence:
         return np.ascontiguousarray(full).reshape(table.size, table.size)
 
     def only(self, *variables: int) -> "Evidence":
-        """Return the same reports' evidence about some of the variables."""
+        """Return the evidence of the same reports about some of the variables."""
         rows = self.rows.hold(MethodCall(LikelihoodRows.only, variables))
         return replace(self, shape=tuple(self.shape[v] for v in variables), rows=rows)
 
     def mixed(self, mixing: Sequence[Singles]) -> "Evidence":
-        """Return the same reports' evidence about other categories; see `LikelihoodRows.mixed`."""
+        """Return the evidence of the same reports about mixtures of the categories."""
         rows = self.rows.hold(MethodCall(LikelihoodRows.mixed, mixing))
         return replace(self, shape=tuple(matrix.shape[1] for matrix in mixing), rows=rows)
 
     def sample(self, count: int, rng: np.random.Generator) -> "Evidence":
-        """Return `count` reports drawn with replacement, or all of them if there are few rows.
+        """Return `count` reports drawn with replacement, or all reports if there are few rows.
 
-        They are drawn where the rows are, and stay there if they are many.
+        A large sample stays on the workers.
         """
         if 2 * count >= self.count:
             return self
         counts = rng.multinomial(count, self.weights / self.weight)
         seeds = rng.integers(1 << 63, size=len(counts))
-        hold = self.rows.gather_small if count <= MAX_GATHERED else self.rows.hold
+        hold = self.rows.gather_small if count <= MAX_GATHERED_SAMPLE else self.rows.hold
         rows = hold(MethodCall(LikelihoodRows.drawn), counts.tolist(), seeds.tolist())
         return replace(self, rows=rows, counts=counts, weights=counts.astype(np.float64))
 
     def stratified(self, strata: npt.ArrayLike) -> "Evidence":
-        """Return the same evidence, with an integer for each row, in the order of the shards."""
+        """Return the same evidence with the stratum of each row, in the order of the shards."""
         labels = np.asarray(strata)
         if labels.shape != (self.count,):
             raise InputError(
-                f"strata must be {self.count} integers, one per row, got shape {labels.shape}"
+                f"strata must have one integer for each of the {self.count} rows, got shape "
+                f"{labels.shape}"
             )
         cut = np.split(labels, np.cumsum(self.counts)[:-1])
         return replace(self, rows=self.rows.hold(MethodCall(LikelihoodRows.stratified), cut))
@@ -152,14 +175,21 @@ class Evidence:
 def gather(
     shards: Iterable[RowShard], shape: Sequence[int], *, executor: Backend | None = None
 ) -> Evidence:
-    """Check shards of likelihood rows, cut them into even parts and lay these out.
+    """Return the evidence of shards of likelihood rows, cut into parts of equal size.
 
-    shards : tuples of float32[N, m], float32[N, n], … (one per entry of `shape`; each row scaled so
-    that its largest entry is 1), and optionally weights [N], for instance how often a row occurred.
+    Parameters
+    ----------
+    shards : iterable of tuples of arrays
+        One float32[N, m] per entry of `shape`, each row scaled so that its largest entry is 1, and
+        optionally weights [N]: the number of reports that each row stands for.
+    shape : sequence of int
+        Number of categories of each variable.
+    executor : Backend, optional
+        Where the rows are kept. Threads of this process by default.
     """
     sizes = tuple(int(size) for size in shape)
     if not sizes or min(sizes) < 1:
-        raise InputError(f"shape needs at least one category per variable, got {sizes}")
+        raise InputError(f"each variable needs at least one category, got the shape {sizes}")
     backend = executor or default_backend()
     cut = [part for shard in shards for part in _cut(_checked(shard, sizes))]
     rows = backend.hold(partial(_laid_out, backend.arrays, len(sizes)), cut)
@@ -167,17 +197,17 @@ def gather(
 
 
 def evidence_of(rows: Held[LikelihoodRows], shape: Sequence[int], arrays: ArrayKernels) -> Evidence:
-    """The evidence that these rows are, wherever they are kept."""
+    """Return the evidence of rows that a backend holds."""
     sizes = list(rows.map(MethodCall(LikelihoodRows.size)))
     counts = np.array([count for count, _ in sizes], np.int64)
     weights = np.array([weight for _, weight in sizes], np.float64)
     if not weights.sum() > 0:
-        raise InputError("no reports: shards hold no row with a weight above 0")
+        raise InputError("there are no reports: no row has a weight above 0")
     return Evidence(tuple(shape), rows, counts, weights, arrays)
 
 
 def _pair_index(size: int) -> Indices:
-    """Where the unordered pair (i, i′) stands in the pair sums, as intp[size, size]."""
+    """Return the index of each unordered pair (i, i′) in the pair sums, intp[size, size]."""
     index = np.zeros((size, size), np.intp)
     rows, columns = np.triu_indices(size)
     index[rows, columns] = index[columns, rows] = np.arange(len(rows))
@@ -185,15 +215,17 @@ def _pair_index(size: int) -> Indices:
 
 
 def _laid_out(arrays: ArrayKernels, variables: int, shard: RowShard) -> LikelihoodRows:
+    """Return the rows of a shard in the layout of the kernels."""
     weights = shard[variables] if len(shard) > variables else None
     return arrays.lay_out(shard[:variables], weights)
 
 
 def _checked(shard: RowShard, sizes: tuple[int, ...]) -> RowShard:
+    """Return a shard; raise InputError if its shapes or weights are wrong."""
     if len(shard) not in (len(sizes), len(sizes) + 1):
         raise InputError(
-            f"a shard for shape {sizes} is {len(sizes)} arrays of likelihood rows and optionally "
-            f"weights, got {len(shard)} arrays"
+            f"a shard for the shape {sizes} must have {len(sizes)} arrays of likelihood rows, and "
+            f"optionally weights, got {len(shard)} arrays"
         )
     count = len(shard[0])
     for position, (rows, size) in enumerate(zip(shard, sizes, strict=False)):
@@ -211,7 +243,8 @@ def _checked(shard: RowShard, sizes: tuple[int, ...]) -> RowShard:
 
 
 def _cut(shard: RowShard) -> list[RowShard]:
+    """Cut a shard into parts of equal size."""
     count = len(shard[0])
-    parts = max(-(-count // ROWS_PER_PART), min(4, count // WORTHWHILE_ROWS))
+    parts = max(-(-count // MAX_ROWS_PER_PART), min(4, count // MIN_ROWS_PER_PART))
     edges = [count * part // parts for part in range(parts + 1)] if parts else [0]
     return [tuple(array[low:high] for array in shard) for low, high in pairwise(edges)]

@@ -1,8 +1,8 @@
-"""Non-negative quadratic programs by block principal pivoting.
+"""Non-negative quadratic programs, by block principal pivoting.
 
-Minimise ½ xᵀHx + cᵀx over x ≥ 0, H positive definite. Each round solves for the free variables
-alone and exchanges every variable of the wrong sign at once (Júdice and Pires 1994; Kim and Park
-2011); when that stops making progress, only the last wrong one is exchanged, which cannot cycle.
+Minimise ½ xᵀHx + cᵀx over x ≥ 0, with H positive definite. Each round solves for the free variables
+only, and exchanges all variables of the wrong sign at once (Júdice and Pires 1994; Kim and Park
+2011). If that stops making progress, only the last of them is exchanged, which cannot cycle.
 """
 
 import numpy as np
@@ -12,6 +12,7 @@ from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.kernels.array_types import Floats, Mask
 
 _PATIENCE = 3
+"""Rounds without progress before variables are exchanged one at a time."""
 
 
 def minimise_quadratic(
@@ -25,20 +26,32 @@ def minimise_quadratic(
 ) -> Floats:
     """Return the minimiser of ½ xᵀHx + cᵀx over x ≥ 0.
 
-    hessian : float64[c, c], symmetric, at least positive semidefinite; `ridge` times its mean
-    diagonal is added, and raised tenfold where a factorisation fails.
-    free : bool[c], a guess of the variables above 0 (any guess will do).
-    Out of rounds (100 and 50 a variable, unless given: blocks settle in a few, but moving one
-    variable at a time, the way out of cycles, can take many) the iterate with the fewest wrong
-    signs is returned with its negative entries set to 0.
-    arrays : the kernels that solve the equations.
+    Parameters
+    ----------
+    hessian : float64 array of shape (c, c)
+        H, symmetric and positive semidefinite.
+    linear : float64 array of shape (c,)
+        The linear term.
+    free : bool array of shape (c,)
+        Initial guess of the variables above 0.
+    ridge : float
+        Multiple of the mean diagonal that is added to H. It is raised tenfold if a factorisation
+        fails.
+    rounds : int, optional
+        Maximum number of rounds, 100 + 50 per variable by default. Blocks need few rounds, but
+        exchanging single variables can take many. After the last round, the iterate with the fewest
+        wrong signs is returned with its negative entries set to 0.
+    arrays : ArrayKernels
+        Kernels that solve the equations.
 
+    Examples
+    --------
     >>> minimise_quadratic(np.eye(2), np.array([-1.0, 1.0]), np.array([True, True])).round(6)
     array([1., 0.])
     """
     equations = arrays.system(hessian, linear)
     free = free.copy()
-    best, patience = len(linear) + 1, _PATIENCE
+    fewest, patience = len(linear) + 1, _PATIENCE
     shift = ridge * max(float(np.mean(np.diagonal(hessian))), 1e-300)
     tolerance = 1e-12 * max(1.0, float(np.abs(linear).max()))
     x = kept = np.zeros(len(linear))
@@ -49,8 +62,8 @@ def minimise_quadratic(
         count = int(np.count_nonzero(wrong))
         if count == 0:
             return x
-        if count < best:
-            best, patience, kept = count, _PATIENCE, x
+        if count < fewest:
+            fewest, patience, kept = count, _PATIENCE, x
         elif patience > 0:
             patience -= 1
         else:

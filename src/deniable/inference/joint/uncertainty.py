@@ -1,14 +1,15 @@
-"""Covariance of an estimated joint distribution: standard errors, intervals, conditional rates.
+"""Covariance of an estimated joint table.
 
 The observed information I = Σ_k w_k v_k v_kᵀ / d_k² (the paper's "Estimating the
-Variance-Covariance matrix") is taken over *all* cells and inverted on the simplex:
-Σ = Z(ZᵀIZ)⁻¹Zᵀ, Z a basis of the vectors that sum to 0. Two departures from the paper: it inverts
-I itself, which forgets that a table sums to 1; and cells estimated at 0 stay in, because without
-them the others' intervals cover .54–.95 instead of .93 or more. Intervals are clipped to [0, 1].
+Variance-Covariance matrix") is computed over *all* cells and inverted on the simplex:
+Σ = Z(ZᵀIZ)⁻¹Zᵀ, where Z is a basis of the vectors that sum to 0. This differs from the paper in two
+ways. The paper inverts I itself, which ignores that a table sums to 1. And cells estimated at 0 are
+kept here, because without them the intervals of the others cover .54–.95 instead of .93 or more.
+Intervals are clipped to [0, 1].
 
-Both the likelihood and counts take a string that nobody listed for a random one. It sets the same
-bits in all of a cohort's reports, so cohorts then differ by more than their noise, and errors are
-widened by how much more (`widened`).
+Both the likelihood and the estimate from counts treat an unlisted string as a random one. A real
+string sets the same bits in all reports of a cohort, so cohorts differ by more than their noise.
+`widen_errors` widens standard errors accordingly.
 """
 
 from collections.abc import Sequence
@@ -24,51 +25,57 @@ from deniable.inference.joint.evidence import Evidence
 from deniable.kernels.array_types import Floats
 from deniable.results.covariance import Covariance
 
-STRATA = 64
-"""Groups that strata are dealt to: enough to see how much they differ."""
-LEAST_STRATA = 8
-"""Strata from which on their differences say something of errors."""
+STRATUM_GROUPS = 64
+"""Number of groups of strata whose influence is computed."""
+MIN_STRATA = 8
+"""Number of strata below which their differences are too uncertain to widen errors."""
 
 
 def covariance(evidence: Evidence, table: Floats) -> Covariance:
-    """Covariance of a fitted table over all its cells; see the module's text.
+    """Return the covariance of a fitted table over all its cells.
 
-    Directions the reports say nothing about get a very large variance, so that intervals there
-    reach from 0 to 1 instead of failing or pretending.
+    Directions about which the reports hold no information get a very large variance, so that their
+    intervals reach from 0 to 1.
     """
     if table.shape != evidence.shape:
-        raise InputError(f"table has shape {table.shape}, the evidence is about {evidence.shape}")
+        raise InputError(
+            f"the table has the shape {table.shape}, but the evidence is about {evidence.shape}"
+        )
     observed = evidence.information(table.reshape(evidence.folded))
     with one_blas_thread():
         return Covariance(table, invert_on_simplex(observed))
 
 
-def stratum_influence(evidence: Evidence, whole: Covariance) -> Floats:
-    """By how much each group of strata moves the table from where all have it, [S, *shape].
+def stratum_influence(evidence: Evidence, fitted: Covariance) -> Floats:
+    """Return how far each group of strata moves the fitted table, float64[S, *shape].
 
-    whole : the fitted table and its covariance; nothing moves it where strata are not known
+    fitted : the table and its covariance. The influence is 0 if strata are not known.
     """
-    cells = whole.table.size
+    cells = fitted.table.size
     sums = evidence.rows.sum(
-        MethodCall(LikelihoodRows.stratum_scores, whole.table.reshape(evidence.folded), STRATA)
+        MethodCall(
+            LikelihoodRows.stratum_scores, fitted.table.reshape(evidence.folded), STRATUM_GROUPS
+        )
     )
     weight, score = sums[:, cells], sums[:, :cells]
     score = score - np.outer(weight / max(weight.sum(), 1.0), score.sum(axis=0))
-    return np.asarray(score @ whole.matrix).reshape(-1, *whole.table.shape)
+    return np.asarray(score @ fitted.matrix).reshape(-1, *fitted.table.shape)
 
 
-def widened(shown: Covariance, influence: Floats, rest: Sequence[bool]) -> Covariance:
-    """Errors as large as strata differ by, apart for cells without, with one and with more Others.
+def widen_errors(shown: Covariance, influence: Floats, with_other: Sequence[bool]) -> Covariance:
+    """Return the covariance with errors at least as large as the differences between strata.
 
-    influence : float64[S, *shape]; rest : whether each question's last category is Other
+    The factor is estimated separately for the cells of each combination of Other categories.
+
+    influence : float64[S, *shape]; with_other : whether each question's last category is Other
     """
     strata = int((influence != 0).any(axis=tuple(range(1, influence.ndim))).sum())
-    if strata < LEAST_STRATA:
+    if strata < MIN_STRATA:
         return shown
-    seen = (influence**2).sum(axis=0) * strata / (strata - 1)
-    excess = seen / np.maximum(shown.standard_errors**2, np.finfo(float).tiny)
+    between = (influence**2).sum(axis=0) * strata / (strata - 1)
+    excess = between / np.maximum(shown.standard_errors**2, np.finfo(float).tiny)
     factor, kind = np.ones(shown.table.shape), np.zeros(shown.table.shape, np.intp)
-    for question, other in enumerate(rest):
+    for question, other in enumerate(with_other):
         if other:
             np.moveaxis(kind, question, 0)[-1] += 1 << question
     for which in np.unique(kind):
@@ -80,7 +87,7 @@ def widened(shown: Covariance, influence: Floats, rest: Sequence[bool]) -> Covar
 def invert_on_simplex(observed: Floats) -> Floats:
     """Return Z(ZᵀIZ)⁻¹Zᵀ for an information matrix float64[c, c].
 
-    Equal to I⁻¹ − I⁻¹11ᵀI⁻¹ / 1ᵀI⁻¹1, which needs no Z.
+    It is computed as I⁻¹ − I⁻¹11ᵀI⁻¹ / 1ᵀI⁻¹1, which needs no Z.
     """
     ridge = 1e-12 * max(float(np.mean(np.diagonal(observed))), 1e-300)
     while True:

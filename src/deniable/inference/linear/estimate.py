@@ -27,7 +27,7 @@ import numpy as np
 from deniable.errors import InputError
 from deniable.inference.association.independence import chi2_tail, inverse_root, range_of
 from deniable.inference.joint.collapse import collapse_influence
-from deniable.inference.joint.uncertainty import invert_on_simplex, widened
+from deniable.inference.joint.uncertainty import invert_on_simplex, widen_errors
 from deniable.inference.linear.joint_counts import PairCounts
 from deniable.inference.linear.ratios import LinearRatios, fit_margin, linear_ratios, on_simplex
 from deniable.inference.marginal.bit_counts import BitCounts
@@ -94,7 +94,7 @@ class LinearFit:
         """
         left, right = (np.eye(int(group.max()) + 1)[group].T for group in groups)
         influence = collapse_influence(self.influence, groups)
-        shown = widened(self.covariance.collapsed(groups), influence, rest)
+        shown = widen_errors(self.covariance.collapsed(groups), influence, rest)
         return LinearFit(shown, left @ self.free @ right.T, influence)
 
 
