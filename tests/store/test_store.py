@@ -306,6 +306,15 @@ def test_a_store_must_exist_unless_it_is_made(url: str) -> None:
     deniable.store.open(url).close()
 
 
+@pytest.mark.parametrize("create", [True, False])
+def test_the_manifest_of_a_later_release_is_not_replaced(create: bool, tmp_path: Path) -> None:
+    manifest = tmp_path / "store.json"
+    manifest.write_text('{"format": "deniable-store/1000"}')
+    with pytest.raises(StoreError, match="update deniable"):
+        deniable.store.open(tmp_path, create=create)
+    assert "1000" in manifest.read_text()
+
+
 def test_damage_to_a_segment_is_found(url: str) -> None:
     with deniable.store.open(url, create=True) as store:
         store.add_survey(MARKS)

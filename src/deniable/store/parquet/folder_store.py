@@ -55,7 +55,9 @@ class FolderStore(Store):
         self._files_read: set[str] = set()
         try:
             self._manifest()
-        except StoreError:
+        except StoreError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise  # never replace the manifest of a store that cannot be read
             if not create:
                 raise StoreError(
                     f"there is no store at {url}: import reports first. The segments of a database "
