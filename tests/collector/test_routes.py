@@ -111,7 +111,7 @@ def test_every_route_and_every_role(require_key: bool, tmp_path: Path) -> None:
         for method, path in ALLOWED:
             for role in ("nobody", *tokens):
                 headers = {"authorization": f"Bearer {tokens[role]}"} if role in tokens else {}
-                if path == ingest.PATH:
+                if path == ingest.UPLOAD_PATH:
                     got = await upload(client, single(len(passed[method, path])), **headers)
                 else:
                     got = await client.request(method, path, headers=headers)
@@ -148,7 +148,7 @@ def test_the_matrix_has_every_route() -> None:
         for route in ROUTES
         for method in (route.methods or set()) - {"HEAD", "OPTIONS"}
     }
-    assert routes == real | {("POST", ingest.PATH)}
+    assert routes == real | {("POST", ingest.UPLOAD_PATH)}
 
 
 def test_without_a_file_of_keys_nobody_reads_results(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_the_description_has_every_route_and_method() -> None:
         for route in ROUTES
         for method in (route.methods or set()) - {"HEAD", "OPTIONS"}
     }
-    assert described == real | {(ingest.PATH, "POST")}
+    assert described == real | {(ingest.UPLOAD_PATH, "POST")}
 
 
 def test_the_description_says_who_may() -> None:
@@ -276,7 +276,7 @@ def test_the_description_says_who_may() -> None:
 
 
 def test_the_description_has_every_refusal_of_an_upload() -> None:
-    described = OPENAPI["paths"][ingest.PATH]["post"]["responses"]
+    described = OPENAPI["paths"][ingest.UPLOAD_PATH]["post"]["responses"]
     every = {v for v in vars(problems).values() if isinstance(v, problems.ProblemKind)}
     elsewhere = {problems.BAD_QUERY, problems.NOT_FOUND}
     elsewhere |= {problems.BAD_JOB, problems.UNKNOWN_JOB, problems.NO_RESULT}

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from deniable.cli.app import app
-from deniable.collector.settings import PREFIX, Settings
+from deniable.collector.settings import ENVIRONMENT_PREFIX, Settings
 from deniable.errors import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -61,7 +61,7 @@ def test_every_setting_has_a_flag_and_stands_in_the_documentation() -> None:
         if item.name != "surveys":
             assert f"--{item.name.replace('_', '-')} " in shown
         assert f"| `{item.name}` |" in page, f"docs/how-to/collector.md does not list {item.name}"
-    assert PREFIX in page
+    assert ENVIRONMENT_PREFIX in page
 
 
 def test_serve_needs_a_survey_and_a_store(tmp_path: Path) -> None:

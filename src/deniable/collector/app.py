@@ -17,7 +17,7 @@ from deniable import store as stores
 from deniable.collector.api.routes import application
 from deniable.collector.ingest.body import BodyLimits, IncomingBody
 from deniable.collector.ingest.catalogue import Catalogue, today, versions_of
-from deniable.collector.ingest.upload_route import PATH, UploadRoute
+from deniable.collector.ingest.upload_route import UPLOAD_PATH, UploadRoute
 from deniable.collector.ingest.writer import CommitWriter
 from deniable.collector.jobs.requests import JobRequest
 from deniable.collector.jobs.runner import Job, Jobs
@@ -60,7 +60,7 @@ class Collector:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""
-        if scope["type"] == "http" and scope["path"] == PATH:
+        if scope["type"] == "http" and scope["path"] == UPLOAD_PATH:
             await self._upload_route(scope, receive, send)
             return
         # Starlette answers a failure and raises it again, and the server would log its message,

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from deniable.errors import InputError, did_you_mean
 
 T = TypeVar("T")
-PREFIX = "DENIABLE_"
+ENVIRONMENT_PREFIX = "DENIABLE_"
 MIB = 1 << 20
 TYPE_NAMES = {bool: "yes or no", int: "a whole number", float: "a number", str: "a string"}
 """Types of settings, as error messages name them."""
@@ -90,8 +90,8 @@ class Settings:
                     raise InputError(f"{file}: there is no setting {name!r}.{hint}")
                 values[name] = _check_type(defaults[name], value, f"{file}: {name}")
         for name, default in defaults.items():
-            if (text := environment.get(PREFIX + name.upper())) is not None:
-                values[name] = _parse(default, text, PREFIX + name.upper())
+            if (text := environment.get(ENVIRONMENT_PREFIX + name.upper())) is not None:
+                values[name] = _parse(default, text, ENVIRONMENT_PREFIX + name.upper())
         return cls(**{**values, **flags})
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Headers = dict[str, str]
 
-PATH = "/v1/reports"
+UPLOAD_PATH = "/v1/reports"
 METHODS = "POST, OPTIONS"
 ROLE = "ingest"
 CONTENT_TYPE = b"application/octet-stream"
