@@ -1,9 +1,9 @@
 /**
- * The browser client of deniable: values in, reports out, paid for before they exist.
+ * Browser client of deniable: turns answers into noisy reports, and sends them.
  *
- * Made from docs/reference/wire.md, scheme deniable-1; the numbers below are its sections. Randomness, SHA-256
- * and HMAC are WebCrypto's; numbers that can pass 2^53 are BigInts. Errors differ by their `name`:
- * SurveyError, SurveyExpired, InputError, BudgetExceeded, StoreError.
+ * Implements docs/reference/wire.md, scheme deniable-1; sections are numbered as there. WebCrypto
+ * does randomness, SHA-256 and HMAC; numbers that can exceed 2^53 are BigInts. The `name` of an error is
+ * SurveyError, SurveyExpired, InputError, BudgetExceeded or StoreError.
  */
 /**
  * @typedef {Uint8Array<ArrayBuffer>} Bytes
@@ -12,9 +12,9 @@
  *   string, description: string, protocol: any, loss: {once: number, forever: number | null}[]}[]
  *   }} Survey
  * @typedef {{update: (key: string, change: (old: any) => any) => Promise<any>,
- *   all: (prefix: string) => Promise<any[]>}} Store `update` is one transaction, durable when it
- *   resolves: the value becomes what `change` makes of the old one (undefined: none), unless it
- *   throws. `all`: the values whose keys begin so.
+ *   all: (prefix: string) => Promise<any[]>}} Store `update` replaces a value by `change(value)`
+ *   (undefined: no value) in one durable transaction, unless it throws. `all` returns the values
+ *   whose keys have the prefix.
  */
 export type Bytes = Uint8Array<ArrayBuffer>;
 export type Survey = {
@@ -43,15 +43,15 @@ export type Store = {
     all: (prefix: string) => Promise<any[]>;
 };
 /**
- * A published survey. Its digest (hexadecimal, 16 or 32 bytes) must be the one that the page's author
- * reviewed: publishing has checked all its numbers.
+ * Reads a published survey. The digest (16 or 32 bytes, hexadecimal) must be that of the survey that
+ * the author of the page reviewed; publishing checked its numbers.
  * @param {ArrayBuffer | Bytes} data @param {string} digest @returns {Promise<Survey>}
  */
 export declare function readSurvey(data: ArrayBuffer | Bytes, digest: string): Promise<Survey>;
 /**
- * Answers one survey for one person, whose secret and ledger are in the store, made on first use.
+ * Opens the client of one person, whose secret and ledger are in the store, created on first use.
  * @param {Survey} survey
- * @param {{store?: Store, entropy?: (size: number) => Bytes}} [options] entropy is for tests
+ * @param {{store?: Store, entropy?: (size: number) => Bytes}} [options] `entropy` is for tests
  */
 export declare function openClient(survey: Survey, { store, entropy }?: {
     store?: Store;
@@ -63,12 +63,12 @@ export declare function openClient(survey: Survey, { store, entropy }?: {
         [question: string]: string | boolean | null | undefined;
     }) => Promise<Bytes>;
 }>;
-/** IndexedDB of the page's origin, shared by its tabs and workers. @returns {Store} */
+/** Store in IndexedDB, shared by all tabs and workers of the origin. @returns {Store} */
 export declare function browserStore(): Store;
 /**
- * Sends each report as an upload with a key of its own, until the collector has it. After `days` it
- * is dropped: collectors forget keys after 7, and might count it again.
- * @param {string} collector its address, before /v1
+ * Sends each report with its own key, and retries until the collector accepts it. After `days` it is
+ * dropped: collectors forget keys after 7, and might count it twice.
+ * @param {string} collector address, without /v1
  * @param {{store?: Store, token?: string, days?: number}} [options]
  */
 export declare function openSender(collector: string, { store, token, days }?: {
@@ -87,5 +87,5 @@ export declare function openSender(collector: string, { store, token, days }?: {
         waiting: number;
     }>;
 };
-/** For the vectors. @type {any} */
+/** For test vectors. @type {any} */
 export declare const steps: any;

@@ -1,9 +1,9 @@
 /**
- * The browser client of deniable: values in, reports out, paid for before they exist.
+ * Browser client of deniable: turns answers into noisy reports, and sends them.
  *
- * Made from docs/reference/wire.md, scheme deniable-1; the numbers below are its sections. Randomness, SHA-256
- * and HMAC are WebCrypto's; numbers that can pass 2^53 are BigInts. Errors differ by their `name`:
- * SurveyError, SurveyExpired, InputError, BudgetExceeded, StoreError.
+ * Implements docs/reference/wire.md, scheme deniable-1; sections are numbered as there. WebCrypto
+ * does randomness, SHA-256 and HMAC; numbers that can exceed 2^53 are BigInts. The `name` of an error is
+ * SurveyError, SurveyExpired, InputError, BudgetExceeded or StoreError.
  */
 /**
  * @typedef {Uint8Array<ArrayBuffer>} Bytes
@@ -12,16 +12,16 @@
  *   string, description: string, protocol: any, loss: {once: number, forever: number | null}[]}[]
  *   }} Survey
  * @typedef {{update: (key: string, change: (old: any) => any) => Promise<any>,
- *   all: (prefix: string) => Promise<any[]>}} Store `update` is one transaction, durable when it
- *   resolves: the value becomes what `change` makes of the old one (undefined: none), unless it
- *   throws. `all`: the values whose keys begin so.
+ *   all: (prefix: string) => Promise<any[]>}} Store `update` replaces a value by `change(value)`
+ *   (undefined: no value) in one durable transaction, unless it throws. `all` returns the values
+ *   whose keys have the prefix.
  */
 
 const ONE = 2 ** 32, MOST = 65536, DAY = 86_400_000, HOLD = 30_000;
 
-const trouble = (name, message) => Object.assign(new Error(message), { name });
-function insist(fine, name, message) {
-  if (!fine) throw trouble(name, message);
+const failed = (name, message) => Object.assign(new Error(message), { name });
+function check(fine, name, message) {
+  if (!fine) throw failed(name, message);
 }
 
 // Notation
@@ -42,7 +42,7 @@ function join(...parts) {
 const bytesOf = (part) => (typeof part === "string" ? utf8(part) : part);
 const fields = (...parts) => join(...parts.map(bytesOf).flatMap((b) => [be32(b.length), b]));
 
-/** From the operating system, in pieces that browsers allow. */
+/** Random bytes, in chunks that browsers allow. */
 function random(size) {
   const out = new Uint8Array(size);
   for (let at = 0; at < size; at += MOST) crypto.getRandomValues(out.subarray(at, at + MOST));
@@ -67,21 +67,21 @@ function shapeOf({ kind, p, q, bits = 1, cohorts = 1, values, digits, families, 
 }
 
 /**
- * A published survey. Its digest (hexadecimal, 16 or 32 bytes) must be the one that the page's author
- * reviewed: publishing has checked all its numbers.
+ * Reads a published survey. The digest (16 or 32 bytes, hexadecimal) must be that of the survey that
+ * the author of the page reviewed; publishing checked its numbers.
  * @param {ArrayBuffer | Bytes} data @param {string} digest @returns {Promise<Survey>}
  */
 export async function readSurvey(data, digest) {
   const text = decoder.decode(data).replace(/\n$/, ""), sum = await sha256(utf8(text));
   const same = digest?.length >= 32 && hex(sum).startsWith(digest);
-  insist(same, "SurveyError", `expected a survey with digest ${digest}, got ${hex(sum)}`);
+  check(same, "SurveyError", `the digest of the survey is ${hex(sum)}, not ${digest}`);
   const raw = JSON.parse(text), counts = [];
   const known = raw.format === "deniable-survey/1" && Number.isSafeInteger(raw.budget);
-  insist(known, "SurveyError", `unknown format ${raw.format}, or budget ${raw.budget} above 2^53`);
+  check(known, "SurveyError", `unknown format ${raw.format}, or budget ${raw.budget} above 2^53`);
   for (const { kind, protocol } of raw.questions)
     for (const m of mechanismsOf(protocol)) {
       const way = `${kind} ${protocol.name} ${m?.kind} ${m?.scheme ?? ""}`;
-      insist(WAYS.test(way), "SurveyError", `unknown way to report: ${way}`);
+      check(WAYS.test(way), "SurveyError", `unsupported protocol: ${way}`);
       counts.push(shapeOf(m).cohorts);
     }
   let cohorts = 1;
@@ -89,7 +89,7 @@ export async function readSurvey(data, digest) {
   return { ...raw, digest: sum.slice(0, 16), cohorts };
 }
 
-// 2. What is drawn once, for ever
+// 2. Clear fields
 
 function binomial(n, r) {
   let ways = 1n;
@@ -97,7 +97,7 @@ function binomial(n, r) {
   return ways;
 }
 
-/** The clear numbers of a question. @returns {Promise<number[]>} */
+/** Clear fields of a question. @returns {Promise<number[]>} */
 async function clearOf(p, draw) {
   if (p.name === "single") return [];
   if (p.name === "prefixes") {
@@ -129,7 +129,7 @@ function slotsOf(question, clear) {
   });
 }
 
-/** What a slot says of a value. */
+/** Token of a value for a slot. */
 function tokenOf({ question: { protocol: p }, m, start, end }, value) {
   if (typeof value !== "string") return value;
   const bytes = utf8(value), text = decoder.decode(bytes);
@@ -157,7 +157,7 @@ async function positions(header, token, k, h, c) {
   });
 }
 
-/** The number of a local hash. */
+/** Number of a token with local hashing. */
 async function numberOf({ values: g, digits }, header, token, c) {
   const lines = g ** (digits - 1);
   let line = c % lines, number = 0, factor = 1;
@@ -170,7 +170,7 @@ async function numberOf({ values: g, digits }, header, token, c) {
   return number % g;
 }
 
-/** Packed bits; of a local hash the number, null if not answered. */
+/** Packed bits before noise; with local hashing a number, or null. */
 async function trueBits({ question, m, name, width, size }, survey, token, c) {
   const header = await headerOf(survey, question.name, name), bits = new Uint8Array(size);
   if (m.kind === "localhash") return token && numberOf(m, header, token, c);
@@ -182,10 +182,10 @@ async function trueBits({ question, m, name, width, size }, survey, token, c) {
 
 // 5. Noise
 
-/** How many random words these thresholds can need. */
+/** Random words that these thresholds can need. */
 const levels = (...thresholds) => Math.max(...thresholds.map((t) => t % ONE && 1 + Math.clz32(t & -t)));
 
-/** Bit i answers 1 with probability ifOne/2^32 if it is set, else ifZero/2^32. */
+/** A bit becomes 1 with probability ifOne/2^32 if it is set, else ifZero/2^32. */
 function randomise(bits, width, ifZero, ifOne, words) {
   const size = bits.length, count = levels(ifZero, ifOne);
   const digit = (threshold, place) => -(Math.floor(threshold / 2 ** place) % 2);
@@ -202,7 +202,7 @@ function randomise(bits, width, ifZero, ifOne, words) {
   });
 }
 
-/** What permanent noise is derived from. */
+/** Message that permanent noise is derived from. */
 const messageOf = (survey, { question, name, encoding, m }, c, bits) =>
   fields("deniable-1/prr", survey, question.name, name, encoding, be32(m.flip), be32(c), bits);
 
@@ -213,7 +213,7 @@ async function permanent(bits, width, flip, key, message) {
   return randomise(bits, width, flip, ONE - flip, join(...stream));
 }
 
-/** What is sent of a slot. */
+/** Noisy bytes of a slot. */
 async function noised({ m, width, size }, bits, key, message, rand) {
   if (m.kind !== "localhash") {
     const kept = m.flip ? await permanent(bits, width, m.flip, key, message) : bits;
@@ -228,9 +228,9 @@ async function noised({ m, width, size }, bits, key, message, rand) {
 // 6. The report
 
 /**
- * Answers one survey for one person, whose secret and ledger are in the store, made on first use.
+ * Opens the client of one person, whose secret and ledger are in the store, created on first use.
  * @param {Survey} survey
- * @param {{store?: Store, entropy?: (size: number) => Bytes}} [options] entropy is for tests
+ * @param {{store?: Store, entropy?: (size: number) => Bytes}} [options] `entropy` is for tests
  */
 export async function openClient(survey, { store = browserStore(), entropy = random } = {}) {
   const made = { secret: random(32), spent: new Map() };
@@ -245,17 +245,17 @@ export async function openClient(survey, { store = browserStore(), entropy = ran
   return { cohort, clear, answer };
 
   /**
-   * One report of all questions. Null, or left out, is no answer, which looks like any other. Past
-   * the budget it rejects, and nothing is spent.
+   * Makes one report about all questions. Null or left out means no answer, which reports do not
+   * reveal. Rejects, and spends nothing, if the budget would be exceeded.
    * @param {{[question: string]: string | boolean | null | undefined}} values @returns {Promise<Bytes>}
    */
   async function answer(values) {
     const { name, questions, expires, digest, cohorts } = survey, now = new Date();
     const today = new Date(+now - now.getTimezoneOffset() * 60_000).toISOString().slice(0, 10);
-    insist(today <= expires, "SurveyExpired", `survey ${name} ended on ${expires}`);
+    check(today <= expires, "SurveyExpired", `survey ${name} expired on ${expires}`);
     const given = new Map(Object.entries(values)), names = questions.map((q) => q.name);
     const unknown = [...given.keys()].filter((key) => !names.includes(key));
-    insist(!unknown.length, "InputError", `survey ${name} does not ask ${unknown}`);
+    check(!unknown.length, "InputError", `survey ${name} has no question ${unknown}`);
     const filled = await Promise.all(slots.map((slot) => fill(slot, given.get(slot.question.name) ?? null)));
     await store.update("client", (kept) => charged(kept, filled));
     const rand = entropy(slots.reduce((sum, slot) => sum + slot.rand, 0));
@@ -266,12 +266,12 @@ export async function openClient(survey, { store = browserStore(), entropy = ran
     return join(utf8("dn\x01\x01"), digest, le(cohort, cohorts > 1 ? 2 : 0), ...parts);
   }
 
-  /** A slot's true bits, which never leave here, and the name of their noise. */
+  /** Bits before noise, which never leave the device, and the name of their noise. */
   async function fill(slot, value) {
     const { question, m, cohorts } = slot, c = cohort % cohorts;
     const type = question.kind === "boolean" ? "boolean" : "string";
     const fine = value === null || typeof value === type;
-    insist(fine, "InputError", `${question.name} expects a ${type} or null`);
+    check(fine, "InputError", `${question.name} must be a ${type} or null`);
     const bits = await trueBits(slot, survey.name, tokenOf(slot, value), c);
     if (!m.flip) return { slot, bits, noise: `${question.name}/${slot.name}` };
     const message = messageOf(survey.name, slot, c, bits);
@@ -279,31 +279,31 @@ export async function openClient(survey, { store = browserStore(), entropy = ran
     return { slot, bits, message, noise: hex(print.subarray(0, 16)) };
   }
 
-  // 7. Paying for it
+  // 7. The ledger
 
-  /** Sums are exact below 2^53; one that is not exceeds every budget and limit. */
+  /** Sums are exact below 2^53; larger ones exceed every budget and limit. */
   function charged(kept, filled) {
     const same = kept && hex(kept.secret) === hex(secret), { name, budget } = survey;
-    insist(same, "StoreError", "the storage was cleared: open a new client");
+    check(same, "StoreError", "the storage was cleared: open a new client");
     const page = new Map(kept.spent.get(name));
     for (const { slot: { once, forever }, noise } of filled) {
       const [sum, limit] = page.get(noise) ?? [0, 0];
       page.set(noise, [sum + once, Math.max(limit, forever ?? Infinity)]);
     }
     const cost = [...page.values()].reduce((total, [sum, limit]) => total + Math.min(sum, limit), 0);
-    const why = `survey ${name}: ${cost / 1e9} nats would be spent of ${budget / 1e9}; nothing was sent`;
-    insist(cost <= budget, "BudgetExceeded", why);
+    const why = `survey ${name}: loss ${cost / 1e9} would exceed the budget ${budget / 1e9}; nothing was sent`;
+    check(cost <= budget, "BudgetExceeded", why);
     return { ...kept, spent: new Map(kept.spent).set(name, page) };
   }
 }
 
 // Storage
 
-/** IndexedDB of the page's origin, shared by its tabs and workers. @returns {Store} */
+/** Store in IndexedDB, shared by all tabs and workers of the origin. @returns {Store} */
 export function browserStore() {
   const settled = (request, event) => new Promise((resolve, reject) => {
     request[event] = () => resolve(request.result);
-    request.onerror = request.onabort = () => reject(trouble("StoreError", request.error));
+    request.onerror = request.onabort = () => reject(failed("StoreError", request.error));
   });
   const request = indexedDB.open("deniable", 1), opened = settled(request, "onsuccess");
   request.onupgradeneeded = () => request.result.createObjectStore("kept");
@@ -335,12 +335,12 @@ export function browserStore() {
 
 // Sending
 
-const hopeless = (status) => [400, 404, 409, 410, 413, 415, 422].includes(status);
+const isPermanent = (status) => [400, 404, 409, 410, 413, 415, 422].includes(status);
 
 /**
- * Sends each report as an upload with a key of its own, until the collector has it. After `days` it
- * is dropped: collectors forget keys after 7, and might count it again.
- * @param {string} collector its address, before /v1
+ * Sends each report with its own key, and retries until the collector accepts it. After `days` it is
+ * dropped: collectors forget keys after 7, and might count it twice.
+ * @param {string} collector address, without /v1
  * @param {{store?: Store, token?: string, days?: number}} [options]
  */
 export function openSender(collector, { store = browserStore(), token, days = 6 } = {}) {
@@ -351,7 +351,7 @@ export function openSender(collector, { store = browserStore(), token, days = 6 
   if (page) addEventListener("pagehide", hide), addEventListener("online", again);
   return { send, flush };
 
-  /** Queued durably, then tried. @param {Bytes} report */
+  /** Queues a report durably, then sends it. @param {Bytes} report */
   async function send(report) {
     const key = hex(random(16)), since = Date.now();
     const upload = { key, url, body: report, since, tries: 0, after: 0, busy: 0 };
@@ -359,7 +359,7 @@ export function openSender(collector, { store = browserStore(), token, days = 6 
     return flush();
   }
 
-  /** Tries what waits until one try fails, the rest later; `refused` are statuses. */
+  /** Sends waiting reports until an attempt fails; `refused` are HTTP statuses. */
   async function flush() {
     /** @type {number[]} */ const statuses = [];
     const queue = (await store.all("queue/")).filter((upload) => upload.url === url), now = Date.now();
@@ -371,10 +371,10 @@ export function openSender(collector, { store = browserStore(), token, days = 6 
     clearTimeout(timer);
     if (left) timer = setTimeout(again, Math.max(1000, hold - Date.now()));
     const sent = statuses.filter((status) => status === 202).length;
-    return { sent, refused: statuses.filter(hopeless), waiting: left };
+    return { sent, refused: statuses.filter(isPermanent), waiting: left };
   }
 
-  /** Takes an upload, so that no other tab does, and sends it. */
+  /** Claims an upload, so that no other tab sends it, and sends it. */
   async function attempt(upload) {
     const now = Date.now();
     let mine;
@@ -391,7 +391,7 @@ export function openSender(collector, { store = browserStore(), token, days = 6 
     const { key, body, tries } = upload, ingest = token && { Authorization: `Bearer ${token}` };
     const headers = { "Content-Type": "application/octet-stream", "Idempotency-Key": key, ...ingest };
     upload.busy = Date.now() + HOLD;
-    // No answer (offline, too late): the key makes it safe to send again.
+    // Without a response (offline, timeout), the key makes a retry safe.
     const answer = await fetch(url, {
       method: "POST", body, headers, keepalive: body.length < 60_000, credentials: "omit",
       redirect: "error", referrerPolicy: "no-referrer", signal: AbortSignal.timeout(HOLD),
@@ -399,13 +399,13 @@ export function openSender(collector, { store = browserStore(), token, days = 6 
     const later = answer?.headers.get("Retry-After") ?? "", pause = Math.min(3_600_000, 2000 * 2 ** tries);
     const wait = Math.min(1000 * Number(later) || Date.parse(later) - Date.now() || 0, DAY);
     const after = Date.now() + Math.max(wait, pause * (0.5 + random(1)[0] / 512));
-    const status = answer?.status ?? 0, done = (upload.done = status === 202 || hopeless(status));
+    const status = answer?.status ?? 0, done = (upload.done = status === 202 || isPermanent(status));
     if (!done) hold = after;
     await store.update("queue/" + key, (old) => (done || !old ? undefined : { ...old, after, busy: 0 }));
     return status;
   }
 
-  /** The page may end: what waits goes out now; it stays queued until acknowledged. */
+  /** Sends waiting reports when the page may close; they stay queued until accepted. */
   function hide() {
     for (const upload of waiting)
       if (!upload.done && Math.max(hold, upload.busy) <= Date.now())
@@ -413,5 +413,5 @@ export function openSender(collector, { store = browserStore(), token, days = 6 
   }
 }
 
-/** For the vectors. @type {any} */
+/** For test vectors. @type {any} */
 export const steps = { headerOf, positions, messageOf, permanent, randomise, slotsOf, tokenOf };

@@ -1,8 +1,8 @@
 // @ts-check
-// For programs outside a browser: a store in memory, and batches. Pages send reports one by one.
+// For programs outside a browser: a store in memory, and batches. Pages send reports separately.
 
 /**
- * A store that forgets everything when the program ends.
+ * Returns a store in memory, which is lost when the program ends.
  * @returns {import("./deniable.js").Store}
  */
 export function memoryStore(kept = new Map()) {
@@ -17,14 +17,14 @@ export function memoryStore(kept = new Map()) {
 }
 
 /**
- * Reports of one survey as one upload (docs/reference/wire.md, section 6). It links what it holds together, so
- * it is for reports of many people.
+ * Returns one upload with several reports of one survey (docs/reference/wire.md, section 6). A batch
+ * links its reports, so use it only for the reports of many people.
  * @param {import("./deniable.js").Bytes[]} reports @returns {import("./deniable.js").Bytes}
  */
 export function toBatch(reports) {
   const head = reports[0].slice(0, 20), bodies = reports.map((report) => report.subarray(20));
   if (!reports.every((report) => head.every((byte, i) => byte === report[i])))
-    throw Object.assign(new Error("expected reports of one survey, got several"), { name: "InputError" });
+    throw Object.assign(new Error("the reports answer different surveys: make one batch per survey"), { name: "InputError" });
   const count = new DataView(new ArrayBuffer(4));
   count.setUint32(0, reports.length, true);
   head[3] = 2;

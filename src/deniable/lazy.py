@@ -50,10 +50,27 @@ class Registry(Generic[T]):
         self._later = dict(later)
         self._classes: dict[str, type[T]] = {}
 
-    def register(self, cls: C) -> C:
-        """Add a class under its name, as a decorator."""
-        self._classes[self._name_of(cls)] = cls
-        return cls
+    def register(self, class_: C) -> C:
+        """Add a class under its name; usable as a decorator.
+
+        Parameters
+        ----------
+        class_ : type
+            The class to add.
+
+        Returns
+        -------
+        type
+            The same class.
+
+        Examples
+        --------
+        >>> from deniable.mechanisms import Boolean, register
+        >>> register(Boolean) is Boolean
+        True
+        """
+        self._classes[self._name_of(class_)] = class_
+        return class_
 
     def __getitem__(self, name: str) -> type[T]:
         try:

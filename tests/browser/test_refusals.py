@@ -39,7 +39,7 @@ def test_a_survey_needs_its_digest() -> None:
         ]
     )  # fmt: skip
     assert ended[:3] == ["read"] * 3
-    assert all(end.startswith("SurveyError: expected a survey with digest") for end in ended[3:])
+    assert all(end.startswith("SurveyError: the digest of the survey is") for end in ended[3:])
     assert digest in ended[3] and other in ended[3]
 
 
@@ -78,11 +78,11 @@ def test_answers_that_cannot_be_are_refused() -> None:
     size = 20 + survey.body_size
     assert ended[:2] == [f"{size} bytes"] * 2
     assert ended[2:6] == [
-        "InputError: url expects a string or null", "InputError: browser expects a string or null",
-        "InputError: survey urls does not ask other",
-        "InputError: survey urls does not ask toString",
+        "InputError: url must be a string or null", "InputError: browser must be a string or null",
+        "InputError: survey urls has no question other",
+        "InputError: survey urls has no question toString",
     ]  # fmt: skip
-    assert ended[6] == "SurveyExpired: survey urls ended on 2020-01-01"
+    assert ended[6] == "SurveyExpired: survey urls expired on 2020-01-01"
 
 
 def test_vectors_cover_every_protocol_and_mechanism() -> None:

@@ -181,7 +181,7 @@ class Client:
         return report
 
     def send(self, url: str, *, token: str | None = None, spread: float = 0.0) -> Sent:
-        """Send the reports that wait in the outbox, each in a request of its own.
+        """Send the reports that wait in the outbox, each in a separate request.
 
         To send reports that are still waiting, call it again later or keep a `Sender` running; see
         docs/how-to/send.md.

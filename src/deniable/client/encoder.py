@@ -70,7 +70,7 @@ class Encoder:
         ]
 
     def report(self, tokens: Sequence[Token], rand: bytes) -> Report:
-        """Return the report with these tokens; `rand` has `rand_size` bytes used only here."""
+        """Return the report with these tokens; `rand` has `rand_size` fresh random bytes."""
         if len(rand) != self.rand_size:
             raise InputError(f"rand must have {self.rand_size} random bytes, not {len(rand)}")
         packed, at = [], 0

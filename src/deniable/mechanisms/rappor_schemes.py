@@ -117,8 +117,8 @@ class _Rappor(Scheme):
         parts = mechanism.domain.parts
         if any(parts):
             # Their streams depend on neither slot nor f nor cohort, so a derived secret does.
-            own = prf.fields(self.name.encode(), cohort.to_bytes(4, "big"))
-            secret = prf.prf(secret, mechanism.permanent_prefix + own)
+            suffix = prf.fields(self.name.encode(), cohort.to_bytes(4, "big"))
+            secret = prf.prf(secret, mechanism.permanent_prefix + suffix)
         stream = self.stream(bits, mechanism.width, parts[1], secret)
         uniform, mask = prr_masks(stream, mechanism.width, mechanism.noise.flip)
         return (bits & ~mask) | (uniform & mask)

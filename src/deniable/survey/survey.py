@@ -97,7 +97,7 @@ class Question:
 
     @property
     def loss(self) -> PrivacyLoss:
-        """ε per report, and in total for any number of reports about one value."""
+        """Privacy loss ε per report, and in total for any number of reports about one value."""
         return self.protocol.loss
 
     @cached_property
@@ -285,10 +285,10 @@ class Survey:
                 "client's answers: increase the budget, or leave it out"
             )
         # Hashing and noise are keyed by the names of the survey and the question.
-        own = tuple(
+        keyed = tuple(
             replace(q, protocol=q.protocol.within(self.name, q.name)) for q in self.questions
         )
-        object.__setattr__(self, "questions", own)
+        object.__setattr__(self, "questions", keyed)
 
     # --- privacy and clear fields -----------------------------------------------------------
 

@@ -196,5 +196,5 @@ class Table:
         """Add a mistake for every key that was never read."""
         for key in self.data:
             if key not in self.known:
-                known = f" The settings here are {', '.join(self.known)}."
+                known = f" This table has the settings {', '.join(self.known)}."
                 self.mistake(key, f"unknown setting.{did_you_mean(key, self.known) or known}")
