@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import fields
 
 import pytest
@@ -69,3 +70,19 @@ def default_of(value: object) -> str:
     if isinstance(value, int) and value and value % MIB == 0:
         return f"{value // MIB} MiB"
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def test_every_command_of_the_data_exists() -> None:
+    """A module, an experiment of the paper, a target of make, or tests."""
+    targets = re.findall(r"^(\w+):", (facts.ROOT / "Makefile").read_text(), re.MULTILINE)
+    for path in sorted((facts.RESULTS / "data").glob("*.json")):
+        for command in re.findall(r'^ {3}"command": "(.*?)"', path.read_text(), re.MULTILINE):
+            kind, _, name = command.removeprefix("OPENBLAS_NUM_THREADS=1 ").rpartition("-m ")
+            words = (name if kind else command).split()
+            if words[0] == "pytest":
+                assert all((facts.ROOT / file).exists() for file in words[1:]), command
+            elif kind:
+                assert (facts.ROOT / f"{words[0].replace('.', '/')}.py").exists(), command
+            else:
+                known = {"make": targets, "deniable": ["reproduce"]}[words[0]]
+                assert words[1] in known and set(words[2:]) <= set(PAPER), command
