@@ -88,7 +88,7 @@ def test_urls_say_what_they_mean(tmp_path: Path) -> None:
         deniable.store.open(tmp_path / "reports.sqlite", create=True)
     with pytest.raises(StoreError, match="there is no folder"):
         deniable.store.open(f"sqlite:///{tmp_path}/nowhere/x.db", create=True)
-    for wrong in ("sqlite:///", "sqlite:///x.db?segment=y", "sqlite://x.db"):
+    for wrong in ("sqlite:///", "sqlite:///x.db?segment=y", "sqlite:///x.db?y", "sqlite://x.db"):
         with pytest.raises(InputError, match=r"expected sqlite:///FILE\.db"):
             deniable.store.open(wrong, create=True)
 

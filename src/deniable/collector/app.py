@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from deniable import store as stores
 from deniable.collector.api.routes import application
-from deniable.collector.ingest.body import BodyLimits, IncomingBody
+from deniable.collector.ingest.body import BodyLimits
 from deniable.collector.ingest.catalogue import Catalogue, today, versions_of
 from deniable.collector.ingest.upload_route import UPLOAD_PATH, UploadRoute
 from deniable.collector.ingest.writer import CommitWriter
@@ -130,10 +130,6 @@ class Collector:
         return self.free_bytes is not None and self.free_bytes < self.settings.reserve
 
     # --- for the routes -----------------------------------------------------------------------
-
-    def incoming_body(self, receive: Receive) -> IncomingBody:
-        """Return the body of a request that starts now."""
-        return IncomingBody(receive, self.limits)
 
     def reason_not_ready(self) -> str | None:
         """Return why uploads are refused now, or None; this may wait for the store."""

@@ -36,16 +36,6 @@ class BodyLimits:
         self._last_end = math.inf
         self._active: set[asyncio.Timeout] = set()
 
-    def hold(self, count: int) -> None:
-        """Use `count` more bytes, or raise Problem."""
-        if self.held + count > self.max_memory:
-            raise Problem(BUSY, "too many uploads are arriving at once: try again later")
-        self.held += count
-
-    def end(self) -> float:
-        """Return the event loop's time by which a body that starts now must be complete."""
-        return min(asyncio.get_running_loop().time() + self.seconds, self._last_end)
-
     def end_within(self, seconds: float) -> None:
         """Give current and future bodies only this many seconds from now."""
         self._last_end = asyncio.get_running_loop().time() + seconds
@@ -55,7 +45,7 @@ class BodyLimits:
     @asynccontextmanager
     async def until(self, end: float) -> AsyncIterator[None]:
         """Raise TimeoutError at `end`, or earlier after `end_within`."""
-        timeout = asyncio.timeout_at(end)
+        timeout = asyncio.timeout_at(min(end, self._last_end))
         self._active.add(timeout)
         try:
             async with timeout:
@@ -72,7 +62,7 @@ class IncomingBody:
 
     def __init__(self, receive: Receive, limits: BodyLimits) -> None:
         self._receive, self._limits, self._held = receive, limits, 0
-        self._end = limits.end()
+        self._end = asyncio.get_running_loop().time() + limits.seconds
         self._ended = False
         """Whether the body is complete, or its time is over."""
 
@@ -84,7 +74,10 @@ class IncomingBody:
 
     def hold(self, count: int) -> None:
         """Use `count` more bytes of the memory limit (fewer if negative), or raise Problem."""
-        self._limits.hold(count)
+        limits = self._limits
+        if limits.held + count > limits.max_memory:
+            raise Problem(BUSY, "too many uploads are arriving at once: try again later")
+        limits.held += count
         self._held += count
 
     async def read(self) -> bytes:

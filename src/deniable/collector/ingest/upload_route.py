@@ -112,7 +112,7 @@ class UploadRoute:
             allowed = preflight(self.collector.settings.cors, METHODS)
             await Response(status_code=204, headers=allowed)(scope, receive, send)
             return
-        incoming = self.collector.incoming_body(receive)
+        incoming = IncomingBody(receive, self.collector.limits)
         try:
             accepted = await self._accept(scope, incoming)
         except ClientDisconnected:
@@ -165,7 +165,7 @@ class UploadRoute:
             raise Problem(problems.TOO_LARGE, detail)
         if self.collector.disk_low:
             raise Problem(problems.DISK, "the disk is nearly full: try again later")
-        self.collector.writer.check_room()
+        self.collector.writer.check_capacity()
         return bucket
 
     async def _store(self, upload: Upload, bucket: Bucket | None) -> int:

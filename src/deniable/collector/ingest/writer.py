@@ -52,14 +52,14 @@ class CommitWriter:
         """Whether the queue is full."""
         return len(self._queue) >= self.limit
 
-    def check_room(self) -> None:
+    def check_capacity(self) -> None:
         """Raise Problem if the queue is full or the collector is stopping."""
         if self.full or self._stopping:
             raise Problem(BUSY, "too many uploads are waiting for the store: try again later")
 
     def submit(self, upload: Upload) -> asyncio.Future[Outcome]:
         """Queue an upload; return a future of its outcome, which is set once it is durable."""
-        self.check_room()
+        self.check_capacity()
         future: asyncio.Future[Outcome] = self._loop.create_future()
         with self._changed:
             self._queue.append((upload, future))

@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from deniable.collector.api.guards import NO_STORE, analyst_only, collector_of
 from deniable.collector.api.problems import BAD_JOB, NOT_FOUND, Problem
-from deniable.collector.ingest.body import ClientDisconnected
+from deniable.collector.ingest.body import ClientDisconnected, IncomingBody
 from deniable.collector.jobs.requests import JobRequest
 
 RESULT_MEDIA_TYPES = {
@@ -51,7 +51,7 @@ async def job(request: Request) -> Response:
 async def _start(request: Request) -> Response:
     """Start a job."""
     collector = collector_of(request)
-    with collector.incoming_body(request.receive) as incoming:
+    with IncomingBody(request.receive, collector.limits) as incoming:
         try:
             job_request = JobRequest.read(await incoming.read())
         except ClientDisconnected:

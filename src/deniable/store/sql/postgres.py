@@ -35,8 +35,8 @@ COMPACTION_LOCK_ID, MIGRATION_LOCK_ID = 0x64656E69, 0x61626C65
 def parse(url: str) -> tuple[str, str | None]:
     """Return the URL for the driver, and the URL of the segments, if any."""
     parts = urlsplit(url)
-    query = parse_qs(parts.query, strict_parsing=bool(parts.query))
-    segments = query.pop("segments", [None])[0]
+    query = parse_qs(parts.query, keep_blank_values=True)
+    segments = query.pop("segments", [""])[0] or None
     return parts._replace(query=urlencode(query, doseq=True)).geturl(), segments
 
 

@@ -41,10 +41,10 @@ VACUUM_PAGES = 2000
 def parse(url: str) -> tuple[Path, str | None]:
     """Return the file and the URL of the segments, if any, of `sqlite:///FILE[?segments=URL]`."""
     text, _, query = url.removeprefix("sqlite:///").partition("?")
-    settings = parse_qs(query, strict_parsing=bool(query))
+    settings = parse_qs(query, keep_blank_values=True)
     if not text or "sqlite:" in text or settings.keys() - {"segments"}:
         raise InputError(f"expected sqlite:///FILE.db, perhaps with ?segments=URL, got {url!r}")
-    return Path(text), settings.get("segments", [None])[0]
+    return Path(text), settings.get("segments", [""])[0] or None
 
 
 class SqliteStore(SqlStore):
