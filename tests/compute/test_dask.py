@@ -195,7 +195,9 @@ def rows(count: int, size: int) -> tuple[Any, Any]:
 def test_shuffles_folds_and_strata(cluster: Dask, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever else is done to evidence: shuffles within pieces, and reports held out."""
     monkeypatch.setattr("deniable.inference.association.independence.MAX_GATHERED", 0)
-    monkeypatch.setattr("deniable.inference.association.independence.REPORTS_PER_FREEDOM", 1 << 30)
+    monkeypatch.setattr(
+        "deniable.inference.association.independence.MIN_REPORTS_PER_FREEDOM", 1 << 30
+    )
     found = []
     for executor in (Threads(2), cluster):
         evidence = gather([rows(9000, 4)], (4, 4), executor=executor)

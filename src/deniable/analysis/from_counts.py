@@ -93,5 +93,5 @@ def _tests(
             "likelihood-ratio tests need the reports; for a table from counts, use test()"
         )
 
-    effect = partial(cramers_v_of, shown.free, shown.covariance, counts.reports)
+    effect = partial(cramers_v_of, shown.unconstrained, shown.covariance, counts.reports)
     return Tests(association, effect, refused, refused)

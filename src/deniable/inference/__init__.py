@@ -1,1 +1,1 @@
-"""What the reports say: pure functions of arrays."""
+"""Estimation from arrays: models, marginals, joint tables and tests; knows no surveys or files."""

@@ -1,15 +1,15 @@
 """What a survey can detect: noise, detection thresholds, and the number of discovered strings.
 
-**Noise.** The estimate of one candidate's frequency from N clients has the standard deviation σ =
-sqrt(r(1−r)/h) / |q*−p*| / √N with r = p* + (q*−p*)·(1−(1−1/k)^h). It comes from the noise of the
-reports and from the bits that other clients' values set.
+**Noise.** The estimate of one candidate's frequency from N clients has the standard deviation
+σ = sqrt(r(1−r)/h) / |q*−p*| / √N with r = p* + (q*−p*)·(1−(1−1/k)^h). It comes from the noise of
+the reports and from the bits that other clients' values set.
 
 **Known strings.** With V candidates, all of which are tested, the detection threshold is z·σ, where
 z is the one-sided normal quantile of α/V (Bonferroni).
 
-**Unknown strings.** A string must stand out among all possible strings. Picking one takes s =
-length · ln D nats, for D symbols, if nothing is known about the string. Let e be the evidence for
-it per client and squared frequency, in nats. The threshold is the frequency w at which N·w²·e
+**Unknown strings.** A string must stand out among all possible strings. Picking one takes
+s = length · ln D nats, for D symbols, if nothing is known about the string. Let e be the evidence
+for it per client and squared frequency, in nats. The threshold is the frequency w at which N·w²·e
 reaches the evidence that is needed:
 
 * *Whole strings*, all of which are tested: z·σ, as for known strings.

@@ -91,7 +91,7 @@ def test_exact_counts_give_the_exact_table(exclusive: bool) -> None:
     table[1, 2] = 0.0
     counts = expected_counts(table, [made for made, _ in both], 3)
     fit = linear_joint(counts, *(side for _, side in both))
-    assert fit.free == pytest.approx(table, abs=1e-6)
+    assert fit.unconstrained == pytest.approx(table, abs=1e-6)
     assert fit.covariance.table == pytest.approx(table, abs=1e-6)
     margin = fit_margin(BitCounts(counts.first, counts.total), both[0][0])
     assert margin == pytest.approx(table.sum(axis=1), abs=1e-6)

@@ -1,1 +1,1 @@
-"""Tests of independence, and effect sizes."""
+"""Tests of independence and effect sizes."""

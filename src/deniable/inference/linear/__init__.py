@@ -1,1 +1,1 @@
-"""Joint tables from pair counts, by least squares."""
+"""Joint tables of two questions from pair counts, by least squares."""

@@ -1,19 +1,20 @@
-"""The joint distribution of two questions from pair counts alone, by generalised least squares.
+"""Joint distribution of two questions from pair counts, by generalised least squares.
 
-With a_i, b_j the linear likelihood ratios of a report's two answers (see `linear`), the table
-R = Σ_k a_k b_kᵀ is a linear function of pair counts and bit counts, and in stratum s its mean is
-n_s·A_sᵀ p B_s with A_s, B_s known: solve for p. At independence this is generalised least squares
-on all products of bits of the two questions and on the bits themselves; without the latter, cells
-with Other would be poor.
+Let a_i and b_j be the linear likelihood ratios of a report's two answers (see `ratios`). The sums
+R = Σ_k a_k b_kᵀ are linear in pair counts and bit counts, and in stratum s their mean is
+n_s·A_sᵀ p B_s with known A_s and B_s. The table p solves this equation. Under independence this is
+generalised least squares on all products of bits of the two questions and on the bits themselves;
+without the latter, estimates of cells with Other would be poor.
 
-The covariance is a sandwich: the solution is linear in R, and R's covariance under the estimated
-table has the noise of both answers and who happened to answer in it. As for the likelihood, it is
-taken over all cells, widened where strata differ by more, and intervals are clipped: with the
-heaviest of 60 Zipf strings unlisted and N = 10⁶ they cover .95, without the widening .87.
+The covariance is a sandwich: the solution is linear in R, and the covariance of R under the
+estimated table includes the noise of both answers and the sampling of clients. As for the
+likelihood, it covers all cells, it is widened if strata differ by more, and intervals are clipped.
+With the heaviest of 60 Zipf strings unlisted and N = 10⁶, intervals cover .95; without the
+widening, .87.
 
-The test: U = Σ_s Σ_k (a_k − ā)(b_k − b̄)ᵀ is 0 on average if answers are independent within
-strata; its covariance is then Σ_s (n_s − 1) V_X ⊗ V_Y, V the ratios' covariance at the margins.
-No joint fit is needed, and cells at 0 do not matter.
+The test: U = Σ_s Σ_k (a_k − ā)(b_k − b̄)ᵀ has the mean 0 if answers are independent within strata.
+Its covariance is then Σ_s (n_s − 1) V_X ⊗ V_Y, where V is the covariance of the ratios at the
+margins. The test needs no joint fit, so cells estimated at 0 do no harm.
 """
 
 from __future__ import annotations
@@ -37,16 +38,24 @@ from deniable.results.association import AssociationTest
 from deniable.results.covariance import Covariance
 
 STRATA_PER_PRODUCT = 64
-"""Strata whose covariances are multiplied at once."""
+"""Number of strata whose covariances are multiplied together."""
 
 
 @dataclass(frozen=True, eq=False)
 class QuestionRatios:
-    """One question's ratios in the counts' strata.
+    """Linear likelihood ratios of one question in the strata of pair counts.
 
-    components, margin : what its categories are made of, and their shares float64[m]
-    known : of the question's own strata those that the ratios are of; place : intp[S], for each
-    stratum of the counts where its own is among them, anything where it has no reports.
+    Parameters
+    ----------
+    components : Components
+        The question's categories as mixtures of components.
+    margin : float64 array of shape (m,)
+        Shares of the categories.
+    known : intp array
+        Strata of the question that have reports.
+    place : intp array of shape (S,)
+        Index into `known` of the question's stratum, for each stratum of the pair counts; arbitrary
+        for strata without reports.
     """
 
     components: Components
@@ -55,19 +64,23 @@ class QuestionRatios:
     place: Indices
 
     @classmethod
-    def of(cls, components: Components, counts: BitCounts, own: Indices) -> QuestionRatios:
-        """counts : of the question's own strata; own : intp[S], which one each of the pair's is."""
+    def of(cls, components: Components, counts: BitCounts, strata: Indices) -> QuestionRatios:
+        """Return the ratios at margins that are fitted to the counts.
+
+        counts : bit counts of the question's strata
+        strata : intp[S], the question's stratum for each stratum of the pair counts
+        """
         known = np.flatnonzero(counts.total)
-        place = np.minimum(np.searchsorted(known, own), len(known) - 1)
+        place = np.minimum(np.searchsorted(known, strata), len(known) - 1)
         return cls(components, fit_margin(counts, components), known, place)
 
     @cached_property
     def ratios(self) -> LinearRatios:
-        """The ratios in the known strata."""
+        """Ratios in the known strata."""
         return linear_ratios(self.components, self.known, self.margin)
 
     def collapsed(self, groups: Indices) -> QuestionRatios:
-        """Those of categories added up: groups[i] is the new category of category i."""
+        """Return the ratios of added-up categories; groups[i] is the new category of i."""
         margin = np.asarray(np.bincount(groups, self.margin), np.float64)
         return replace(
             self, components=self.components.collapsed(groups, self.margin), margin=margin
@@ -78,45 +91,51 @@ class QuestionRatios:
 class LinearFit:
     """An estimated table.
 
-    covariance : of the table p ≥ 0, Σp = 1; free : the estimate without p ≥ 0, unbiased;
-    influence : float64[S, m, n], by how much each stratum moves `free`.
+    Parameters
+    ----------
+    covariance : Covariance
+        Estimate with p ≥ 0 and Σp = 1, and its covariance.
+    unconstrained : float64 array of shape (m, n)
+        Estimate without p ≥ 0, which is unbiased.
+    influence : float64 array of shape (S, m, n)
+        How far each stratum moves the unconstrained estimate.
     """
 
     covariance: Covariance
-    free: Floats
+    unconstrained: Floats
     influence: Floats
 
-    def collapsed(self, groups: Sequence[Indices], rest: Sequence[bool]) -> LinearFit:
-        """Categories added up, and errors widened by what strata differ by (see `covariance`).
+    def collapsed(self, groups: Sequence[Indices], with_other: Sequence[bool]) -> LinearFit:
+        """Return the table of added-up categories, with errors widened by differences of strata.
 
-        groups[v][i] is the new category of category i of question v; rest : whether each
-        question's last new category is Other.
+        groups[v][i] is the new category of category i of question v; with_other : whether the last
+        new category of each question is Other
         """
         left, right = (np.eye(int(group.max()) + 1)[group].T for group in groups)
         influence = collapse_influence(self.influence, groups)
-        shown = widen_errors(self.covariance.collapsed(groups), influence, rest)
-        return LinearFit(shown, left @ self.free @ right.T, influence)
+        shown = widen_errors(self.covariance.collapsed(groups), influence, with_other)
+        return LinearFit(shown, left @ self.unconstrained @ right.T, influence)
 
 
 def linear_joint(counts: PairCounts, first: QuestionRatios, second: QuestionRatios) -> LinearFit:
-    """Estimate the table float64[m, n] over both questions' categories, and its covariance."""
+    """Estimate the table of both questions' categories, float64[m, n], and its covariance."""
     if not counts.reports:
-        raise InputError("expected counts of some reports, got none")
+        raise InputError("the counts hold no reports")
     m, n = first.ratios.categories, second.ratios.categories
     total = counts.total.astype(np.float64)
     moments = _moments(counts, first, second)
-    seen = moments.sum(axis=0).ravel() / total.sum()
+    observed = moments.sum(axis=0).ravel() / total.sum()
     gain_x = first.ratios.gain[first.place].reshape(len(total), -1)
     gain_y = second.ratios.gain[second.place].reshape(len(total), -1)
     normal = _cells((gain_x * total[:, None]).T @ gain_y, m, n) / total.sum()
     bread = invert_on_simplex(normal)
-    table = on_simplex(normal, seen)
-    free = table + bread @ (seen - normal @ table)
+    table = on_simplex(normal, observed)
+    unconstrained = table + bread @ (observed - normal @ table)
     spread = _spread(total, first, second, table.reshape(m, n)) / total.sum() ** 2
     covariance = Covariance(table.reshape(m, n), bread @ spread @ bread)
-    expected = _means(first, second, free.reshape(m, n)) * total[:, None, None]
+    expected = _means(first, second, unconstrained.reshape(m, n)) * total[:, None, None]
     influence = (moments - expected).reshape(len(total), -1) @ bread / total.sum()
-    return LinearFit(covariance, free.reshape(m, n), influence.reshape(moments.shape))
+    return LinearFit(covariance, unconstrained.reshape(m, n), influence.reshape(moments.shape))
 
 
 def linear_test(
@@ -139,7 +158,7 @@ def linear_test(
 def _moments(
     counts: PairCounts, first: QuestionRatios, second: QuestionRatios, *, centred: bool = False
 ) -> Floats:
-    """float64[S, m, n], Σ_k a_k b_kᵀ of each stratum, about its own means if centred."""
+    """Return Σ_k a_k b_kᵀ of each stratum, float64[S, m, n]; about its means if centred."""
     moments = np.zeros((len(counts.total), first.ratios.categories, second.ratios.categories))
     for s in np.flatnonzero(counts.total):
         n = float(counts.total[s])
@@ -157,15 +176,15 @@ def _moments(
 
 
 def _spread(total: Floats, first: QuestionRatios, second: QuestionRatios, table: Floats) -> Floats:
-    """Covariance of Σ_k a_k ⊗ b_k if answers have this distribution: float64[mn, mn].
+    """Return the covariance of Σ_k a_k ⊗ b_k under a table, float64[mn, mn].
 
-    In a stratum E(aaᵀ ⊗ bbᵀ) = Σ_uv p_uv E(aaᵀ | u) ⊗ E(bbᵀ | v), less the mean's square.
+    In each stratum, E(aaᵀ ⊗ bbᵀ) = Σ_uv p_uv E(aaᵀ | u) ⊗ E(bbᵀ | v), less the square of the mean.
     """
     m, n = table.shape
     square = np.zeros((m * m, n * n))
     for start in range(0, len(total), STRATA_PER_PRODUCT):
-        some = slice(start, start + STRATA_PER_PRODUCT)
-        i, j, weight = first.place[some], second.place[some], total[some]
+        chunk = slice(start, start + STRATA_PER_PRODUCT)
+        i, j, weight = first.place[chunk], second.place[chunk], total[chunk]
         second_moment = table @ second.ratios.square[j] * weight[:, None, None]
         square += first.ratios.square[i].reshape(-1, m * m).T @ second_moment.reshape(-1, n * n)
     means = _means(first, second, table).reshape(len(total), -1)
@@ -173,11 +192,11 @@ def _spread(total: Floats, first: QuestionRatios, second: QuestionRatios, table:
 
 
 def _means(first: QuestionRatios, second: QuestionRatios, table: Floats) -> Floats:
-    """float64[S, m, n], the mean of a bᵀ in each stratum if answers have this distribution."""
+    """Return the mean of a bᵀ in each stratum under a table, float64[S, m, n]."""
     gain_x, gain_y = first.ratios.gain[first.place], second.ratios.gain[second.place]
     return np.asarray(gain_x.transpose(0, 2, 1) @ table @ gain_y)
 
 
 def _cells(flat: Floats, m: int, n: int) -> Floats:
-    """float64[m·m, n·n] with entries [(i, i′), (j, j′)], as [(i, j), (i′, j′)]."""
+    """Reorder float64[m·m, n·n] from [(i, i′), (j, j′)] to [(i, j), (i′, j′)]."""
     return flat.reshape(m, m, n, n).transpose(0, 2, 1, 3).reshape(m * n, m * n)
