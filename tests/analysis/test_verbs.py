@@ -143,10 +143,10 @@ def test_frames_that_are_not_reports(batch: ReportBatch) -> None:
     frame = to_arrow(batch).to_pandas()
     with pytest.raises(InputError, match="expected a frame with the columns"):
         decode(SURVEY, frame.drop(columns="cohort"), "page", WORDS)
-    with pytest.raises(InputError, match="not a report's"):
+    with pytest.raises(InputError, match="wrong types"):
         decode(SURVEY, frame.assign(cohort=-1), "page", WORDS)
     frame["page.0"] = b"x"
-    with pytest.raises(InputError, match="not a report's"):
+    with pytest.raises(InputError, match="wrong types"):
         decode(SURVEY, frame, "page", WORDS)
 
 
@@ -254,7 +254,7 @@ def test_strings_with_other() -> None:
     shown = associate(SURVEY, reports, ["page", "theme"], candidates={"page": words}, top=4)
     expected = np.vstack([table[:4], table[4:].sum(axis=0)])
     assert shown.labels[0] == ("x0", "x1", "x2", "x3", "(other)")
-    assert "everything but the 4" in shown.other[0]
+    assert "all values except the 4" in shown.other[0]
     assert (np.abs(shown.table - expected) / shown.standard_error).max() < 4.5
     more = associate(
         SURVEY, reports, ["page", "theme"], candidates={"page": words}, top=4, fitted=10

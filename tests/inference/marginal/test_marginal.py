@@ -337,7 +337,7 @@ def test_mismatches_are_refused():
     many = BloomDesign(np.zeros((2, 10_001, 1), np.int32), 128, 0.25, 0.75)
     with pytest.raises(InputError, match="at most 10000 candidates, got 10001; use 'auto'"):
         estimate_marginal(counts, many, selection="all")
-    with pytest.raises(InputError, match="between 0 and its stratum's total"):
+    with pytest.raises(InputError, match="between 0 and the total of its stratum"):
         BitCounts(counts.ones + 10**6, counts.total)
     with pytest.raises(InputError, match="integers"):
         BitCounts(counts.ones / 2.0, counts.total)
