@@ -9,7 +9,7 @@ import pytest
 
 from deniable import Survey, discover, simulate
 from deniable.compute.cpu.screening import CPU
-from deniable.compute.screening import ScreeningKernels, Stretch
+from deniable.compute.screening import ScreeningKernels, StringRange
 from deniable.kernels.hashing.lines import digits_of
 from deniable.simulation import Population, exponential
 from tests.devices import DEVICES
@@ -105,7 +105,7 @@ def test_distributions_of_sums_are_those_of_processors(name):
 def test_a_stretch_of_a_domain_is_scanned_alike(name):
     rng = np.random.default_rng(4)
     tables = rng.normal(size=(5, 500)).astype(np.float32)
-    stretch = Stretch(np.array([3, 1, 0, 0, 0, 255], np.uint8), 2, 5, 11)
+    stretch = StringRange(np.array([3, 1, 0, 0, 0, 255], np.uint8), 2, 5, 11)
     mine, its = (each.scan(HEADER, stretch, tables, 4.0) for each in (CPU, loops(name)))
     assert 0 < len(mine) < 11**3
     assert np.array_equal(its, mine)

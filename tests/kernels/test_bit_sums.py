@@ -44,9 +44,9 @@ def test_padding_bits_are_not_counted() -> None:
 
 def test_a_stratum_outside_is_named() -> None:
     bits = np.zeros((3, 1), dtype=np.uint8)
-    with pytest.raises(InputError, match=r"strata in 0..1, got 2 in report 1"):
+    with pytest.raises(InputError, match=r"strata must be in 0..1, got 2 in report 1"):
         count_ones(bits, 8, np.array([0, 2, 5]), 2)
-    with pytest.raises(InputError, match=r"strata in 0..1, got -1 in report 0"):
+    with pytest.raises(InputError, match=r"strata must be in 0..1, got -1 in report 0"):
         count_ones(bits, 8, np.array([-1, 0, 0]), 2)
-    with pytest.raises(InputError, match="one stratum per report"):
+    with pytest.raises(InputError, match="reports needs a stratum"):
         count_ones(bits, 8, np.array([0]), 2)

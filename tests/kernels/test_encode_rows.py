@@ -119,10 +119,10 @@ def test_identity_thresholds_return_the_bloom_bits() -> None:
 @pytest.mark.parametrize(
     "value, cohort, place, message",
     [
-        (3, 0, 0, r"values in -1..2 \(-1 is no answer\), got 3..3"),
-        (-2, 0, 0, r"values in -1..2"),
-        (0, 2, 0, r"cohorts in 0..1, got one of 2"),
-        (0, 0, 8, r"positions in -1..7 for 8 bits"),
+        (3, 0, 0, r"values must be in -1..2 \(-1 means no answer\), got 3..3"),
+        (-2, 0, 0, r"values must be in -1..2"),
+        (0, 2, 0, r"cohorts must be in 0..1, got 2"),
+        (0, 0, 8, r"positions must be in -1..7 for 8 bits"),
     ],
 )
 def test_indices_outside_their_tables_are_refused(

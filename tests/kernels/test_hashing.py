@@ -72,7 +72,7 @@ def test_positions_equal_the_definition(k: int, cohorts: int, hashes: int, value
 def test_wrong_arguments_say_expected_and_got() -> None:
     data = np.zeros(10, dtype=np.uint8)
     one = np.array([1])
-    with pytest.raises(InputError, match="header of 32 bytes, got 4"):
+    with pytest.raises(InputError, match="header must have 32 bytes, got 4"):
         hash_pairs(b"head", data, np.array([0, 10]))
     with pytest.raises(InputError, match="whole 4-byte words, got 3"):
         sha256_rows(b"abc", data, one, one)
@@ -80,5 +80,5 @@ def test_wrong_arguments_say_expected_and_got() -> None:
         sha256_rows(b"", data, np.array([8]), np.array([3]))
     with pytest.raises(InputError, match="inside the 10 bytes"):
         hash_pairs(bytes(32), data, np.array([5, 2]))
-    with pytest.raises(InputError, match="lengths up to 2, got 3"):
+    with pytest.raises(InputError, match="lengths must be at most 2, got 3"):
         hash_fixed_pairs(bytes(32), data.reshape(5, 2), np.full(5, 3))

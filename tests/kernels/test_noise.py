@@ -121,9 +121,9 @@ def test_wrong_arguments_say_expected_and_got() -> None:
     bits = np.zeros((2, 2), dtype=np.uint8)
     with pytest.raises(InputError, match=r"uint8\[N, 3\] for 17 bits, got uint8\[2, 2\]"):
         noise_rows(bits, 17, Response(0, CERTAIN), np.random.default_rng(1))
-    with pytest.raises(InputError, match=r"if_one in 0..2\^32, got 4294967297"):
+    with pytest.raises(InputError, match=r"if_one must be in 0..2\^32, got 4294967297"):
         Response(0, CERTAIN + 1)
     with pytest.raises(InputError, match="1 to 65536 bits, got 65537"):
         noise_rows(bits, 65537, Response(0, 0), np.random.default_rng(1))
-    with pytest.raises(InputError, match="at least 1 thread"):
+    with pytest.raises(InputError, match="number of threads must be at least 1"):
         noise_rows(bits, 16, Response(0, 0), np.random.default_rng(1), threads=0)

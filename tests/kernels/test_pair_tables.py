@@ -49,9 +49,9 @@ def test_planes_that_are_used_again_hold_nothing_of_before(more: int) -> None:
 
 def test_input_is_checked() -> None:
     bits, tables = np.zeros((3, 1), np.uint8), PairTables.empty(2, (8, 8))
-    with pytest.raises(InputError, match=r"strata in 0..1, got 0..2"):
+    with pytest.raises(InputError, match=r"strata must be in 0..1, got 0..2"):
         tables.add(bits, bits, np.array([0, 2, 1]))
-    with pytest.raises(InputError, match="a stratum for each, got 3, 2 and"):
+    with pytest.raises(InputError, match="every report a stratum; got 3, 2 and"):
         tables.add(bits, bits[:2], np.array([0, 0, 0]))
-    with pytest.raises(InputError, match="expected second as uint8"):
+    with pytest.raises(InputError, match="second must be uint8"):
         PairTables.empty(1, (8, 9)).add(bits, bits, np.array([0, 0, 0]))

@@ -15,11 +15,9 @@ from deniable.kernels.array_types import Bytes, DeviceArray, Floats, Int64s, Sin
 
 Number = TypeVar("Number", bound=np.generic)
 Moved = tuple[Int64s, Int64s, float]
-ENDING = 9
-"""Bytes that SHA-256 adds to a message at least: a bit, and the length."""
 
 
-class Stretch(NamedTuple):
+class StringRange(NamedTuple):
     """The strings that differ from u8[M] `row` at the places first … stop only."""
 
     row: Bytes
@@ -70,7 +68,7 @@ class ScreeningKernels(Protocol):
         """
         ...
 
-    def scan(self, header: bytes, stretch: Stretch, tables: Singles, least: float) -> Int64s:
+    def scan(self, header: bytes, stretch: StringRange, tables: Singles, least: float) -> Int64s:
         """Which strings of a stretch have evidence of at least `least`.
 
         Numbers of the symbols that differ, to the base of their number; see

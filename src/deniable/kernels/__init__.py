@@ -1,1 +1,1 @@
-"""Compiled inner loops: pure functions of arrays, run without the interpreter lock."""
+"""Compiled inner loops: pure functions of arrays that run without the interpreter lock."""

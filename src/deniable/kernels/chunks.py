@@ -1,7 +1,7 @@
-"""Row ranges over threads.
+"""Run kernels on ranges of rows, on several threads.
 
-Kernels hold no interpreter lock, so plain threads suffice. What a range computes never depends on
-how many threads there are: randomness belongs to fixed chunks of rows (see `noise`).
+Kernels do not hold the interpreter lock, so plain threads suffice. Results never depend on the
+number of threads: random numbers belong to fixed chunks of rows (see `noise`).
 """
 
 import os
@@ -12,34 +12,35 @@ from typing import TypeVar
 
 from deniable.errors import InputError
 
-Part = TypeVar("Part")
+Result = TypeVar("Result")
 
-PIECES_PER_THREAD = 4  # uneven pieces still finish together on a busy machine
+RANGES_PER_THREAD = 4
+"""Ranges per thread: with several, threads finish at about the same time on a busy machine."""
 
 
 def thread_count(threads: int | None) -> int:
-    """Return `threads`, or the number of processors this process may use."""
+    """Return `threads`, by default the number of processors that this process may use."""
     if threads is None:
         if hasattr(os, "sched_getaffinity"):
             return len(os.sched_getaffinity(0))
         return os.cpu_count() or 1
     if threads < 1:
-        raise InputError(f"expected at least 1 thread, got {threads}")
+        raise InputError(f"the number of threads must be at least 1, got {threads}")
     return threads
 
 
-def spans(count: int, pieces: int) -> list[tuple[int, int]]:
-    """Cut range(count) into at most `pieces` non-empty (start, stop) of nearly equal size."""
-    pieces = max(1, min(pieces, count))
-    edges = [count * piece // pieces for piece in range(pieces + 1)]
+def split_range(count: int, parts: int) -> list[tuple[int, int]]:
+    """Split range(count) into at most `parts` non-empty (start, stop) of nearly equal size."""
+    parts = max(1, min(parts, count))
+    edges = [count * part // parts for part in range(parts + 1)]
     return [(start, stop) for start, stop in pairwise(edges) if start < stop]
 
 
 def over_threads(
-    work: Callable[[int, int], Part], pieces: list[tuple[int, int]], threads: int
-) -> list[Part]:
-    """Call work(start, stop) for every piece on up to `threads` threads; results in order."""
-    if threads == 1 or len(pieces) <= 1:
-        return [work(start, stop) for start, stop in pieces]
-    with ThreadPoolExecutor(min(threads, len(pieces))) as pool:
-        return list(pool.map(lambda piece: work(*piece), pieces))
+    work: Callable[[int, int], Result], ranges: list[tuple[int, int]], threads: int
+) -> list[Result]:
+    """Call work(start, stop) for every range on up to `threads` threads; results are in order."""
+    if threads == 1 or len(ranges) <= 1:
+        return [work(start, stop) for start, stop in ranges]
+    with ThreadPoolExecutor(min(threads, len(ranges))) as pool:
+        return list(pool.map(lambda each: work(*each), ranges))

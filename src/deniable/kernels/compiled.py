@@ -1,7 +1,7 @@
-"""The one way this package compiles: cached on disk, without the interpreter lock.
+"""Decorators that compile functions with Numba: cached on disk, without the interpreter lock.
 
-Threads then run kernels side by side (see `chunks`); `parallel=True` would cost seconds of
-compilation on the first call.
+All kernels use them. Several threads can then run kernels at the same time (see `chunks`). Numba's
+`parallel=True` is not used: it adds seconds of compilation to the first call.
 """
 
 from collections.abc import Callable
@@ -19,15 +19,15 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def _sources() -> tuple[tuple[str, int, int], ...]:
-    """Name, time and size of every file of kernels."""
+    """Return name, modification time and size of every source file of this folder."""
     files = sorted(Path(__file__).parent.rglob("*.py"))
     return tuple((str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files)
 
 
 SOURCES = _sources()
 
-
 REORDERED_SUMS = frozenset({"reassoc", "contract", "nsz"})
+"""Flags of LLVM that allow it to reorder sums and to fuse a product with an addition."""
 
 
 def _compile(
@@ -39,34 +39,37 @@ def _compile(
     compiler = njit(
         cache=True, nogil=True, error_model="numpy", forceinline=inline, fastmath=set(fastmath)
     )
-    made: Any = compiler(function)
-    # Numba forgets a kept kernel when its own file changes, but not when a function that it calls
-    # in another file does: it would go on running the old code. All files count here.
-    with suppress(AttributeError):  # private to numba: without it only this care is lost
-        made._cache._cache_file._source_stamp = SOURCES
-    return cast(Callable[Parameters, Result], made)
+    kernel: Any = compiler(function)
+    # Numba recompiles a cached kernel if its own file has changed, but not if a function that it
+    # calls from another file has: it would run old code. So the cache depends on all files here.
+    with suppress(AttributeError):  # a private attribute: without it only this check is lost
+        kernel._cache._cache_file._source_stamp = SOURCES
+    return cast(Callable[Parameters, Result], kernel)
 
 
 def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Compile `function` on first call, without the interpreter lock, and keep the code on disk."""
+    """Compile a function at its first call, without the interpreter lock; cache it on disk."""
     return _compile(function)
 
 
 def compiled_sums(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Compile sums of non-negative terms: the compiler may split them over vector lanes and fuse a
-    product with an addition, which only reorders or drops roundings."""
+    """Compile sums of non-negative terms, as `compiled`, with reordered additions.
+
+    The compiler may split sums over vector lanes and fuse a product with an addition. This only
+    reorders or drops roundings.
+    """
     return _compile(function, fastmath=REORDERED_SUMS)
 
 
 def inlined(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Compile `function` into its callers: for steps of a few instructions."""
+    """Compile a function of a few instructions into its callers."""
     return _compile(function, inline=True)
 
 
 def read_only(array: NDArray[Any], dtype: type[Scalar]) -> NDArray[Scalar]:
     """Return `array` as a contiguous, aligned, read-only view of `dtype`, copied only where needed.
 
-    Every other kind of array (writable, strided, unaligned) would be compiled once more.
+    A kernel is compiled once per kind of array (writable, strided, unaligned, …); this makes one.
     """
     view = np.require(array, dtype=dtype, requirements=["C", "A"]).view()
     view.flags.writeable = False

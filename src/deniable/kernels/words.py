@@ -1,7 +1,7 @@
 """Packed bits as 64-bit words.
 
-Bit i of a report is byte i // 8, bit i % 8, least significant first; a report of width k takes
-B = ceil(k / 8) bytes, and its padding bits are 0. Word w holds bits 64w to 64w + 63.
+Bit i of a report is bit i % 8, least significant first, of byte i // 8. A report of k bits takes
+B = ceil(k / 8) bytes; its padding bits are 0. Word w holds bits 64w to 64w + 63.
 """
 
 from typing import Any
@@ -14,33 +14,34 @@ from deniable.errors import InputError
 from deniable.kernels.array_types import Bytes, Words
 from deniable.kernels.compiled import inlined, read_only
 
-WIDEST = 65536
+MAX_WIDTH = 65536
+"""Maximum number of bits of a report."""
 
 
 def byte_width(k: int) -> int:
-    """Return B, the bytes of a k-bit report.
+    """Return B, the number of bytes of a report of k bits.
 
     >>> byte_width(12)
     2
     """
-    if not 1 <= k <= WIDEST:
-        raise InputError(f"expected a width of 1 to {WIDEST} bits, got {k}")
+    if not 1 <= k <= MAX_WIDTH:
+        raise InputError(f"a report has 1 to {MAX_WIDTH} bits, got {k}")
     return (k + 7) // 8
 
 
 def check_packed(bits: Bytes, k: int, name: str = "bits") -> Bytes:
-    """Return `bits` as read-only contiguous u8[N, B], or raise if that does not fit width k."""
+    """Return packed reports as read-only contiguous u8[N, B], or raise if they are not k bits."""
     width = byte_width(k)
     if bits.dtype != np.uint8 or bits.ndim != 2 or bits.shape[1] != width:
         raise InputError(
-            f"expected {name} as uint8[N, {width}] for {k} bits, "
-            f"got {bits.dtype}{list(bits.shape)}: pack with numpy.packbits(bitorder='little')"
+            f"{name} must be uint8[N, {width}] for {k} bits, got {bits.dtype}{list(bits.shape)}; "
+            "pack bits with numpy.packbits(bitorder='little')"
         )
     return read_only(bits, np.uint8)
 
 
 def as_words(bits: Bytes) -> Words:
-    """Return rows as words, u64[N, ceil(B / 8)]: a view where possible, else a padded copy."""
+    """Return packed rows as words u64[N, ceil(B / 8)]: a view where possible, or a padded copy."""
     rows, width = bits.shape
     words = (width + 7) // 8
     if width % 8 == 0 and bits.ctypes.data % 8 == 0 and bits.flags.c_contiguous:
@@ -51,6 +52,8 @@ def as_words(bits: Bytes) -> Words:
 
 
 def _emit_population_count(context: Any, word: Any) -> Any:
+    """Return the type of the intrinsic and the function that emits its code."""
+
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
 
@@ -63,9 +66,9 @@ population_count: Any = intrinsic(_emit_population_count)
 
 @inlined
 def load_word(data: Bytes, start: int, stop: int) -> np.uint64:
-    """Read bytes [start, start + 8) of flat data as a little-endian word, none from `stop` on.
+    """Return bytes [start, start + 8) of flat data as a little-endian word, zeros from `stop` on.
 
-    Flat data and a position, not a row of a matrix: numba counts references to every row it slices.
+    The data are flat because numba counts references to every row of a matrix that it slices.
     """
     word = np.uint64(0)
     if stop - start >= 8:
@@ -79,7 +82,7 @@ def load_word(data: Bytes, start: int, stop: int) -> np.uint64:
 
 @inlined
 def store_word(data: Bytes, start: int, stop: int, word: np.uint64) -> None:
-    """Write a word to bytes [start, start + 8) of flat data, none from `stop` on."""
+    """Write a word to bytes [start, start + 8) of flat data, nothing from `stop` on."""
     if stop - start >= 8:
         for byte in range(8):
             data[np.uint64(start + byte)] = np.uint8(word >> np.uint64(8 * byte))
@@ -89,8 +92,8 @@ def store_word(data: Bytes, start: int, stop: int, word: np.uint64) -> None:
 
 
 @inlined
-def lane_mask(k: int, word: int) -> np.uint64:
-    """Return the bits of word number `word` that belong to a report of width k."""
+def width_mask(k: int, word: int) -> np.uint64:
+    """Return a mask of the bits of word number `word` that belong to a report of k bits."""
     left = k - 64 * word
     if left >= 64:
         return np.uint64(0xFFFFFFFFFFFFFFFF)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.compute.screening import Moved, Number, Stretch
+from deniable.compute.screening import Moved, Number, StringRange
 from deniable.kernels.array_types import Bytes, DeviceArray, Floats, Int64s, Singles
-from deniable.kernels.chunks import over_threads, spans, thread_count
+from deniable.kernels.chunks import over_threads, split_range, thread_count
 from deniable.kernels.hashing.positions import hash_fixed_pairs
 from deniable.kernels.likelihood.hash_rows import line_support
 from deniable.kernels.search import domain_scan as domain
@@ -30,7 +30,7 @@ class CpuScreening:
             for i in range(start, stop):
                 line_support(tables[i], lines, cells, out[i])
 
-        over_threads(work, spans(len(tables), len(tables)), thread_count(None))
+        over_threads(work, split_range(len(tables), len(tables)), thread_count(None))
         return out.reshape(*sent.shape[:-2], -1)
 
     def evidence(self, header: bytes, rows: Bytes, length: int, tables: Singles) -> Singles:
@@ -65,7 +65,7 @@ class CpuScreening:
                 counts = np.bincount(lattice[i] % size, minlength=size)
                 out[i] = np.fft.rfft(counts) / lattice.shape[1]
 
-        over_threads(work, spans(len(lattice), len(lattice)), thread_count(None))
+        over_threads(work, split_range(len(lattice), len(lattice)), thread_count(None))
         return out
 
     def convolved(self, transforms: DeviceArray, size: int, moved: Moved | None = None) -> Floats:
@@ -85,7 +85,7 @@ class CpuScreening:
         _in_threads(work, len(product), 1 << 13)
         return np.fft.irfft(product, size)
 
-    def scan(self, header: bytes, stretch: Stretch, tables: Singles, least: float) -> Int64s:
+    def scan(self, header: bytes, stretch: StringRange, tables: Singles, least: float) -> Int64s:
         """Hashed and looked up, sixteen side by side."""
         row, first, stop, symbols = stretch
         lead = np.frombuffer(header, ">u4").astype(np.uint32)
@@ -115,12 +115,12 @@ def hashed_sums(header: bytes, rows: Bytes, length: int, tables: Singles) -> Sin
 def _in_threads(
     work: Callable[[int, int], None], count: int, chunk: int = STRINGS_PER_CHUNK
 ) -> None:
-    over_threads(work, spans(count, -(-count // chunk)), thread_count(None))
+    over_threads(work, split_range(count, -(-count // chunk)), thread_count(None))
 
 
 def _ended(row: Bytes, before: int) -> Bytes:
     """u8[32]: the row as SHA-256 ends a message, with so many bytes before it."""
-    block = np.zeros(domain.TAIL, np.uint8)
+    block = np.zeros(domain.TAIL_BYTES, np.uint8)
     block[: len(row)] = row
     block[len(row)] = 0x80
     block[-2:] = divmod(8 * (before + len(row)), 256)

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 
 from deniable.compute.gpu.tensors import Tensor, torch
 from deniable.compute.rows import SMALLEST, multiply_out
-from deniable.kernels.likelihood.mixture_pass import BLOCK, FLOOR
+from deniable.kernels.likelihood.mixture_pass import BLOCK, MIN_LIKELIHOOD
 
 TEMPORARY_BYTES = 1 << 28
 """Bytes of a temporary array, about."""
@@ -34,8 +34,8 @@ def expect(rows: Sequence[Tensor], weights: Tensor | None, table: Tensor) -> tup
     for part, block in _parts(len(rows[0]), max(table.shape)):
         a, b = _two_sides(rows, part, table.dtype)
         d = (a @ table).mul_(b).sum(dim=1)
-        possible = (d > FLOOR).all()
-        share, logs = 1 / d.clamp_min_(FLOOR), d.to(t.float64).log()
+        possible = (d > MIN_LIKELIHOOD).all()
+        share, logs = 1 / d.clamp_min_(MIN_LIKELIHOOD), d.to(t.float64).log()
         if weights is not None:
             share, logs = share * weights[part].to(d.dtype), logs * weights[part]
         total += logs.sum() + t.where(possible, 0.0, -t.inf)

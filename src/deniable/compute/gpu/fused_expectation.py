@@ -20,7 +20,7 @@ import triton
 import triton.language as tl
 
 from deniable.compute.gpu.tensors import Tensor, torch
-from deniable.kernels.likelihood.mixture_pass import FLOOR
+from deniable.kernels.likelihood.mixture_pass import MIN_LIKELIHOOD
 
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
 
@@ -147,7 +147,7 @@ def expect(a: Tensor, b: Tensor, weights: Tensor | None, table: Tensor) -> tuple
     _kernel[(programs,)](
         a, b, a if weights is None else weights, table.contiguous(), gradient, total, count,
         m=m, n=n, M0=first[0], M1=first[1], N0=second[0], N1=second[1], ROWS=shape.rows,
-        STEPS=STEPS, WEIGHTED=weights is not None, PRECISE=precise, FLOOR=FLOOR,
+        STEPS=STEPS, WEIGHTED=weights is not None, PRECISE=precise, FLOOR=MIN_LIKELIHOOD,
         num_warps=shape.warps, num_stages=shape.stages,
     )  # fmt: skip
     return total.sum(), gradient.sum(dim=0)

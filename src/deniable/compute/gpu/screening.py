@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from deniable.compute.cpu.screening import hashed_sums
 from deniable.compute.gpu.tensors import Tensor, device, on_host, placed, torch
-from deniable.compute.screening import Moved, Number, Stretch
+from deniable.compute.screening import Moved, Number, StringRange
 from deniable.kernels.array_types import Bytes, Floats, Int64s, Singles
 from deniable.kernels.hashing.lines import line_numbers
 
@@ -83,7 +83,7 @@ class TensorScreening:
             product[start : start + FREQUENCIES_PER_CHUNK] = each.prod(dim=0)
         return on_host(t.fft.irfft(product, size))
 
-    def scan(self, header: bytes, stretch: Stretch, tables: Singles, least: float) -> Int64s:
+    def scan(self, header: bytes, stretch: StringRange, tables: Singles, least: float) -> Int64s:
         """A stretch at once."""
         number = torch().arange(stretch.strings, device=self._device)
         rows, left = self._placed(stretch.row).repeat(len(number), 1), number

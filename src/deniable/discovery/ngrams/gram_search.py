@@ -21,7 +21,7 @@ from deniable.discovery.ngrams.grams import Pair
 from deniable.discovery.shared.string_models import CharacterModel
 from deniable.discovery.shared.strings import Rows
 from deniable.kernels.array_types import Floats, Int32s, Mask, Singles
-from deniable.kernels.search.beam_step import SPARE, extend
+from deniable.kernels.search.beam_step import BUFFER_FACTOR, extend
 from deniable.protocols.alphabet import OTHER, PAD, Alphabet
 
 MIN_STRINGS_TO_LEARN = 8
@@ -54,8 +54,9 @@ def search(prior: list[Singles], gain: Mapping[Pair, Singles], width: int) -> Gr
     keep = np.flatnonzero(prior[last] > -np.inf)
     keep = keep[np.argsort(-prior[last][keep], kind="stable")][:width]
     chosen, score = keep.astype(np.int32)[:, None], prior[last][keep]
-    best, parent = np.empty(SPARE * width, np.float32), np.empty(SPARE * width, np.int64)
-    child = np.empty(SPARE * width, np.int32)
+    size = BUFFER_FACTOR * width
+    best, parent = np.empty(size, np.float32), np.empty(size, np.int64)
+    child = np.empty(size, np.int32)
     dropped = keep.size < prior[last].size
     for g in range(last - 1, -1, -1):
         tables = [np.ascontiguousarray(gain[g, h].T) for h in range(last, g, -1)]

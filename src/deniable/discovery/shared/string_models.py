@@ -23,7 +23,7 @@ import numpy as np
 from deniable.discovery.shared.strings import Rows
 from deniable.errors import InputError
 from deniable.kernels.array_types import Bytes, Floats, Int32s, Int64s, Singles
-from deniable.kernels.chunks import over_threads, spans, thread_count
+from deniable.kernels.chunks import over_threads, split_range, thread_count
 from deniable.kernels.search.spelling import next_symbols
 from deniable.protocols.alphabet import OTHER, PAD, Alphabet
 
@@ -144,7 +144,8 @@ class Lexicon(CharacterModel):
             tree = self.child, self.below, self.ends
             next_symbols(part, context, length, self.log_p, *tree, out[start:stop])
 
-        over_threads(work, spans(len(rows), -(-len(rows) // ROWS_PER_THREAD)), thread_count(None))
+        ranges = split_range(len(rows), -(-len(rows) // ROWS_PER_THREAD))
+        over_threads(work, ranges, thread_count(None))
         return out
 
 

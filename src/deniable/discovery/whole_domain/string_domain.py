@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deniable.compute.progress import report_progress
-from deniable.compute.screening import ENDING, Stretch
+from deniable.compute.screening import StringRange
 from deniable.discovery.shared.string_models import CharacterModel, Lexicon
 from deniable.discovery.shared.strings import Rows
 from deniable.discovery.shared.tables import StringEvidence
@@ -19,7 +19,7 @@ from deniable.errors import InputError
 from deniable.kernels.array_types import Floats
 from deniable.kernels.chunks import over_threads, thread_count
 from deniable.kernels.hashing.lines import digits_of
-from deniable.kernels.search.domain_scan import TAIL
+from deniable.kernels.search.domain_scan import MAX_SYMBOLS
 from deniable.protocols.alphabet import PAD, count_strings
 
 MAX_STRETCH = 1_000_000
@@ -41,9 +41,9 @@ class StringDomain:
     length: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.length <= TAIL - ENDING:
+        if not 1 <= self.length <= MAX_SYMBOLS:
             raise InputError(
-                f"whole strings can be discovered up to max_length {TAIL - ENDING}, got "
+                f"whole strings can be discovered up to max_length {MAX_SYMBOLS}, got "
                 f"{self.length}: ask for several prefix lengths (levels)"
             )
 
@@ -60,7 +60,8 @@ class StringDomain:
         def work(length: int, stretch: int) -> Rows:
             first = length - self.free(length)
             row = self.row(length, stretch * self.symbols ** (length - first))
-            number = kernels.scan(header, Stretch(row, first, length, self.symbols), entry, least)
+            strings = StringRange(row, first, length, self.symbols)
+            number = kernels.scan(header, strings, entry, least)
             rows = np.repeat(row[np.newaxis], len(number), axis=0)
             rows[:, first:length] = digits_of(number, self.symbols, length - first)[:, ::-1]
             return rows

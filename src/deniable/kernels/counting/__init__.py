@@ -1,1 +1,1 @@
-"""Counts of bits and of pairs of bits."""
+"""Count set bits and pairs of set bits."""

@@ -1,7 +1,8 @@
-"""Sums of table entries at each candidate's bit positions.
+"""Sum table entries at the bit positions of each candidate.
 
-Tables are float64[S, k] and small enough for the first-level cache; positions are read once, in
-storage order, so a million candidates over 64 strata take about a second. A position of −1 is none.
+Tables are float64[S, k] and fit into the first-level cache; positions are read once, in the order
+in which they are stored. A million candidates over 64 strata take about a second. A position of −1
+means that there is none.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from deniable.kernels.compiled import compiled, inlined
 
 @inlined
 def _distinct(positions: Int32s, s: int, j: int, a: int) -> int:
-    """Return positions[s, j, a], or −1 if the same candidate has it earlier."""
+    """Return positions[s, j, a], or −1 if the candidate has the same position before."""
     b = int(positions[s, j, a])
     for earlier in range(a):
         if positions[s, j, earlier] == b:
@@ -38,8 +39,8 @@ def gather_sums(
 
     positions : int32[S, m, h]; weight, value, limit, cube : float64[S, k];
     shift : float64[m]; inverse_mass, mean_excess, inverse_total, relative : float64[S];
-    out : float64[7, m], zeroed by the caller. With w, the weights at a candidate's positions in a
-    stratum, and mu = sum(w) * inverse_mass:
+    out : float64[7, m], zeroed by the caller. With w, the weights at the positions of a candidate
+    in a stratum, and mu = sum(w) * inverse_mass, the rows of `out` are:
       0: sum of w, less (sum w)^2 * inverse_mass: squared length after removing stratum means
       1: sum of w * value
       2: sum of w * (part of value + shift beyond +-limit, less mean_excess)
@@ -92,11 +93,11 @@ def gather_cross(
     cross: Floats,
     mass: Floats,
 ) -> None:
-    """Weighted overlap of candidates start..stop-1 with the columns of a 0/1 row-sparse matrix.
+    """Compute the weighted overlap of candidates start..stop-1 with the columns of a 0/1 matrix.
 
-    row_start, columns : CSR pointers and indices of a matrix[S * k, a];
-    cross : float64[stop - start, a] and mass : float64[stop - start, S], zeroed by the caller;
-    mass receives the sum of weights per stratum.
+    row_start, columns : CSR pointers and indices of the sparse matrix[S * k, a];
+    cross : float64[stop - start, a], the overlaps; mass : float64[stop - start, S], the sums of
+    weights per stratum; both are zeroed by the caller.
     """
     strata, _, hashes = positions.shape
     bits = weight.shape[1]
@@ -115,7 +116,7 @@ def gather_cross(
 
 @compiled
 def set_fingerprints(positions: Int32s, keys: Words, out: Words) -> None:
-    """Sum of keys[s, b] over each candidate's distinct positions, modulo 2^64.
+    """Sum keys[s, b] over the distinct positions of each candidate, modulo 2^64.
 
     keys : uint64[S, k]; out : uint64[m], zeroed by the caller.
     """

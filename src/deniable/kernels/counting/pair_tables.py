@@ -1,9 +1,10 @@
-"""How often two bits of two questions are set together, per stratum: all that a joint table made
-from counts reads from the reports.
+"""Count how often a bit of one question and a bit of another are set together, per stratum.
 
-The reports of a stratum are turned on their side, 64 at a time: word w of plane a holds bit a of
-reports 64w to 64w + 63. Then each pair of bits of 64 reports is one AND and one population count,
-k₁·k₂/64 of them a report whatever the noise, and vector instructions do several at once.
+These counts are all that a joint table from counts reads from the reports.
+
+The reports of a stratum are transposed, 64 at a time: word w of plane a holds bit a of reports 64w
+to 64w + 63. Then each pair of bits of 64 reports takes one AND and one population count, that is
+k₁·k₂/64 of them per report for any noise, and vector instructions do several at once.
 """
 
 from dataclasses import dataclass
@@ -16,12 +17,12 @@ from deniable.kernels.compiled import compiled, compiled_sums, inlined, read_onl
 from deniable.kernels.words import as_words, check_packed, population_count
 
 PLANE_WORDS = 32
-"""Words of a plane: the planes of 2,048 reports of 128 bits take 32 kB, and stay near."""
+"""Words per plane: the planes of 2,048 reports of 128 bits take 32 kB and fit into the cache."""
 
 
 @inlined
 def _transpose(block: Words) -> None:
-    """Swap rows and columns of 64 × 64 bits, halves of halves (Hacker's Delight, section 7-3)."""
+    """Transpose 64 × 64 bits in place, by halves (Hacker's Delight, section 7-3)."""
     mask = np.uint64(0x00000000FFFFFFFF)
     half = 32
     while half:
@@ -39,7 +40,7 @@ def _transpose(block: Words) -> None:
 def _planes(
     reports: Words, order: Int64s, start: int, stop: int, block: Words, planes: Words
 ) -> None:
-    """Fill planes u64[64·words, PLANE_WORDS] with the reports order[start:stop], 0 beyond them."""
+    """Fill planes u64[64·words, PLANE_WORDS] with the reports order[start:stop], then zeros."""
     rows = stop - start
     for column in range((rows + 63) // 64):
         first = start + 64 * column
@@ -55,10 +56,10 @@ def _planes(
 
 
 @compiled_sums
-def _together(x: Words, y: Words, words: int, k: int, both: UInt32s) -> None:
+def _add_pairs(x: Words, y: Words, words: int, k: int, both: UInt32s) -> None:
     """Add to both[a, b] how often planes x[a] and y[b] are set together; y has spare planes.
 
-    Two planes against four at a time: each word that is loaded serves several pairs.
+    Two planes are compared with four at a time, so that a loaded word serves several pairs.
     """
     for a in range(0, both.shape[0], 2):
         second = min(a + 1, both.shape[0] - 1)
@@ -83,7 +84,7 @@ def _together(x: Words, y: Words, words: int, k: int, both: UInt32s) -> None:
 
 
 @compiled
-def _alone(planes: Words, words: int, ones: UInt32s) -> None:
+def _add_ones(planes: Words, words: int, ones: UInt32s) -> None:
     """Add to ones[a] how often plane a is set."""
     for a in range(len(ones)):
         count = np.uint64(0)
@@ -112,17 +113,18 @@ def _count(
             words = (stop - start + 63) // 64
             _planes(first, order, start, stop, block, x)
             _planes(second, order, start, stop, block, y)
-            _alone(x, words, ones[s])
-            _alone(y, words, other_ones[s])
-            _together(x, y, words, both.shape[2], both[s])
+            _add_ones(x, words, ones[s])
+            _add_ones(y, words, other_ones[s])
+            _add_pairs(x, y, words, both.shape[2], both[s])
 
 
 @dataclass(frozen=True, eq=False)
 class PairTables:
-    """Counters that reports are added to; no counter may pass 2³².
+    """Counts of set bits and of pairs of set bits; no count may exceed 2³².
 
     both : uint32[S, k₁, k₂], reports of stratum s that set bit a of the first part and bit b of the
-    second; first, second : uint32[S, k], that set a bit of either; total : int64[S]
+    second; first, second : uint32[S, k], reports that set a bit of one part;
+    total : int64[S], reports
     """
 
     both: UInt32s
@@ -132,16 +134,16 @@ class PairTables:
 
     @classmethod
     def empty(cls, strata: int, widths: tuple[int, int]) -> "PairTables":
-        """Of so many strata and bits."""
+        """Return counts of 0 for this number of strata and these widths of both parts."""
         k, other = widths
         shapes = ((strata, k, other), (strata, k), (strata, other))
         both, first, second = (np.zeros(shape, np.uint32) for shape in shapes)
         return cls(both, first, second, np.zeros(strata, np.int64))
 
     def add(self, first: Bytes, second: Bytes, stratum: Integers) -> None:
-        """Count reports: u8[N, B] each, packed, and integers[N] in 0..S-1.
+        """Add the counts of packed reports u8[N, B] with strata integers[N] in 0..S-1.
 
-        On one thread: batches are spread over threads already.
+        It runs on one thread, because batches are already spread over threads.
 
         >>> tables = PairTables.empty(1, (2, 1))
         >>> tables.add(np.array([[0b01], [0b11]], np.uint8), np.array([[1], [1]], np.uint8),
@@ -154,18 +156,18 @@ class PairTables:
         second = check_packed(second, widths[1], "second")
         if not len(first) == len(second) == len(stratum) or stratum.ndim != 1:
             raise InputError(
-                f"expected as many reports in both parts and a stratum for each, got {len(first)}, "
-                f"{len(second)} and {list(stratum.shape)}"
+                f"both parts need the same number of reports, and every report a stratum; got "
+                f"{len(first)}, {len(second)} and {list(stratum.shape)}"
             )
         if len(stratum) and not (stratum.min() >= 0 and stratum.max() < strata):
             raise InputError(
-                f"expected strata in 0..{strata - 1}, got {stratum.min()}..{stratum.max()}"
+                f"strata must be in 0..{strata - 1}, got {stratum.min()}..{stratum.max()}"
             )
         narrow = stratum.astype(np.uint16 if strata <= 1 << 16 else np.int64, copy=False)
         order = np.argsort(narrow, kind="stable")
-        here = np.bincount(narrow, minlength=strata)
+        sizes = np.bincount(narrow, minlength=strata)
         edges = np.zeros(strata + 1, np.int64)
-        np.cumsum(here, out=edges[1:])
+        np.cumsum(sizes, out=edges[1:])
         x, y = (read_only(as_words(part), np.uint64) for part in (first, second))
         _count(x, y, order, edges, self.both, self.first, self.second)
-        self.total[:] += here
+        self.total[:] += sizes

@@ -1,31 +1,32 @@
 """Bloom filter positions of many values in every cohort.
 
-One SHA-256 per value gives a pair (x, y); cohort c and hash j take the (c h + j + 1)-th point of
-the sequence x + i y, finished by a 64-bit mixer, so the table costs one multiplication chain per
-bit instead of one hash.
+One SHA-256 per value gives a pair (x, y). Cohort c and hash j use the (c h + j + 1)-th element of
+the sequence x + i y, mixed to 64 random-looking bits. So a position takes a few multiplications
+instead of one hash.
 """
 
 import numpy as np
 
 from deniable.errors import InputError
 from deniable.kernels.array_types import Bytes, Int32s, Int64s, UInt16s, Words
-from deniable.kernels.chunks import PIECES_PER_THREAD, over_threads, spans, thread_count
+from deniable.kernels.chunks import RANGES_PER_THREAD, over_threads, split_range, thread_count
 from deniable.kernels.compiled import compiled, inlined, read_only
 from deniable.kernels.hashing.sha256 import sha256_rows
 
 HEADER_BYTES = 32
-CHUNK_ROWS = 1 << 14
-MOST_PLACES = 1 << 30
-"""Bits of a filter, or cells of a local hash, which can be many more."""
+ROWS_PER_CHUNK = 1 << 14
+MAX_PLACES = 1 << 30
+"""Maximum number of bits of a filter, or of cells of a local hash."""
 
 
 def hash_pairs(
     header: bytes, data: Bytes, offsets: Int64s, *, threads: int | None = None
 ) -> tuple[Words, Words]:
-    """Hash ragged values: value i is data[offsets[i] : offsets[i + 1]].
+    """Hash values of any lengths: value i is data[offsets[i] : offsets[i + 1]].
 
     header : 32 bytes; data : u8[any]; offsets : int64[V + 1], ascending
-    Returns (x u64[V], y u64[V]): the digest's first and second 8 bytes, little-endian, y made odd.
+    Returns x and y, u64[V] each: the first and second 8 bytes of the digest, little-endian; y is
+    made odd.
 
     >>> text = np.frombuffer(b"appleplum", dtype=np.uint8)
     >>> x, y = hash_pairs(bytes(32), text, np.array([0, 5, 9]))
@@ -33,24 +34,25 @@ def hash_pairs(
     (2, True)
     """
     if offsets.ndim != 1 or len(offsets) < 1:
-        raise InputError(f"expected offsets as int64[V + 1], got shape {list(offsets.shape)}")
+        raise InputError(f"offsets must be int64[V + 1], got shape {list(offsets.shape)}")
     return _pairs(header, data, offsets[:-1], np.diff(offsets), threads)
 
 
 def hash_fixed_pairs(
     header: bytes, rows: Bytes, lengths: Int64s, *, threads: int | None = None
 ) -> tuple[Words, Words]:
-    """Hash values held in rows of equal width: value i is rows[i, : lengths[i]].
+    """Hash values in rows of equal width: value i is rows[i, : lengths[i]].
 
     rows : u8[V, any]; lengths : integers[V]
-    Returns (x u64[V], y u64[V]) as `hash_pairs`.
+    Returns x and y, u64[V] each, as `hash_pairs` does.
     """
     if rows.ndim != 2 or lengths.shape != (len(rows),):
         raise InputError(
-            f"expected rows[V, width] and lengths[V], got {list(rows.shape)}, {list(lengths.shape)}"
+            f"rows must be [V, width] and lengths [V], got {list(rows.shape)} and "
+            f"{list(lengths.shape)}"
         )
     if len(lengths) and lengths.max() > rows.shape[1]:
-        raise InputError(f"expected lengths up to {rows.shape[1]}, got {lengths.max()}")
+        raise InputError(f"lengths must be at most {rows.shape[1]}, got {lengths.max()}")
     starts = np.arange(len(rows), dtype=np.int64) * rows.shape[1]
     return _pairs(header, rows, starts, lengths, threads)
 
@@ -59,7 +61,7 @@ def _pairs(
     header: bytes, data: Bytes, starts: Int64s, lengths: Int64s, threads: int | None
 ) -> tuple[Words, Words]:
     if len(header) != HEADER_BYTES:
-        raise InputError(f"expected a header of {HEADER_BYTES} bytes, got {len(header)}")
+        raise InputError(f"the header must have {HEADER_BYTES} bytes, got {len(header)}")
     x = np.empty(len(starts), dtype=np.uint64)
     y = np.empty(len(starts), dtype=np.uint64)
     workers = thread_count(threads)
@@ -70,7 +72,7 @@ def _pairs(
         x[start:stop] = halves[:, 0]
         y[start:stop] = halves[:, 1] | np.uint64(1)
 
-    over_threads(work, spans(len(starts), -(-len(starts) // CHUNK_ROWS)), workers)
+    over_threads(work, split_range(len(starts), -(-len(starts) // ROWS_PER_CHUNK)), workers)
     return x, y
 
 
@@ -89,8 +91,8 @@ def place_of(z: np.uint64, k: np.uint64) -> np.uint64:
 
 
 def _check_places(k: int) -> None:
-    if not 1 <= k <= MOST_PLACES:
-        raise InputError(f"expected 1 to {MOST_PLACES} places to hash to, got {k}")
+    if not 1 <= k <= MAX_PLACES:
+        raise InputError(f"the number of places must be 1 to {MAX_PLACES}, got {k}")
 
 
 @compiled
@@ -109,7 +111,7 @@ def _positions(x: Words, y: Words, k: np.uint64, first: int, out: Int32s) -> Non
 def bloom_positions(
     x: Words, y: Words, cohorts: int, hashes: int, k: int, *, threads: int | None = None
 ) -> Int32s:
-    """Return the bits that every value sets in every cohort: int32[cohorts, V, hashes].
+    """Return the bits that every value sets in every cohort, int32[cohorts, V, hashes].
 
     x, y : u64[V] of `hash_pairs`
 
@@ -118,9 +120,11 @@ def bloom_positions(
     """
     _check_places(k)
     if cohorts < 1 or hashes < 1:
-        raise InputError(f"expected at least 1 cohort and 1 hash, got {cohorts} and {hashes}")
+        raise InputError(
+            f"the numbers of cohorts and hashes must be at least 1, got {cohorts} and {hashes}"
+        )
     if x.shape != y.shape or x.ndim != 1 or x.dtype != np.uint64 or y.dtype != np.uint64:
-        raise InputError(f"expected x, y as uint64[V], got {list(x.shape)}, {list(y.shape)}")
+        raise InputError(f"x and y must be uint64[V], got {list(x.shape)} and {list(y.shape)}")
     x, y = read_only(x, np.uint64), read_only(y, np.uint64)
     out = np.empty((cohorts, len(x), hashes), dtype=np.int32)
     workers = thread_count(threads)
@@ -128,7 +132,7 @@ def bloom_positions(
     def work(start: int, stop: int) -> None:
         _positions(x, y, np.uint64(k), start, out[start:stop])
 
-    over_threads(work, spans(cohorts, workers * PIECES_PER_THREAD), workers)
+    over_threads(work, split_range(cohorts, workers * RANGES_PER_THREAD), workers)
     return out
 
 
@@ -153,19 +157,19 @@ def _row_positions(
 def row_positions(
     x: Words, y: Words, value: Int64s, cohort: UInt16s, hashes: int, k: int
 ) -> Int32s:
-    """Return the bits that each report's own value sets in its own cohort: int32[N, hashes].
+    """Return the bits that the value of each report sets in its cohort, int32[N, hashes].
 
-    x, y : u64[V] of `hash_pairs`; value : int64[N], index into them, -1 for no answer (bits of -1)
-    cohort : u16[N]
-    For few reports of many values, where `bloom_positions` would compute every pair.
+    x, y : u64[V] of `hash_pairs`; value : int64[N], index into them, -1 for no answer, whose
+    positions are -1; cohort : u16[N]
+    Unlike `bloom_positions`, it does not compute all pairs of values and cohorts.
     """
     _check_places(k)
     if value.shape != cohort.shape or (
         value.size and not -1 <= value.min() <= value.max() < len(x)
     ):
         raise InputError(
-            f"expected one cohort and one value in -1..{len(x) - 1} per report, "
-            f"got {list(cohort.shape)} and {list(value.shape)}"
+            f"every report needs one cohort and one value in -1..{len(x) - 1}, got shapes "
+            f"{list(cohort.shape)} and {list(value.shape)}"
         )
     out = np.empty((len(value), hashes), dtype=np.int32)
     _row_positions(

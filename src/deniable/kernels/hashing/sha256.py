@@ -1,11 +1,12 @@
 """SHA-256 (FIPS 180-4) of many messages at once, one message per vector lane.
 
-Sixteen messages go through the compression side by side, on vectors of sixteen words that the
-compiler fits to whatever width the machine has. The rounds are handed to the compiler directly:
-written as a loop over lanes they run as fast (55 million blocks a second on one core) and take 2.8
-seconds to compile instead of 0.35.
-Blocks and states lie in one array, `work`: word t of lane i's block is work[16 t + i], word t of
-its state work[256 + 16 t + i].
+Sixteen messages are compressed together, on vectors of sixteen words, which the compiler fits to
+the width of the machine. The rounds are emitted as LLVM code: written as a loop over lanes they
+are as fast (55 million blocks per second on one core), but take 2.8 seconds to compile instead of
+0.35.
+
+Blocks and states are in one array, `work`: word t of the block of lane i is work[16 t + i], word t
+of its state is work[256 + 16 t + i].
 """
 
 import functools
@@ -21,24 +22,31 @@ from deniable.kernels.array_types import Bytes, Int64s, UInt32s
 from deniable.kernels.compiled import compiled, inlined, read_only
 
 Emitted: TypeAlias = Any
-"""What numba and llvmlite pass around while code is emitted: neither has types."""
+"""An object of numba or llvmlite, which have no types."""
 
 LANES = 16
-STATE = 16 * LANES  # where the state starts in `work`
+"""Number of messages that are hashed together."""
+STATE = 16 * LANES
+"""Index in `work` at which the state starts."""
 WORK = 24 * LANES
+"""Number of words of `work`."""
 VECTOR = ir.VectorType(ir.IntType(32), LANES)
-# What stays of a word, and the bit that ends the message, by bytes of message left: < 0, 0..4.
+# Mask of the message's bytes in a word, and the bit that ends the message, by the number of bytes
+# of the message that are left: less than 0, 0, ..., 4.
 KEPT = np.array([0, 0, 0xFF000000, 0xFFFF0000, 0xFFFFFF00, 0xFFFFFFFF], dtype=np.uint32)
 ENDED = np.array([0, 0x80000000, 0x00800000, 0x00008000, 0x00000080, 0], dtype=np.uint32)
 
 
 def _fractional_roots(root: int, count: int) -> UInt32s:
-    """First 32 bits of the fractional parts of the square or cube roots of the first primes."""
+    """Return the first 32 bits of the fractional parts of roots of the first primes.
+
+    root : 2 for square roots, 3 for cube roots; count : number of primes
+    """
     primes = [n for n in range(2, 312) if all(n % d for d in range(2, n))][:count]
     words = []
     for prime in primes:
         scaled, low, high = prime << (32 * root), 0, 1 << 40
-        while high - low > 1:  # the integer root of prime * 2^(32 root), by bisection
+        while high - low > 1:  # bisection for the integer root of prime * 2^(32 root)
             middle = (low + high) // 2
             low, high = (middle, high) if middle**root <= scaled else (low, middle)
         words.append(low & 0xFFFFFFFF)
@@ -50,24 +58,29 @@ ROUND = _fractional_roots(3, 64)
 
 
 class Lanes:
-    """Writes SHA-256's steps on vectors of sixteen 32-bit words, for the compiler."""
+    """Emits the steps of SHA-256 on vectors of sixteen 32-bit words."""
 
     def __init__(self, builder: Emitted) -> None:
         self.builder = builder
 
     def constant(self, word: int) -> Emitted:
+        """Return a vector whose lanes all have this word."""
         return ir.Constant(VECTOR, [word] * LANES)
 
     def add(self, *terms: Emitted) -> Emitted:
+        """Return the sum modulo 2^32."""
         return functools.reduce(self.builder.add, terms)
 
     def xor(self, *terms: Emitted) -> Emitted:
+        """Return the exclusive or."""
         return functools.reduce(self.builder.xor, terms)
 
     def right(self, x: Emitted, by: int) -> Emitted:
+        """Return x shifted to the right."""
         return self.builder.lshr(x, self.constant(by))
 
     def rotate(self, x: Emitted, by: int) -> Emitted:
+        """Return x rotated to the right."""
         return self.builder.or_(self.right(x, by), self.builder.shl(x, self.constant(32 - by)))
 
     def round(self, s: list[Emitted], word: Emitted, constant: int) -> list[Emitted]:
@@ -82,16 +95,16 @@ class Lanes:
         return [self.add(first, mixed_a, majority), a, b, c, self.add(d, first), e, f, g]
 
     def expand(self, w: list[Emitted]) -> Emitted:
-        """Return the schedule's next word from its last sixteen."""
+        """Return the next word of the message schedule from the last sixteen."""
         low = self.xor(self.rotate(w[1], 7), self.rotate(w[1], 18), self.right(w[1], 3))
         high = self.xor(self.rotate(w[14], 17), self.rotate(w[14], 19), self.right(w[14], 10))
         return self.add(w[0], low, w[9], high)
 
 
 def _emit_compression(module: Emitted) -> Emitted:
-    """Return the function that compresses sixteen blocks, emitted into `module` if not yet there.
+    """Return the function that compresses sixteen blocks; emit it if `module` does not have it.
 
-    A function of its own, never inlined: callers would each compile its 64 rounds once more.
+    It is never inlined, because every caller would compile its 64 rounds again.
     """
     name = "deniable_sha256_compress_16"
     if name in module.globals:
@@ -103,7 +116,7 @@ def _emit_compression(module: Emitted) -> Emitted:
     builder = ir.IRBuilder(function.append_basic_block())
     base = builder.bitcast(function.args[0], VECTOR.as_pointer())
     rows = [builder.gep(base, [ir.Constant(ir.IntType(64), row)]) for row in range(24)]
-    # Aligned to words only: numpy promises no more.
+    # NumPy promises no more than alignment to words.
     values = [builder.load(row, align=4) for row in rows]
     lanes, w, begun = Lanes(builder), values[:16], values[16:]
     s = begun
@@ -137,12 +150,13 @@ def compress(work: UInt32s) -> None:
 
 @inlined
 def block_count(length: int) -> int:
-    """Return the 64-byte blocks of a message of `length` bytes and its ending."""
+    """Return the number of 64-byte blocks of a message of `length` bytes with its padding."""
     return (length + 72) // 64
 
 
 @inlined
 def big_endian(data: Bytes, place: int) -> np.uint64:
+    """Return four bytes of flat data, from `place` on, as a big-endian word."""
     word = np.uint64(0)
     for byte in range(4):
         word |= np.uint64(data[np.uint64(place + byte)]) << np.uint64(24 - 8 * byte)
@@ -161,8 +175,8 @@ def fill_block(
     for t in range(lead_words):
         work[LANES * t + lane] = lead[16 * block + t]
     for t in range(lead_words, 16):
-        # Without branches, since lengths are random: read four bytes, from a little before where
-        # the data would end too soon, then keep those of the message and set its ending.
+        # There are no branches, because lengths are random: read four bytes, from an earlier place
+        # if the data end too soon; then keep the bytes of the message and set the bit that ends it.
         at = 4 * (16 * block + t - lead.shape[0])
         place = min(start + at, data.shape[0] - 4)
         past = np.uint64(8 * min(start + at - place, 4))
@@ -190,16 +204,17 @@ def _hash(lead: UInt32s, data: Bytes, starts: Int64s, lengths: Int64s, out: UInt
             compress(work)
             for lane in range(min(LANES, rows - group)):
                 row = group + lane
-                # Shorter messages of the group end here; their lanes go on, and are ignored.
+                # Shorter messages of the group end with this block; what their lanes compute
+                # afterwards is ignored.
                 if block == block_count(4 * lead.shape[0] + lengths[row]) - 1:
                     for t in range(8):
                         out[row, t] = work[STATE + LANES * t + lane]
 
 
 def sha256_rows(header: bytes, data: Bytes, starts: Int64s, lengths: Int64s) -> Bytes:
-    """Hash header ‖ data[start : start + length] for every row: u8[N, 32].
+    """Return the digests of header ‖ data[start : start + length] for every row, u8[N, 32].
 
-    header : bytes, a multiple of 4 of them
+    header : a multiple of 4 bytes
     data : u8[any], flat; starts, lengths : int64[N], one message each
 
     >>> text = np.frombuffer(b"abcde", dtype=np.uint8)
@@ -208,17 +223,18 @@ def sha256_rows(header: bytes, data: Bytes, starts: Int64s, lengths: Int64s) -> 
     'ba7816bf8f01cfea'
     """
     if len(header) % 4:
-        raise InputError(f"expected a header of whole 4-byte words, got {len(header)} bytes")
+        raise InputError(f"the header must be whole 4-byte words, got {len(header)} bytes")
     if starts.shape != lengths.shape or starts.ndim != 1:
         raise InputError(
-            f"expected as many starts as lengths, got {list(starts.shape)}, {list(lengths.shape)}"
+            f"starts and lengths must have one shape [N], got {list(starts.shape)} and "
+            f"{list(lengths.shape)}"
         )
     if len(starts) and (
         starts.min() < 0 or lengths.min() < 0 or (starts + lengths).max() > data.size
     ):
-        raise InputError(f"expected messages inside the {data.size} bytes of data, got one outside")
+        raise InputError(f"messages must be inside the {data.size} bytes of data")
     if len(lengths) and lengths.max() + len(header) >= 1 << 28:
-        raise InputError("expected messages under 2^28 bytes, got a longer one")
+        raise InputError(f"messages must have less than 2^28 bytes, got {lengths.max()}")
     lead = read_only(np.frombuffer(header, dtype=">u4"), np.uint32)
     flat = read_only(data, np.uint8).reshape(-1)
     if flat.size < 4:

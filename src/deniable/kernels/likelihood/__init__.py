@@ -1,1 +1,1 @@
-"""Likelihood rows, and passes over them."""
+"""Compute likelihood rows, and pass over them."""

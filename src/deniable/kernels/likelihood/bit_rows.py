@@ -1,7 +1,7 @@
 """Likelihood rows of packed reports.
 
-A report is B bytes; bit i is bit i % 8, least significant first, of byte i // 8.
-Rows come out scaled so that their largest entry is 1, with the logarithm of the scale beside them.
+A report is B bytes; its bit i is bit i % 8, least significant first, of byte i // 8. Rows are
+scaled so that their largest entry is 1; the logarithm of the scale is returned with them.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ POPCOUNT = np.array([bin(value).count("1") for value in range(256)], dtype=np.in
 
 
 class BloomTables(NamedTuple):
-    """What rows of m candidates, each of h hashed bits, are made from, in each of S strata.
+    """Tables from which likelihood rows of m hashed candidates are made, for S strata.
 
     bits : number of bits of a report, k;
-    positions : int32[S, m, h], the distinct[s, i] different ones first, if there are any;
+    positions : int32[S, m, h], the distinct[s, i] different positions first;
+    distinct : int32[S, m], 0 if the positions are unknown;
     ratio : float64[S, h + 1, h + 1], likelihood ratio to the empty filter at
     [s, distinct bits, ones among them];
-    unlisted : float64[S, k + 1], ratio where positions are not known, by number of ones;
-    empty : float64[S, k + 1], log-likelihood of the empty filter by number of ones.
+    unlisted : float64[S, k + 1], likelihood ratio for unknown positions, by number of ones;
+    empty : float64[S, k + 1], log-likelihood of the empty filter, by number of ones.
     """
 
     bits: int
@@ -36,10 +37,10 @@ class BloomTables(NamedTuple):
 
 
 class ChannelTables(NamedTuple):
-    """What rows of any m categories are made from, in each of S strata.
+    """Tables from which likelihood rows of any m categories are made, for S strata.
 
-    logit : float64[S, k, m], what each set bit adds to the log-likelihood; base : float64[S, m],
-    the log-likelihood of a report without set bits.
+    logit : float64[S, k, m], contribution of each set bit to the log-likelihood;
+    base : float64[S, m], log-likelihood of a report without set bits.
     """
 
     logit: Floats
@@ -48,7 +49,7 @@ class ChannelTables(NamedTuple):
 
 @compiled
 def ones_in_reports(bits: Bytes, width: int, out: Int64s) -> None:
-    """Count the ones among the first `width` bits of every report, int64[N]; padding is ignored."""
+    """Count the ones among the first `width` bits of every report, int64[N]."""
     whole = width // 8
     last = np.uint8((1 << (width % 8)) - 1)
     for r in range(bits.shape[0]):
@@ -69,13 +70,13 @@ def sparse_rows(
     rows: Singles,
     log_scale: Floats,
 ) -> None:
-    """Likelihood rows of candidates, by their ratio to the empty filter.
+    """Compute likelihood rows of candidates from their likelihood ratios to the empty filter.
 
     ones : int64[N], ones in each report; rows : float32[N, m]; log_scale : float64[N].
     """
     _, positions, distinct, ratio, unlisted, empty = tables
     candidates = positions.shape[1]
-    line = np.empty(candidates)
+    ratios = np.empty(candidates)
     for r in range(bits.shape[0]):
         s = stratum[r]
         largest = 0.0 if candidates else 1.0
@@ -85,11 +86,11 @@ def sparse_rows(
                 b = positions[s, i, a]
                 count += (bits[r, b >> 3] >> (b & 7)) & 1
             value = ratio[s, distinct[s, i], count] if distinct[s, i] else unlisted[s, ones[r]]
-            line[i] = value
+            ratios[i] = value
             largest = max(largest, value)
         inverse = 1.0 / largest
         for i in range(candidates):
-            rows[r, i] = line[i] * inverse
+            rows[r, i] = ratios[i] * inverse
         log_scale[r] = empty[s, ones[r]] + np.log(largest)
 
 
@@ -97,22 +98,23 @@ def sparse_rows(
 def mixture_column(
     bits: Bytes, stratum: Integers, ones: Int64s, tables: BloomTables, share: Floats, out: Floats
 ) -> None:
-    """Weighted sum of candidates' ratios and, with the last weight, of an unlisted string's.
+    """Compute the likelihood ratio of a mixture of candidates and unlisted strings.
 
-    As `sparse_rows`; share : float64[m + 1]; out : float64[N].
+    Arguments as for `sparse_rows`; share : float64[m + 1], that of unlisted strings last;
+    out : float64[N].
     """
     _, positions, distinct, ratio, unlisted, _ = tables
     candidates = positions.shape[1]
     for r in range(bits.shape[0]):
         s = stratum[r]
-        random = unlisted[s, ones[r]]
-        total = share[candidates] * random
+        unknown = unlisted[s, ones[r]]
+        total = share[candidates] * unknown
         for i in range(candidates):
             count = 0
             for a in range(distinct[s, i]):
                 b = positions[s, i, a]
                 count += (bits[r, b >> 3] >> (b & 7)) & 1
-            total += share[i] * (ratio[s, distinct[s, i], count] if distinct[s, i] else random)
+            total += share[i] * (ratio[s, distinct[s, i], count] if distinct[s, i] else unknown)
         out[r] = total
 
 
@@ -120,7 +122,7 @@ def mixture_column(
 def append_column(
     rows: Singles, log_scale: Floats, column: Floats, out: Singles, out_scale: Floats
 ) -> None:
-    """Append a column of log-likelihoods to scaled rows, and scale again.
+    """Append a column of log-likelihoods to scaled rows, and scale them again.
 
     rows : float32[N, m]; log_scale, column, out_scale : float64[N]; out : float32[N, m + 1].
     """
@@ -137,7 +139,7 @@ def append_column(
 
 @compiled
 def nibble_table(logit: Floats, base: Floats, table: Floats) -> None:
-    """Fill in the sum of logits over the set bits of every nibble value; entry [0] includes base.
+    """Sum the logits over the set bits of every value of four bits; the first four include base.
 
     logit : float64[k, m]; base : float64[m]; table : float64[ceil(k / 4), 16, m].
     """
@@ -154,7 +156,7 @@ def nibble_table(logit: Floats, base: Floats, table: Floats) -> None:
 
 @compiled
 def dense_rows(bits: Bytes, order: Int64s, table: Floats, rows: Singles, log_scale: Floats) -> None:
-    """Likelihood rows of the reports in `order`, all of one stratum, from its nibble table."""
+    """Compute likelihood rows of the reports `order` of one stratum from its nibble table."""
     nibbles, _, categories = table.shape
     total = np.empty(categories)
     for index in range(order.shape[0]):

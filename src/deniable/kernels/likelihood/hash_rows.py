@@ -1,4 +1,4 @@
-"""Local hashes in bulk: what reports say of a cell.
+"""Likelihood rows of reports by local hashing.
 
 Cells and lines are given by their digits; see `kernels.hashing.lines`.
 """
@@ -15,12 +15,12 @@ from deniable.kernels.compiled import compiled, inlined
 
 
 class HashTables(NamedTuple):
-    """What rows of m candidates are made from, in each of S strata, where reports are numbers.
+    """Tables from which likelihood rows of m candidates are made, for S strata.
 
-    base : how many numbers there are, g; lines : int64[L, d - 1], digits of each line;
-    cells : int64[S, m, d], digits of each candidate's cell;
-    chance : float64[3], P(number) for a candidate whose number it is, for another candidate, and
-    for one whose cell is not known.
+    base : number of different reports, g; lines : int64[L, d - 1], digits of each line;
+    cells : int64[S, m, d], digits of the cell of each candidate;
+    chance : float64[3], probability of a reported number for a candidate that has this number, for
+    another candidate, and for a candidate whose cell is unknown.
     """
 
     base: int
@@ -30,7 +30,7 @@ class HashTables(NamedTuple):
 
 
 class SentNumbers(NamedTuple):
-    """The reports: number, stratum and line of each, int64[N]."""
+    """Reports by local hashing: reported number, stratum and line, int64[N] each."""
 
     number: Int64s
     stratum: Int64s
@@ -39,7 +39,7 @@ class SentNumbers(NamedTuple):
 
 @inlined
 def _number(cell: Int64s, line: Int64s, base: int) -> np.int64:
-    """As `kernels.hashing.lines.line_numbers`, for one cell and one line."""
+    """Return the number to which a line maps a cell; see `kernels.hashing.lines.line_numbers`."""
     total = np.int64(cell[0])
     for i in range(len(line)):
         total += line[i] * cell[i + 1]
@@ -48,10 +48,10 @@ def _number(cell: Int64s, line: Int64s, base: int) -> np.int64:
 
 @compiled
 def line_support(sent: NDArray[Any], lines: Int64s, cells: Int64s, out: NDArray[Any]) -> None:
-    """How many reports agree with each cell, on their own line.
+    """Sum over lines the entry of the number to which the line maps each cell.
 
-    sent : [L, g], reports of each line by number, or what each number is worth; lines :
-    int64[L, d - 1], digits; cells : int64[K, d], digits; out : [K]
+    sent : [L, g], reports per line and number, or scores of them; lines : int64[L, d - 1], digits;
+    cells : int64[K, d], digits; out : [K], for counts the number of reports that support the cell
     """
     base = sent.shape[1]
     for k in range(len(cells)):
@@ -63,7 +63,7 @@ def line_support(sent: NDArray[Any], lines: Int64s, cells: Int64s, out: NDArray[
 
 @compiled
 def number_rows(sent: SentNumbers, tables: HashTables, rows: Singles, log_scale: Floats) -> None:
-    """Likelihood rows of candidates, the largest entry of every row 1.
+    """Compute likelihood rows of candidates; the largest entry of every row is 1.
 
     rows : float32[N, m]; log_scale : float64[N]
     """
@@ -86,9 +86,10 @@ def number_rows(sent: SentNumbers, tables: HashTables, rows: Singles, log_scale:
 
 @compiled
 def number_mixture(sent: SentNumbers, tables: HashTables, share: Floats, out: Floats) -> None:
-    """P(number) for a mixture of candidates and of cells not known, whose share comes last.
+    """Compute the likelihood of a mixture of candidates and unknown cells.
 
-    As `number_rows`; share : float64[m + 1]; out : float64[N]
+    Arguments as for `number_rows`; share : float64[m + 1], that of unknown cells last;
+    out : float64[N]
     """
     base, lines, cells, chance = tables
     number, stratum, line = sent

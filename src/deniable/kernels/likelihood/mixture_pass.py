@@ -1,16 +1,16 @@
-"""The E-step's inner loops: mixture likelihoods and their gradient, block by block.
+"""Inner loops of the E-step: mixture likelihoods and their gradient, block by block.
 
 For report k with likelihood rows a_k and b_k and a table p, one pass computes
     d_k = Σ_ij p_ij a_ki b_kj,   G_ij = Σ_k w_k a_ki b_kj / d_k,   L = Σ_k w_k log d_k.
 
-Rows are kept as *blocks*: 256 reports side by side, category by category (float32[B, m, 256]), so
-that every inner loop runs along reports and fills vector registers, and so that a block's rows and
-its scratch stay in the first two cache levels. Nothing of size N × cells ever exists. Each block's
-sums go into float64 totals, so float32 accumulates over at most 256 reports.
+Rows are stored as *blocks* of 256 reports, category by category (float32[B, m, 256]). Every inner
+loop then runs along reports and fills vector registers, and a block with its temporary arrays fits
+into the first two cache levels. There is never an array of size N × cells. The sums of each block
+are added to float64 totals, so float32 accumulates over at most 256 reports.
 
-`reassoc`, `contract` and `nsz` let the compiler split a sum over vector lanes and fuse a product
-with an addition. Both only reorder or drop roundings of sums of non-negative terms, where no
-cancellation exists; infinities and NaNs keep their meaning.
+`compiled_sums` lets the compiler split a sum over vector lanes and fuse a product with an addition.
+Both only reorder or drop roundings of sums of non-negative terms, which cannot cancel; infinities
+and NaNs keep their meaning.
 """
 
 import numpy as np
@@ -20,16 +20,16 @@ from deniable.kernels.compiled import compiled, compiled_sums
 BLOCK = 256
 """Reports per block."""
 
-FLOOR = 1e-30
-"""Mixture likelihoods at or below this count as 0 (eight of them still multiply in float64)."""
+MIN_LIKELIHOOD = 1e-30
+"""Mixture likelihoods up to this value count as 0; the product of eight still fits a float64."""
 
 
 @compiled
 def to_blocks(rows, blocks):  # type: ignore[no-untyped-def]
-    """Transpose likelihood rows float32[N, m] into blocks float32[B, m, 256], padding with ones.
+    """Transpose likelihood rows float32[N, m] into blocks float32[B, m, 256], padded with ones.
 
-    Returns how far the rows are from being scaled: the largest |row's largest entry − 1|, or
-    infinity where an entry is negative or not a number.
+    Returns how far the rows are from being scaled: the maximum of |largest entry of a row − 1|, or
+    infinity if an entry is negative or not a number.
     """
     count, categories = rows.shape
     largest = np.empty(BLOCK, rows.dtype)
@@ -53,30 +53,30 @@ def to_blocks(rows, blocks):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _multiply_out(rest, sizes, out):  # type: ignore[no-untyped-def]
+def _multiply_out(others, sizes, out):  # type: ignore[no-untyped-def]
     """Fill out[Π sizes, 256] with the products of one category from each stacked variable."""
     filled = sizes[0]
     for j in range(filled):
         for lane in range(BLOCK):
-            out[j, lane] = rest[j, lane]
+            out[j, lane] = others[j, lane]
     offset = filled
     for size in sizes[1:]:
-        # From the last row down, so that no row is overwritten before it has been read.
+        # In descending order, so that no row is overwritten before it is read.
         for j in range(filled - 1, -1, -1):
             for c in range(size - 1, -1, -1):
                 for lane in range(BLOCK):
-                    out[j * size + c, lane] = out[j, lane] * rest[offset + c, lane]
+                    out[j * size + c, lane] = out[j, lane] * others[offset + c, lane]
         filled *= size
         offset += size
 
 
 @compiled_sums
 def _mix(a, b, table, d):  # type: ignore[no-untyped-def]
-    """d[256] = Σ_ij table_ij a_i b_j for one block."""
+    """Compute d[256] = Σ_ij table_ij a_i b_j of one block."""
     m, n = table.shape
     d[:] = 0.0
     for i in range(0, m, 2):
-        # A last odd row is paired with itself at weight 0.
+        # The last row of an odd number is paired with itself at weight 0.
         k = min(i + 1, m - 1)
         second = table.dtype.type(k - i)
         for j in range(0, n - 3, 4):
@@ -96,11 +96,11 @@ def _mix(a, b, table, d):  # type: ignore[no-untyped-def]
 
 @compiled_sums
 def _outer(a, b, share, scaled, gradient):  # type: ignore[no-untyped-def]
-    """Add Σ_lane share a_i b_j of one block to gradient_ij; scaled[2, 256] is scratch."""
+    """Add Σ_lane share a_i b_j of one block to gradient_ij; scaled[2, 256] is temporary."""
     m, n = gradient.shape
     zero = scaled.dtype.type(0.0)
     for i in range(0, m, 2):
-        # A last odd row is paired with itself at weight 0.
+        # The last row of an odd number is paired with itself at weight 0.
         k = min(i + 1, m - 1)
         second = scaled.dtype.type(k - i)
         for lane in range(BLOCK):
@@ -138,10 +138,10 @@ def _outer(a, b, share, scaled, gradient):  # type: ignore[no-untyped-def]
 
 @compiled
 def _divide(d, weights, size, share):  # type: ignore[no-untyped-def]
-    """Fill share = weight / d and return Σ weight·log d over the first `size` reports of a block.
+    """Compute share = weight / d; return Σ weight·log d over the first `size` reports of a block.
 
-    Without weights (length 0) eight likelihoods are multiplied per logarithm: 1e-30 to the eighth
-    is still a float64.
+    Without weights (length 0), one logarithm serves the product of eight likelihoods: 1e-30 to the
+    eighth power still fits a float64.
     """
     total = 0.0
     if weights.size:
@@ -164,15 +164,15 @@ def _divide(d, weights, size, share):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def expect(a, rest, sizes, weights, count, table, gradient):  # type: ignore[no-untyped-def]
-    """Add one pass's gradient to `gradient` and return the pass's log-likelihood.
+def expect(a, others, sizes, weights, count, table, gradient):  # type: ignore[no-untyped-def]
+    """Add the gradient of one pass to `gradient`, and return the log-likelihood.
 
-    a        float32[B, m, 256]   the first variable's blocks
-    rest     float32[B, Σ sizes, 256]   the other variables' blocks, stacked category by category
-    sizes    int64[v]             their numbers of categories; their product is n
+    a        float32[B, m, 256]   blocks of the first variable
+    others   float32[B, Σ sizes, 256]   blocks of the other variables, stacked
+    sizes    int64[v]             numbers of categories of the others; their product is n
     weights  float64[B, 256]      one per report (0 in the padding), or float64[B, 0] for ones
-    count    number of reports; those beyond it in the last block are padding
-    table    float32[m, n] or float64[m, n]; its type is the arithmetic's
+    count    number of reports; the remainder of the last block is padding
+    table    float32[m, n] or float64[m, n]; the arithmetic has the same type
     gradient float64[m, n]        Σ_k w_k a_ki b_kj / d_k is added to it
 
     A report whose d_k is not above 1e-30 makes the log-likelihood −∞.
@@ -185,15 +185,15 @@ def expect(a, rest, sizes, weights, count, table, gradient):  # type: ignore[no-
     total = 0.0
     for block in range(a.shape[0]):
         size = min(BLOCK, count - block * BLOCK)
-        _multiply_out(rest[block], sizes, b)
+        _multiply_out(others[block], sizes, b)
         _mix(a[block], b, table, d)
         lowest = d[0]
         for lane in range(BLOCK):
             lowest = min(lowest, d[lane])
-        if not lowest > FLOOR:
+        if not lowest > MIN_LIKELIHOOD:
             total = -np.inf
             for lane in range(BLOCK):
-                d[lane] = max(d[lane], table.dtype.type(FLOOR))
+                d[lane] = max(d[lane], table.dtype.type(MIN_LIKELIHOOD))
         total += _divide(d, weights[block], size, share)
         _outer(a[block], b, share, scaled, gradient)
     return total

@@ -1,1 +1,1 @@
-"""Randomised response of many reports at once."""
+"""Randomised response of many simulated reports at once."""

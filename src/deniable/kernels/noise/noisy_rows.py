@@ -1,9 +1,9 @@
-"""Packed reports of many clients through the sampler of `sampler`.
+"""Randomise the packed reports of many simulated clients.
 
-`encode_rows` makes whole reports in one pass: bits are looked up as positions and randomised while
-they are in the cache, so peak memory is the output itself. A report that is sent once shows only
-the permanent and the instantaneous response together, each bit 1 with probability q* or p*, so both
-are drawn at once, exactly, at the cost of one (`Response.after_permanent`).
+`encode_rows` makes reports in one pass: bits are looked up as positions and randomised while they
+are in the cache, so the output is all the memory that it needs. A report of one-time collection
+shows only permanent (PRR) and fresh noise (IRR) together: each bit is 1 with probability q* or p*.
+Both are therefore drawn at once, exactly, in the time of one (`Response.after_permanent`).
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ import numpy as np
 
 from deniable.errors import InputError
 from deniable.kernels.array_types import Bytes, Int32s, UInt16s, Words
-from deniable.kernels.chunks import PIECES_PER_THREAD, over_threads, spans, thread_count
+from deniable.kernels.chunks import RANGES_PER_THREAD, over_threads, split_range, thread_count
 from deniable.kernels.compiled import compiled, read_only
 from deniable.kernels.noise.sampler import (
     BLOCK,
@@ -25,9 +25,10 @@ from deniable.kernels.noise.sampler import (
     chunk_seeds,
     sample_block,
 )
-from deniable.kernels.words import byte_width, check_packed, lane_mask, load_word, store_word
+from deniable.kernels.words import byte_width, check_packed, load_word, store_word, width_mask
 
-Arrays: TypeAlias = tuple[Int32s, UInt16s, Int32s]
+PositionArrays: TypeAlias = tuple[Int32s, UInt16s, Int32s]
+"""Value, cohort and table of `BitPositions`."""
 
 NO_ANSWER = -1
 NO_BITS = read_only(np.empty((0, 1)), np.uint8)
@@ -35,11 +36,11 @@ NO_BITS = read_only(np.empty((0, 1)), np.uint8)
 
 @dataclass(frozen=True, eq=False)
 class BitPositions:
-    """Which bits each report sets: those of table[cohort[i], value[i]].
+    """Bits that each report sets: report i sets the bits table[cohort[i], value[i]].
 
     value : int32[N], -1 for no answer, which sets no bit
     cohort : u16[N]
-    table : int32[C, V, h], bits that value v sets in cohort c, -1 for none
+    table : int32[C, V, h], positions of the bits that value v sets in cohort c, -1 for none
     """
 
     value: Int32s
@@ -49,48 +50,56 @@ class BitPositions:
     def __post_init__(self) -> None:
         if self.value.ndim != 1 or self.cohort.shape != self.value.shape:
             raise InputError(
-                f"expected one value and one cohort per report, got {list(self.value.shape)} "
+                f"every report needs one value and one cohort, got {list(self.value.shape)} "
                 f"values and {list(self.cohort.shape)} cohorts"
             )
         if self.table.ndim != 3:
-            raise InputError(f"expected positions[C, V, h], got {self.table.ndim} dimensions")
+            raise InputError(f"the table must be int32[C, V, h], got {self.table.ndim} dimensions")
 
-    def arrays(self, rows: slice) -> Arrays:
-        """Return those of some reports, for the kernel."""
+    def arrays(self, rows: slice) -> PositionArrays:
+        """Return the arrays of a range of reports, as the kernel takes them."""
         return self.value[rows], self.cohort[rows], self.table
 
     def checked(self, k: int) -> "BitPositions":
-        """Return the arrays as the kernel takes them, if every index is inside its table.
+        """Return the same with read-only arrays, or raise if an index is out of bounds.
 
-        The kernel checks no bounds.
+        The kernel itself does not check bounds.
         """
         value, cohort, table = self.value, self.cohort, self.table
         cohorts, values, _ = table.shape
         if table.size and (table.min() < -1 or table.max() >= k):
-            raise InputError(f"expected positions in -1..{k - 1} for {k} bits, got one outside")
+            raise InputError(
+                f"positions must be in -1..{k - 1} for {k} bits, got {table.min()}..{table.max()}"
+            )
         if value.size and (value.min() < NO_ANSWER or value.max() >= values):
             raise InputError(
-                f"expected values in -1..{values - 1} (-1 is no answer), "
+                f"values must be in -1..{values - 1} (-1 means no answer), "
                 f"got {value.min()}..{value.max()}"
             )
         if value.size and (cohort.min() < 0 or cohort.max() >= cohorts):
-            raise InputError(f"expected cohorts in 0..{cohorts - 1}, got one of {cohort.max()}")
+            raise InputError(f"cohorts must be in 0..{cohorts - 1}, got {cohort.max()}")
         return BitPositions(
             read_only(value, np.int32), read_only(cohort, np.uint16), read_only(table, np.int32)
         )
 
 
-NOWHERE = BitPositions(
+NO_POSITIONS = BitPositions(
     np.empty(0, np.int32), np.empty(0, np.uint16), np.empty((0, 0, 0), np.int32)
 ).checked(1)
 
 
 @compiled
 def _randomise(
-    bits: Bytes, places: Arrays, k: int, limits: Thresholds, levels: int, seed: Words, out: Bytes
+    bits: Bytes,
+    positions: PositionArrays,
+    k: int,
+    limits: Thresholds,
+    levels: int,
+    seed: Words,
+    out: Bytes,
 ) -> None:
-    """Randomise the reports `bits`, or, where `bits` is empty, those at `places`."""
-    value, cohort, table = places
+    """Randomise the reports `bits`, or, if `bits` is empty, the reports of `positions`."""
+    value, cohort, table = positions
     rows, width = out.shape
     words = (k + 63) // 64
     flat_bits, flat_out = bits.reshape(-1), out.reshape(-1)
@@ -109,18 +118,18 @@ def _randomise(
         else:
             for i in range(count):
                 work[i] = 0
-            # A block may start or end inside a wide report, so it sets only its own bits.
-            for owner in range(row, (first + count - 1) // words + 1):
-                chosen = value[owner]
+            # A block may start or end within a wide report: set only the bits of this block.
+            for report in range(row, (first + count - 1) // words + 1):
+                chosen = value[report]
                 for j in range(table.shape[2] if chosen >= 0 else 0):
-                    at = table[cohort[owner], chosen, j]
-                    place = owner * words + (at >> 6) - first
+                    at = table[cohort[report], chosen, j]
+                    place = report * words + (at >> 6) - first
                     if at >= 0 and 0 <= place < count:
                         work[place] |= np.uint64(1) << np.uint64(at & 63)
         sample_block(work, count, limits, levels)
         row, word = first // words, first % words
         for i in range(count):
-            mask = lane_mask(k, word)
+            mask = width_mask(k, word)
             store_word(flat_out, row * width + 8 * word, (row + 1) * width, work[i] & mask)
             word += 1
             if word == words:
@@ -129,14 +138,14 @@ def _randomise(
 
 def _noised(
     bits: Bytes,
-    places: BitPositions,
+    positions: BitPositions,
     k: int,
     response: Response,
     rng: np.random.Generator,
     out: Bytes,
     threads: int | None,
 ) -> Bytes:
-    """Randomise `bits`, or if they are empty those at `places`, into `out`: one seed per chunk."""
+    """Randomise `bits`, or, if they are empty, the reports of `positions`, into `out`."""
     rows = chunk_rows(out.shape[1])
     seeds = chunk_seeds(len(out), out.shape[1], rng)
     limits, levels = response.limits, response.levels
@@ -144,21 +153,21 @@ def _noised(
     def work(start: int, stop: int) -> None:
         for chunk in range(start, stop):
             part = slice(chunk * rows, (chunk + 1) * rows)
-            own = places.arrays(part)
-            _randomise(bits[part], own, k, limits, levels, seeds[chunk], out[part])
+            arrays = positions.arrays(part)
+            _randomise(bits[part], arrays, k, limits, levels, seeds[chunk], out[part])
 
     workers = thread_count(threads)
-    over_threads(work, spans(len(seeds), workers * PIECES_PER_THREAD), workers)
+    over_threads(work, split_range(len(seeds), workers * RANGES_PER_THREAD), workers)
     return out
 
 
 def noise_rows(
     bits: Bytes, k: int, response: Response, rng: np.random.Generator, *, threads: int | None = None
 ) -> Bytes:
-    """Randomise packed reports with simulated randomness, the same on any number of threads.
+    """Return packed reports after a randomised response, u8[N, B].
 
-    bits : u8[N, B], packed reports of width k
-    Returns u8[N, B].
+    bits : u8[N, B], packed reports of k bits
+    The result depends on the state of `rng`, but not on the number of threads.
 
     >>> reports = np.zeros((1000, 16), dtype=np.uint8)
     >>> noisy = noise_rows(reports, 128, Response(1 << 30, 3 << 30), np.random.default_rng(1))
@@ -167,7 +176,7 @@ def noise_rows(
     """
     bits = check_packed(bits, k)
     out = np.empty(bits.shape, dtype=np.uint8)
-    return _noised(bits, NOWHERE, k, response, rng, out, threads)
+    return _noised(bits, NO_POSITIONS, k, response, rng, out, threads)
 
 
 def encode_rows(
@@ -179,26 +188,27 @@ def encode_rows(
     out: Bytes | None = None,
     threads: int | None = None,
 ) -> Bytes:
-    """Encode one report per client, the same for a given rng on any number of threads.
+    """Return one report per client, u8[N, B]; it is `out` if that is given.
 
-    response : the instantaneous response, or both (`Response.after_permanent`). Thresholds
-        (0, 2^32) draw nothing: they return the permanent response or the Bloom bits, to be given to
-        `noise_rows` once per repeated report.
-    Returns u8[N, B], `out` if it is given.
+    response : fresh noise, permanent noise, or both (`Response.after_permanent`). Thresholds
+        (0, 2^32) add no noise. For repeated collection, encode permanent noise once, and call
+        `noise_rows` for each report.
+    The result depends on the state of `rng`, but not on the number of threads.
 
     >>> table = np.array([[[0], [1], [2]]], dtype=np.int32)  # three choices, no cohorts
-    >>> who = BitPositions(np.array([2, 0, -1], dtype=np.int32), np.zeros(3, np.uint16), table)
-    >>> encode_rows(who, 3, Response(0, 1 << 32), np.random.default_rng(1))
+    >>> value = np.array([2, 0, -1], dtype=np.int32)
+    >>> positions = BitPositions(value, np.zeros(3, np.uint16), table)
+    >>> encode_rows(positions, 3, Response(0, 1 << 32), np.random.default_rng(1))
     array([[4],
            [1],
            [0]], dtype=uint8)
     """
-    places = positions.checked(k)
-    shape = (len(places.value), byte_width(k))
-    made = np.empty(shape, dtype=np.uint8) if out is None else out
-    if made.shape != shape or made.dtype != np.uint8 or not made.flags.c_contiguous:
+    positions = positions.checked(k)
+    shape = (len(positions.value), byte_width(k))
+    reports = np.empty(shape, dtype=np.uint8) if out is None else out
+    if reports.shape != shape or reports.dtype != np.uint8 or not reports.flags.c_contiguous:
         raise InputError(
-            f"expected out as contiguous uint8{list(shape)}, got {made.dtype}{list(made.shape)}"
+            f"out must be contiguous uint8{list(shape)}, got {reports.dtype}{list(reports.shape)}"
         )
 
-    return _noised(NO_BITS, places, k, response, rng, made, threads)
+    return _noised(NO_BITS, positions, k, response, rng, reports, threads)

@@ -1,13 +1,13 @@
-"""Bits that come out 1 with one probability where they were 1 and another where they were 0.
+"""Sample bits that are 1 with one probability if they were 1 and another if they were 0.
 
-Both randomised responses of RAPPOR are this one step: the permanent one with
-(if_zero, if_one) = (phi, 2^32 - phi), phi the threshold of f/2, the instantaneous one with (P, Q).
+Both randomised responses of RAPPOR are this step: permanent noise (PRR) with (if_zero, if_one) =
+(phi, 2^32 - phi), where phi is the threshold of f/2, and fresh noise (IRR) with (P, Q).
 Probabilities are integers T in 0..2^32 that mean T / 2^32.
 
-A lane is 1 iff a uniform 32-bit U is below its threshold T. U is compared digit by digit, most
-significant first, and each digit settles half of the lanes, so few random words are needed: two
-per 64 bits for p = 1/4, q = 3/4, about 13 for others of 32 digits. Blocks of 64 words go through
-the digits together, in vector instructions, and stop when all their lanes are settled.
+A bit becomes 1 if and only if a uniform 32-bit number U is below its threshold T. U is compared
+digit by digit, most significant first. Each digit decides half of the bits, so few random words are
+needed: two per 64 bits for p = 1/4, q = 3/4, about 13 for most other thresholds. Blocks of 64
+words are compared together, in vector instructions, until all their bits are decided.
 
 Random words come from xoshiro256++, which is fast and can be seeded, but is no source of privacy:
 this sampler is for simulations only. Clients use `mechanisms.noise.randomise`.
@@ -22,11 +22,13 @@ from deniable.errors import InputError
 from deniable.kernels.array_types import Words
 from deniable.kernels.compiled import compiled, inlined
 
-CERTAIN = 1 << 32  # the threshold of probability 1
-CHUNK_BYTES = 1 << 16  # of packed rows per random seed: part of what a seed reproduces
+CERTAIN = 1 << 32
+"""Threshold of probability 1."""
+CHUNK_BYTES = 1 << 16
+"""Bytes of packed rows per random seed; another number would change what a seed reproduces."""
 
-# One flat array holds a block, so that the compiler knows its parts do not overlap: BLOCK words
-# each of bits, lanes still undecided, result, random words, and 4 * BLOCK of generator states.
+# One flat array holds a block, so that the compiler knows that its parts do not overlap: BLOCK
+# words each of bits, undecided bits, result and random words, and 4 * BLOCK of generator states.
 BLOCK = 64
 UNDECIDED, RESULT, RANDOM, STATE = BLOCK, 2 * BLOCK, 3 * BLOCK, 4 * BLOCK
 WORK = 8 * BLOCK
@@ -37,7 +39,7 @@ State: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 
 @dataclass(frozen=True)
 class Response:
-    """A randomised response: the thresholds, of `whole`, for bits that are 0 and that are 1.
+    """A randomised response: thresholds, of `whole`, for bits that are 0 and for bits that are 1.
 
     >>> Response(1 << 30, 3 << 30).levels, Response(0, CERTAIN).levels, Response(1, CERTAIN).levels
     (2, 0, 32)
@@ -51,19 +53,19 @@ class Response:
         for name, threshold in (("if_zero", self.if_zero), ("if_one", self.if_one)):
             if not 0 <= threshold <= self.whole:
                 power = self.whole.bit_length() - 1
-                raise InputError(f"expected threshold {name} in 0..2^{power}, got {threshold}")
+                raise InputError(f"threshold {name} must be in 0..2^{power}, got {threshold}")
 
     @property
     def levels(self) -> int:
-        """L, the most random words per 64 bits that the two thresholds can need."""
+        """Maximum number of random words per 64 bits that the two thresholds can need."""
         uncertain = [t for t in (self.if_zero, self.if_one) if 0 < t < self.whole]
         return max((self.whole.bit_length() - (t & -t).bit_length() for t in uncertain), default=0)
 
     @property
     def limits(self) -> Thresholds:
-        """The thresholds as `sample_block` takes them: (zero, one, sure_zero, sure_one).
+        """Thresholds as `sample_block` takes them: (zero, one, sure_zero, sure_one).
 
-        Each as 64 binary digits after the point, and whether it is 1.
+        The first two are the 64 binary digits after the point, the others whether it is 1.
         """
         factor = (1 << 64) // self.whole
         zero, one = (np.uint64(t * factor % (1 << 64)) for t in (self.if_zero, self.if_one))
@@ -75,9 +77,9 @@ class Response:
         )
 
     def after_permanent(self, flip: int) -> "Response":
-        """Return the permanent response with threshold `flip` of f/2, followed by this one.
+        """Return permanent noise with threshold `flip` of f/2, followed by this response.
 
-        Its thresholds, of 2^64, are exact: p* = (1 - f/2) p + (f/2) q has 64 binary digits if f/2,
+        The thresholds, of 2^64, are exact: p* = (1 - f/2) p + (f/2) q has 64 binary digits if f/2,
         p and q have 32.
 
         >>> both = Response(1 << 30, 3 << 30).after_permanent(0)
@@ -85,25 +87,25 @@ class Response:
         True
         """
         if not 0 <= flip <= CERTAIN:
-            raise InputError(f"expected flip (f/2) in 0..2^32, got {flip}")
+            raise InputError(f"flip, the threshold of f/2, must be in 0..2^32, got {flip}")
         p, q, kept = self.if_zero, self.if_one, CERTAIN - flip
         return Response(kept * p + flip * q, kept * q + flip * p, CERTAIN * CERTAIN)
 
 
 def chunk_rows(width: int) -> int:
-    """Return how many rows of `width` bytes share one set of generators."""
+    """Return the number of rows of `width` bytes that share one set of generators."""
     return max(1, CHUNK_BYTES // width)
 
 
 def chunk_seeds(rows: int, width: int, rng: np.random.Generator) -> Words:
-    """Draw 256-bit states for the BLOCK generators of every chunk: u64[chunks, 4 BLOCK]."""
+    """Draw 256-bit states of the BLOCK generators of every chunk, u64[chunks, 4 BLOCK]."""
     chunks = -(-rows // chunk_rows(width))
     return rng.integers(0, 1 << 64, size=(chunks, 4 * BLOCK), dtype=np.uint64)
 
 
 @inlined
 def next_word(state: State) -> tuple[np.uint64, State]:
-    """Advance xoshiro256++ (Blackman and Vigna, 2019) by one 64-bit word."""
+    """Return the next 64-bit word of xoshiro256++ (Blackman and Vigna, 2019) and the next state."""
     s0, s1, s2, s3 = state
     total = s0 + s3
     word = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
@@ -119,7 +121,7 @@ def next_word(state: State) -> tuple[np.uint64, State]:
 
 @inlined
 def _draw(work: Words) -> None:
-    """Fill the block's random words from its generators, one each."""
+    """Fill the random words of a block, one from each generator."""
     for i in range(BLOCK):
         at = np.uint64(STATE + i)
         word, state = next_word(
@@ -139,7 +141,7 @@ def _draw(work: Words) -> None:
 
 @inlined
 def _begin(work: Words, count: int, limits: Thresholds) -> None:
-    """Settle what probabilities 0 and 1 settle at once: neither may keep a block drawing."""
+    """Decide bits of probability 0 and 1, so that no random words are drawn for them."""
     nothing = np.uint64(0)
     zero, one, sure_zero, sure_one = limits
     open_zero = nothing - np.uint64(zero != nothing)
@@ -153,8 +155,8 @@ def _begin(work: Words, count: int, limits: Thresholds) -> None:
 
 
 @inlined
-def _settle(work: Words, digit_zero: np.uint64, digit_one: np.uint64) -> np.uint64:
-    """Compare one digit of U with the thresholds' in all lanes; non-zero if some are still open."""
+def _compare_digit(work: Words, digit_zero: np.uint64, digit_one: np.uint64) -> np.uint64:
+    """Compare one digit of U with that of the thresholds; return 0 if all bits are decided."""
     left = np.uint64(0)
     when_one, when_zero = np.uint64(0) - digit_one, np.uint64(0) - digit_zero
     for i in range(BLOCK):
@@ -170,9 +172,9 @@ def _settle(work: Words, digit_zero: np.uint64, digit_one: np.uint64) -> np.uint
 
 @compiled
 def sample_block(work: Words, count: int, limits: Thresholds, levels: int) -> None:
-    """Replace the block's `count` words of bits by randomised ones.
+    """Replace the `count` words of bits of a block by randomised ones.
 
-    limits, levels : those of a `Response`
+    limits, levels : attributes of a `Response`
     """
     _begin(work, count, limits)
     left = np.uint64(0)
@@ -182,7 +184,7 @@ def sample_block(work: Words, count: int, limits: Thresholds, levels: int) -> No
     while left and level < levels:
         _draw(work)
         digit = np.uint64(63 - level)
-        left = _settle(
+        left = _compare_digit(
             work, (limits[0] >> digit) & np.uint64(1), (limits[1] >> digit) & np.uint64(1)
         )
         level += 1

@@ -1,4 +1,4 @@
-"""One step of a beam search: every partial string extended by every gram, the best kept."""
+"""One step of a beam search: extend every partial string by every n-gram, and keep the best."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import numpy as np
 from deniable.kernels.array_types import Int32s, Int64s, Singles
 from deniable.kernels.compiled import compiled
 
-SPARE = 4
+BUFFER_FACTOR = 4
+"""Length of the buffers of `extend`, as a multiple of the width of the beam."""
 
 
 @compiled
@@ -22,13 +23,14 @@ def extend(
     parent: Int64s,
     child: Int32s,
 ) -> int:
-    """Write the `width` best extensions, unordered; return how many there are.
+    """Write the `width` best extensions, in any order, and return their number.
 
-    score : float32[B] of the partial strings; chosen : int32[B, D], their grams at the D positions
-    visited; prior : float32[A] of the grams at the next position; gain : float32[rows, A], what
-    each earlier gram adds, position d's grams from row start[d]; minus infinity where two
-    grams exclude each other;
-    best, parent, child : [SPARE * width], room to work in and for the answer.
+    score : float32[B], scores of the partial strings; chosen : int32[B, D], their n-grams at the D
+    positions visited; prior : float32[A], scores of the n-grams at the next position;
+    gain : float32[rows, A], what each earlier n-gram adds; those of position d start at row
+    start[d]; minus infinity if two n-grams exclude each other;
+    best, parent, child : [BUFFER_FACTOR * width], buffers; their beginnings receive score, partial
+    string and n-gram of the extensions.
     """
     items, visited = chosen.shape
     grams = len(prior)
@@ -44,7 +46,7 @@ def extend(
         bound = base + highest
         for d in range(visited):
             bound += most[start[d] + chosen[i, d]]
-        # Nothing that follows from this one can be among the best.
+        # No extension of this string can be among the best.
         if bound <= least:
             continue
         for a in range(grams):
@@ -70,7 +72,7 @@ def extend(
 def _compact(
     best: Singles, parent: Int64s, child: Int32s, count: int, width: int
 ) -> tuple[int, np.float32]:
-    """Keep the `width` largest; return how many are left and the smallest of them."""
+    """Keep the `width` largest entries; return their number and the smallest of them."""
     least = np.partition(best[:count], count - width)[count - width]
     kept = 0
     # Ties with the smallest are kept only while there is room.

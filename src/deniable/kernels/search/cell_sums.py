@@ -1,8 +1,8 @@
-"""Sums of table entries over the cells of many strings, and the odds that they give.
+"""Sum table entries over the cells of many strings, and compute likelihood ratios from them.
 
-A string has one cell in every family's table (see `bloom.bloom_positions` with one hash). A search
-scores millions of prefixes a level, so positions are never stored: they are computed and looked up
-in one go.
+A string has one cell in the table of every family (as `positions.bloom_positions` with one hash). A
+search scores millions of prefixes per prefix length, so positions are not stored: they are computed
+and looked up together.
 """
 
 import numpy as np
@@ -16,9 +16,9 @@ TINY = np.float32(1e-30)
 
 @compiled
 def cell_sums(x: Words, y: Words, tables: Singles, out: Singles) -> None:
-    """out[i] = sum over families c of tables[c, cell of string i in family c].
+    """Compute out[i] = sum over families c of tables[c, cell of string i in family c].
 
-    x, y : u64[V] of `bloom.hash_pairs`; tables : float32[C, K]; out : float32[V]
+    x, y : u64[V] of `positions.hash_pairs`; tables : float32[C, K]; out : float32[V]
     """
     families, cells = tables.shape
     k = np.uint64(cells)
@@ -39,10 +39,12 @@ def log_mixtures(
     precision: np.float32,
     out: Singles,
 ) -> None:
-    """out[i] = log sum over masses f of weight[parent[i], f] exp(f e_i - f^2 precision / 2).
+    """Compute log-likelihood ratios of prefixes from their evidence.
 
-    The likelihood ratio of a prefix whose mass is f with these weights, against one of mass 0;
+    out[i] = log sum over masses f of weight[parent[i], f] exp(f e_i - f^2 precision / 2). It is
+    the log-likelihood ratio of a prefix whose mass has these prior weights to a prefix of mass 0;
     e_i is its evidence, the precision-weighted sum of its cells.
+    weight : float32[parents, masses]; parent : int64[n]; evidence, out : float32[n]
     """
     half = np.float32(0.5) * precision
     for i in range(len(evidence)):

@@ -1,8 +1,9 @@
-"""Evidence for every string of a stretch of the domain: hashed and looked up, never stored.
+"""Compute the evidence for every string of a range of the domain, without storing the strings.
 
-All strings of one length that share their first symbols differ in a few bytes of one SHA-256 block.
-Sixteen of them are hashed side by side and their cells' entries added up at once, some 60 ns a
-string, so that 10⁹ strings take a minute and no memory but for the few that are kept.
+All strings of one length with the same first symbols differ in a few bytes of one SHA-256 block.
+Sixteen strings are hashed together and the entries of their cells added up at once. This takes
+about 60 ns per string, so 10⁹ strings take a minute, and only strings with enough evidence take
+memory.
 """
 
 import numpy as np
@@ -12,8 +13,10 @@ from deniable.kernels.compiled import compiled, inlined
 from deniable.kernels.hashing.positions import place_of
 from deniable.kernels.hashing.sha256 import LANES, START, STATE, WORK, big_endian, compress
 
-TAIL = 32
-"""Bytes of a block after a header of 32: the symbols, and the ending that SHA-256 adds."""
+TAIL_BYTES = 32
+"""Bytes of a block after a header of 32: the symbols, and the padding of SHA-256."""
+MAX_SYMBOLS = TAIL_BYTES - 9
+"""Maximum number of symbols: SHA-256 pads a message by at least a bit and its length in 8 bytes."""
 
 
 @compiled
@@ -27,25 +30,25 @@ def scan(
     least: np.float32,
     kept: Int64s,
 ) -> int:
-    """Look at all symbols ** (stop - first) strings that begin with tail[:first].
+    """Find strings with enough evidence among all that begin with tail[:first].
 
-    lead : u32[8], the header; tail : u8[32], the rest of the block, counted up from zeros at
-    first … stop; symbols : how many there are, numbered from 0; tables : float32[C, K]
-    The numbers of the strings whose sum over families is at least `least`, counted in this order,
-    go to kept, int64[one for each string]. Returns how many there are.
+    lead : u32[8], the header; tail : u8[32], the remainder of the block, 0 at first … stop;
+    symbols : size of the alphabet; tables : float32[C, K]; least : minimum sum over families
+    There are symbols ** (stop - first) strings, numbered in the order of their symbols.
+    kept : int64[strings], receives the numbers of the strings found. Returns how many there are.
     """
-    count, found = symbols ** (stop - first), 0
+    count, matches = symbols ** (stop - first), 0
     work = np.empty(WORK, dtype=np.uint32)
     x, y = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
     total = np.empty(LANES, np.float32)
     for i in range(8 * LANES):
         work[i] = lead[i // LANES]
-    low, high = 0, TAIL // 4  # at first every word, then those that change
+    low, high = 0, TAIL_BYTES // 4  # first all words, then those that change
     for start in range(0, count, LANES):
         for lane in range(LANES):
             for word in range(low, high):
                 work[LANES * (8 + word) + lane] = np.uint32(big_endian(tail, 4 * word))
-            _count_up(tail, first, stop, symbols)
+            _next_string(tail, first, stop, symbols)
         low, high = first // 4, (stop + 3) // 4
         for i in range(STATE, WORK):
             work[i] = START[(i - STATE) // LANES]
@@ -56,14 +59,14 @@ def scan(
         _add_up(x, y, tables, total)
         for lane in range(min(LANES, count - start)):
             if total[lane] >= least:
-                kept[found] = start + lane
-                found += 1
-    return found
+                kept[matches] = start + lane
+                matches += 1
+    return matches
 
 
 @inlined
 def _add_up(x: Words, y: Words, tables: Singles, total: Singles) -> None:
-    """As `cells.cell_sums`, the lanes side by side; x is used up."""
+    """Sum table entries as `cell_sums.cell_sums`, for all lanes together; x is overwritten."""
     families, cells = tables.shape
     total[:] = 0
     for family in range(families):
@@ -73,7 +76,8 @@ def _add_up(x: Words, y: Words, tables: Singles, total: Singles) -> None:
 
 
 @inlined
-def _count_up(tail: Bytes, first: int, stop: int, symbols: int) -> None:
+def _next_string(tail: Bytes, first: int, stop: int, symbols: int) -> None:
+    """Advance tail[first:stop] to the next string."""
     at = stop - 1
     while at >= first:
         tail[at] += 1
@@ -85,7 +89,7 @@ def _count_up(tail: Bytes, first: int, stop: int, symbols: int) -> None:
 
 @inlined
 def _little_endian(work: UInt32s, word: int, lane: int) -> np.uint64:
-    """Eight bytes of a lane's digest, from this word on."""
+    """Return eight bytes of the digest of a lane, from this word on, as a little-endian word."""
     low = np.uint64(work[STATE + LANES * word + lane])
     z = (np.uint64(work[STATE + LANES * (word + 1) + lane]) << np.uint64(32)) | low
     pairs, halves = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)

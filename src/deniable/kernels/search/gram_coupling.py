@@ -1,8 +1,8 @@
-"""How much more likely each report is under each of many bit sets than under chance.
+"""Likelihood ratios of reports for many sets of bits, relative to independent bits.
 
-Under chance the bits of a stratum are independent with known frequencies mu. A value that sets the
-bits S makes a report more likely by the factor prod over S of q/mu (a bit that is 1) or
-(1-q)/(1-mu) (a bit that is 0).
+Under independence the bits of a stratum have known frequencies mu. For a value that sets the bits S
+the likelihood ratio is the product over S of q/mu (a bit that is 1) or (1-q)/(1-mu) (a bit that is
+0).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ def excess_rows(
     zero: Singles,
     out: Singles,
 ) -> None:
-    """Write that factor less 1 for the chosen reports and every candidate.
+    """Compute the likelihood ratio less 1 of the chosen reports for every candidate.
 
-    bits : uint8[N, B], least significant first; rows : int64[R], which reports;
-    stratum : uint16[R]; positions : int32[S, A, h], a repeated position replaced by k;
-    one, zero : float32[S, k + 1], factors of a set and a clear bit, 1 in the last column;
+    bits : uint8[N, B], least significant first; rows : int64[R], chosen reports;
+    stratum : uint16[R]; positions : int32[S, A, h], where k replaces a repeated position;
+    one, zero : float32[S, k + 1], factors of a set and of a clear bit, 1 in the last column;
     out : float32[R, A].
     """
     _, candidates, hashes = positions.shape

@@ -1,13 +1,13 @@
-"""Probabilities of the next symbol of strings made of words and of single characters.
+"""Probabilities of the next symbol of strings that consist of words and of single characters.
 
-A writer stands at the start of a piece or within a run of characters. At the start he takes a word
-(WORD), goes on character by character (RUN) or ends the string; within a run each character follows
-a character model, and the run goes on with probability STAY. The probability of a prefix is the sum
-over all ways to have written it, computed from left to right.
+The model is a hidden Markov model with two states: the start of a piece, and within a run of
+characters. At the start of a piece the string continues with a word (probability WORD), with a run
+of characters (RUN), or ends (END). Within a run, characters follow a character model, and the run
+continues with probability STAY. The probability of a prefix is the sum over all sequences of
+pieces, computed from left to right.
 
-Whatever was written so far, the next character comes from the character model alone with
-probability ASTRAY: a string that begins as a word does and then leaves it costs a few nats, and not
-as many as the word was likelier.
+With probability ASTRAY the next character follows the character model alone, whatever came before.
+So a string that begins like a word and then differs from it loses only a few nats.
 """
 
 import numpy as np
@@ -30,12 +30,13 @@ def next_symbols(
     ends: Floats,
     out: Singles,
 ) -> None:
-    """out[i, s] = log P(symbol s | the first `length` symbols of rows[i]); the last s is the end.
+    """Compute log-probabilities of the symbol that follows each prefix.
 
-    rows : u8[n, M], no padding among the first `length`; context : int64[n, length + 1], the rows
-    of log_p that each position's character follows; log_p : float32[contexts, A + 1]; the words as
-    a tree with root 0: child : int32[nodes, A], -1 where there is none; below, ends :
-    float64[nodes], probability of all words through a node, and of the one that ends there;
+    out[i, s] = log P(symbol s | first `length` symbols of rows[i]); the last s is the end.
+    rows : u8[n, M], no padding among the first `length`; context : int64[n, length + 1], row of
+    log_p for the character at each position; log_p : float32[contexts, A + 1], the character model;
+    the words are a tree with root 0: child : int32[nodes, A], -1 for none; below, ends :
+    float64[nodes], probability of all words through a node, and of the word that ends there;
     out : float32[n, A + 1]
     """
     symbols = child.shape[1]
@@ -50,7 +51,7 @@ def next_symbols(
             written = (RUN * start[at] + run[at]) * np.exp(log_p[context[i, at], rows[i, at]])
             start[at + 1] += (1 - STAY) * written
             run[at + 1] = STAY * written
-            # Words that begin here; where they are after the whole prefix is kept.
+            # Words that begin at this symbol; node[at] is where they are after the whole prefix.
             n = np.int32(0)
             for j in range(at, length):
                 n = child[n, rows[i, j]]
