@@ -237,7 +237,7 @@ class PageRun:
         script.write_text("\n".join(kept) + "\n")
         self.shell.stdin.write(f"source {script} </dev/null\necho\necho {marker}\n")
         self.shell.stdin.flush()
-        printed = []
+        printed: list[str] = []
         for line in self.shell.stdout:
             if line.strip() == marker:
                 return "".join(printed).rstrip("\n") + "\n"

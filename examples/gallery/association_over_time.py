@@ -8,6 +8,7 @@ interval.
 
 from datetime import date, timedelta
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from deniable import Survey, associate, simulate
@@ -44,4 +45,5 @@ for week in range(8):
     tables.append(associate(survey, reports, ["editor", "dark_mode"]))
 
 trend = Trend("week", tuple(weeks), tuple(tables))
-trend.plot().figure.savefig("association_over_time.png", dpi=110)
+trend.plot()
+plt.savefig("association_over_time.png", dpi=110)

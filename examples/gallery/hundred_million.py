@@ -8,6 +8,7 @@ point.
 
 import sys
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from deniable import Survey, associate, pair_counts
@@ -46,4 +47,5 @@ joint = associate(
     from_counts=True,
 )
 print(f"{joint.reports:,} reports")
-joint.plot().figure.savefig("hundred_million.png", dpi=110)
+joint.plot()
+plt.savefig("hundred_million.png", dpi=110)

@@ -4,6 +4,7 @@
 cell has a standard error, and a test says whether the questions are independent.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from deniable import Survey, associate, simulate
@@ -32,4 +33,5 @@ reports = simulate(survey, crowd.draw(200_000, rng), rng=rng)
 
 joint = associate(survey, reports, ["homepage", "browser"], candidates={"homepage": pages}, top=8)
 print(f"Cramér's V = {joint.cramers_v().estimate:.2f}")
-joint.plot().figure.savefig("joint_table.png", dpi=110)
+joint.plot()
+plt.savefig("joint_table.png", dpi=110)

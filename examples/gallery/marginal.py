@@ -6,6 +6,7 @@ probability of any false detection is at most 5%. The crosses are the true share
 the crowd is simulated.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from deniable import Survey, decode, simulate
@@ -29,4 +30,5 @@ reports = simulate(survey, {"homepage": pages.draw(200_000, rng)}, rng=rng)
 marginal = decode(survey, reports, "homepage", pages.values)
 print(marginal.heading())
 truth = dict(zip(pages.values, pages.weights, strict=True))
-marginal.plot(truth=truth, most=30).figure.savefig("marginal.png", dpi=110)
+marginal.plot(truth=truth, most=30)
+plt.savefig("marginal.png", dpi=110)

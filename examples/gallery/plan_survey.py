@@ -4,8 +4,11 @@
 lists, of at most 20 characters, ε = 4, and a million clients.
 """
 
+import matplotlib.pyplot as plt
+
 from deniable import plan
 
 planned = plan(clients=1_000_000, epsilon=4.0, unknown=True)
 print(planned.heading())
-planned.plot().figure.savefig("plan_survey.png", dpi=110)
+planned.plot()
+plt.savefig("plan_survey.png", dpi=110)

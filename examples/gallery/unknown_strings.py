@@ -5,6 +5,7 @@ Nobody listed these strings. Each of 100,000 clients reports one prefix of its w
 did not propose it, so that the probability of any false string is at most 5%.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from deniable import Survey, discover, simulate
@@ -36,4 +37,5 @@ reports = simulate(survey, {"word": crowd.draw(100_000, rng)}, rng=rng)
 discovery = discover(survey, reports, "word")
 print(discovery.heading())
 truth = dict(zip(crowd.values, crowd.weights, strict=True))
-discovery.plot(truth=truth).figure.savefig("unknown_strings.png", dpi=110)
+discovery.plot(truth=truth)
+plt.savefig("unknown_strings.png", dpi=110)

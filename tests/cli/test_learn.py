@@ -222,7 +222,7 @@ def test_a_period_that_cannot_be_analysed_is_named(here: Path) -> None:
     )
     told = AnyResult.from_json(shown)
     assert isinstance(told, Trend)
-    assert len(told.skipped) == 3 and "none of 1 candidates" in told.skipped["2027-01-05"]
+    assert len(told.skipped) == 3 and "none of the 1 candidates" in told.skipped["2027-01-05"]
 
 
 # --- associate and discover ----------------------------------------------------------------------
@@ -321,7 +321,7 @@ WRONG = {
     "a broken expression": (("discover", "survey.toml", "reports.parquet", "--accept", "("), 1,
                             "("),
     "reading of prefixes": (("discover", "survey.toml", "reports.parquet", "--reading", "paper"),
-                            1, "n-grams"),
+                            1, 'need protocol "ngrams"'),
     "alpha": (("discover", "survey.toml", "reports.parquet", "--alpha", "1"), 2, "alpha"),
     "ending": (("decode", "survey.toml", "reports.parquet", "-o", "x.xlsx"), 2,
                "expected a file name that ends in .csv"),
