@@ -52,11 +52,14 @@ MEASURE = """async ([root, published, digest, memory]) => {
 
 
 class Quiet(SimpleHTTPRequestHandler):
+    """Serves files without a log."""
+
     def log_message(self, *args: Any) -> None:
-        pass
+        """Print nothing."""
 
 
 def in_node(survey: Survey) -> list[float]:
+    """Return the times of `MEASURE` in a new node process."""
     root = (ROOT / "clients" / "js").as_uri()
     arguments = json.dumps([root, survey.canonical.decode(), survey.digest.hex(), True])
     script = f"""globalThis.crypto ??= (await import("node:crypto")).webcrypto;
@@ -64,26 +67,29 @@ def in_node(survey: Survey) -> list[float]:
         console.log(JSON.stringify(await run({arguments})));"""
     command = ["node", "--input-type=module", "--eval", script]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: list[float] = json.loads(done.stdout)
-    return found
+    times: list[float] = json.loads(done.stdout)
+    return times
 
 
 def in_chromium(browser: Any, address: str, survey: Survey, memory: bool) -> list[float]:
+    """Return the times of `MEASURE` in a new profile of Chromium."""
     context = browser.new_context()
     page = context.new_page()
     page.goto(f"{address}/examples/site/survey.json")
     arguments = [f"{address}/clients/js", survey.canonical.decode(), survey.digest.hex(), memory]
-    found: list[float] = page.evaluate(MEASURE, arguments)
+    times: list[float] = page.evaluate(MEASURE, arguments)
     context.close()
-    return found
+    return times
 
 
 def show(what: str, runs: list[list[float]]) -> None:
+    """Print the median and the minimum of each time."""
     columns = [f"{statistics.median(c):7.1f} ({min(c):.1f})" for c in zip(*runs, strict=True)]
     print(f"  {what:28}" + "".join(f"{column:>18}" for column in columns))
 
 
 def main() -> None:
+    """Print one table per survey."""
     chromium = shutil.which("chromium")
     if shutil.which("node") is None or chromium is None:
         sys.exit("node or chromium is missing: bash .ci/setup installs them")

@@ -52,6 +52,7 @@ print(time.process_time() - start)
 
 
 def rate(answer: Callable[[], object], clock: Callable[[], float] = time.process_time) -> float:
+    """Return calls per second of a clock."""
     count, start = 0, clock()
     while (spent := clock() - start) < 1.0:
         for _ in range(50):
@@ -61,16 +62,17 @@ def rate(answer: Callable[[], object], clock: Callable[[], float] = time.process
 
 
 def main() -> None:
+    """Print reports per second of each survey, and the time of the first answer."""
     for name, toml in CASES.items():
         client = Client(Survey.from_toml(toml), secret=new_secret())
-        found = rate(lambda c=client: bytes(c.answer({"page": "example.com"})))  # type: ignore[misc]
-        print(f"{name:42} {found:10,.0f} reports/s")
+        per_second = rate(lambda c=client: bytes(c.answer({"page": "example.com"})))  # type: ignore[misc]
+        print(f"{name:42} {per_second:10,.0f} reports/s")
     with tempfile.TemporaryDirectory() as folder:
         survey = Survey.from_toml(next(iter(CASES.values())))
         ledger = Ledger(Path(folder) / "ledger.json")
         client = Client(survey, secret=new_secret(), ledger=ledger)
-        found = rate(lambda: client.answer({"page": "example.com"}), time.perf_counter)
-        print(f"{'the same with its ledger on disk':42} {found:10,.0f} reports/s")
+        per_second = rate(lambda: client.answer({"page": "example.com"}), time.perf_counter)
+        print(f"{'the same with its ledger on disk':42} {per_second:10,.0f} reports/s")
         survey.publish(Path(folder) / "survey.json")
         code = FIRST_ANSWER.format(path=str(Path(folder) / "survey.json"))
         times = [

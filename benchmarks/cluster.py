@@ -32,14 +32,14 @@ REPORTS, SIZE, ROUNDS = 1_000_000, 20, 5
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """How long it takes."""
+    """Return the wall-clock time of a function."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
 def exchange(evidence: Evidence, times: int = 20) -> float:
-    """Seconds of a pass over a few reports of each piece, which stay where the pieces are."""
+    """Return the seconds of a pass over eight reports per shard, on the workers of the shards."""
     kept = evidence.rows.hold(_eight)
     few = evidence_of(kept, evidence.shape, evidence.arrays)
     table = np.full((SIZE, SIZE), 1 / SIZE**2)
@@ -51,7 +51,7 @@ def _eight(piece: LikelihoodRows) -> LikelihoodRows:
 
 
 def killing(cluster: Dask) -> Callable[[str, float], None]:
-    """A listener that kills one worker, once."""
+    """Return a progress listener that kills one worker, once."""
     left = list(cluster.client.run(os.getpid).values())[:1]
 
     def kill(stage: str, _: float) -> None:
@@ -62,7 +62,7 @@ def killing(cluster: Dask) -> Callable[[str, float], None]:
 
 
 def main() -> None:
-    """Print one JSON line for the race, and one for the kill."""
+    """Print one JSON line for the comparison, and one for the fit with a killed worker."""
     rng = np.random.default_rng(1)
     values = draw_cells(dependent_table(SIZE, SIZE, strength=0.3), REPORTS, rng)
     cohorts = rng.integers(64, size=REPORTS)

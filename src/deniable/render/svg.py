@@ -41,10 +41,10 @@ def shape(name: str, kind: str, **places: float) -> str:
     return f'<{name} class="{kind}"{where}/>'
 
 
-def text(x: float, y: float, words: str, kind: str = "", anchor: str = "start") -> str:
+def text(x: float, y: float, content: str, kind: str = "", anchor: str = "start") -> str:
     """Return escaped text at a position."""
     place = f'x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}"'
-    return f"<text {place}>{html_text(words)}</text>"
+    return f"<text {place}>{html_text(content)}</text>"
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
@@ -92,12 +92,12 @@ def intervals(shares: Shares) -> str:
         low, high = shares.low[i], shares.high[i]
         drawn = shape("line", f"{kind} bar", x1=x(low), x2=x(high), y1=y, y2=y)
         drawn += shape("circle", kind, cx=x(estimate), cy=y, r=4)
-        words = _with_interval(name, estimate, low, high)
+        numbers = _with_interval(name, estimate, low, high)
         if shares.truth is not None:
             at = x(shares.truth[i])
             drawn += shape("line", "truth", x1=at, x2=at, y1=y - 7, y2=y + 7)
-            words += f", truth {percent(shares.truth[i])}"
-        body.append(mark(words, drawn))
+            numbers += f", truth {percent(shares.truth[i])}"
+        body.append(mark(numbers, drawn))
         body.append(text(WIDTH - 4, y + 4, percent(estimate), "small", "end"))
     return frame(
         WIDTH, height, f"{counted(len(shares.names), 'value')} with 95% confidence intervals", body
@@ -134,7 +134,7 @@ def heatmap(joint: Joint) -> str:
             residual = float(residuals[i, j])
             step = min(4, int(abs(residual)))
             kind = f"cell {'more' if residual > 0 else 'less'}{step}"
-            cell = (float(numbers[i, j]) for numbers in (table, joint.low, joint.high))
+            cell = (float(part[i, j]) for part in (table, joint.low, joint.high))
             title = (
                 f"{_with_interval(f'{row} and {column}', *cell)}; "
                 f"{percent(expected)} if independent ({residual:+.1f} standard errors)"
@@ -143,9 +143,11 @@ def heatmap(joint: Joint) -> str:
             box = shape("rect", kind, x=at, y=y, width=wide - 2, height=28, rx=3)
             middle, share = at + wide / 2 - 1, percent(float(table[i, j]))
             body.append(mark(title, box + text(middle, y + 19, share, f"on{step}", "middle")))
-    words = f"{joint.questions[0]} by {joint.questions[1]}, table of {len(rows)} by {len(columns)}"
+    alternative = (
+        f"{joint.questions[0]} by {joint.questions[1]}, table of {len(rows)} by {len(columns)}"
+    )
     right = LABEL + wide * len(columns) + max(8, 6 * longest - wide / 2)
-    return frame(max(WIDTH, right), top + 30 * len(rows) + 8, words, body)
+    return frame(max(WIDTH, right), top + 30 * len(rows) + 8, alternative, body)
 
 
 def stages(discovery: Discovery) -> str:
@@ -210,19 +212,19 @@ def lines(
         text(x(i), bottom + 20, d, "small", "middle") for i, d in enumerate(days) if i % step == 0
     ]
     for k, label in enumerate(labels):
-        there = [i for i in range(len(days)) if math.isfinite(estimate[k][i])]
-        if not there:
+        known_days = [i for i in range(len(days)) if math.isfinite(estimate[k][i])]
+        if not known_days:
             continue
-        up = " ".join(f"{x(i):.1f},{y(high[k][i]):.1f}" for i in there)
-        down = " ".join(f"{x(i):.1f},{y(low[k][i]):.1f}" for i in reversed(there))
-        path = " ".join(f"{x(i):.1f},{y(estimate[k][i]):.1f}" for i in there)
+        up = " ".join(f"{x(i):.1f},{y(high[k][i]):.1f}" for i in known_days)
+        down = " ".join(f"{x(i):.1f},{y(low[k][i]):.1f}" for i in reversed(known_days))
+        path = " ".join(f"{x(i):.1f},{y(estimate[k][i]):.1f}" for i in known_days)
         body.append(f'<polygon class="band series{k % SERIES}" points="{up} {down}"/>')
         body.append(f'<polyline class="line series{k % SERIES}" points="{path}"/>')
-        for i in there:
-            words = _with_interval(f"{label}, {days[i]}", estimate[k][i], low[k][i], high[k][i])
+        for i in known_days:
+            numbers = _with_interval(f"{label}, {days[i]}", estimate[k][i], low[k][i], high[k][i])
             dot = shape("circle", f"series{k % SERIES}", cx=x(i), cy=y(estimate[k][i]), r=3.5)
-            body.append(mark(words, dot))
-        last = there[-1]
+            body.append(mark(numbers, dot))
+        last = known_days[-1]
         body.append(
             text(x(last) + 8, y(estimate[k][last]) + 4, _short(label)[:16], f"name{k % SERIES}")
         )

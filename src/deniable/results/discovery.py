@@ -72,13 +72,13 @@ class GramGraph:
 
 @dataclass(frozen=True, eq=False)
 class Discovery(Result):
-    """Strings that were discovered without a list of candidates, most common first.
+    r"""Strings that were discovered without a list of candidates, most common first.
 
     Parameters
     ----------
     strings : tuple of str
         The strings. U+FFFD stands for a character outside the alphabet; bytes of a character that
-        was cut at the maximum length are written as \\xce.
+        was cut at the maximum length are written as \xce.
     symbols : ndarray of uint8, shape (strings, max_length)
         The same strings as symbols of the survey's alphabet.
     estimate : ndarray of float64, shape (strings,)

@@ -53,6 +53,7 @@ class JointView(View[Joint]):
         ]
 
     def figure_size(self, most: int, graph: bool) -> tuple[float, float]:
+        """Return a size with room for every cell."""
         rows, columns = self.result.table.shape[0], self.result.table.shape[-1]
         return 0.7 * columns + 2.6, 0.45 * rows + 1.6
 
@@ -92,6 +93,7 @@ class JointView(View[Joint]):
         ax.set_ylim(0, None)
 
     def body(self, survey: Survey | None, truth: Truth | None) -> list[str]:
+        """Return the test and the heat map of two questions, and the table of cells."""
         joint = self.result
         facts = {"reports": f"{joint.reports:,}"}
         if joint.made_from == "counts":

@@ -23,6 +23,7 @@ class TrendView(View[Trend[Result]]):
         return [f"{period}: {why}" for period, why in self.result.skipped.items()]
 
     def figure_size(self, most: int, graph: bool) -> tuple[float, float]:
+        """Return a wide size."""
         return 7.2, 3.6
 
     def draw(self, ax: Axes, *, most: int = 6) -> None:
@@ -34,6 +35,7 @@ class TrendView(View[Trend[Result]]):
         ax.tick_params(axis="x", rotation=30)
 
     def section(self, survey: Survey | None = None, truth: Truth | None = None) -> str:
+        """Return the section of the first part's view, and the skipped periods."""
         trend = self.result
         body = view_of(trend.parts[0]).trend_section(trend, survey) if trend.parts else ""
         return body + "".join(elements.paragraph(note) for note in self.notes(NoteOptions()))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_VALUES = 30
 """Values that a chart shows by default."""
 MAX_LINES = 6
-"""Lines of a trend on a page; more cannot be told apart."""
+"""Lines of a trend on a page; more are hard to distinguish."""
 Values = TypeVar("Values", Marginal, Discovery)
 TrueShares = Mapping[str, float] | None
 """True shares by value, where they are known."""
@@ -50,6 +50,7 @@ class ValuesView(View[Values]):
         )
 
     def figure_size(self, most: int, graph: bool) -> tuple[float, float]:
+        """Return a size with room for one row per value."""
         return 6.4, 4.0 if graph else 0.24 * min(len(self.result.names), most) + 1.4
 
     def draw_trend(self, trend: Trend[Values], ax: Axes, most: int) -> None:
@@ -100,6 +101,7 @@ class MarginalView(ValuesView[Marginal]):
     """Shows how common each candidate is; candidates that were not detected are grey."""
 
     def rows(self, most: int, truth: TrueShares) -> tuple[NDArray[np.intp], list[bool]]:
+        """Return the candidates of the `most` largest estimates, and which are detected."""
         order = self.result.order[:most]
         return order, self.result.detected[order].tolist()
 
@@ -113,6 +115,7 @@ class MarginalView(ValuesView[Marginal]):
         )
 
     def body(self, survey: Survey | None, truth: Truth | None) -> list[str]:
+        """Return the numbers, the chart of the largest estimates, and the table."""
         marginal = self.result
         return [
             elements.title(f"{marginal.question}: share of clients per value"),
@@ -139,7 +142,7 @@ class MarginalView(ValuesView[Marginal]):
             f"{trend.by}s": f"{len(trend.periods)}",
             "values": f"{len(trend.labels):,}",
         }
-        words = (
+        text = (
             f"Bands are 95% confidence intervals per {trend.by}. Where two bands hardly overlap, "
             f"the value has probably changed; among many {trend.by}s and values, a few seem to "
             "change by chance."
@@ -148,7 +151,7 @@ class MarginalView(ValuesView[Marginal]):
             elements.title(f"{trend.question}: share of clients per value and {trend.by}"),
             elements.numbers(facts),
             svg.lines(trend.periods, [trend.labels[i] for i in largest], *lines),
-            elements.paragraph(words),
+            elements.paragraph(text),
             elements.details("All values and periods", elements.table(trend)),
         ]
         return elements.section(body, trend.provenance)
@@ -159,10 +162,12 @@ class DiscoveryView(ValuesView[Discovery]):
     """Shows discovered strings; where the truth is known, false discoveries are grey."""
 
     def rows(self, most: int, truth: TrueShares) -> tuple[NDArray[np.intp], list[bool]]:
+        """Return the first `most` strings, and which are true if the truth is known."""
         names = self.result.strings[:most]
         return np.arange(len(names)), [truth is None or name in truth for name in names]
 
     def notes(self, options: NoteOptions) -> list[str]:
+        """Return the threshold, the share of cut strings, and the stages on request."""
         discovery = self.result
         notes = [
             f"Detection threshold: about {percent(discovery.detection_threshold)} of the clients."
@@ -222,6 +227,7 @@ class DiscoveryView(ValuesView[Discovery]):
         ax.spines["left"].set_visible(False)
 
     def body(self, survey: Survey | None, truth: Truth | None) -> list[str]:
+        """Return the numbers, the chart of the largest estimates, and the table."""
         discovery = self.result
         chart = elements.paragraph("No string was discovered: nothing stands out from the noise.")
         if discovery.strings:
