@@ -58,6 +58,7 @@ class Sender(asyncio.Protocol):
         self.load = load
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Send the first upload."""
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         self._send()
@@ -72,6 +73,7 @@ class Sender(asyncio.Protocol):
         self.transport.write(head + self.load.body)
 
     def data_received(self, data: bytes) -> None:
+        """Record the latency of an upload and send the next."""
         # An answer is one segment on the loopback: short, and written at once.
         assert data.startswith(b"HTTP/1.1 202"), data
         self.load.seconds.append(time.perf_counter() - self.start)
@@ -92,7 +94,7 @@ class Load:
         self._open, self.done = CONNECTIONS, asyncio.get_running_loop().create_future()
 
     def finished(self) -> None:
-        """One connection is done."""
+        """Count one connection as finished."""
         self._open -= 1
         if not self._open:
             self.done.set_result(None)
@@ -110,7 +112,7 @@ async def load(port: int, body: bytes, seconds: float) -> tuple[float, float]:
 
 
 def processor_time(pid: int) -> float:
-    """Seconds that the process has used; Linux."""
+    """Return the processor seconds that a process has used (Linux only)."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -137,6 +139,7 @@ def measure(command: list[str], port: int, body: bytes, seconds: float) -> Measu
 
 
 def free_port() -> int:
+    """Return a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -144,7 +147,7 @@ def free_port() -> int:
 
 
 def servers(folder: Path, store: str, port: int) -> dict[str, list[str]]:
-    """The commands to compare."""
+    """Return the commands of the servers to compare."""
     serve = [
         sys.executable, "-c", COLLECTOR, "serve", str(SURVEY), "--store", store, "--port",
         str(port), "--compact", "0", "--log", "0", "--reserve", "0",
@@ -157,6 +160,7 @@ def servers(folder: Path, store: str, port: int) -> dict[str, list[str]]:
 
 
 def main() -> None:
+    """Print uploads per second, latency and processor time of each server."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--store", help="PostgreSQL URL; SQLite in a temporary folder otherwise")

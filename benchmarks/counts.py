@@ -27,7 +27,7 @@ SURVEY = survey_of(x=bloom(), y=bloom())
 
 
 def best_of(work: Callable[[], object], runs: int = 5) -> tuple[float, float]:
-    """Shortest time of several runs by the clock and of the processor, in milliseconds."""
+    """Return the shortest wall-clock and processor times of several runs, in milliseconds."""
     times = []
     for _ in range(runs):
         start, used = time.perf_counter(), time.process_time()
@@ -38,6 +38,7 @@ def best_of(work: Callable[[], object], runs: int = 5) -> tuple[float, float]:
 
 
 def main() -> None:
+    """Print the times of counting and of estimating from counts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reports", type=int, default=10**6)
     clients = parser.parse_args().reports

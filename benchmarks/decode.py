@@ -26,6 +26,7 @@ TARGETS = {(10**5, 6): 0.2, (10**5, 20): 1.0, (10**6, 20): 6.0}
 
 
 def main() -> None:
+    """Print the time of whole analyses, and the peak memory."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--large", action="store_true")
     sizes = (10**5, 10**6) if parser.parse_args().large else (10**5,)

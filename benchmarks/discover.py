@@ -56,22 +56,22 @@ Work = Callable[[], str]
 
 
 def trial(question: str, population: Population, reports: int, reading: str | None) -> Work:
-    """Discovery from a simulated crowd; says how many strings it found."""
+    """Return a discovery from a simulated crowd, which says how many strings it found."""
     survey = Survey.from_toml(HEAD + question)
     rng = np.random.default_rng(1)
     small, batch = (simulate(survey, population.draw(n, rng), rng=rng) for n in (20_000, reports))
 
     def work() -> str:
-        found = discover(survey, batch, "s", reading=reading)
-        false = sum(s not in population.values for s in found.strings)
-        return f"{len(found.strings)} found, {false} false"
+        strings = discover(survey, batch, "s", reading=reading).strings
+        false = sum(s not in population.values for s in strings)
+        return f"{len(strings)} found, {false} false"
 
     discover(survey, small, "s", reading=reading)
     return work
 
 
 def hashes(reading: str) -> Work:
-    """The hash trial, the paper's protocol and parameters."""
+    """Return the hash experiment with the protocol and the parameters of the paper."""
     population = Population(
         random_strings(100, 6, np.random.default_rng(74)), power(100, floor=0.001)
     )
@@ -79,13 +79,16 @@ def hashes(reading: str) -> Work:
 
 
 def urls(question: str, reading: str | None) -> Work:
-    """The URL trial: total ε = 4.39."""
+    """Return the URL experiment with a total ε of 4.39."""
     population = Population(top_domains(), exponential(100))
     return trial(question + URLS, population, 10**6, reading)
 
 
 def cliques() -> Work:
-    """10 partitions of 50 nodes, 8 planted cliques, each other edge with probability .3."""
+    """Return a search for 8 planted cliques among 10 partitions of 50 nodes.
+
+    Every other edge is present with probability 0.3.
+    """
     rng = np.random.default_rng(3)
     parts, size = 10, 50
     planted = rng.integers(0, size, (8, parts)) + size * np.arange(parts)
@@ -122,13 +125,13 @@ ROWS: dict[str, tuple[bool, Callable[[], Work]]] = {
 
 
 def measure(name: str) -> str:
-    """One row's line."""
+    """Return the printed line of one row."""
     work = ROWS[name][1]()
     wall, used = time.perf_counter(), time.process_time()
-    said = work()
+    outcome = work()
     wall, used = time.perf_counter() - wall, time.process_time() - used
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return f"{name:52s} {wall:6.2f} s, processor {used:6.2f} s, peak {peak:.2f} GB: {said}"
+    return f"{name:52s} {wall:6.2f} s, processor {used:6.2f} s, peak {peak:.2f} GB: {outcome}"
 
 
 def main() -> None:

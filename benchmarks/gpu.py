@@ -87,7 +87,7 @@ class Bench:
         self.rates: dict[str, float] = {}
 
     def seconds(self, work: Callable[[], Any], repeats: int = 20) -> float:
-        """The median of several calls, after two that warm up."""
+        """Return the median time of several calls, after two that warm up."""
         for _ in range(2):
             work()
         times = []
@@ -104,7 +104,7 @@ class Bench:
             torch.cuda.synchronize()
 
     def timed(self, work: Callable[[], Any]) -> tuple[Any, float]:
-        """What it gives, and the seconds of the one call."""
+        """Return the result of one call, and its seconds."""
         self.wait()
         start = time.perf_counter()
         out = work()
@@ -122,7 +122,7 @@ class Bench:
 
 
 def machine(bench: Bench) -> None:
-    """The two ceilings: bytes copied, and products of large matrices."""
+    """Measure the two limits of the device: bytes copied, and products of large matrices."""
     size = 1 << 29 if bench.cuda else 1 << 22
     source = torch.rand(size, device=bench.device)
     target = torch.empty_like(source)
@@ -154,7 +154,7 @@ def likelihoods(bench: Bench, count: int) -> tuple[Any, Any]:
 
 
 def passes(bench: Bench) -> None:
-    """The E-step in both precisions, plain and fused, against its roofline and a reference."""
+    """Measure the E-step in both precisions, plain and fused, against its roofline."""
     m = n = CATEGORIES
     rows = likelihoods(bench, bench.reports)
     few = tuple(r[:200_000].double() for r in rows)
@@ -183,7 +183,7 @@ def passes(bench: Bench) -> None:
 
 
 def _ways(bench: Bench) -> list[tuple[str, Callable[..., Any]]]:
-    """Passes by whole-array operations, and by one kernel."""
+    """Return passes by whole-array operations, and by one kernel."""
     ways: list[tuple[str, Callable[..., Any]]] = [
         ("plain", lambda rows, table: estep.expect(rows, None, table))
     ]
@@ -195,7 +195,7 @@ def _ways(bench: Bench) -> list[tuple[str, Callable[..., Any]]]:
 
 
 def curvature(bench: Bench) -> None:
-    """The information matrix's sums over all reports, in double precision."""
+    """Measure the sums of the information matrix over all reports, in double precision."""
     m = n = CATEGORIES
     rows = likelihoods(bench, bench.reports)
     table = torch.full((m, n), 1 / (m * n), dtype=torch.float64, device=bench.device)
@@ -255,7 +255,7 @@ def _piece(executor: Gpu, models: dict[str, Any], batch: Any) -> Any:
 
 
 def verb(bench: Bench) -> None:
-    """The same by `associate`: marginals, Other, table, errors; then the test of association."""
+    """Measure `associate`: marginals, Other, table and errors; then the test of association."""
     survey, batch, names = crowd(bench, bench.reports)
     settings: dict[str, Any] = {"candidates": names, "top": CATEGORIES, "fitted": CATEGORIES}
     found, took = bench.timed(
@@ -270,7 +270,7 @@ def verb(bench: Bench) -> None:
 
 
 def agreement(bench: Bench) -> None:
-    """The device's numbers against the processors', on a smaller crowd."""
+    """Compare the numbers of the device with those of the processor, on a smaller crowd."""
     count = min(bench.reports, 200_000)
     rows = [r.cpu().numpy() for r in likelihoods(bench, count)]
     shape = (CATEGORIES, CATEGORIES)
@@ -296,7 +296,7 @@ def agreement(bench: Bench) -> None:
 
 
 def discovery(bench: Bench) -> None:
-    """The URL trial: 100 domains, weights ∝ exp(−rank/25), M = 20, ε = 4.39, by prefixes."""
+    """Measure the URL experiment: 100 domains, weights ∝ exp(−rank/25), M = 20, ε = 4.39."""
     text, names = HEAD + URLS, top_domains()
     if not bench.cuda:  # hashing tens of millions of strings is a GPU's work
         text = text.replace("a-z0-9._-", "a-d").replace("20", "4")

@@ -24,7 +24,7 @@ VALUES = Population(tuple(f"value{i}" for i in range(100)), zipf(100))
 
 
 def ours() -> dict[str, float]:
-    """The real client one by one, then a crowd."""
+    """Measure our client, one report at a time, and our decoder."""
     # p = f/2 and q = 1 - f/2 drawn afresh is what permanent noise f = .5 does to one report.
     survey = survey_of(value=bloom(p=0.25, q=0.75, cohorts=8))
     question = survey.question("value")
@@ -42,17 +42,17 @@ def ours() -> dict[str, float]:
     crowd = simulate(survey, VALUES.draw(REPORTS, rng), rng=rng)
     decode(survey, crowd, "value", VALUES.values)
     start = time.process_time()
-    found = decode(survey, crowd, "value", VALUES.values)
+    marginal = decode(survey, crowd, "value", VALUES.values)
     decoding = time.process_time() - start
     return {
         "set bits sent as 0": lost / sets, "microseconds per report": 1e6 * seconds / CLIENTS,
         "seconds to decode": decoding,
-        "summed error of the top 10": float(np.abs(found.estimate - VALUES.weights)[:10].sum()),
+        "summed error of the top 10": float(np.abs(marginal.estimate - VALUES.weights)[:10].sum()),
     }  # fmt: skip
 
 
 def theirs() -> dict[str, float]:
-    """pure-ldp's client and server."""
+    """Measure the client and the server of pure-ldp."""
     from pure_ldp.frequency_oracles.rappor import (  # type: ignore[import-not-found]
         RAPPORClient,
         RAPPORServer,

@@ -36,6 +36,7 @@ URLS = prefix_survey(epsilon=4.394449, length=20, alphabet="a-z0-9._-")
 
 
 def main() -> None:
+    """Run the chosen parts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reports", type=int, default=10**8)
     parser.add_argument("--seed", type=int, default=1)
@@ -48,7 +49,7 @@ def main() -> None:
 
 
 def discovery(reports: int, seed: int) -> None:
-    """Shards of Parquet, and what is discovered from them."""
+    """Write shards of Parquet, and discover strings from them."""
     population = Population(top_domains(), exponential(100, 25.0))
     with tempfile.TemporaryDirectory() as folder:
         start, processor = time.perf_counter(), time.process_time()

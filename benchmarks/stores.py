@@ -41,7 +41,7 @@ cohorts = 1
 
 
 def uploads(count: int, reports: int) -> list[Upload]:
-    """New ones."""
+    """Return new uploads of random reports."""
     bodies = os.urandom(16 * reports)
     return [
         Upload(os.urandom(16), SURVEY.digest, reports, bodies, DAY, os.urandom(16))
@@ -50,6 +50,7 @@ def uploads(count: int, reports: int) -> list[Upload]:
 
 
 def seconds(work: Callable[[], object]) -> float:
+    """Return the wall-clock time of a function."""
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
@@ -59,8 +60,8 @@ def append_rates(store: Store, count: int, reports: int) -> tuple[float, float, 
     """Return uploads per second in groups and singly, and their ratio, as medians over turns."""
     grouped, single = [], []
     for _ in range(ROUNDS):
-        some = uploads(count, reports)
-        groups = [some[i : i + GROUP] for i in range(0, count, GROUP)]
+        many = uploads(count, reports)
+        groups = [many[i : i + GROUP] for i in range(0, count, GROUP)]
         grouped.append(count / seconds(lambda groups=groups: [store.append(g) for g in groups]))  # type: ignore[misc]
         few = uploads(max(8, count // 8), reports)
         single.append(len(few) / seconds(lambda few=few: [store.append([u]) for u in few]))  # type: ignore[misc]
@@ -69,12 +70,13 @@ def append_rates(store: Store, count: int, reports: int) -> tuple[float, float, 
 
 
 def measure(name: str, url: str, batches: int) -> None:
+    """Print the rates of one store."""
     with deniable.store.open(url, create=True) as store:
         store.add_survey(SURVEY)
         for reports, count in ((1000, batches), (1, 4 * batches)):
             grouped, single, ratio = append_rates(store, count, reports)
             print(
-                f"{name:10}  {reports:5,} reports an upload: {grouped:8,.0f} uploads/s in groups "
+                f"{name:10}  {reports:5,} reports per upload: {grouped:8,.0f} uploads/s in groups "
                 f"of {GROUP}, {single:6,.0f} one by one: {ratio:4.1f}×"
             )
         total = sum(store.days(SURVEY).values())
@@ -89,10 +91,11 @@ def measure(name: str, url: str, batches: int) -> None:
 
 
 def main() -> None:
+    """Measure every store."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--batches", type=int, default=640, help="in each of several turns")
-    parser.add_argument("--postgres", help="the URL of an empty database")
-    parser.add_argument("--folder", help="where the stores are made: on the disk that matters")
+    parser.add_argument("--batches", type=int, default=640, help="uploads per round")
+    parser.add_argument("--postgres", help="URL of an empty database")
+    parser.add_argument("--folder", help="folder for the stores, on the disk to measure")
     given = parser.parse_args()
     print(f"load average {os.getloadavg()[0]:.1f}, SQLite and Parquet with fsync")
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:

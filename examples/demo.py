@@ -34,42 +34,43 @@ CROWD = 300_000
 UPLOAD = 5_000
 BROWSERS = ("Firefox", "Chromium", "Safari")
 TABLE = [[0.30, 0.20], [0.05, 0.25], [0.05, 0.15]]  # browser × ad blocker
-LOYAL = 0.3  # of those with Safari start at apple.com
+LOYAL = 0.3  # share of Safari users whose home page is apple.com
 DOMAINS = Population(top_domains(), exponential(100, 25.0))
 
 
 def main() -> None:
+    """Run the whole demonstration."""
     survey = Survey.load(SURVEY)
-    print(f"{survey!r}: {survey.description}\n")
+    print(f"Survey {survey.name}, version {survey.version}: {survey.description}\n")
     show_devices(survey)
     crowd, truth = people(np.random.default_rng(2016))
     batch = simulate(survey, crowd, rng=np.random.default_rng(2017))
     print(
-        f"\nA crowd of {CROWD:,} answers: 50% use Firefox, 30% Chromium, 20% Safari; 40% block "
-        "ads,\nmost of them with Firefox; 100 home pages, which nobody tells the server."
+        f"\nA simulated crowd of {CROWD:,} clients answers. 50% use Firefox, 30% Chromium, 20% "
+        "Safari; 40% block\nads, most of them with Firefox; they have 100 home pages, which the "
+        "server does not know."
     )
-    with tempfile.TemporaryDirectory() as folder, collector(Path(folder)) as (port, kept):
-        collect(batch, port, kept)
-        results = learn(survey, kept, truth)
+    with tempfile.TemporaryDirectory() as folder, collector(Path(folder)) as (port, store_url):
+        collect(batch, port, store_url)
+        results = analyse(survey, store_url, truth)
     write(survey, results, truth)
     print(f"\n{epsilon_meaning(survey.loss.per_report, 'Each report')}")
     print(
-        f"\nLook at {OUT / 'report.html'} in a browser; {OUT / 'homepage.png'} and its neighbours "
-        "are pictures of the same.\nNext: docs/tutorial.md, or `deniable init` for a survey of "
-        "your own."
+        f"\nOpen {OUT / 'report.html'} in a browser to see these results; {OUT}/*.png are plots.\n"
+        "Next: read docs/tutorial.md, or run `deniable init` to write your first survey."
     )
 
 
 def show_devices(survey: Survey) -> None:
-    """What three real clients send."""
-    print("What leaves each device (Cyd did not answer; nobody can tell):")
+    """Print the reports of three real clients."""
+    print("What each client sends (Cyd did not answer, which nobody can tell from the report):")
     for name, answers in PEOPLE:
         sent = Client(survey, secret=new_secret()).answer(answers)
         print(f"  {name}: {bytes(sent)[20:].hex(' ')}")
 
 
 def people(rng: np.random.Generator) -> tuple[dict[str, list[object]], dict[str, dict[str, float]]]:
-    """Everybody's answers, and the true share of each value."""
+    """Return the answers of the crowd, and the true share of each value."""
     table = contingency(TABLE, browser=BROWSERS, ad_blocker=(True, False)).draw(CROWD, rng)
     crowd = {name: [c.levels[i] for i in c.codes] for name, c in table.items()}
     pages = DOMAINS.draw(CROWD, rng)
@@ -89,14 +90,14 @@ def people(rng: np.random.Generator) -> tuple[dict[str, list[object]], dict[str,
 
 @contextmanager
 def collector(folder: Path) -> Iterator[tuple[int, str]]:
-    """`deniable serve` in a process of its own; yields its port and the URL of its store."""
+    """Run `deniable serve` in a process; yield its port and the URL of its store."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    kept = f"sqlite:///{folder / 'reports.db'}"
+    store_url = f"sqlite:///{folder / 'reports.db'}"
     command = [
         sys.executable, "-m", "deniable", "serve",
-        str(SURVEY), "--store", kept, "--port", str(port), "--log", "0",
+        str(SURVEY), "--store", store_url, "--port", str(port), "--log", "0",
     ]  # fmt: skip
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
@@ -106,14 +107,14 @@ def collector(folder: Path) -> Iterator[tuple[int, str]]:
                 break
             except OSError:
                 time.sleep(0.05)
-        yield port, kept
+        yield port, store_url
     finally:
         process.terminate()
         process.wait()
 
 
-def collect(batch: ReportBatch, port: int, kept: str) -> None:
-    """Upload in batches, one of them twice; then split and shuffle them."""
+def collect(batch: ReportBatch, port: int, store_url: str) -> None:
+    """Upload the reports in batches, one of them twice; then shuffle them."""
     start = time.perf_counter()
     connection = http.client.HTTPConnection("127.0.0.1", port)
     for first in range(0, len(batch), UPLOAD):
@@ -127,46 +128,49 @@ def collect(batch: ReportBatch, port: int, kept: str) -> None:
             assert (answer.status, answer.read()) == (202, b'{"accepted": %d}' % UPLOAD)
     connection.close()
     uploaded = time.perf_counter()
-    with store.open(kept) as opened:
+    with store.open(store_url) as opened:
         compacted = opened.compact()
     seconds = uploaded - start, time.perf_counter() - uploaded
     print(
         f"Uploaded to a collector on SQLite in {len(batch) // UPLOAD} batches, one of them twice, "
-        f"in {seconds[0]:.1f} s:\neach synced to disk before it is acknowledged, and counted once. "
-        f"Compacted in {seconds[1]:.1f} s:\n{compacted.reports:,} reports shuffled, so that "
-        "nothing says which came together."
+        f"in {seconds[0]:.1f} s.\nEach batch was written to disk before it was acknowledged, and "
+        f"counted once. Compacted in {seconds[1]:.1f} s:\n{compacted.reports:,} reports are "
+        "shuffled; nothing shows which of them were uploaded together."
     )
 
 
-def learn(
-    survey: Survey, kept: str, truth: dict[str, dict[str, float]]
+def analyse(
+    survey: Survey, store_url: str, truth: dict[str, dict[str, float]]
 ) -> dict[str, Marginal | Joint | Discovery]:
-    """What the store tells an analyst."""
-    browser, blocker = decode(survey, kept, "browser"), decode(survey, kept, "ad_blocker")
-    print("\nThe analyst removes the known noise:")
-    for found in (browser, blocker):
-        for i, label in enumerate(found.labels or ()):
-            line(label, found.estimate[i], found.low[i], found.high[i], truth[found.question])
+    """Analyse the reports in the store and print the results."""
+    browser, blocker = (decode(survey, store_url, name) for name in ("browser", "ad_blocker"))
+    print("\nEstimates, with 95% confidence intervals:")
+    for marginal in (browser, blocker):
+        for i, label in enumerate(marginal.names):
+            numbers = (marginal.estimate[i], marginal.low[i], marginal.high[i])
+            print_estimate(label, *numbers, truth[marginal.question])
 
-    joint = associate(survey, kept, ["browser", "ad_blocker"])
-    print(f"\n{joint}\n\n{independence(joint)}")
+    joint = associate(survey, store_url, ["browser", "ad_blocker"])
+    print(f"\n{joint}\n\n{joint.test()}\n{joint.cramers_v()}")
 
     start = time.perf_counter()
-    pages = discover(survey, kept, "homepage")
+    pages = discover(survey, store_url, "homepage")
     false = sum(s not in truth["homepage"] for s in pages.strings)
     print(
-        f"\nNobody listed any home page: {len(pages.strings)} of {len(truth['homepage'])} found in "
-        f"{time.perf_counter() - start:.0f} s, {false} false:"
+        f"\nNobody listed home pages. {len(pages.strings)} of {len(truth['homepage'])} were "
+        f"discovered in {time.perf_counter() - start:.0f} s, {false} of them false:"
     )
     for i, text in enumerate(pages.strings[:12]):
-        line(text, pages.estimate[i], pages.low[i], pages.high[i], truth["homepage"])
+        print_estimate(text, pages.estimate[i], pages.low[i], pages.high[i], truth["homepage"])
     print(f"  … and {max(len(pages.strings) - 12, 0)} more")
 
-    both = associate(survey, kept, ["homepage", "browser"], candidates={"homepage": pages}, top=6)
+    both = associate(
+        survey, store_url, ["homepage", "browser"], candidates={"homepage": pages}, top=6
+    )
     cell = both.cell("apple.com", "Safari")
     print(
-        f"\n{independence(both)}\nSafari and apple.com: {100 * cell['table']:.1f}% of all "
-        f"[{100 * cell['low']:.1f}, {100 * cell['high']:.1f}]."
+        f"\n{both.test()}\n{both.cramers_v()}\n"
+        f"Safari and apple.com: {100 * cell['table']:.1f}% of clients [{100 * cell['low']:.1f}, {100 * cell['high']:.1f}]."
     )
     return {
         "browser": browser, "ad_blocker": blocker, "browser-ad_blocker": joint, "homepage": pages,
@@ -174,20 +178,12 @@ def learn(
     }  # fmt: skip
 
 
-def line(label: str, estimate: float, low: float, high: float, truth: dict[str, float]) -> None:
+def print_estimate(
+    label: str, estimate: float, low: float, high: float, truth: dict[str, float]
+) -> None:
+    """Print an estimate with its interval and the true share."""
     shares = [100 * x for x in (estimate, low, high, truth.get(label, 0.0))]
     print("  {:22} {:6.2f}%  [{:.2f}, {:.2f}]  true {:.2f}%".format(label, *shares))
-
-
-def independence(joint: Joint) -> str:
-    """The test of two questions, in a sentence."""
-    test, effect = joint.test(), joint.cramers_v()
-    return (
-        f"Are {' and '.join(joint.questions)} independent? Score statistic {test.statistic:,.0f} "
-        f"on {test.degrees_of_freedom} degrees of freedom,\n"
-        f"p {'< 1e-300' if test.p_value == 0 else f'= {test.p_value:.2g}'}; Cramér's V "
-        f"{effect.estimate:.2f} [{effect.low:.2f}, {effect.high:.2f}]."
-    )
 
 
 def write(
@@ -195,7 +191,7 @@ def write(
     results: dict[str, Marginal | Joint | Discovery],
     truth: dict[str, dict[str, float]],
 ) -> None:
-    """The page, the pictures and the data."""
+    """Write the page, the plots and the data."""
     OUT.mkdir(exist_ok=True)
     page = report(list(results.values()), survey=survey, truth=truth)
     (OUT / "report.html").write_text(page, encoding="utf-8")

@@ -18,16 +18,19 @@ from deniable.errors import BudgetExceeded
 from deniable.mechanisms import Bloom, Domain, Noise, randomise
 from deniable.survey import Survey, from_bytes, to_batch
 
-PAID = 10**9  # a nat has that many of the ledger's units
+NANO = 10**9
+"""Units of the ledger per nat."""
 
 
 def surveys(canonical: str, **_: Any) -> dict[str, Any]:
+    """Return the hash of a published survey."""
     return {"sha256": Survey.from_json(canonical.encode()).sha256.hex()}
 
 
 def hashing(
     survey: str, question: str, slot: str, bits: int, hashes: int, cohort: int, token: str
 ) -> dict[str, Any]:
+    """Return the header of the hash and the positions of a token in the Bloom filter."""
     bloom = Bloom(
         noise=Noise.of(p=0.25, q=0.75), domain=Domain(survey, question, slot),
         bits=bits, hashes=hashes, cohorts=cohort + 1,
@@ -40,6 +43,7 @@ def permanent(
     survey: str, question: str, slot: str, encoding: str, bits: int, flip: int, cohort: int,
     secret: str, filter: str,
 ) -> dict[str, Any]:  # fmt: skip
+    """Return the bits after permanent noise, and the message that keys it."""
     bloom = Bloom(
         noise=Noise(p=0, q=2**32, flip=flip), bits=bits, cohorts=cohort + 1,
         domain=Domain(survey, question, slot, bytes.fromhex(encoding)),
@@ -53,6 +57,7 @@ def permanent(
 
 
 def instantaneous(width: int, if_zero: int, if_one: int, bits: str, rand: str) -> dict[str, Any]:
+    """Return the bits after fresh noise."""
     size, data = (width + 7) // 8, bytes.fromhex(rand)
     true = int.from_bytes(bytes.fromhex(bits), "little")
     out = randomise(
@@ -63,6 +68,7 @@ def instantaneous(width: int, if_zero: int, if_one: int, bits: str, rand: str) -
 
 
 def slots(canonical: str, secret: str, question: str, value: Any, **_: Any) -> dict[str, Any]:
+    """Return the clear fields of a client, its slots, and the tokens of a value."""
     survey = Survey.from_json(canonical.encode())
     cohort, draws = survey.draw(bytes.fromhex(secret))
     asked = survey.question(question).protocol
@@ -74,6 +80,7 @@ def slots(canonical: str, secret: str, question: str, value: Any, **_: Any) -> d
 
 
 def reports(canonical: str, secret: str, values: dict[str, Any], rand: str, **_: Any) -> Any:
+    """Return a whole report."""
     survey = Survey.from_json(canonical.encode())
     fresh = bytes.fromhex(rand)
     client = Client(survey, secret=bytes.fromhex(secret), entropy=lambda size: fresh[:size])
@@ -81,11 +88,13 @@ def reports(canonical: str, secret: str, values: dict[str, Any], rand: str, **_:
 
 
 def batches(canonical: str, reports: list[str], **_: Any) -> dict[str, Any]:
+    """Return reports as one batch."""
     survey = Survey.from_json(canonical.encode())
     return {"batch": to_batch([from_bytes(bytes.fromhex(r), survey) for r in reports]).hex()}
 
 
 def ledger(surveys: list[str], answers: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return which answers the ledger accepts, and how much ε is spent after each."""
     book, accepted, spent = Ledger(), [], []
     for each in answers:
         survey = Survey.from_json(surveys[each["survey"]].encode())
@@ -95,7 +104,7 @@ def ledger(surveys: list[str], answers: list[dict[str, Any]]) -> dict[str, Any]:
             accepted.append(True)
         except BudgetExceeded:
             accepted.append(False)
-        spent.append(round(book.spent(survey.name) * PAID))
+        spent.append(round(book.spent(survey.name) * NANO))
     return {"accepted": accepted, "spent": spent}
 
 
@@ -109,5 +118,5 @@ if __name__ == "__main__":
     for line in sys.stdin:
         asked = json.loads(line)
         step: Any = STEPS.get(asked["vector"])
-        reply = {"output": step(**asked["input"])} if step else {"unsupported": "not known here"}
+        reply = {"output": step(**asked["input"])} if step else {"unsupported": "unknown vector"}
         print(json.dumps({"id": asked["id"], **reply}), flush=True)
