@@ -83,7 +83,7 @@ TYPES = {
     "a number": "number",
     "a list of": "list of",
     "true or false": "boolean",
-    "a date without a time": "date",
+    "a date without quotes or time": "date",
     "a table": "table",
 }
 SETTINGS: Mapping[str, Mapping[str, toml_tables.Setting]] = {

@@ -123,11 +123,12 @@ options = []
     for expected in (
         "name (line 1): must be 1 to 64", "version (line 2): must be an integer",
         "description: missing", "expires (line 4): must be a date",
-        "collect: missing", 'colect (line 5): unknown setting. Did you mean "collect"?',
+        "collect: missing", 'colect (line 5): unknown setting of a survey. Did you mean "collect"?',
         "questions.page.bits (line 9): must be an integer from 2",
         "questions.page.epsilon (line 10): must be a number above 0",
-        'questions.page.hashs (line 11): unknown setting. Did you mean "hashes"?',
-        'questions.theme.kind (line 14): must be "string" or "choice" or "boolean", '
+        'questions.page.hashs (line 11): unknown setting of a string question. '
+        'Did you mean "hashes"?',
+        'questions.theme.kind (line 14): must be "string", "choice" or "boolean", '
         'not "choise". Did you mean "choice"?',
     ):  # fmt: skip
         assert expected in text, f"{expected!r} not in\n{text}"

@@ -80,19 +80,19 @@ class _Rappor(Scheme):
         """Raise InputError beyond what the client supports."""
         if width > self.max_width:
             raise InputError(
-                f"scheme {self.name} supports at most {self.max_width} bits, not {width}: set bits"
+                f"scheme {self.name} supports at most {self.max_width} bits: set bits to "
+                f"{self.max_width} or less"
             )
         if noise.flip % HALF_STEP:
             raise InputError(
                 f"scheme {self.name} needs f as a multiple of 1/128, not {2 * noise.flip / ONE:g}"
             )
         step = 1 << (32 - 8 * self.draw_bytes)
-        for letter, limit in (("p", noise.p), ("q", noise.q)):
-            if limit % step:
-                raise InputError(
-                    f"scheme {self.name} draws one random byte per bit: set p and q to multiples "
-                    f"of 1/256 instead of epsilon; {letter} would be {limit / ONE:.6f}"
-                )
+        if noise.p % step or noise.q % step:
+            raise InputError(
+                f"scheme {self.name} draws one random byte per bit, so p and q must be "
+                "multiples of 1/256: set them instead of epsilon"
+            )
         if hashes > (most := 16 // self._hash_bytes(width)):
             raise InputError(
                 f"scheme {self.name} supports at most {most} hashes with {width} bits, not {hashes}"

@@ -49,7 +49,7 @@ class NGrams(TextProtocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_integer("gram, the symbols of an n-gram,", self.gram, 1, self.max_length)
+        check_integer("gram (at most max_length)", self.gram, 1, self.max_length)
         if type(self.overlap) is not bool:
             raise InputError(f"overlap must be true or false, not {self.overlap!r:.200}")
         if not self.overlap and self.max_length % self.gram:

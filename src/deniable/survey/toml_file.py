@@ -110,9 +110,9 @@ def _survey(root: Table) -> Survey | None:
     name, budget = settings["name"] or "", settings["budget"]
     collect: Collect = settings["collect"] or "once"
     read = [_question(table, name, collect) for table in root.tables("questions")]
-    root.finish()
+    root.finish("survey")
     if not read and not root.mistakes:
-        root.mistake("questions", "a survey needs at least one table [questions.NAME].")
+        root.mistake("questions", "a survey needs at least one table [questions.NAME]")
     if root.mistakes:
         return None
     questions = tuple(question for question in read if question is not None)
@@ -127,7 +127,7 @@ def _question(table: Table, survey: str, collect: Collect) -> Question | None:
     """Return the question of a table [questions.NAME], or None if it has mistakes."""
     before = len(table.mistakes)
     if not NAME.fullmatch(table.name):
-        table.mistake("", f'the name of a question must be {NAME_RULE}, not "{table.name}".')
+        table.mistake("", f'the name of a question must be {NAME_RULE}, not "{table.name}"')
     settings = table.read(QUESTION)
     kind, epsilon = settings["kind"], settings["epsilon"]
     noise = {letter: settings[letter] for letter in NOISE}
@@ -138,12 +138,15 @@ def _question(table: Table, survey: str, collect: Collect) -> Question | None:
     if mechanism == "localhash":
         for letter, value in noise.items():
             if value is not None:
-                table.mistake(letter, "not used with local hashing: set epsilon only.")
+                table.mistake(letter, "not used with local hashing: set epsilon only")
     if kind == "string":
         data = table.read({"dictionary": toml_tables.inner_table})["dictionary"]
         dictionary = None if data is None else table.inner("dictionary", data)
+        if data is None and mechanism == "localhash":
+            needed = f'a table [questions.{table.name}.dictionary] with protocol = "prefixes"'
+            table.mistake("mechanism", f"local hashing needs {needed}")
     if kind is not None:
-        table.finish()
+        table.finish(f"{kind} question")
     if len(table.mistakes) > before:
         if dictionary is not None:
             _dictionary(dictionary, lambda _: PLACEHOLDER, None)
@@ -194,7 +197,7 @@ def _dictionary(table: Table, make: Make, epsilon: float | None) -> Protocol | N
             default_shares = [1.0] * len(lengths)
         shares = _shares(table, "shares", default_shares, "one per prefix length")
     if name is not None:
-        table.finish()
+        table.finish(f"dictionary with {name}")
     if alphabet is None or len(table.mistakes) > before:
         return None
 
@@ -214,7 +217,7 @@ def _shares(table: Table, key: str, default: Sequence[float], meaning: str) -> l
     shares: list[float] = table.read({key: toml_tables.numbers(default)})[key]
     if shares is not None and len(shares) != len(default):
         count = f"{len(default)} numbers ({meaning})"
-        table.mistake(key, f"must be {count}, not {toml_tables.as_written(shares)}.")
+        table.mistake(key, f"must be {count}, not {toml_tables.as_written(shares)}")
     return shares
 
 

@@ -49,7 +49,9 @@ def text(
 
 def one_of(*among: str, default: object = REQUIRED) -> Setting:
     """Return a setting that accepts one of these words."""
-    return Setting(" or ".join(f'"{x}"' for x in among), lambda x: x in among, default, among)
+    *others, last = (f'"{word}"' for word in among)
+    expected = f"{', '.join(others)} or {last}"
+    return Setting(expected, lambda x: x in among, default, among)
 
 
 def integer(low: int, high: int, default: object = REQUIRED) -> Setting:
@@ -82,10 +84,7 @@ def integers(default: Sequence[int]) -> Setting:
 
 texts = list_of('texts, such as ["red", "blue"]', lambda x: isinstance(x, str))
 flag = Setting("true or false", lambda x: isinstance(x, bool), default=False)
-day = Setting(
-    "a date without a time, such as 2027-12-31 (the last day on which clients answer)",
-    lambda x: type(x) is dt.date,
-)
+day = Setting("a date without quotes or time, such as 2027-12-31", lambda x: type(x) is dt.date)
 inner_table = Setting("a table", lambda x: isinstance(x, dict), None)
 
 
@@ -148,7 +147,8 @@ class Table:
         path = f"{self.path}.{key}".strip(".") or "survey"
         line = self.lines.get(path) or self.lines.get(self.path)
         where = f"{path} (line {line})" if line else path
-        self.mistakes.append(f"{where}: {message}")
+        end = "" if str(message).endswith((".", "?")) else "."
+        self.mistakes.append(f"{where}: {message}{end}")
 
     def attempt(self, key: str, build: Callable[[], T]) -> T | None:
         """Return what `build` returns; on InputError add the mistake and return None."""
@@ -167,7 +167,7 @@ class Table:
         self.known.append(key)
         if key not in self.data:
             if setting.default is REQUIRED:
-                self.mistake(key, f"missing; must be {setting.expected}.")
+                self.mistake(key, f"missing; must be {setting.expected}")
                 return None
             return setting.default
         value: object = self.data[key]
@@ -189,12 +189,13 @@ class Table:
                 yield self.inner(f"{key}.{name}", data, name)
             else:
                 self.mistake(
-                    f"{key}.{name}", f"must be a table [{key}.{name}], not {as_written(data)}."
+                    f"{key}.{name}", f"must be a table [{key}.{name}], not {as_written(data)}"
                 )
 
-    def finish(self) -> None:
-        """Add a mistake for every key that was never read."""
+    def finish(self, noun: str) -> None:
+        """Add a mistake for every key that was never read; `noun` says what the table describes."""
         for key in self.data:
             if key not in self.known:
-                known = f" This table has the settings {', '.join(self.known)}."
-                self.mistake(key, f"unknown setting.{did_you_mean(key, self.known) or known}")
+                known = f" Its settings are {', '.join(self.known)}."
+                hint = did_you_mean(key, self.known) or known
+                self.mistake(key, f"unknown setting of a {noun}.{hint}")
