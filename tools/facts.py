@@ -96,7 +96,11 @@ def _data_file(file: str, table: str, row: str = "", column: str = "") -> str:
     conditions = [chosen["conditions"]]
     if "machine" in chosen:
         conditions.insert(0, data["machines"][chosen["machine"]])
-    source = f"Command: `{chosen['command']}`. Conditions: {'; '.join(conditions)}."
+    if "no_command" in chosen:
+        source = f"No command in the repository prints these figures: {chosen['no_command']}."
+    else:
+        source = f"Command: `{chosen['command']}`."
+    source += f" Conditions: {'; '.join(conditions)}."
     return "\n\n".join([lines, source, *chosen.get("notes", [])])
 
 
