@@ -38,7 +38,7 @@ HEAD = """
 name = "two-unknowns"
 version = 1
 owner = "experiments"
-description = "two strings that nobody listed"
+description = "two unlisted strings"
 expires = 2999-12-31
 collect = "once"
 """

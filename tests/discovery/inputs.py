@@ -1,4 +1,4 @@
-"""What tests of discovery put in: strings as symbols, and reports as counts."""
+"""Inputs for tests of discovery: strings as symbols, and reports as counts."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def rows_of(alphabet: Alphabet, strings: Sequence[str], length: int) -> Rows:
 
 
 def prefixes_of(question: Question) -> Prefixes:
-    """The question's protocol, which must be one of prefixes."""
+    """Return the protocol of a `prefixes` question."""
     assert isinstance(question.protocol, Prefixes)
     return question.protocol
 
 
 def tally(source: Source, question: Question) -> Tally:
-    """The reports of a question asked by prefixes, counted."""
+    """Count the reports of a `prefixes` question."""
     return tally_of(source, question, prefixes_of(question), default_backend())
 
 
 def masses(source: Source, question: Question) -> MassTables:
-    """The same as debiased tables."""
+    """Return the debiased tables of a `prefixes` question."""
     return MassTables.of(tally(source, question))

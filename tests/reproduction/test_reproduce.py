@@ -1,4 +1,4 @@
-"""`deniable reproduce`: every experiment runs, every printed number has its row."""
+"""`deniable reproduce`: every experiment runs and compares every number of the paper."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deniable.cli.app import app
 from deniable.reproduction import PAPER
 from deniable.reproduction.figures import FIGURES
 from deniable.reproduction.records import Comparison
-from deniable.reproduction.runner import MIN_TASKS, in_processes
+from deniable.reproduction.runner import MIN_TASKS, in_processes, trials_by_case
 
 PRINTED = {
     "tables": ("0.44", "3.26", "15", "19", "15.6", "12.7", "10.2", "8.4"),
@@ -49,7 +49,7 @@ def test_an_unknown_name_is_refused() -> None:
     assert done.exit_code == 2 and "tables" in done.output
 
 
-def test_a_printed_number_agrees_if_it_lies_among_ours() -> None:
+def test_a_printed_number_agrees_if_it_lies_in_the_range_of_trials() -> None:
     assert Comparison.of("q", 7, [6, 8]).agrees
     assert Comparison.of("q", 8.5, [6, 8, 7, 8]).agrees, "within two standard deviations"
     assert not Comparison.of("q", 11, [6, 8]).agrees
@@ -61,7 +61,10 @@ def test_a_printed_number_agrees_if_it_lies_among_ours() -> None:
     }  # fmt: skip
 
 
-def test_trials_in_processes_come_back_in_order() -> None:
+def test_outcomes_of_processes_are_in_order() -> None:
     tasks = [(i, 3) for i in range(MIN_TASKS)]
     assert in_processes(divmod, tasks, "dividing") == [divmod(*task) for task in tasks]
     assert in_processes(divmod, [(7, 3)], "dividing") == [(2, 1)]
+    cases = {"small": [(7, 3), (8, 3)], "none": [], "large": [(70, 3)]}
+    expected = {"small": [(2, 1), (2, 2)], "none": [], "large": [(23, 1)]}
+    assert trials_by_case(divmod, cases, "dividing") == expected

@@ -1,4 +1,4 @@
-"""Trials and records: truths as results label them, distances, tallies, and what is written."""
+"""Trials and records: truth by labels, distances, coverage, and written data."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CROWD = contingency([[4, 1], [3, 0], [1, 1]], x=["a", "b", "c"], paid=[False, Tr
 
 @dataclass
 class Found:
-    """As much of a joint result as a trial looks at."""
+    """The fields of a joint result that a trial uses."""
 
     labels: tuple[tuple[str, ...], ...]
     table: np.ndarray
@@ -53,30 +53,30 @@ def test_generators_do_not_depend_on_the_number_of_trials() -> None:
     assert len(set(many)) == 4
 
 
-def test_truth_follows_the_labels_and_adds_up_the_rest() -> None:
+def test_truth_follows_the_labels_and_adds_up_unlabelled_values() -> None:
     truth = truth_of(CROWD, (("c", "a", "(other)"), ("yes", "no")))
     np.testing.assert_allclose(truth * 10, [[1, 1], [1, 4], [0, 3]])
     # Without a label for the rest it is left out, not spread.
     np.testing.assert_allclose(truth_of(CROWD, (("b",), ("no", "yes"))) * 10, [[3, 0]])
 
 
-def test_truth_refuses_two_labels_for_the_rest() -> None:
+def test_truth_refuses_two_unknown_labels() -> None:
     with pytest.raises(InputError, match="one label for everything else"):
         truth_of(CROWD, (("a", "nobody", "(other)"), ("yes", "no")))
     with pytest.raises(InputError, match="2 questions, got 1"):
         truth_of(CROWD, (("a",),))
 
 
-def test_beside_puts_categories_into_the_populations_order() -> None:
+def test_trial_tables_have_the_order_of_the_population() -> None:
     labels = (("c", "a", "(other)"), ("yes", "no"))
     found = found_of(labels, truth_of(CROWD, labels) + 0.01, 0.02)
-    beside = TrialTable.of(CROWD, found)
-    np.testing.assert_allclose(beside.truth * 10, [[4, 1], [1, 1], [3, 0]])
-    np.testing.assert_allclose(beside.estimate - beside.truth, 0.01)
-    assert beside[:-1].truth.shape == (2, 2)
+    table = TrialTable.of(CROWD, found)
+    np.testing.assert_allclose(table.truth * 10, [[4, 1], [1, 1], [3, 0]])
+    np.testing.assert_allclose(table.estimate - table.truth, 0.01)
+    assert table[:-1].truth.shape == (2, 2)
 
 
-def test_tally_counts_bias_errors_and_coverage() -> None:
+def test_bias_errors_and_coverage_of_trials() -> None:
     labels = (("a", "(other)"), ("no", "yes"))
     truth = truth_of(CROWD, labels)
     trials = [
@@ -93,7 +93,7 @@ def test_tally_counts_bias_errors_and_coverage() -> None:
     assert coverage(trials, least=0.0) == (0.75, 16)
 
 
-def test_tables_of_different_shapes_are_tallied_apart() -> None:
+def test_tables_of_different_shapes_are_stacked_separately() -> None:
     wide, small = (("a", "(other)"), ("no", "yes")), (("(other)",), ("no", "yes"))
     trials = [
         TrialTable.of(CROWD, found_of(x, truth_of(CROWD, x), 0.1)) for x in (small, wide, wide)
@@ -138,7 +138,7 @@ def test_pairs_draw_their_own_strings_only_when_asked() -> None:
     assert first != second
 
 
-def test_the_play_store_is_there() -> None:
+def test_play_store_counts() -> None:
     crowd = play_store()
     assert len(crowd.values["category"]) == 30
     counts = crowd.table * 9488
@@ -147,7 +147,7 @@ def test_the_play_store_is_there() -> None:
     np.testing.assert_allclose(counts[medical], [312, 83])
 
 
-def test_a_record_is_written_with_what_made_it(
+def test_a_record_is_written_with_seed_and_parameters(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record = Record("trial", 7, {"reports": 10})

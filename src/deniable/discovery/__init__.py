@@ -1,4 +1,4 @@
-"""Unknown dictionaries: strings that nobody listed, from reports that hide them."""
+"""Discovery of strings that clients hold, without a list of candidates."""
 
 from deniable.discovery.discovering import discover
 

@@ -23,7 +23,7 @@ SEED = 1
 CASES = [(2, length) for length in range(4, 13, 2)] + [(3, 6), (3, 9), (3, 12), (4, 8)]
 QUICK = [(2, 6), (3, 6), (2, 8)]
 TRIALS = {"paper": 100, "fused": 20}
-"""Trials by reading; the paper has 100 of its own."""
+"""Trials by reading; the paper runs 100."""
 WEIGHTS = power(100, floor=0.001)
 
 

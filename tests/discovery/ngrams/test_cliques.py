@@ -1,4 +1,4 @@
-"""Cliques: against brute force, in order of evidence, lazily, within bounds."""
+"""Cliques: compared with brute force, in the order of evidence, lazily, within limits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ edge 0.gg 2.ii
 
 
 def brute_force(graph: PartiteGraph) -> dict[tuple[int, ...], float]:
-    """Every choice of one node a partition whose edges all exist, with its weakest edge."""
+    """Return every choice of one node per partition with all edges, and its weakest edge."""
     weight = {}
     for (a, b), w in zip(graph.edges.tolist(), graph.weight.tolist(), strict=True):
         weight[a, b] = weight[b, a] = w
@@ -99,7 +99,7 @@ def test_partitions_wider_than_a_word() -> None:
     assert len(found.nodes) > 0
 
 
-def test_a_cut_search_lists_the_strongest_and_says_what_it_has() -> None:
+def test_a_truncated_search_lists_the_strongest_cliques() -> None:
     rng = np.random.default_rng(3)
     graph = random_graph(rng, [9, 9, 9, 9], 0.8)
     everything = find_cliques(graph)
@@ -113,7 +113,7 @@ def test_a_cut_search_lists_the_strongest_and_says_what_it_has() -> None:
     assert np.all(everything.evidence[len(late.nodes) :] <= late.complete_above)
 
 
-def test_stopping_anywhere_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupting_the_search_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that is interrupted after every few nodes finds the same, in the same order."""
     graph = random_graph(np.random.default_rng(4), [8, 8, 8, 8], 0.6)
     whole = find_cliques(graph)
@@ -159,6 +159,6 @@ def test_google_rappors_graph_file(tmp_path: Path) -> None:
     ("edges", "message"),
     [([[0, 1]], "inside one partition"), ([[0, 2], [2, 0]], "twice"), ([[0, 9]], "expected nodes")],
 )
-def test_graphs_that_are_none(edges: list[list[int]], message: str) -> None:
+def test_invalid_graphs_are_refused(edges: list[list[int]], message: str) -> None:
     with pytest.raises(InputError, match=message):
         PartiteGraph((2, 2), np.array(edges), np.ones(len(edges)))

@@ -1,4 +1,4 @@
-"""Discovery by n-grams: small worlds where the answer is known."""
+"""Discovery by n-grams in small populations whose strings are known."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ WORDS = {"rabbit": 0.5, "hermit": 0.4, "cat": 0.1}
     ],
 )
 def test_every_shape_of_ngrams(settings: str, reading: str) -> None:
-    """Strings of two lengths, found with their frequencies, whatever n, r, overlap or alphabet."""
+    """Strings of two lengths are discovered with every n, number of grams, overlap and alphabet."""
     survey = survey_of(settings)
     found = discover(survey, reports_of(survey, WORDS, 30_000), "s", reading=reading)
     assert set(found.strings) == set(WORDS)
@@ -87,7 +87,7 @@ def test_every_shape_of_ngrams(settings: str, reading: str) -> None:
 @pytest.mark.parametrize("reading", ["paper", "fused"])
 @pytest.mark.parametrize("gram", [1, 2])
 def test_any_unicode_as_bytes(gram: int, reading: str) -> None:
-    """UTF-8 of one to four bytes a character, and a trailing space, which is no padding."""
+    """UTF-8 of one to four bytes per character, and a trailing space, which is no padding."""
     words = {"naïve": 0.4, "日本": 0.3, "🦦a": 0.2, "a ": 0.1}
     survey = survey_of(f'max_length = 6\nalphabet = "bytes"\ngram = {gram}')
     found = discover(survey, reports_of(survey, words, 40_000), "s", reading=reading)
@@ -107,7 +107,7 @@ def test_pairs_below_delta_are_no_edges(delta: float, expected: set[str]) -> Non
 
 
 def test_overlapping_grams_agree_where_they_overlap() -> None:
-    """Whatever delta, no candidate is made of grams that contradict each other.
+    """No candidate is made of grams that contradict each other, for any delta.
 
     Of "abab" and "baba" every position has two grams, so 2^3 combinations, but only two strings.
     """
@@ -123,7 +123,7 @@ def test_overlapping_grams_agree_where_they_overlap() -> None:
 
 @pytest.mark.slow
 def test_many_more_grams_than_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The screen keeps what the decoding needs."""
+    """Screening keeps the grams that decoding needs."""
     monkeypatch.setattr("deniable.discovery.ngrams.gram_reports.MAX_DECODED", 100)
     monkeypatch.setattr("deniable.discovery.ngrams.gram_reports.MAX_SCREENED", 50)
     survey = survey_of('max_length = 6\nalphabet = "a-z"\ngram = 2')
@@ -132,7 +132,7 @@ def test_many_more_grams_than_are_decoded(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_papers_figure() -> None:
-    """rabbit and hermit are there; hebbit, a clique that only noise makes, fails its test."""
+    """rabbit and hermit are discovered; hebbit, a clique caused by noise, fails its test."""
     survey = survey_of('max_length = 6\nalphabet = "a-z"\ngram = 2')
     reports = reports_of(survey, {"rabbit": 0.5, "hermit": 0.5}, 20_000)
     found = discover(survey, reports, "s", reading="paper", delta=-1.0)
@@ -150,7 +150,7 @@ def test_the_papers_figure() -> None:
     assert [t.get_text() for t in found.plot(truth=truth).get_yticklabels()] == list(found.strings)
 
 
-def test_a_result_travels_as_json() -> None:
+def test_a_result_is_restored_from_json() -> None:
     survey = survey_of('max_length = 6\nalphabet = "a-z"\ngram = 2')
     found = discover(survey, reports_of(survey, WORDS, 20_000), "s", reading="paper")
     again = Result.from_json(found.to_json())
@@ -162,7 +162,7 @@ def test_a_result_travels_as_json() -> None:
 
 
 @pytest.mark.slow
-def test_what_accept_refuses_is_not_a_candidate() -> None:
+def test_strings_that_accept_refuses_are_not_candidates() -> None:
     survey = survey_of('max_length = 6\nalphabet = "a-z"\ngram = 2')
     reports = reports_of(survey, WORDS, 20_000)
     for accept in ("[a-z]{6}", lambda text: len(text) == 6):
@@ -181,7 +181,7 @@ def test_mass_that_fills_the_last_symbol() -> None:
 
 
 def test_nothing_is_found_in_noise() -> None:
-    """Clients without an answer: no string, under either reading."""
+    """Clients without an answer give no string with either reading."""
     survey = survey_of('max_length = 4\nalphabet = "a-z"\ngram = 2')
     rng = np.random.default_rng(3)
     reports = simulate(survey, [None] * 5_000, rng=rng)
@@ -200,7 +200,9 @@ def test_nothing_is_found_in_noise() -> None:
         ('max_length = 4\nalphabet = "a-z"', {"words": ["ab"]}, "words need protocol"),
     ],
 )
-def test_wrong_questions(settings: str | None, options: dict[str, Any], message: str) -> None:
+def test_invalid_questions_and_options_are_refused(
+    settings: str | None, options: dict[str, Any], message: str
+) -> None:
     survey = survey_of(settings)
     reports = simulate(survey, ["ab"] * 100, rng=np.random.default_rng(0))
     with pytest.raises(InputError, match=message):
@@ -291,7 +293,7 @@ def test_neighbours_by_hand(gram: int) -> None:
             assert got[i, j] == pytest.approx(expected, abs=1e-4)
 
 
-def test_strange_characters_are_neither_learnt_nor_judged() -> None:
+def test_characters_outside_the_alphabet_are_ignored() -> None:
     alphabet = Alphabet("abc")
     rows = rows_of(alphabet, ["abcabc"] * 9 + ["ab?abc"], 6)
     grams = np.array([[0, 1], [2, 0], [0, OTHER]], np.uint8)

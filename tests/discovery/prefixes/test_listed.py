@@ -1,4 +1,4 @@
-"""Listed strings: odds as a search has them, and more found than by searching."""
+"""Listed strings: the same odds as in a search, and more strings than by searching alone."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WORDS = Population(("abc", "abca", "b", "cab", "cabb", "bacca"), power(6, 2))
 
 
 def test_odds_are_those_of_a_search_that_keeps_everything() -> None:
-    """Every string of a small domain, as likely beforehand as the character model has it."""
+    """List every string of a small domain, with the prior probability of the character model."""
     rng = np.random.default_rng(1)
     reports = simulate(SURVEY, WORDS.draw(20_000, rng), rng=rng)
     tables = masses(Source(reports, SURVEY), SURVEY.questions[0])
@@ -69,7 +69,7 @@ def test_odds_are_those_of_a_search_that_keeps_everything() -> None:
 
 @pytest.mark.slow
 def test_a_list_finds_more_and_what_it_finds_teaches_the_search() -> None:
-    """The strings are too light to be searched for; one of them is not on the list."""
+    """The strings are too rare for a search; one of them is not on the list."""
     rng = np.random.default_rng(2)
     reports = simulate(SURVEY, WORDS.draw(3_000, rng), rng=rng)
     without = discover(SURVEY, reports, "word")
@@ -82,7 +82,7 @@ def test_a_list_finds_more_and_what_it_finds_teaches_the_search() -> None:
 
 
 @pytest.mark.slow
-def test_lists_of_strings_that_cannot_be_held_change_nothing_but_their_share() -> None:
+def test_impossible_listed_strings_change_only_the_share_of_alpha() -> None:
     protocol = prefixes_of(SURVEY.questions[0])
     rows, weight = listed_rows(protocol, {"xyz": 1.0, "": 1.0, "abcabc": 2.0, "abcab": 1.0})
     assert [protocol.alphabet.text(r.tobytes()) for r in rows] == ["abcab"]
@@ -92,7 +92,7 @@ def test_lists_of_strings_that_cannot_be_held_change_nothing_but_their_share() -
     assert "abc" in discover(SURVEY, reports, "word", words=["xyz"]).strings
 
 
-def test_accept_goes_for_listed_strings_too() -> None:
+def test_accept_applies_to_listed_strings() -> None:
     rng = np.random.default_rng(4)
     reports = simulate(SURVEY, WORDS.draw(20_000, rng), rng=rng)
     found = discover(SURVEY, reports, "word", words=WORDS.values, accept="c.*")

@@ -95,8 +95,8 @@ def test_tables_agree_with_counting_report_by_report() -> None:
 
 
 @pytest.mark.parametrize("mechanism", [LOCAL, BLOOM])
-def test_masses_come_back_within_their_errors(mechanism: str) -> None:
-    """False alarm below 1e-4 a word: four standard errors."""
+def test_estimated_masses_agree_with_the_truth(mechanism: str) -> None:
+    """The false-alarm rate is below 1e-4 per word: four standard errors."""
     s = survey(mechanism)
     t = masses(reports(s, WORDS, SHARES, 60_000, 3), s.questions[0])
     rows = rows_of(t.tally.protocol.alphabet, WORDS, 7)
@@ -107,8 +107,8 @@ def test_masses_come_back_within_their_errors(mechanism: str) -> None:
     assert 0.95 < spread < 1.1 < (t.mass**2 * t.reports[:, :, None]).mean() / t.noise
 
 
-def test_the_effect_of_a_string_is_what_its_reports_do() -> None:
-    """One string that everyone holds: tables minus its effect are noise. 6 standard errors."""
+def test_removing_the_effect_of_a_string_leaves_noise() -> None:
+    """All clients hold one string; tables minus its effect are noise, within 6 standard errors."""
     s = survey()
     t = masses(reports(s, ("feed",), [1.0], 200_000, 4), s.questions[0])
     assert isinstance(t.tally, NumberTally)
@@ -147,7 +147,7 @@ def test_character_model_sums_to_one_and_counts_by_hand() -> None:
     assert start == pytest.approx(third, rel=0.05)
 
 
-def test_search_finds_what_is_heavy(tables: MassTables) -> None:
+def test_search_finds_the_common_strings(tables: MassTables) -> None:
     found, looked = search(
         tables.scores.evidence(), CharacterModel.uniform(tables.tally.protocol.alphabet), 50
     )
@@ -157,8 +157,8 @@ def test_search_finds_what_is_heavy(tables: MassTables) -> None:
     assert looked > 1000
 
 
-def test_p_values_of_strings_nobody_holds_are_uniform(tables: MassTables) -> None:
-    """Over 20,000 absent strings; each bound is 5 standard errors of a binomial: 1e-6."""
+def test_p_values_of_absent_strings_are_uniform_at_prefix_lengths(tables: MassTables) -> None:
+    """20,000 absent strings; each bound is 5 standard errors of a binomial (rate 1e-6)."""
     test = HashTest(tables.scores, (4, 5, 6), tuple(range(5, 16)))
     rng = np.random.default_rng(5)
     rows = rng.integers(0, 6, (20_000, 7)).astype(np.uint8)
@@ -169,9 +169,11 @@ def test_p_values_of_strings_nobody_holds_are_uniform(tables: MassTables) -> Non
 
 
 @pytest.mark.slow
-def test_explained_strings_leave_less_noise_and_exact_p_values_at_every_level() -> None:
-    """Absent strings against tables weighed by what the heavy words explain: 5 standard errors of a
-    binomial; and the stated number of reports that tell as much is the spread that is seen."""
+def test_explained_strings_leave_less_noise_and_exact_p_values() -> None:
+    """P-values are uniform if common words are explained, within 5 standard errors of a binomial.
+
+    The effective number of reports predicts the spread of the scores.
+    """
     s = survey()
     plain = masses(reports(s, WORDS, SHARES, 60_000, 1), s.questions[0])
     rows = rows_of(plain.tally.protocol.alphabet, WORDS, 7)
@@ -187,7 +189,7 @@ def test_explained_strings_leave_less_noise_and_exact_p_values_at_every_level() 
 
 
 def test_normal_p_values_would_not_be_uniform_among_heavy_strings(tables: MassTables) -> None:
-    """The twin: noise alone, without the collisions that the hash brings, is far too narrow."""
+    """The broken twin: a normal distribution of the noise ignores collisions, and is too narrow."""
     rng = np.random.default_rng(5)
     cell = rng.integers(0, tables.tally.cells, (20_000, 16))
     z = tables.mass[6, np.arange(16), cell].sum(axis=1) / np.sqrt(
@@ -214,7 +216,7 @@ def test_cutoffs_sum_to_alpha_and_favour_the_likely() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [LOCAL, BLOOM])
-def test_a_small_crowd_gives_its_words_and_no_others(mechanism: str) -> None:
+def test_common_strings_are_discovered_and_no_others(mechanism: str) -> None:
     s = survey(mechanism)
     d = discovered(reports(s, WORDS, SHARES, 60_000, 6))
     assert set(d.strings) == {*WORDS[:-1], "decafac"}  # cut at seven symbols
@@ -229,17 +231,19 @@ def test_a_small_crowd_gives_its_words_and_no_others(mechanism: str) -> None:
 
 @pytest.mark.slow
 def test_noise_gives_nothing() -> None:
-    """Four crowds that answer nothing; all of them silent at α = .05 or the seeds were unlucky."""
+    """Four trials without answers; at α = .05 all of them are empty with probability .81."""
     s = survey()
     found = [
         discovered(given(simulate(s, [None] * 5_000, rng=np.random.default_rng(i))))
         for i in range(4)
     ]
     assert [d.strings for d in found] == [()] * 4
-    assert all((d.mass_at_end.low, d.mass_at_end.high) == (0, 1) for d in found), "nobody can tell"
+    assert all((d.mass_at_end.low, d.mass_at_end.high) == (0, 1) for d in found), (
+        "no string is known to end"
+    )
 
 
-def test_mistakes_are_named() -> None:
+def test_invalid_surveys_are_refused() -> None:
     s = survey("bits = 64\ncohorts = 1")
     with pytest.raises(InputError, match="at least 2 families"):
         discovered(reports(s, WORDS, SHARES, 100, 1))

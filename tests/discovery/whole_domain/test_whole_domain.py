@@ -78,7 +78,7 @@ def counted() -> Tally:
 
 
 @pytest.mark.parametrize("stretch", [1_000_000, 40])
-def test_every_string_is_looked_at_once(
+def test_every_string_is_scored_once(
     counted: Tally, stretch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(domain_module, "MAX_STRETCH", stretch)
@@ -94,7 +94,7 @@ def test_every_string_is_looked_at_once(
     assert {r.tobytes() for r in some} == {r.tobytes() for r in rows[sums >= least]}
 
 
-def test_a_domain_of_one_block_only() -> None:
+def test_long_strings_are_refused() -> None:
     with pytest.raises(InputError, match="up to max_length 23"):
         StringDomain(2, 24)
     assert defaults.prefix_lengths(2, 23) == [(23, 1.0)]
@@ -135,9 +135,11 @@ def test_a_mixture_is_the_maximum_of_the_likelihood(counted: Tally) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [LOCAL, BLOOM])
-def test_errors_are_those_of_many_crowds(mechanism: str) -> None:
-    """20 crowds, 8 strings: the mean squared error, in standard errors, is within .45 of 1 but for
-    1 set of seeds in 10,000 (chi-squared, 160 degrees of freedom)."""
+def test_standard_errors_agree_with_the_spread_of_many_trials(mechanism: str) -> None:
+    """20 trials, 8 strings: the mean squared error, in standard errors, is within .45 of 1.
+
+    The false-alarm rate is 1e-4 (chi-squared with 160 degrees of freedom).
+    """
     s, squares = survey(mechanism), []
     for seed in range(20):
         got = mixture_of(tally(s, 10_000, seed), HELD)
@@ -145,8 +147,8 @@ def test_errors_are_those_of_many_crowds(mechanism: str) -> None:
     assert abs(np.mean(squares) - 1) < 0.45
 
 
-def test_what_is_explained_is_no_longer_noise(counted: Tally) -> None:
-    """The score of an absent string has its stated variance, and far less than before."""
+def test_explained_strings_reduce_the_variance(counted: Tally) -> None:
+    """The score of an absent string has the predicted variance, far less than before."""
     rng = np.random.default_rng(2)
     absent = rng.integers(0, 6, (20_000, 5)).astype(np.uint8)
     spread = {}
@@ -161,7 +163,7 @@ def test_what_is_explained_is_no_longer_noise(counted: Tally) -> None:
 
 @pytest.mark.parametrize("mechanism", [LOCAL, BLOOM])
 def test_p_values_of_absent_strings_are_uniform(mechanism: str) -> None:
-    """With half the mass explained; each bound is 5 standard errors of a binomial: 1e-6."""
+    """Half of the mass is explained; each bound is 5 standard errors of a binomial (rate 1e-6)."""
     scores = mixture_of(tally(survey(mechanism)), HELD[:2]).scores
     test = HashTest(scores, (0,), tuple(range(scores.tally.families)))
     rows = np.unique(np.random.default_rng(3).integers(0, 6, (40_000, 5)).astype(np.uint8), axis=0)
@@ -208,7 +210,7 @@ def test_weights_sum_to_one_over_the_domain(words: tuple[str, ...], known: int) 
     assert (weights.share > 0.7) == bool(known)
 
 
-def test_strings_without_structure_leave_alpha_to_all_alike() -> None:
+def test_strings_without_structure_share_alpha_evenly() -> None:
     alphabet = Alphabet("abcdefghijklmnopqrstuvwxyz")
     rows = np.random.default_rng(5).integers(0, 26, (60, 6)).astype(np.uint8)
     weights = StringWeights.after(count_strings(26, 6), CharacterModel.uniform(alphabet), rows)
@@ -220,7 +222,7 @@ def test_strings_without_structure_leave_alpha_to_all_alike() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [LOCAL, BLOOM])
-def test_a_small_crowd_gives_its_words_and_no_others(mechanism: str) -> None:
+def test_common_strings_are_discovered_and_no_others(mechanism: str) -> None:
     s = survey(mechanism)
     rng = np.random.default_rng(6)
     codes = rng.choice(len(WORDS), 60_000, p=SHARES).astype(np.int32)
@@ -241,8 +243,8 @@ def test_a_small_crowd_gives_its_words_and_no_others(mechanism: str) -> None:
 
 
 @pytest.mark.slow
-def test_nobody_and_noise_give_nothing() -> None:
-    """Eight silent crowds: at a rate of .05, three with a string come up once in 170."""
+def test_no_reports_and_no_answers_give_no_strings() -> None:
+    """Eight trials without answers: at a rate of .05, three have a string once in 170 times."""
     s, wrong = survey(), 0
     for seed in range(8):
         rng = np.random.default_rng(seed)
@@ -252,7 +254,7 @@ def test_nobody_and_noise_give_nothing() -> None:
     assert nobody.strings == () and nobody.mass_found.estimate == 0
 
 
-def test_small_domains_are_asked_whole_and_the_survey_says_so(tmp_path: Path) -> None:
+def test_small_domains_report_whole_strings(tmp_path: Path) -> None:
     file = tmp_path / "survey.toml"
     for levels, said in (("", "whole strings only"), ("levels = [3, 5]", "leave levels out")):
         file.write_text(TOML.format(mechanism=LOCAL, levels=levels))
@@ -262,7 +264,7 @@ def test_small_domains_are_asked_whole_and_the_survey_says_so(tmp_path: Path) ->
     assert discoverable(whole, 1e5) == pytest.approx(detectable(whole, 1e5, candidates=9331))
 
 
-def test_mistakes_are_named() -> None:
+def test_invalid_surveys_are_refused() -> None:
     few = survey("bits = 16\ncohorts = 2")
     with pytest.raises(InputError, match="families"):
         discover(few, simulate(few, ["a"], rng=np.random.default_rng(1)), "word")

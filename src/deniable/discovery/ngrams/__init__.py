@@ -1,1 +1,1 @@
-"""Unknown strings from reported n-grams: the paper's reading and ours."""
+"""Discovery from n-grams: the paper's reading and the default one."""

@@ -35,14 +35,14 @@ from deniable.kernels.search.gram_coupling import excess_rows
 class Scorer:
     """Factors of the grams of one position.
 
-    positions : int32[S, A, h], bits of each gram
+    gram_bits : int32[S, A, h], bits of each gram; k in place of a repeated bit
     one, zero : float32[S, k + 1], factor of a bit that is set, or not set
     gain : float32[S, A], mean of u^2
     on, off : float64[S, k + 1], mean factor of a bit that the reported gram sets, or does not set
     """
 
     position: Position
-    positions: Int32s
+    gram_bits: Int32s
     one: Singles
     zero: Singles
     gain: Singles
@@ -61,12 +61,12 @@ class Scorer:
         variance = mu * (1 - mu)
         ordered, distinct = design.distinct_first()
         rank = np.arange(design.hashes)
-        positions = np.where(rank < distinct[:, :, None], ordered, design.bits).astype(np.int32)
+        gram_bits = np.where(rank < distinct[:, :, None], ordered, design.bits).astype(np.int32)
         on = _padded(1 + (q - mu) ** 2 / variance)
-        each = np.stack([row[where] for row, where in zip(on, positions, strict=True)])
+        each = np.stack([row[where] for row, where in zip(on, gram_bits, strict=True)])
         return cls(
             position,
-            positions,
+            gram_bits,
             one=_padded(q / mu).astype(np.float32),
             zero=_padded((1 - q) / (1 - mu)).astype(np.float32),
             gain=(np.prod(each, axis=2) - 1).astype(np.float32),
@@ -83,12 +83,12 @@ class Scorer:
         """
         where = np.tile(bits, (self.one.shape[0] // bits.shape[0], 1, 1))
         weight = self.position.counts.total.astype(np.float64)
-        out = np.zeros((self.positions.shape[1], bits.shape[1]))
+        out = np.zeros((self.gram_bits.shape[1], bits.shape[1]))
         for s in np.flatnonzero(weight):
             lift = np.repeat(self.off[s][None, :], bits.shape[1], axis=0)
             np.put_along_axis(lift, where[s], np.take(self.on[s], where[s]), axis=1)
             lift[:, -1] = 1.0
-            factor = lift[:, self.positions[s]].prod(axis=2) - 1.0
+            factor = lift[:, self.gram_bits[s]].prod(axis=2) - 1.0
             out += weight[s] * factor.T
         scale = weight @ self.gain
         return np.asarray(out / np.maximum(scale, 1e-9)[:, None])
@@ -96,8 +96,8 @@ class Scorer:
     def excess(self, part: int, column: Column, rows: Indices) -> Singles:
         """float32[R, A]: u of some reports."""
         stratum = self.position.stratum(part, column.cohort[rows])
-        out = np.empty((len(rows), self.positions.shape[1]), np.float32)
-        excess_rows(column.bits, rows, stratum, self.positions, self.one, self.zero, out)
+        out = np.empty((len(rows), self.gram_bits.shape[1]), np.float32)
+        excess_rows(column.bits, rows, stratum, self.gram_bits, self.one, self.zero, out)
         return out
 
     def cohort_gain(self, part: int, cohorts: int) -> Floats:

@@ -1,1 +1,1 @@
-"""Unknown strings from reported prefixes."""
+"""Discovery from prefixes."""

@@ -1,1 +1,1 @@
-"""What several searches use: tallies, tables, tests, models of language."""
+"""Parts that all searches share: counts, tables of cells, tests, models of strings."""

@@ -76,7 +76,7 @@ class Mixture:
 
     @property
     def noise(self) -> tuple[float, float]:
-        """Probabilities of a number, or bit, that is not the client's own, and of its own."""
+        """Probabilities p* and q* of a number, or bit, that is not the client's, and that is."""
         noise = self.tally.mechanism.noise
         return float(noise.p_star), float(noise.q_star)
 

@@ -136,6 +136,7 @@ class Lexicon(CharacterModel):
         return cls(**vars(characters), child=child, below=below, ends=end_weights)
 
     def next_symbol(self, rows: Rows, length: int) -> Singles:
+        """float32[n, A+1]: log-probabilities of the next symbol, by words and characters."""
         out = np.empty((len(rows), self.symbols + 1), np.float32)
 
         def work(start: int, stop: int) -> None:

@@ -122,14 +122,17 @@ class NumberTally(Tally):
         return digits_of(np.arange(self.mechanism.lines), self.base, self.mechanism.digits - 1)
 
     def numbers(self, cells: Int32s) -> Int64s:
+        """Return the number of each cell on every line: int64[..., lines]."""
         digits = digits_of(cells, self.base, self.mechanism.digits)
         return line_numbers(digits[..., np.newaxis, :], self.lines, self.base)
 
     def by_cell(self, entry: Entries) -> Entries:
+        """Sum entries for each cell over its numbers on all lines: [L, C, K]."""
         cells = digits_of(np.arange(self.cells), self.base, self.mechanism.digits)
         return self.kernels.line_support(entry, self.lines, cells)
 
     def effect(self, load: Floats) -> Floats:
+        """Return the effect of strings on a debiased table: float64[K]."""
         # Two cells on one line never have the same number, but debiasing expects that they do with
         # probability 1/g: a string takes mass/(g − 1) from each of the other cells.
         by_line = load.reshape(-1, self.base)
@@ -137,9 +140,11 @@ class NumberTally(Tally):
         return np.asarray((by_line - away / (self.base - 1)).ravel())
 
     def slope(self, p: Floats) -> Floats:
+        """Return the slope of a multinomial log-likelihood."""
         return np.asarray(self.sent.reshape(p.shape) / p)
 
     def curvature(self, p: Floats) -> Floats:
+        """Return the Fisher information of a multinomial distribution."""
         return np.asarray(self.reports.reshape(-1, 1) / p)
 
 

@@ -1,1 +1,1 @@
-"""Unknown strings of a domain small enough to look at every string."""
+"""Discovery in a domain that is small enough to test every string."""

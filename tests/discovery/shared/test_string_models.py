@@ -1,4 +1,4 @@
-"""Words that strings are made of: probabilities by hand, by enumeration, and what they are for."""
+"""Models of strings: probabilities by hand, by enumeration, and compared with each other."""
 
 import itertools
 
@@ -16,7 +16,7 @@ WORDS = {"ab": 3.0, "abc": 1.0, "b": 1.0}
 
 
 def written(text: str, words: dict[str, float], ended: bool = True) -> float:
-    """P(a writer writes exactly this, or begins so), by adding up every way."""
+    """Return the probability of exactly this text, or of this beginning, summed over all ways."""
     whole = sum(words.values())
 
     def start(rest: str) -> float:
@@ -31,7 +31,7 @@ def written(text: str, words: dict[str, float], ended: bool = True) -> float:
         return total
 
     def run(rest: str) -> float:
-        """Uniform characters: each of three, or the end, has a quarter."""
+        """Return uniform probabilities: a quarter for each of three characters and the end."""
         if not rest:
             return 0.25 if ended else 1.0
         return 0.25 * (STAY * run(rest[1:]) + (1 - STAY) * start(rest[1:]))
@@ -40,7 +40,7 @@ def written(text: str, words: dict[str, float], ended: bool = True) -> float:
 
 
 def astray(text: str, words: dict[str, float]) -> float:
-    """The same when any character, and the end, may come from the characters alone."""
+    """Return the same if any character, and the end, may come from the character model."""
     begins = [written(text[:n], words, ended=False) for n in range(len(text) + 1)]
     steps = [after / before for before, after in itertools.pairwise(begins)]
     steps.append(written(text, words) / begins[-1])
@@ -48,13 +48,13 @@ def astray(text: str, words: dict[str, float]) -> float:
 
 
 @pytest.mark.parametrize("text", ["", "a", "b", "ab", "abc", "abab", "babc", "cabbab", "ccc"])
-def test_a_string_takes_the_sum_of_all_ways_to_write_it(text: str) -> None:
+def test_probability_of_a_string_sums_over_all_ways_to_write_it(text: str) -> None:
     lexicon = Lexicon.of_words(ABC, WORDS, 8)
     code = lexicon.description_length(rows_of(ABC, [text], 8))
     assert np.exp(-code)[0] == pytest.approx(astray(text, WORDS), rel=1e-4)
 
 
-def test_a_string_that_leaves_a_word_costs_little_more_than_one_that_does_not() -> None:
+def test_a_string_that_deviates_from_a_word_is_little_less_likely() -> None:
     alphabet = Alphabet("abcdefghijklmnopqrstuvwxyz")
     plain = CharacterModel.uniform(alphabet)
     lexicon = Lexicon.of_words(alphabet, ["ottering", "otterino", "otterina"], 8)
@@ -72,7 +72,7 @@ def test_the_next_symbols_sum_to_one_after_any_prefix() -> None:
         )
 
 
-def test_words_are_likelier_than_by_characters_and_others_not_much_less() -> None:
+def test_words_are_likelier_than_by_characters_alone() -> None:
     alphabet = Alphabet("abcdefghijklmnopqrstuvwxyz")
     plain = CharacterModel.uniform(alphabet)
     lexicon = Lexicon.of_words(alphabet, ["otter", "badger", "lynx"], 12)
