@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
+from itertools import accumulate
 
 COMMIT_SECONDS_BOUNDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 COUNTERS = {
@@ -60,9 +61,8 @@ class Metrics:
         """Return the lines of the histogram of commit durations."""
         name = "deniable_commit_seconds"
         lines = _family(name, "histogram", "Duration of a commit.")
-        total = 0
-        for bound, count in zip((*COMMIT_SECONDS_BOUNDS, "+Inf"), self._buckets, strict=True):
-            total += count
+        bounds = (*COMMIT_SECONDS_BOUNDS, "+Inf")
+        for bound, total in zip(bounds, accumulate(self._buckets), strict=True):
             lines.append(f'{name}_bucket{{le="{bound}"}} {total}')
         return [*lines, f"{name}_sum {self._commit_seconds:.6f}", f"{name}_count {total}"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deniable.columns.batch import ReportBatch, to_wire
-from deniable.columns.partition import Partition, WirePartition, row_groups
+from deniable.columns.partition import Partition, WirePartition, load_all, row_groups
 from deniable.errors import InputError, did_you_mean
 from deniable.survey import Survey
 from deniable.survey.report import BATCH_HEADER_SIZE, batch_size
@@ -187,9 +187,7 @@ def scan(
     ...     [len(batch) for batch in scan(f"{folder}/reports.dn", survey=survey, rows=3)]
     [2, 3]
     """
-    for whole in partitions(path, survey=survey):
-        for part in whole.cut(rows):
-            yield part.load()
+    yield from load_all(partitions(path, survey=survey), rows)
 
 
 def read(path: str | Path, *, survey: Survey | None = None) -> ReportBatch:

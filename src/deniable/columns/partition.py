@@ -7,7 +7,7 @@ reports. Every partition can be pickled, loaded any number of times, and cut int
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -51,6 +51,13 @@ class Partition(ABC):
             replace(self, start=self.start + low, stop=self.start + high)
             for low, high in even_ranges(self.count, rows)
         ]
+
+
+def load_all(partitions: Iterable[Partition], rows: int) -> Iterator[ReportBatch]:
+    """Yield the reports of all partitions, at most `rows` at a time."""
+    for whole in partitions:
+        for part in whole.cut(rows):
+            yield part.load()
 
 
 def even_ranges(count: int, rows: int) -> list[tuple[int, int]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -90,7 +91,7 @@ class LocalFolder(Folder):
 
     def put(self, name: str, data: bytes, day: date | None = None) -> None:
         """Write under a temporary name, sync, rename, and sync the folder."""
-        with self._path(name) as path:
+        with self.source(name) as path:
             _make_folder(path.parent)
             replace_private(path, data)
             if day is not None:
@@ -99,20 +100,14 @@ class LocalFolder(Folder):
 
     def get(self, name: str) -> bytes:
         """Return the whole file."""
-        with self._path(name) as path:
+        with self.source(name) as path:
             return path.read_bytes()
 
     def remove(self, name: str) -> None:
         """Delete the file, and any temporary file that a killed `put` left behind."""
-        with self._path(name) as path:
+        with self.source(name) as path:
             path.unlink(missing_ok=True)
             path.with_name(path.name + ".tmp").unlink(missing_ok=True)
-
-    @contextmanager
-    def source(self, name: str) -> Iterator[Path]:
-        """Give the path of the file."""
-        with self._path(name) as path:
-            yield path
 
     def names(self, under: str) -> list[str]:
         """Return the names of all complete files below this folder, sorted."""
@@ -122,20 +117,17 @@ class LocalFolder(Folder):
             if path.suffix not in (".tmp", ".lock") and path.is_file()
         )
 
-    def room(self) -> int | None:
-        """Return the free bytes of the folder's disk, or None on Windows."""
+    def room(self) -> int:
+        """Return the free bytes of the folder's disk."""
         existing = next(f for f in (self.folder, *self.folder.parents) if f.exists())
-        if not hasattr(os, "statvfs"):  # pragma: no cover - Windows
-            return None
-        disk = os.statvfs(existing)
-        return disk.f_bavail * disk.f_frsize
+        return shutil.disk_usage(existing).free
 
     def exclusive(self) -> AbstractContextManager[None]:
         """Hold the lock file next to the folder, which other processes respect."""
         return locked(self.folder)
 
     @contextmanager
-    def _path(self, name: str) -> Iterator[Path]:
+    def source(self, name: str) -> Iterator[Path]:
         """Give the path of a file, and translate errors of using it."""
         path = self.folder / name
         with _translate_errors(path):

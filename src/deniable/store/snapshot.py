@@ -21,7 +21,7 @@ from typing import IO
 
 from deniable.columns import ReportBatch
 from deniable.columns.batch import from_bodies
-from deniable.columns.partition import LocalPartition, LocalRowGroup, Partition, RowGroup
+from deniable.columns.partition import LocalPartition, LocalRowGroup, Partition, RowGroup, load_all
 from deniable.store.base import MAX_BATCH_ROWS
 from deniable.store.locations import Location, OpenSource, cached_source
 from deniable.store.segments import partitions, shuffle_bodies
@@ -90,9 +90,7 @@ class Snapshot:
 
     def batches(self, rows: int = MAX_BATCH_ROWS) -> Iterator[ReportBatch]:
         """Yield every report once, at most `rows` at a time."""
-        for whole in self.partitions():
-            for part in whole.cut(rows):
-                yield part.load()
+        yield from load_all(self.partitions(), rows)
 
     def staged(self, start: int, count: int) -> ReportBatch:
         """Return `count` of the copied staged reports, from index `start`."""

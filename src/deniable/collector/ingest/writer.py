@@ -94,8 +94,7 @@ class CommitWriter:
     def _next_group(self) -> list[QueuedUpload]:
         """Wait for uploads, and return at most one group; return none after `stop`."""
         with self._changed:
-            while not self._queue and not self._stopping:
-                self._changed.wait()
+            self._changed.wait_for(lambda: self._queue or self._stopping)
             count = min(len(self._queue), self.group)
             return [self._queue.popleft() for _ in range(count)]
 
