@@ -42,6 +42,7 @@ lint: $(VENV)/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m tools.docstrings
 
 # Compile the kernels once, before tests that run in parallel would each compile them.
 kernels: $(VENV)/.ready
