@@ -344,6 +344,7 @@ def main() -> None:
     parser.add_argument("pages", nargs="*", type=Path)
     parser.add_argument("--update", action="store_true", help="write outputs into the pages")
     options = parser.parse_args()
+    sys.path.insert(0, str(ROOT / "src"))  # this checkout, whichever one is installed
     met: dict[str, dict[str, str]] = {"curl": {}} if shutil.which("curl") else {}
     for path in options.pages or pages():
         ran = run_page(path, met, update=options.update)
