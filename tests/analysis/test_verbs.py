@@ -272,7 +272,7 @@ def test_strings_with_other() -> None:
     error = np.abs(without.table - truth).sum()
     assert error > 2 * np.abs(shown.table[:4] / shown.table[:4].sum() - truth).sum()
     assert paper.table.shape == shown.table.shape
-    with pytest.raises(InputError, match="none of 2 candidates was detected"):
+    with pytest.raises(InputError, match="none of the 2 candidates was detected"):
         associate(SURVEY, reports, ["page", "theme"], candidates={"page": ["q", "r"]})
 
 

@@ -281,8 +281,8 @@ def _designs(
 def _describe(kind: str, unknown: bool, options: int) -> str:
     """Return what the question asks for, in words."""
     if kind == "string":
-        return "strings that nobody listed" if unknown else "strings on a list"
-    return f"a choice of {options}" if kind == "choice" else "a yes or no"
+        return "strings that nobody listed" if unknown else "listed strings"
+    return f"a choice of {options}" if kind == "choice" else "a yes-or-no question"
 
 
 def _check(
