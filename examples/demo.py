@@ -167,10 +167,11 @@ def analyse(
     both = associate(
         survey, store_url, ["homepage", "browser"], candidates={"homepage": pages}, top=6
     )
-    cell = both.cell("apple.com", "Safari")
+    cell = {name: 100 * value for name, value in both.cell("apple.com", "Safari").items()}
     print(
         f"\n{both.test()}\n{both.cramers_v()}\n"
-        f"Safari and apple.com: {100 * cell['table']:.1f}% of clients [{100 * cell['low']:.1f}, {100 * cell['high']:.1f}]."
+        f"Safari and apple.com: {cell['table']:.1f}% of clients "
+        f"[{cell['low']:.1f}, {cell['high']:.1f}]."
     )
     return {
         "browser": browser, "ad_blocker": blocker, "browser-ad_blocker": joint, "homepage": pages,

@@ -1,4 +1,4 @@
-// Asks the survey beside this file, shows the report before it leaves, and sends it.
+// Asks the survey in survey.json, shows the report before it leaves the page, and sends it.
 // Serve the repository (python -m http.server 8000) and open /examples/site/.
 import { openClient, openSender, readSurvey } from "../../clients/js/deniable.js";
 
@@ -37,8 +37,8 @@ const client = await openClient(survey);
 const epsilon = survey.questions.flatMap((q) => q.loss).reduce((sum, { once }) => sum + once, 0) / 1e9;
 find("about").textContent =
   `${survey.description}. Asked by ${survey.owner} until ${survey.expires}. Noise is added before anything ` +
-  `leaves this page: whoever sees what is sent can become at most ${Math.exp(epsilon).toFixed(1)} times ` +
-  `surer of any guess about your answers (ε = ${epsilon.toFixed(2)}).`;
+  `leaves this page: the report changes the odds of any guess about your answers by a factor of at most ` +
+  `${Math.exp(epsilon).toFixed(1)} (ε = ${epsilon.toFixed(2)}).`;
 find("questions").append(...survey.questions.map(field));
 
 let report;
