@@ -13,7 +13,7 @@ from typing import Any
 
 import matplotlib.pyplot
 import pytest
-from tools.run_docs import ROOT, blocks_of, pages, run_page
+from tools.run_docs import ROOT, BlockFailed, blocks_of, pages, run_page, same_output
 
 import deniable
 from deniable.survey import Survey
@@ -76,6 +76,29 @@ def test_every_block_runs(page: Path, request: pytest.FixtureRequest) -> None:
     """In order, from an empty folder; outputs are those that the page shows, up to numbers."""
     run_page(page, available(page, request))
     matplotlib.pyplot.close("all")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "```python\nraise ValueError\n```\n",
+        "```sh\nsleep 60 &\nfalse\n```\n",
+        "```sh\ndeniable check missing.toml\n```\n",
+        '```python\nprint("3 cats")\n```\n\n```text title="Output"\n3 dogs\n```\n',
+    ],
+    ids=["python", "shell", "command", "output"],
+)
+def test_a_block_that_fails_is_noticed(page: str, tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text(page)
+    with pytest.raises((ValueError, BlockFailed)):
+        run_page(tmp_path / "page.md")
+
+
+def test_outputs_are_compared_except_for_numbers() -> None:
+    assert same_output("3 cats\n…\n", "4 cats\n5 dogs\n6 birds\n")
+    assert same_output("3 cats\n…\n7 birds", "4 cats\n5 dogs\n6 birds\n")
+    assert not same_output("3 cats\n", "4 cats\n5 dogs\n")
+    assert not same_output("…\n5 dogs\n", "4 cats\n5 dogs\n6 birds\n")
 
 
 def test_every_block_says_what_it_is() -> None:
