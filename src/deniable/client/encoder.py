@@ -8,10 +8,10 @@ a report exists, and draws fresh random bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate, pairwise, starmap
+from itertools import islice
 
 from deniable.client.ledger import Charge
-from deniable.errors import InputError, did_you_mean
+from deniable.errors import InputError
 from deniable.mechanisms.base import Token
 from deniable.survey import Answer, Report, Survey
 
@@ -34,53 +34,49 @@ class Encoder:
         self.survey = survey
         self._secret = secret
         self.cohort, self.draws = survey.draw(secret)
-        drawn = zip(survey.questions, self.draws, strict=True)
-        self._parts = [
-            (slot.mechanism, slot.mechanism.own_cohort(self.cohort), once, forever)
-            for question, draw in drawn
-            for slot, (once, forever) in zip(
-                question.protocol.slots(draw), question.charges, strict=True
-            )
+        self._drawn = list(zip(survey.questions, self.draws, strict=True))
+        mechanisms = [
+            slot.mechanism
+            for question, draw in self._drawn
+            for slot in question.protocol.slots(draw)
         ]
-        ends = [0, *accumulate(len(question.protocol.parts) for question in survey.questions)]
-        self._answers = list(zip(self.draws, starmap(slice, pairwise(ends)), strict=True))
-        self.rand_size = sum(mechanism.rand_size for mechanism, *_ in self._parts)
+        self._slots = [(m, m.own_cohort(self.cohort)) for m in mechanisms]
+        self._losses = [loss for question in survey.questions for loss in question.charges]
+        self.rand_size = sum(m.rand_size for m in mechanisms)
 
     def tokens(self, values: Values) -> list[Token]:
         """Return the token of each slot, in the order of the report; check the values."""
-        questions = self.survey.questions
-        if unknown := values.keys() - {q.name for q in questions}:
-            known = [q.name for q in questions]
-            wrong = min(map(str, unknown))
-            raise InputError(
-                f"survey {self.survey.name!r} has no question {wrong!r:.200}; its questions are "
-                f"{', '.join(known)}.{did_you_mean(wrong, known)}"
-            )
+        if unknown := values.keys() - {question.name for question, _ in self._drawn}:
+            self.survey.question(min(unknown, key=str))  # raises InputError
         return [
             token
-            for question, draw in zip(questions, self.draws, strict=True)
+            for question, draw in self._drawn
             for token in question.protocol.tokens(question.checked(values.get(question.name)), draw)
         ]
 
     def charges(self, tokens: Sequence[Token]) -> list[Charge]:
         """Return the charges of a report with these tokens, one per slot."""
         return [
-            Charge(mechanism.noise_id(token, cohort, self._secret), once, forever)
-            for (mechanism, cohort, once, forever), token in zip(self._parts, tokens, strict=True)
+            Charge(mechanism.noise_id(token, cohort, self._secret), per_report, in_total)
+            for (mechanism, cohort), (per_report, in_total), token in zip(
+                self._slots, self._losses, tokens, strict=True
+            )
         ]
 
     def report(self, tokens: Sequence[Token], rand: bytes) -> Report:
         """Return the report with these tokens; `rand` has `rand_size` fresh random bytes."""
         if len(rand) != self.rand_size:
             raise InputError(f"rand must have {self.rand_size} random bytes, not {len(rand)}")
-        packed, at = [], 0
-        for (mechanism, cohort, *_), token in zip(self._parts, tokens, strict=True):
-            end = at + mechanism.rand_size
-            packed.append(
-                mechanism.encode(token, cohort=cohort, secret=self._secret, rand=rand[at:end])
-            )
-            at = end
-        answers = [Answer(draw, tuple(packed[where])) for draw, where in self._answers]
+        encoded, at = [], 0
+        for (mechanism, cohort), token in zip(self._slots, tokens, strict=True):
+            own = rand[at : at + mechanism.rand_size]
+            encoded.append(mechanism.encode(token, cohort=cohort, secret=self._secret, rand=own))
+            at += mechanism.rand_size
+        slots = iter(encoded)
+        answers = [
+            Answer(draw, tuple(islice(slots, len(question.protocol.parts))))
+            for question, draw in self._drawn
+        ]
         return Report(self.survey, self.cohort, tuple(answers))
 
 

@@ -36,52 +36,49 @@ from deniable.mechanisms.schemes import SCHEME_NAMES
 from deniable.privacy import nanonats_down, split
 from deniable.protocols import Alphabet, NGrams, Prefixes, Protocol, Single
 from deniable.protocols.prefixes import Level
-from deniable.survey import defaults, toml_tables
+from deniable.survey import defaults
+from deniable.survey import toml_tables as toml
 from deniable.survey.survey import NAME, NAME_RULE, Collect, Question, Survey, total_charge
 from deniable.survey.toml_tables import Table
 
 SURVEY = {
-    "name": toml_tables.text(NAME_RULE, fits=NAME.fullmatch),
-    "version": toml_tables.integer(1, 2**31 - 1),
-    "owner": toml_tables.text("a text: who is responsible for the survey, and how to reach them"),
-    "description": toml_tables.text("a text for the people who are asked: what is asked, and why"),
-    "expires": toml_tables.day,
-    "collect": toml_tables.one_of("once", "repeatedly"),
-    "budget": toml_tables.number("above 0", lambda x: x > 0),
+    "name": toml.text(NAME_RULE, fits=NAME.fullmatch),
+    "version": toml.integer(1, 2**31 - 1),
+    "owner": toml.text("a text: who is responsible for the survey, and how to reach them"),
+    "description": toml.text("a text for the people who are asked: what is asked, and why"),
+    "expires": toml.day,
+    "collect": toml.one_of("once", "repeatedly"),
+    "budget": toml.number("above 0", lambda x: x > 0),
 }
-PROBABILITY = toml_tables.number("from 0 to 1", lambda x: 0 <= x <= 1)
+PROBABILITY = toml.number("from 0 to 1", lambda x: 0 <= x <= 1)
 NOISE = dict.fromkeys("pqf", PROBABILITY)
 QUESTION = {
-    "kind": toml_tables.one_of("string", "choice", "boolean"),
-    "description": toml_tables.text("a text: what is asked", ""),
+    "kind": toml.one_of("string", "choice", "boolean"),
+    "description": toml.text("a text: what is asked", ""),
     **NOISE,
-    "epsilon": toml_tables.number("above 0", lambda x: x > 0),
+    "epsilon": toml.number("above 0", lambda x: x > 0),
 }
-MECHANISM = toml_tables.one_of("bloom", "localhash", default="bloom")
+MECHANISM = toml.one_of("bloom", "localhash", default="bloom")
 MECHANISMS = {
     "bloom": {
-        "bits": toml_tables.integer(2, 65536, None),
-        "hashes": toml_tables.integer(1, 65536, defaults.HASHES),
-        "cohorts": toml_tables.integer(1, 65536, defaults.COHORTS),
-        "scheme": toml_tables.one_of(*SCHEME_NAMES, default=SCHEME_NAMES[0]),
+        "bits": toml.integer(2, 65536, None),
+        "hashes": toml.integer(1, 65536, defaults.HASHES),
+        "cohorts": toml.integer(1, 65536, defaults.COHORTS),
+        "scheme": toml.one_of(*SCHEME_NAMES, default=SCHEME_NAMES[0]),
     },
     "localhash": {
-        "values": toml_tables.integer(2, MAX_VALUES, None),
-        "families": toml_tables.integer(1, 65536, defaults.FAMILIES),
+        "values": toml.integer(2, MAX_VALUES, None),
+        "families": toml.integer(1, 65536, defaults.FAMILIES),
     },
-    "choice": {"options": toml_tables.texts},
+    "choice": {"options": toml.texts},
     "boolean": {},
 }
 DICTIONARY = {
-    "protocol": toml_tables.one_of("ngrams", "prefixes"),
-    "max_length": toml_tables.integer(1, 255),
-    "alphabet": toml_tables.text('characters and ranges such as "a-z0-9._-", or "bytes"'),
+    "protocol": toml.one_of("ngrams", "prefixes"),
+    "max_length": toml.integer(1, 255),
+    "alphabet": toml.text('characters and ranges such as "a-z0-9._-", or "bytes"'),
 }
-NGRAMS = {
-    "gram": toml_tables.integer(1, 255, 2),
-    "grams": toml_tables.integer(2, 255, 2),
-    "overlap": toml_tables.flag,
-}
+NGRAMS = {"gram": toml.integer(1, 255, 2), "grams": toml.integer(2, 255, 2), "overlap": toml.flag}
 
 PLACEHOLDER = Boolean(noise=Noise.of(p=0.25, q=0.75))
 """Replaces a mechanism that has mistakes while its dictionary is checked for more."""
@@ -97,7 +94,7 @@ def read_toml(text: str) -> Survey:
     except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError
         raise SurveyError([f"this is not valid TOML: {error}"]) from None
     mistakes: list[str] = []
-    root = Table(data, "", mistakes, toml_tables.line_numbers(text))
+    root = Table(data, "", mistakes, toml.line_numbers(text))
     survey = _survey(root)
     if survey is None or mistakes:
         raise SurveyError(mistakes)
@@ -117,9 +114,8 @@ def _survey(root: Table) -> Survey | None:
         return None
     questions = tuple(question for question in read if question is not None)
     # Without a budget, clients may spend exactly the loss of their answers.
-    settings["budget"] = (
-        total_charge(questions, collect) if budget is None else nanonats_down(budget)
-    )
+    least = total_charge(questions, collect)
+    settings["budget"] = least if budget is None else nanonats_down(budget)
     return root.attempt("", lambda: Survey(**settings, questions=questions))
 
 
@@ -140,7 +136,7 @@ def _question(table: Table, survey: str, collect: Collect) -> Question | None:
             if value is not None:
                 table.mistake(letter, "not used with local hashing: set epsilon only")
     if kind == "string":
-        data = table.read({"dictionary": toml_tables.inner_table})["dictionary"]
+        data = table.read({"dictionary": toml.inner_table})["dictionary"]
         dictionary = None if data is None else table.inner("dictionary", data)
         if data is None and mechanism == "localhash":
             needed = f'a table [questions.{table.name}.dictionary] with protocol = "prefixes"'
@@ -190,7 +186,7 @@ def _dictionary(table: Table, make: Make, epsilon: float | None) -> Protocol | N
         shares = _shares(table, "split", [1.0] * slots, "the full string, then each n-gram")
     elif name == "prefixes":
         usual = defaults.prefix_lengths(len(alphabet.content) if alphabet else 1, length or 1)
-        setting = toml_tables.integers([n for n, _ in usual])
+        setting = toml.integers([n for n, _ in usual])
         lengths = table.read({"levels": setting})["levels"] or []
         default_shares = [share for _, share in usual]
         if "levels" in table.data:
@@ -214,10 +210,10 @@ def _dictionary(table: Table, make: Make, epsilon: float | None) -> Protocol | N
 
 def _shares(table: Table, key: str, default: Sequence[float], meaning: str) -> list[float]:
     """Return a list of shares, which must be as long as the default."""
-    shares: list[float] = table.read({key: toml_tables.numbers(default)})[key]
+    shares: list[float] = table.read({key: toml.numbers(default)})[key]
     if shares is not None and len(shares) != len(default):
         count = f"{len(default)} numbers ({meaning})"
-        table.mistake(key, f"must be {count}, not {toml_tables.as_written(shares)}")
+        table.mistake(key, f"must be {count}, not {toml.as_written(shares)}")
     return shares
 
 
