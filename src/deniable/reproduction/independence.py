@@ -1,4 +1,4 @@
-"""Appendix A: are p-values uniform under independence, and what is the power of the tests?
+"""Appendix A: uniformity of p-values under independence, and the power of the tests.
 
     deniable reproduce independence [--quick] [--seed 5] [-o FOLDER]      8 minutes
 

@@ -34,14 +34,6 @@ def discover_ngrams(
         fitted = reports.estimate(found.rows)
     total = float(np.nansum(fitted.estimate))
     error = float(np.sqrt((fitted.standard_error[np.isfinite(fitted.estimate)] ** 2).sum()))
-    estimates = StringEstimates(
-        found.rows,
-        found.p_value,
-        found.cutoff,
-        fitted.estimate,
-        fitted.standard_error,
-        fitted.low,
-        fitted.high,
-        evidence=found.score,
-    )
-    return run.result(estimates, Measured.normal(total, error), summary)
+    estimates = fitted.estimate, fitted.standard_error, fitted.low, fitted.high, found.score
+    strings = StringEstimates(found.rows, found.p_value, found.cutoff, *estimates)
+    return run.result(strings, Measured.normal(total, error), summary)

@@ -125,16 +125,11 @@ class DiscoveryRun(Generic[AnyProtocol]):
         """
         found = found.take(np.argsort(-np.nan_to_num(found.estimate), kind="stable"))
         unexplained = (1 - x for x in (total.high, total.low))
+        same_names = vars(found) | vars(summary)
         return Discovery(
             strings=tuple(self.text(row) for row in found.rows),
-            symbols=found.rows,
-            estimate=found.estimate,
-            standard_error=found.standard_error,
-            low=found.low,
-            high=found.high,
-            p_value=found.p_value,
-            evidence=found.evidence,
-            level=found.cutoff,
+            symbols=same_names.pop("rows"),
+            level=same_names.pop("cutoff"),
             candidates=self.candidates,
             stages=tuple(self.stages),
             mass_found=total,
@@ -145,7 +140,7 @@ class DiscoveryRun(Generic[AnyProtocol]):
             provenance=provenance_of(
                 self.source.survey, (self.question,), self.reports, self.source.origin
             ),
-            **vars(summary),
+            **same_names,
         )
 
 
