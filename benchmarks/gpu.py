@@ -100,6 +100,7 @@ class Bench:
         return float(np.median(times))
 
     def wait(self) -> None:
+        """Wait until the device has finished."""
         if self.cuda:
             torch.cuda.synchronize()
 
