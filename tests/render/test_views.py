@@ -8,7 +8,7 @@ import pytest
 
 from deniable.errors import InputError
 from deniable.formatting import Columns
-from deniable.render.view import NoteOptions, View, view_of
+from deniable.render.view import View, view_of
 from deniable.results import Discovery, Joint, Marginal, Plan, Result, Trend
 
 
@@ -27,7 +27,7 @@ def test_every_type_of_result_has_its_view(kind: type[Result]) -> None:
 
 def test_a_result_without_a_view_is_shown_as_a_table() -> None:
     view = view_of(Counted())
-    assert type(view) is View and view.notes(NoteOptions()) == []
+    assert type(view) is View and view.notes() == []
     assert view.table().rows == [["a", "50.0%"]]
     assert "0.5000" in view.section()
     with pytest.raises(InputError, match="a Counted has no plot"):

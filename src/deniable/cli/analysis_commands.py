@@ -22,7 +22,6 @@ from deniable.formatting import counted
 if TYPE_CHECKING:
     from deniable.analysis.source import Reports
     from deniable.compute.backend import Backend
-    from deniable.render.view import NoteOptions
     from deniable.results import Result
     from deniable.survey import Survey
 
@@ -72,9 +71,7 @@ class AnalysisRun:
         """The survey, from its file or from the store."""
         return survey_of(self.survey_name, self.reports)
 
-    def perform(
-        self, analyse: Analyse, *, strict: bool = False, notes: NoteOptions | None = None
-    ) -> None:
+    def perform(self, analyse: Analyse, *, strict: bool = False, **notes: Any) -> None:
         """Analyse the reports, all at once or by period; print and write the result.
 
         Parameters
@@ -83,8 +80,8 @@ class AnalysisRun:
             Function of the reports and a backend.
         strict
             Whether an error in one period ends the whole analysis.
-        notes
-            Notes below the table.
+        **notes
+            Options of the notes below the table, see `View.notes`.
         """
         from deniable.analysis import by_period
         from deniable.compute.named import executor_of
@@ -104,7 +101,7 @@ class AnalysisRun:
                         strict=strict,
                     )
             # The backend is still open: tests of a joint table pass over the reports again.
-            print_result(result, self.as_json, notes)
+            print_result(result, self.as_json, **notes)
             write_result(result, self.outputs, self.survey)
 
     def chosen_reports(self) -> Reports:
@@ -240,7 +237,6 @@ def associate(
         --question browser --question ad_blocker
     """
     from deniable.analysis import associate as verb
-    from deniable.render.view import NoteOptions
 
     run = AnalysisRun(**common)
     names = list(questions) or [question.name for question in run.survey.questions]
@@ -256,7 +252,7 @@ def associate(
     }
     run.perform(
         lambda reports, executor: verb(run.survey, reports, names, executor=executor, **settings),
-        notes=NoteOptions(test=test),
+        test=test,
     )
 
 
@@ -310,7 +306,6 @@ def discover(question: str | None, words: Path | None, stages: bool, **given: An
     deniable discover survey.toml reports.parquet --accept '[a-z0-9-]+\.(com|org)' --words words.txt
     """
     from deniable.discovery import discover as verb
-    from deniable.render.view import NoteOptions
 
     settings = {name: given.pop(name) for name in ("accept", "alpha", "reading", "delta")}
     settings["words"] = read_words(words) if words else {}
@@ -319,7 +314,7 @@ def discover(question: str | None, words: Path | None, stages: bool, **given: An
     name = question_of(run.survey, question, searchable)
     run.perform(
         lambda reports, executor: verb(run.survey, reports, name, executor=executor, **settings),
-        notes=NoteOptions(stages=stages),
+        stages=stages,
     )
 
 

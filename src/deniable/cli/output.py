@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
-    from deniable.render.view import NoteOptions
     from deniable.results import Result
     from deniable.survey import Survey
 
@@ -46,15 +45,15 @@ def console() -> Console:
     return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
-def print_result(result: Result, as_json: bool, notes: NoteOptions | None = None) -> None:
-    """Print a result as JSON, or its heading, its table, and the notes of its view."""
-    from deniable.render.view import NoteOptions, view_of
+def print_result(result: Result, as_json: bool, **notes: Any) -> None:
+    """Print a result as JSON, or its heading, its table, and these notes of its view."""
+    from deniable.render.view import view_of
 
     if as_json:
         click.echo(result.to_json())
         return
     view, out = view_of(result), console()
-    table, notes_below = view.table(), view.notes(notes or NoteOptions())
+    table, notes_below = view.table(), view.notes(**notes)
     if table.left_out:
         notes_below.insert(0, f"… and {table.left_out:,} more rows; -o FILE.csv writes all of them")
     out.print(visible(result.heading()), markup=False, soft_wrap=True)

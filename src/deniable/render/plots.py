@@ -67,7 +67,9 @@ def intervals(ax: Axes, shares: Shares) -> None:
     ax.axvline(100 * shares.threshold, color="black", lw=0.6, ls=":")
     ax.set_yticks(range(len(shares.names)), [label(name) for name in shares.names])
     ax.set_ylim(max(len(shares.names), 1) - 0.5, -0.5)
-    ax.set_xlabel("% of clients (95% confidence intervals; dotted: detection threshold)")
+    ax.set_xlabel(
+        "% of clients, 95% confidence intervals (dotted: detection threshold)", fontsize=9
+    )
 
 
 def title(ax: Axes, text: str) -> None:

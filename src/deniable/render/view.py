@@ -52,22 +52,6 @@ class Shares:
     truth: Sequence[float] | None = None
 
 
-@dataclass(frozen=True)
-class NoteOptions:
-    """Choice of the notes below a table.
-
-    Parameters
-    ----------
-    test
-        Method of the test of independence of two questions.
-    stages
-        Whether to show the stages of a discovery.
-    """
-
-    test: str = "score"
-    stages: bool = False
-
-
 class View(Generic[R]):
     """Shows a result; subclasses show results of one class in a better way.
 
@@ -102,13 +86,15 @@ class View(Generic[R]):
         """
         return TextTable.readable(self.result.columns())
 
-    def notes(self, options: NoteOptions) -> list[str]:
+    def notes(self, *, test: str = "score", stages: bool = False) -> list[str]:
         """Return the notes below the table.
 
         Parameters
         ----------
-        options : NoteOptions
-            Choice of the notes.
+        test : str, default "score"
+            Method of the test of independence of two questions.
+        stages : bool, default False
+            Whether to list the stages of a discovery.
 
         Returns
         -------
@@ -248,7 +234,7 @@ def shows(kind: type[Result]) -> Callable[[V], V]:
     >>> from deniable.results import Plan
     >>> @shows(Plan)  # doctest: +SKIP
     ... class MyPlanView(View[Plan]):
-    ...     def notes(self, options):
+    ...     def notes(self, **options):
     ...         return ["Ask the statistician first."]
     """
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from deniable.formatting import Columns, counted, text_table
 from deniable.kernels.array_types import Bytes, Floats
 from deniable.results.base import Provenance, Result
-from deniable.results.marginal import Measured, shares_of_clients
+from deniable.results.marginal import Measured
 
 
 @dataclass(frozen=True)
@@ -209,8 +209,7 @@ class Discovery(Result):
         text = (
             f"{self.question or 'discovery'}: {counted(self.reports, 'report')}; "
             f"{counted(len(self.strings), 'string')} discovered among "
-            f"{counted(self.candidates, 'candidate')}, "
-            f"{shares_of_clients(self.mass_found, self.mass_unexplained)}"
+            f"{counted(self.candidates, 'candidate')}, held by {self.mass_found} of clients"
         )
         return f"{text}; incomplete: {self.truncation}" if self.truncation else text
 

@@ -64,11 +64,6 @@ class Measured:
 UNMEASURED = Measured(np.nan, np.nan, np.nan, np.nan)
 
 
-def shares_of_clients(found: Measured, unexplained: Measured) -> str:
-    """Say in a heading which share of the clients is explained, and which is not."""
-    return f"together {found} of clients, {percent(unexplained.estimate)} unexplained"
-
-
 @dataclass(frozen=True, eq=False)
 class Marginal(Result):
     """How common each candidate of one question is, and which candidates occur at all.
@@ -197,7 +192,7 @@ class Marginal(Result):
         return (
             f"{self.question or 'marginal'}: {counted(self.reports, 'report')}; "
             f"{int(self.detected.sum())} of {counted(len(self.estimate), 'candidate')} detected, "
-            f"{shares_of_clients(self.mass_found, self.mass_unexplained)}; "
+            f"held by {self.mass_found} of clients; "
             f"detection threshold {percent(self.detection_threshold)}"
         )
 

@@ -9,7 +9,7 @@ import numpy as np
 from deniable.errors import InputError
 from deniable.formatting import TextTable, p_phrase
 from deniable.render import elements, plots, svg
-from deniable.render.view import NoteOptions, Truth, View, shows
+from deniable.render.view import Truth, View, shows
 from deniable.results import Joint, Trend
 from deniable.survey import Survey
 
@@ -38,17 +38,17 @@ class JointView(View[Joint]):
         title = "% of clients, ± half the 95% confidence interval"
         return TextTable([f"{first} \\ {second}", *across], rows, right, title)
 
-    def notes(self, options: NoteOptions) -> list[str]:
+    def notes(self, *, test: str = "score", stages: bool = False) -> list[str]:
         """Return the test of independence, its effect size, and what (other) stands for."""
         joint = self.result
         if len(joint.questions) == 2:
-            test, effect = joint.test(options.test), f" {joint.cramers_v()}."
+            outcome, effect = joint.test(test), f" {joint.cramers_v()}."
         else:
-            test, effect = joint.mutual_independence(), ""
-        verdict = "are associated" if test.p_value < ALPHA else "show no association"
+            outcome, effect = joint.mutual_independence(), ""
+        verdict = "are associated" if outcome.p_value < ALPHA else "show no association"
         pairs = zip(joint.questions, joint.other, strict=True)
         return [
-            f"The questions {verdict} ({test}).{effect}",
+            f"The questions {verdict} ({outcome}).{effect}",
             *(f"(other) of {question}: {other}" for question, other in pairs if other),
         ]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from deniable.errors import InputError
 from deniable.render import elements, plots
-from deniable.render.view import NoteOptions, Truth, View, shows, view_of
+from deniable.render.view import Truth, View, shows, view_of
 from deniable.results import Result, Trend
 from deniable.survey import Survey
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class TrendView(View[Trend[Result]]):
     """Shows a trend as the view of its first part does."""
 
-    def notes(self, options: NoteOptions) -> list[str]:
+    def notes(self, *, test: str = "score", stages: bool = False) -> list[str]:
         """Return the periods that could not be analysed."""
         return [f"{period}: {why}" for period, why in self.result.skipped.items()]
 
@@ -38,4 +38,4 @@ class TrendView(View[Trend[Result]]):
         """Return the section of the first part's view, and the skipped periods."""
         trend = self.result
         body = view_of(trend.parts[0]).trend_section(trend, survey) if trend.parts else ""
-        return body + "".join(elements.paragraph(note) for note in self.notes(NoteOptions()))
+        return body + "".join(elements.paragraph(note) for note in self.notes())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from deniable.errors import InputError
 from deniable.formatting import counted, percent
 from deniable.render import elements, plots, svg
-from deniable.render.view import NoteOptions, Shares, Truth, View, shows
+from deniable.render.view import Shares, Truth, View, shows
 from deniable.results import Discovery, Marginal, Trend
 from deniable.survey import Survey
 
@@ -84,7 +84,7 @@ class ValuesView(View[Values]):
                 "reports": f"{self.result.reports:,}",
                 name: count,
                 "of clients hold them": str(self.result.mass_found),
-                "of clients unexplained": str(self.result.mass_unexplained),
+                "of clients hold none of them": str(self.result.mass_unexplained),
             }
         )
 
@@ -166,7 +166,7 @@ class DiscoveryView(ValuesView[Discovery]):
         names = self.result.strings[:most]
         return np.arange(len(names)), [truth is None or name in truth for name in names]
 
-    def notes(self, options: NoteOptions) -> list[str]:
+    def notes(self, *, test: str = "score", stages: bool = False) -> list[str]:
         """Return the threshold, the share of cut strings, and the stages on request."""
         discovery = self.result
         notes = [
@@ -177,7 +177,7 @@ class DiscoveryView(ValuesView[Discovery]):
                 f"{percent(discovery.mass_at_end.estimate)} of the clients hold strings of the "
                 "maximum length; these may have been cut."
             )
-        return notes + (discovery.stage_table().split("\n") if options.stages else [])
+        return notes + (discovery.stage_table().split("\n") if stages else [])
 
     def draw(
         self, ax: Axes, *, most: int = MAX_VALUES, truth: TrueShares = None, graph: bool = False
