@@ -122,7 +122,7 @@ class Discovery(Result):
     alpha : float
         Significance level: maximum probability of any false discovery.
     reading : str
-        Algorithm: "prefixes", "fused" or "paper".
+        Algorithm: "prefixes", "whole strings", "fused" or "paper".
     question : str, default ""
         Name of the question.
     graph : GramGraph, optional

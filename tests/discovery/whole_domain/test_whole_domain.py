@@ -77,11 +77,11 @@ def counted() -> Tally:
 # --- the domain ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("stretch", [1_000_000, 40])
+@pytest.mark.parametrize("largest", [1_000_000, 40])
 def test_every_string_is_scored_once(
-    counted: Tally, stretch: int, monkeypatch: pytest.MonkeyPatch
+    counted: Tally, largest: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(domain_module, "MAX_STRETCH", stretch)
+    monkeypatch.setattr(domain_module, "MAX_RANGE", largest)
     evidence = MassTables.of(counted).scores.evidence()
     domain = StringDomain(6, 5)
     rows = domain.above(evidence, -np.inf)

@@ -1,7 +1,7 @@
 """Every string of a small domain: scored once, and given its share of α.
 
-Strings are rows of symbols, padded. Those of one length are divided into stretches that share their
-first symbols, and one call of a kernel scores a stretch.
+Strings are rows of symbols, padded. Those of one length are divided into ranges that share their
+first symbols, and one call of a kernel scores a range.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from deniable.kernels.hashing.lines import digits_of
 from deniable.kernels.search.domain_scan import MAX_SYMBOLS
 from deniable.protocols.alphabet import PAD, count_strings
 
-MAX_STRETCH = 1_000_000
-"""Strings per stretch."""
-STRETCHES_PER_REPORT = 64
-"""Stretches between two reports of progress."""
+MAX_RANGE = 1_000_000
+"""Strings per range."""
+RANGES_PER_REPORT = 64
+"""Ranges between two reports of progress."""
 MIN_STRINGS_TO_LEARN = 8
 FOLDS = 5
 SHARE_STEPS = 60
@@ -57,33 +57,33 @@ class StringDomain:
         header, kernels = evidence.tally.header(0), evidence.tally.kernels
         entry = np.ascontiguousarray(evidence.entry[0])
 
-        def work(length: int, stretch: int) -> Rows:
+        def work(length: int, index: int) -> Rows:
             first = length - self.free(length)
-            row = self.row(length, stretch * self.symbols ** (length - first))
+            row = self.row(length, index * self.symbols ** (length - first))
             strings = StringRange(row, first, length, self.symbols)
             number = kernels.scan(header, strings, entry, least)
             rows = np.repeat(row[np.newaxis], len(number), axis=0)
             rows[:, first:length] = digits_of(number, self.symbols, length - first)[:, ::-1]
             return rows
 
-        stretches, kept = self.stretches(), []
-        for at in range(0, len(stretches), STRETCHES_PER_REPORT):
-            report_progress("looking at every string", at / len(stretches))
-            part = stretches[at : at + STRETCHES_PER_REPORT]
+        ranges, kept = self.ranges(), []
+        for at in range(0, len(ranges), RANGES_PER_REPORT):
+            report_progress("looking at every string", at / len(ranges))
+            part = ranges[at : at + RANGES_PER_REPORT]
             kept += over_threads(work, part, thread_count(None))
         return np.concatenate(kept)
 
-    def stretches(self) -> list[tuple[int, int]]:
-        """Return the (length, number) of each stretch."""
+    def ranges(self) -> list[tuple[int, int]]:
+        """Return the length of the strings in each range, and its index among that length."""
         return [
-            (length, stretch)
+            (length, index)
             for length in range(self.length + 1)
-            for stretch in range(self.symbols ** (length - self.free(length)))
+            for index in range(self.symbols ** (length - self.free(length)))
         ]
 
     def free(self, length: int) -> int:
-        """Return how many symbols vary within a stretch of strings of this length."""
-        return sum(self.symbols**free <= MAX_STRETCH for free in range(1, length + 1))
+        """Return how many symbols vary within a range of strings of this length."""
+        return sum(self.symbols**free <= MAX_RANGE for free in range(1, length + 1))
 
     def row(self, length: int, number: int) -> Rows:
         """u8[M]: one of the strings of this length, numbered with the last symbol fastest."""
