@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -98,8 +99,8 @@ def test_intervals_without_the_noise_of_one_question_do_not(
     def exact(total: Any, first: Any, second: Any, table: Any) -> Any:
         gain = second.ratios.gain
         square = (gain[:, :, :, None] * gain[:, :, None, :]).reshape(second.ratios.square.shape)
-        quiet = replace(second, ratios=replace(second.ratios, square=square))
-        return whole(total, first, quiet, table)
+        noiseless = replace(second.ratios, square=square)
+        return whole(total, first, SimpleNamespace(ratios=noiseless, place=second.place), table)
 
     monkeypatch.setattr(linear_joint, "_spread", exact)
     monkeypatch.setattr(covariance, "MIN_STRATA", 10**6)

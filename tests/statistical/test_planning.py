@@ -70,7 +70,7 @@ def test_thresholds_fall_with_the_root_of_the_crowd() -> None:
     assert discoverable(q, 1e6) == pytest.approx(discoverable(q, 1e4) / 10)
     assert discoverable(q, 1e6, length=5) < discoverable(q, 1e6) < discoverable(q, 1e6, random=True)
     plain = survey('[questions.w]\nkind = "string"\nepsilon = 4.0\n')
-    with pytest.raises(InputError, match="give it a dictionary"):
+    with pytest.raises(InputError, match="add a dictionary"):
         discoverable(plain.questions[0], 1e6)
 
 

@@ -63,5 +63,5 @@ def test_strings_cover_too() -> None:
 
 def test_fewer_than_one_report_is_refused() -> None:
     batch = next(simulate_days(SURVEY, {"w": ["a"] * 10}, 1, rng=np.random.default_rng(0)))
-    with pytest.raises(InputError, match="1 or more"):
+    with pytest.raises(InputError, match="at least 1"):
         decode(SURVEY, batch, "w", ["a"], reports_per_client=0.5)
