@@ -134,7 +134,7 @@ def test_shuffles_on_a_device_are_shuffles(name):
     rng = np.random.default_rng(13)
     x, y = (rng.normal(size=(400, size)).astype(np.float32) for size in (3, 2))
     kernels = gpu(name).arrays
-    arrays = [kernels.placed(array) for array in (x, y, np.full(400, 2.0))]
+    arrays = [kernels.to_device(array) for array in (x, y, np.full(400, 2.0))]
     ratios = LikelihoodRatios(*arrays, np.array([0, 1]), np.array([0, 150, 400]), kernels)
     scores = ratios.shuffled(400, 14)
     assert len(np.unique(scores[:, 0])) > 390
@@ -250,12 +250,12 @@ def test_a_machine_without_a_gpu_says_so(monkeypatch):
     import torch
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(InputError, match=r"expected a CUDA device for 'cuda'.*sees 0.*--executor"):
+    with pytest.raises(InputError, match=r"no CUDA device for 'cuda'.*finds 0.*--executor"):
         gpu("cuda")
     with pytest.raises(InputError, match='expected device "cuda"'):
         gpu("cpu:1")
     for name in ("gpu", "gpu:3"):
-        with pytest.raises(InputError, match="CUDA device"), executor_of(name):
+        with pytest.raises(InputError, match="no CUDA device"), executor_of(name):
             pass
     with executor_of("gpu:cpu") as executor:
         assert list(executor.map(sum, [(1, 2), (3, 4)])) == [3, 7]

@@ -1,1 +1,1 @@
-"""Where shards of reports are worked on."""
+"""Backends that process shards of reports: threads, a Dask cluster, a GPU."""

@@ -1,9 +1,9 @@
-"""What differs with the memory that arrays are in: this process's, or a GPU's.
+"""Operations on arrays that are implemented once per kind of memory: this process's, or a GPU's.
 
-`ArrayKernels` is everything that an analysis asks of such memory: to make likelihood rows from
-packed reports, to keep them, to solve equations and to screen candidates. `compute.cpu` implements
-it with NumPy and compiled loops, `compute.gpu` with tensors. Functions that are sent to workers
-carry the kernels of their backend, so kernels can be pickled.
+`ArrayKernels` has all operations that an analysis needs: compute likelihood rows from packed
+reports, keep them for many passes, solve linear systems, and screen candidates. `compute.cpu`
+implements it with NumPy and compiled loops, `compute.gpu` with tensors. Functions that are sent to
+workers carry the kernels of their backend, so kernels can be pickled.
 """
 
 from __future__ import annotations
@@ -32,105 +32,112 @@ from deniable.kernels.likelihood.hash_rows import HashTables, SentNumbers
 
 @dataclass(frozen=True, eq=False)
 class Likelihood:
-    """P(report | category) of N reports, row by row.
+    """Likelihoods P(report | category) of N reports, one row per report.
 
-    rows : float32[N, m], largest entry of every row 1;
-    log_scale : float64[N], natural logarithm of the factor removed: P = rows * exp(log_scale).
+    rows : float32[N, m]; the largest entry of every row is 1;
+    log_scale : float64[N], natural logarithm of the removed factor: P = rows * exp(log_scale).
     """
 
     rows: DeviceArray
     log_scale: DeviceArray
 
     def __post_init__(self) -> None:
-        """Validate shapes."""
+        """Raise InputError if the shapes do not fit."""
         if self.rows.ndim != 2 or self.log_scale.shape != self.rows.shape[:1]:
             raise InputError(
-                f"expected rows[N, m] and log_scale[N], got {self.rows.shape} and "
+                f"rows must be [N, m] and log_scale [N], got {self.rows.shape} and "
                 f"{self.log_scale.shape}"
             )
 
 
 class System(Protocol):
-    """½ xᵀHx + cᵀx, with H float64[c, c] where the equations are solved."""
+    """The quadratic function ½ xᵀHx + cᵀx, with H float64[c, c]."""
 
     def minimiser(self, free: Mask, shift: float) -> tuple[Floats, float]:
-        """Its minimiser over the free variables, the others 0, with `shift` on H's diagonal, or
-        ten times that as often as it takes; and the shift that it took."""
+        """Return the minimiser over the free variables, and the shift of H's diagonal used for it.
+
+        All other variables are 0. `shift` is added to the diagonal of H; it is multiplied by 10
+        until H is positive definite.
+        """
         ...
 
     def slope(self, x: Floats) -> Floats:
-        """Hx + c."""
+        """Return the gradient Hx + c."""
         ...
 
 
 class ArrayKernels(Protocol):
-    """The operations on arrays that are written once for each kind of memory."""
+    """Operations on arrays in one kind of memory."""
 
     @property
     def screening(self) -> ScreeningKernels:
-        """What screens candidates."""
+        """Kernels that score candidate strings."""
         ...
 
     def bloom_rows(self, tables: BloomTables, bits: Bytes, stratum: Integers) -> Likelihood:
-        """Likelihood rows of packed reports u8[N, B] about hashed candidates."""
+        """Return likelihood rows of packed reports u8[N, B] for hashed candidates."""
         ...
 
     def bloom_mixture(
         self, tables: BloomTables, share: Floats, bits: Bytes, stratum: Integers
     ) -> DeviceArray:
-        """Log-likelihood float64[N] of a mixture of candidates, each with its share, and of
-        unlisted strings, with the last share. share : float64[m + 1]"""
+        """Return log-likelihoods float64[N] of a mixture of candidates and unlisted strings.
+
+        share : float64[m + 1], shares of the candidates, then of unlisted strings
+        """
         ...
 
     def hash_rows(self, tables: HashTables, sent: SentNumbers) -> Likelihood:
-        """Likelihood rows of reports that are numbers."""
+        """Return likelihood rows of reports by local hashing."""
         ...
 
     def hash_mixture(self, tables: HashTables, share: Floats, sent: SentNumbers) -> DeviceArray:
-        """Log-likelihood of a mixture, as `bloom_mixture`, of reports that are numbers."""
+        """Return log-likelihoods of a mixture, as `bloom_mixture`, of reports by local hashing."""
         ...
 
     def channel_rows(self, tables: ChannelTables, bits: Bytes, stratum: Integers) -> Likelihood:
-        """Likelihood rows of packed reports about categories with any P(bit = 1)."""
+        """Return likelihood rows of packed reports for categories with any P(bit = 1)."""
         ...
 
     def append_column(self, likelihood: Likelihood, column: DeviceArray) -> Likelihood:
-        """Append a category given by its log-likelihood, float64[N], and rescale the rows."""
+        """Append a category given by its log-likelihoods float64[N], and rescale the rows."""
         ...
 
     def lay_out(
         self, rows: RowArrays, weights: Weights = None, strata: Strata = None
     ) -> LikelihoodRows:
-        """Keep likelihood rows, one float32[N, m] per variable, for many passes; check that each
-        row's largest entry is 1."""
+        """Store likelihood rows, one float32[N, m] per variable, for many passes.
+
+        Raises InputError if the largest entry of a row is not 1.
+        """
         ...
 
-    def placed(self, array: DeviceArray) -> DeviceArray:
-        """An array in this memory; it may be there already."""
+    def to_device(self, array: DeviceArray) -> DeviceArray:
+        """Return an array in this memory; it may be there already."""
         ...
 
-    def on_host(self, array: DeviceArray) -> DeviceArray:
-        """An array as a NumPy array."""
+    def to_numpy(self, array: DeviceArray) -> DeviceArray:
+        """Return an array of this memory as a NumPy array."""
         ...
 
     def row_maxima(self, rows: DeviceArray) -> DeviceArray:
-        """The largest entry of every row, [N, 1]."""
+        """Return the largest entry of every row, [N, 1]."""
         ...
 
     def product(self, x: DeviceArray, y: DeviceArray, weights: DeviceArray | None = None) -> Floats:
-        """Σ_k w_k x_k y_kᵀ, weights [N, 1].
+        """Return Σ_k w_k x_k y_kᵀ, computed in float64; weights : [N, 1].
 
-        In float64, so that rounding does not pass for a direction in which ratios vary.
+        In float32, rounding errors would look like a direction in which ratios vary.
         """
         ...
 
     def shuffle(self, strata: Sequence[RowArrays], seed: int, scores: Singles) -> None:
-        """Fill float32[shuffles, mn] with Σ x yᵀ over random shuffles of y within strata.
+        """Fill scores float32[shuffles, mn] with Σ x yᵀ over random shuffles of y within strata.
 
-        strata : x, y and weights of each; a row counts as often as its weight says.
+        strata : x, y and weights per stratum; each row is repeated as often as its weight says.
         """
         ...
 
     def system(self, hessian: Floats, linear: Floats) -> System:
-        """The equations of ½ xᵀHx + cᵀx."""
+        """Return the quadratic function ½ xᵀHx + cᵀx."""
         ...

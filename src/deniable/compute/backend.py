@@ -1,12 +1,12 @@
-"""Where work runs: the protocol that threads, a cluster and a GPU implement.
+"""The `Backend` protocol, which threads, a Dask cluster and a GPU implement.
 
-A shard is anything that can be pickled, small if it is to travel far: a file's name and the rows to
-be read of it, or a plain tuple of arrays. `Backend.map` gives a function's results for every
-shard; `Backend.hold` leaves them where they were made, and the `Held` that stands for them takes
-functions there instead, pass after pass. `Backend.arrays` is what differs in memory. Functions are
-module-level ones, `partial`s of them or `MethodCall`s, so that they can be sent; results come back
-in the order of the shards, so that sums over shards are the same bit for bit wherever they are
-made.
+A shard is any object that can be pickled: a file name and the rows to read, or a tuple of arrays.
+`Backend.map` returns the result of a function for every shard. `Backend.hold` leaves the results
+with the workers that computed them and returns a `Held`, which runs further functions on them, pass
+after pass. `Backend.arrays` has the operations on arrays in the memory of the workers.
+
+Functions can be pickled: module-level functions, `partial`s of them, or `MethodCall`s. Results come
+in the order of the shards, so sums over shards are the same on every backend, bit for bit.
 """
 
 from __future__ import annotations
@@ -23,48 +23,51 @@ Result = TypeVar("Result")
 Kept = TypeVar("Kept", covariant=True)
 
 SUM_GROUP = 4
-"""Neighbours among what is held that are kept, and added up, together."""
+"""Number of consecutive results that one worker holds and adds up before they are sent."""
 
 
 class Held(Protocol[Kept]):
-    """What a function made of every shard, kept by those that made it; released with this object.
+    """Results of a function for every shard, held by the workers that computed them.
 
-    A backend whose workers may die makes it again from the shards, with the same functions: they
-    must give the same each time.
+    They are released with this object. If a worker dies, its results are computed again from the
+    shards by the same functions, which therefore must be deterministic.
     """
 
     def map(self, function: Callable[..., Result], /, *each: Sequence[object]) -> Iterator[Result]:
-        """Yield function(kept, …) for everything kept, in order, with its own entry of `each`."""
+        """Yield function(result, …) for every result, in order.
+
+        each : further arguments, one entry per result
+        """
         ...
 
     def hold(self, function: Callable[..., Result], /, *each: Sequence[object]) -> Held[Result]:
-        """Keep function(kept, …) in the same places."""
+        """Hold function(result, …) for every result, on the same workers."""
         ...
 
     def gather_small(
         self, function: Callable[..., Result], /, *each: Sequence[object]
     ) -> Held[Result]:
-        """Keep function(kept, …), which is small, where further passes over it cost least."""
+        """Hold function(result, …), which is small, where further passes over it are fastest."""
         return self.hold(function, *each)
 
     def sum(self, function: Callable[..., Result], /, *each: Sequence[object]) -> Result:
-        """Add up function(kept, …) of everything kept: group by group, then the groups, in order.
+        """Return the sum of function(result, …): first within groups, then over groups, in order.
 
-        Workers keep all of a group, and send its sum only.
+        A worker holds all of a group, and sends only its sum.
         """
         return total(group_sums(list(self.map(function, *each))))
 
     def __len__(self) -> int:
-        """How many things are kept."""
+        """Return the number of results."""
         ...
 
 
 class Backend(Protocol):
-    """Maps a function over shards, and holds what it makes of them."""
+    """Runs functions on shards, and holds their results."""
 
     @property
     def arrays(self) -> ArrayKernels:
-        """The operations on arrays in the memory of whoever runs the functions."""
+        """Operations on arrays in the memory of the workers."""
         ...
 
     def map(
@@ -74,14 +77,14 @@ class Backend(Protocol):
         ...
 
     def hold(self, function: Callable[[Shard], Result], shards: Iterable[Shard], /) -> Held[Result]:
-        """Keep function(shard) of every shard where it was made."""
+        """Hold function(shard) for every shard on the worker that computed it."""
         ...
 
 
 class MethodCall(Generic[Result]):
-    """Calls a method of whatever is kept, by its name: what is kept brings its own version of it.
+    """A function that calls the method of this name; subclasses may override the method.
 
-    The arguments given here come first, then those of each call.
+    The arguments given here precede those of each call.
 
     >>> MethodCall(str.replace, "a")("banana", "o")
     'bonono'
@@ -90,19 +93,19 @@ class MethodCall(Generic[Result]):
     def __init__(self, method: Callable[..., Result], *arguments: object) -> None:
         self._name, self._arguments = method.__name__, arguments
 
-    def __call__(self, kept: object, *each: object) -> Result:
-        """Call it."""
-        result: Result = getattr(kept, self._name)(*self._arguments, *each)
+    def __call__(self, value: object, *each: object) -> Result:
+        """Call the method of `value`."""
+        result: Result = getattr(value, self._name)(*self._arguments, *each)
         return result
 
 
 def group_sums(results: Sequence[Result]) -> list[Result]:
-    """The sum of each group of neighbours, in order."""
+    """Return the sum of each group of SUM_GROUP consecutive results, in order."""
     starts = range(0, len(results), SUM_GROUP)
     return [total(results[start : start + SUM_GROUP]) for start in starts]
 
 
 def total(results: Sequence[Result]) -> Result:
-    """The sum, from the first on, of at least one thing."""
+    """Return the sum of one or more results, added from the first to the last."""
     result: Result = reduce(add, results)
     return result

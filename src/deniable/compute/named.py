@@ -1,4 +1,4 @@
-"""Executors by the names that people give them."""
+"""Backends by the names that users give them."""
 
 from __future__ import annotations
 
@@ -8,48 +8,73 @@ from functools import cache
 
 from deniable.compute.backend import Backend
 from deniable.compute.cpu.threads import Threads
-from deniable.errors import InputError
+from deniable.errors import InputError, did_you_mean
 
-NAMES = "threads, threads:N, dask, dask://HOST:PORT, gpu or gpu:N"
+BACKEND_NAMES = "threads, threads:N, dask, dask://HOST:PORT, gpu or gpu:N"
 
 
 @cache
 def default_backend() -> Threads:
-    """Return the process's shared threads, one per processor."""
+    """Return the threads that all analyses of this process share, one per processor."""
     return Threads()
 
 
 @contextmanager
 def executor_of(name: str) -> Iterator[Backend]:
-    """The executor of this name; what was started for it ends with the block.
+    """Open the backend of this name; processes that it starts end with the block.
 
-    `threads`, one a processor, or `threads:N`; `dask`, a process a processor on this machine;
-    `dask://HOST:PORT`, the scheduler of a cluster; `gpu`, or `gpu:N`, one of several; `gpu:cpu`
-    does on processors what a GPU would.
+    Parameters
+    ----------
+    name : str
+        One of
 
+        - "threads": one thread per processor, or "threads:N";
+        - "dask": one worker process per processor of this machine;
+        - "dask://HOST:PORT": the workers of the scheduler at this address;
+        - "gpu", or "gpu:N" for one of several GPUs;
+        - "gpu:cpu": the code of the GPU, on CPUs.
+
+    Yields
+    ------
+    Backend
+        Backend to pass as `executor`.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown or a library or device is missing.
+
+    Examples
+    --------
     >>> with executor_of("threads:2") as executor:
     ...     list(executor.map(sum, [(1, 2), (3, 4)]))
     [3, 7]
     """
-    kind, _, rest = name.partition(":")
+    kind, _, argument = name.partition(":")
     if name == "threads":
         yield default_backend()
-    elif kind == "threads" and rest.isdigit():
-        yield Threads(int(rest))
-    elif name == "dask" or (kind == "dask" and len(rest) > len("//")):
-        yield from _dask(rest.removeprefix("//") or None)
-    elif name == "gpu" or (kind == "gpu" and (rest.isdigit() or rest == "cpu")):
+    elif kind == "threads" and argument.isdigit():
+        yield Threads(int(argument))
+    elif name == "dask" or (kind == "dask" and len(argument) > len("//")):
+        yield from _dask(argument.removeprefix("//") or None)
+    elif name == "gpu" or (kind == "gpu" and (argument.isdigit() or argument == "cpu")):
         from deniable.compute.gpu.backend import Gpu
 
-        yield Gpu(f"cuda:{rest}" if rest.isdigit() else rest or "cuda")
+        yield Gpu(f"cuda:{argument}" if argument.isdigit() else argument or "cuda")
     else:
-        raise InputError(f"expected executor {NAMES}, got {name!r}")
+        raise InputError(
+            f"unknown executor {name!r}: expected {BACKEND_NAMES}."
+            f"{did_you_mean(kind, ('threads', 'dask', 'gpu'))}"
+        )
 
 
 def _dask(address: str | None) -> Iterator[Backend]:
+    """Yield a Dask backend: the scheduler at this address, or workers of this machine."""
     try:
         from deniable.compute.dask.cluster import Dask
     except ModuleNotFoundError as error:
-        raise InputError(f"a cluster needs {error.name}: pip install 'deniable[cluster]'") from None
+        raise InputError(
+            f"a Dask backend needs {error.name}: pip install 'deniable[cluster]'"
+        ) from None
     with Dask(address) as executor:
         yield executor

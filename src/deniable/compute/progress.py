@@ -1,8 +1,9 @@
-"""How far long work has come; by default nobody listens.
+"""Progress of long computations.
 
-A verb takes `progress`, a function of a stage's name and of how much of the stage is done, from 0
-to 1; `reports_progress` makes it heard. The loops below say `report_progress(...)` and know nothing
-of who listens: a bar on a terminal, a page. A listener that raises stops the work.
+A verb has the parameter `progress`: a function of the name of a stage and of the share of the stage
+that is done, from 0 to 1. The decorator `reports_progress` makes it the listener while the verb
+runs. Loops call `report_progress(...)` and need not know the listener, such as a progress bar or a
+web page. A listener that raises an exception stops the computation.
 
 >>> def show(stage, done):
 ...     print(stage, done)
@@ -29,7 +30,7 @@ _listener: ContextVar[Progress | None] = ContextVar("listener", default=None)
 
 @contextmanager
 def listening(progress: Progress | None) -> Iterator[None]:
-    """Tell this listener what is done inside; None leaves the one there is, if any."""
+    """Report progress to this listener within the block; None keeps the present listener."""
     if progress is None:
         yield
         return
@@ -41,18 +42,18 @@ def listening(progress: Progress | None) -> Iterator[None]:
 
 
 def report_progress(stage: str, done: float) -> None:
-    """`done` of this stage, from 0 to 1, is behind us."""
+    """Report that this share of a stage, from 0 to 1, is done."""
     listener = _listener.get()
     if listener is not None:
         listener(stage, min(max(done, 0.0), 1.0))
 
 
 def reports_progress(verb: Callable[P, T]) -> Callable[P, T]:
-    """The verb, whose keyword `progress` listens while it runs."""
+    """Decorate a verb: its keyword argument `progress` is the listener while it runs."""
 
     @wraps(verb)
-    def listened_to(*args: P.args, **kwargs: P.kwargs) -> T:
+    def with_listener(*args: P.args, **kwargs: P.kwargs) -> T:
         with listening(cast("Progress | None", kwargs.get("progress"))):
             return verb(*args, **kwargs)
 
-    return listened_to
+    return with_listener

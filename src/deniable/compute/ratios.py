@@ -1,7 +1,4 @@
-"""Likelihood ratios of reports, and the sums over them that the score test needs.
-
-Products in double precision and shuffles are the array kernels' (`compute.arrays.ArrayKernels`).
-"""
+"""Likelihood ratios of reports, and the sums over them that the score test needs."""
 
 from __future__ import annotations
 
@@ -20,7 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class StratumTotals:
-    """Per stratum: labels, reports float64[S], Σ w x and Σ w y; whether weights are whole."""
+    """Sums per stratum.
+
+    labels : integers[S], ascending; weight : float64[S], reports; x, y : float64[S, m] and
+    float64[S, n], Σ w x and Σ w y; whole : whether all weights are whole numbers.
+    """
 
     labels: Integers
     weight: Floats
@@ -31,26 +32,24 @@ class StratumTotals:
     def __add__(self, other: StratumTotals) -> StratumTotals:
         labels = np.union1d(self.labels, other.labels)
 
-        def both(mine: Floats, its: Floats) -> Floats:
-            sums = np.zeros((len(labels), *mine.shape[1:]))
-            sums[np.searchsorted(labels, self.labels)] += mine
-            sums[np.searchsorted(labels, other.labels)] += its
+        def added(left: Floats, right: Floats) -> Floats:
+            sums = np.zeros((len(labels), *left.shape[1:]))
+            sums[np.searchsorted(labels, self.labels)] += left
+            sums[np.searchsorted(labels, other.labels)] += right
             return sums
 
-        return StratumTotals(
-            labels,
-            both(self.weight, other.weight),
-            both(self.x, other.x),
-            both(self.y, other.y),
-            self.whole and other.whole,
-        )
+        pairs = ((self.weight, other.weight), (self.x, other.x), (self.y, other.y))
+        weight, x, y = (added(left, right) for left, right in pairs)
+        return StratumTotals(labels, weight, x, y, self.whole and other.whole)
 
     def means(self) -> StratumTotals:
-        """Means instead of sums, of the strata that hold more than a report: one has no other to
-        be shuffled with."""
+        """Return means instead of sums, for strata of more than one report.
+
+        The only report of a stratum has no other to be shuffled with.
+        """
         kept = self.weight > 1
         if not kept.any():
-            raise InputError("every stratum holds a single report; pass coarser strata")
+            raise InputError("every stratum has only one report; pass coarser strata")
         share, weight = 1.0 / self.weight[kept, None], self.weight[kept]
         x, y = self.x[kept] * share, self.y[kept] * share
         return StratumTotals(self.labels[kept], weight, x, y, self.whole)
@@ -58,7 +57,11 @@ class StratumTotals:
 
 @dataclass(frozen=True, eq=False)
 class Scatters:
-    """Σ w x xᵀ and Σ w y yᵀ per stratum, float64[S, m, m] and [S, n, n]; score Σ w x yᵀ."""
+    """Second moments of centred ratios.
+
+    x, y : float64[S, m, m] and float64[S, n, n], Σ w x xᵀ and Σ w y yᵀ per stratum;
+    score : float64[m, n], Σ w x yᵀ.
+    """
 
     x: Floats
     y: Floats
@@ -70,10 +73,10 @@ class Scatters:
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodRatios:
-    """α − 1 and β − 1 of reports, float32[N, m] and float32[N, n], ordered by stratum.
+    """Likelihood ratios less 1 of two variables, float32[N, m] and float32[N, n], by stratum.
 
-    weights : float64[N]; labels : the strata among them, ascending; edges : where each begins,
-    and N; arrays : the kernels of the memory that x, y and the weights are in.
+    weights : float64[N]; labels : strata of the rows, ascending; edges : first row of each stratum,
+    then N; arrays : kernels of the memory of x, y and the weights.
     """
 
     x: DeviceArray
@@ -84,7 +87,7 @@ class LikelihoodRatios:
     arrays: ArrayKernels
 
     def totals(self) -> StratumTotals:
-        """Sums of each stratum."""
+        """Return the sums of each stratum."""
         weight, x, y = [], [], []
         for _, rows in self._strata():
             w = self.weights[rows, None]
@@ -96,17 +99,17 @@ class LikelihoodRatios:
         return StratumTotals(self.labels, np.array(weight), *sums, whole)
 
     def centred(self, means: StratumTotals) -> LikelihoodRatios:
-        """Deviations from the means; labels become the strata's places among them.
+        """Return deviations from the means; labels become indices into the strata of `means`.
 
         Reports of strata without means are left out.
         """
         places = np.minimum(np.searchsorted(means.labels, self.labels), len(means.labels) - 1)
         kept = means.labels[places] == self.labels
         sizes = np.diff(self.edges)
-        chosen = self.arrays.placed(np.flatnonzero(np.repeat(kept, sizes)))
-        stratum = self.arrays.placed(np.repeat(places[kept], sizes[kept]))
+        chosen = self.arrays.to_device(np.flatnonzero(np.repeat(kept, sizes)))
+        stratum = self.arrays.to_device(np.repeat(places[kept], sizes[kept]))
         x, y = (
-            side[chosen] - self.arrays.placed(mean.astype(np.float32))[stratum]
+            side[chosen] - self.arrays.to_device(mean.astype(np.float32))[stratum]
             for side, mean in ((self.x, means.x), (self.y, means.y))
         )
         edges = np.append(0, np.cumsum(sizes[kept]))
@@ -115,7 +118,7 @@ class LikelihoodRatios:
         )
 
     def scatters(self, strata: int) -> Scatters:
-        """Products of centred ratios, of so many strata."""
+        """Return second moments of centred ratios; strata : number of strata."""
         m, n = self.x.shape[1], self.y.shape[1]
         xx, yy, xy = np.zeros((strata, m, m)), np.zeros((strata, n, n)), np.zeros((m, n))
         for place, rows in self._strata():
@@ -126,17 +129,17 @@ class LikelihoodRatios:
         return Scatters(xx, yy, xy)
 
     def fourth_powers(self, roots: Sequence[Singles]) -> Floats:
-        """Σ w |x|⁴ and Σ w |y|⁴ of whitened rows, float64[2]."""
+        """Return Σ w |x|⁴ and Σ w |y|⁴ of whitened rows, float64[2]."""
         sums = []
         for side, root in zip((self.x, self.y), roots, strict=True):
-            lengths = ((side @ self.arrays.placed(root)) ** 2).sum(1)
+            lengths = ((side @ self.arrays.to_device(root)) ** 2).sum(1)
             sums.append(float((self.weights * lengths**2).sum()))
         return np.array(sums)
 
     def shuffled(self, shuffles: int, seed: int) -> Singles:
-        """Σ x yᵀ over random shuffles within strata, float32[shuffles, mn].
+        """Return Σ x yᵀ for random shuffles within strata, float32[shuffles, mn].
 
-        Each report counts as often as its weight says; weights are whole numbers.
+        Weights are whole numbers; each row is repeated as often as its weight says.
         """
         strata = [(self.x[rows], self.y[rows], self.weights[rows]) for _, rows in self._strata()]
         shape = (shuffles, self.x.shape[1] * self.y.shape[1])
@@ -145,20 +148,20 @@ class LikelihoodRatios:
         return scores
 
     def moved(self, arrays: ArrayKernels) -> LikelihoodRatios:
-        """The same in the memory of other kernels."""
+        """Return the same ratios in the memory of other kernels."""
         x, y, weights = (
-            arrays.placed(self.arrays.on_host(each)) for each in (self.x, self.y, self.weights)
+            arrays.to_device(self.arrays.to_numpy(each)) for each in (self.x, self.y, self.weights)
         )
         return replace(self, x=x, y=y, weights=weights, arrays=arrays)
 
     def _strata(self) -> Iterator[tuple[int, slice]]:
-        """Each stratum's label and rows."""
+        """Yield the label and the rows of each stratum."""
         for label, first, last in zip(self.labels, self.edges, self.edges[1:], strict=False):
             yield int(label), slice(int(first), int(last))
 
 
 def concatenated(parts: Sequence[LikelihoodRatios]) -> LikelihoodRatios:
-    """All parts' rows as one; the parts are in this process's memory."""
+    """Return the rows of all parts as one; all are in the memory of this process."""
     labels = np.concatenate([np.repeat(part.labels, np.diff(part.edges)) for part in parts])
     order, unique, edges = by_stratum(labels)
     x, y, weights = (
@@ -169,7 +172,7 @@ def concatenated(parts: Sequence[LikelihoodRatios]) -> LikelihoodRatios:
 
 
 def by_stratum(strata: Integers) -> tuple[Integers, Integers, Integers]:
-    """The order that sorts rows by stratum, the strata among them, and where each begins, and N."""
+    """Return the order that sorts rows by stratum, the strata, and the first row of each and N."""
     order = np.argsort(strata, kind="stable")
     labels, starts = np.unique(strata[order], return_index=True)
     return order, labels, np.append(starts, len(strata))

@@ -1,7 +1,7 @@
 """Kernels that score candidate strings.
 
-Discovery looks at millions of strings and at every cell of its tables. Those loops, and only those,
-are worth another processor's while: see `compute.cpu.screening` and `compute.gpu.screening`.
+Discovery scores millions of strings and every cell of its tables. Only these loops are large enough
+for a GPU: see `compute.cpu.screening` and `compute.gpu.screening`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,14 @@ from deniable.kernels.array_types import Bytes, DeviceArray, Floats, Int64s, Sin
 
 Number = TypeVar("Number", bound=np.generic)
 Moved = tuple[Int64s, Int64s, float]
+"""Old and new value of one entry per row, int64[P] each, and the share of that entry."""
 
 
 class StringRange(NamedTuple):
-    """The strings that differ from u8[M] `row` at the places first … stop only."""
+    """All strings that equal `row`, u8[M], except at the places first … stop.
+
+    symbols : size of the alphabet
+    """
 
     row: Bytes
     first: int
@@ -26,52 +30,58 @@ class StringRange(NamedTuple):
     symbols: int
 
     @property
-    def strings(self) -> int:
-        """How many there are."""
+    def size(self) -> int:
+        """Number of strings."""
         return int(self.symbols ** (self.stop - self.first))
 
 
 class ScreeningKernels(Protocol):
-    """The operations of screening that are written once for each kind of memory."""
+    """Operations of screening in one kind of memory."""
 
     def line_support(self, sent: NDArray[Number], lines: Int64s, cells: Int64s) -> NDArray[Number]:
-        """[…, K] of sent[…, L, g]: for each cell, the sum over lines of its number's entry.
+        """Return for each cell the sum over lines of the entry of its number, […, K].
 
-        lines : int64[L, d - 1], digits; cells : int64[K, d], digits
+        sent : […, L, g], entries per line and number; lines : int64[L, d - 1], digits;
+        cells : int64[K, d], digits
         """
         ...
 
     def evidence(self, header: bytes, rows: Bytes, length: int, tables: Singles) -> Singles:
-        """float32[n]: for the first `length` symbols of every row u8[n, M], the sum over families
-        of tables[C, K] at their cells."""
+        """Return the evidence for every string, float32[n].
+
+        It is the sum over families of the entry of tables[C, K] at the cell of the string, which is
+        the first `length` symbols of a row u8[n, M].
+        """
         ...
 
     def log_mixtures(
         self, weight: Singles, parent: Int64s, sums: Singles, masses: Singles, precision: float
     ) -> Singles:
-        """float32[n]: see `kernels.search.cell_sums.log_mixtures`."""
+        """Return log-likelihood ratios float32[n]; see `kernels.search.cell_sums.log_mixtures`."""
         ...
 
     def best(self, odds: Singles, count: int) -> Int64s:
-        """Which entries of odds[n] are the largest, `count` of them or all; equals in any order."""
+        """Return the indices of the `count` largest entries of odds[n], in any order."""
         ...
 
     def transforms(self, lattice: Int64s, size: int) -> DeviceArray:
-        """Fourier transforms of the distribution of each row of lattice[P, K], modulo `size`; kept
-        for `convolved`."""
-        ...
+        """Return Fourier transforms of the distributions of the rows of lattice[P, K], modulo size.
 
-    def convolved(self, transforms: DeviceArray, size: int, moved: Moved | None = None) -> Floats:
-        """float64[size]: the distribution of the sum of one entry from each row, modulo `size`.
-
-        moved : one entry of each row as it was and as it shall be, int64[P] each, and its share
+        They are an argument of `convolved`.
         """
         ...
 
-    def scan(self, header: bytes, stretch: StringRange, tables: Singles, least: float) -> Int64s:
-        """Which strings of a stretch have evidence of at least `least`.
+    def convolved(self, transforms: DeviceArray, size: int, moved: Moved | None = None) -> Floats:
+        """Return the distribution of the sum of one entry per row, modulo size, float64[size].
 
-        Numbers of the symbols that differ, to the base of their number; see
+        moved : old and new value of one entry per row, int64[P] each, and the share of that entry
+        """
+        ...
+
+    def scan(self, header: bytes, strings: StringRange, tables: Singles, least: float) -> Int64s:
+        """Return the numbers of the strings of a range whose evidence is at least `least`.
+
+        The number of a string has its variable symbols as digits; see
         `kernels.search.domain_scan.scan`.
         """
         ...

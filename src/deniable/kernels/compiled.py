@@ -36,6 +36,7 @@ def _compile(
     inline: bool = False,
     fastmath: frozenset[str] = frozenset(),
 ) -> Callable[Parameters, Result]:
+    """Compile a function; inline : into its callers; fastmath : flags of LLVM."""
     compiler = njit(
         cache=True, nogil=True, error_model="numpy", forceinline=inline, fastmath=set(fastmath)
     )

@@ -56,8 +56,11 @@ def _edge(text: str, sizes: Mapping[str, int]) -> tuple[tuple[int, str], tuple[i
     """
     ends = []
     for _ in range(2):
-        number, _, rest = text.partition(".")
-        gram, text = rest[: sizes["ngram_size"]], rest[sizes["ngram_size"] :].removeprefix(" ")
+        number, _, remainder = text.partition(".")
+        gram, text = (
+            remainder[: sizes["ngram_size"]],
+            remainder[sizes["ngram_size"] :].removeprefix(" "),
+        )
         partition = int(number)
         if len(gram) != sizes["ngram_size"] or not 0 <= partition < sizes["num_partitions"]:
             raise ValueError

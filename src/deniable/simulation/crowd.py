@@ -207,7 +207,7 @@ def simulate_stream(
 
 @dataclass(frozen=True, eq=False)
 class PermanentResponses:
-    """What clients keep from report to report: cohort, clear fields, and the state of each part.
+    """State that clients keep from report to report: cohort, clear fields, and state of each part.
 
     cohort : uint16[N]; clear : uint8[N, fields] per question; parts : one state per part of each
     question.

@@ -67,4 +67,5 @@ class HashPart(PartSimulator[LocalHash]):
 
     @cached_property
     def _pairs(self) -> tuple[Words, Words]:
+        """Hash pairs of the tokens of all slots."""
         return slot_pairs([m.header for m in self.mechanisms], self.tokens)

@@ -51,7 +51,7 @@ class Clients:
 
 
 class ClientStates(Interface):
-    """What clients keep from report to report, such as permanent noise."""
+    """State that clients keep from report to report, such as permanent noise."""
 
     def report(self, rng: np.random.Generator) -> Bytes:
         """Return one more report per client, uint8[N, size]."""

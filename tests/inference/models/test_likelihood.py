@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.compute.arrays import Likelihood
-from deniable.compute.cpu.array_kernels import CPU_KERNELS, count_ones
+from deniable.compute.cpu.array_kernels import CPU_KERNELS, ones_per_report
 from deniable.errors import InputError
 from deniable.inference.models.bit_likelihood import channel_rows
 from deniable.inference.models.bloom import BloomModel
@@ -134,7 +134,7 @@ def test_empty_inputs():
 @pytest.mark.parametrize("k", [1, 7, 8, 9, 16, 31])
 def test_ones_ignore_padding(k):
     bits = np.random.default_rng(k).integers(0, 256, (30, (k + 7) // 8), dtype=np.uint8)
-    assert np.array_equal(count_ones(bits, k), unpack(bits, k).sum(axis=1))
+    assert np.array_equal(ones_per_report(bits, k), unpack(bits, k).sum(axis=1))
 
 
 def test_refusals():
@@ -152,5 +152,5 @@ def test_refusals():
         channel_rows(np.zeros((2, 1, 12)), bits, stratum)
     with pytest.raises(InputError, match="theta must lie"):
         channel_rows(np.full((2, 1, 12), 1.5), bits, stratum)
-    with pytest.raises(InputError, match=r"rows\[N, m\]"):
+    with pytest.raises(InputError, match=r"rows must be \[N, m\]"):
         Likelihood(np.zeros((2, 2), np.float32), np.zeros(3))

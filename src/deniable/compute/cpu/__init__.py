@@ -1,1 +1,1 @@
-"""Likelihood rows and linear systems in this process's memory: the default backend."""
+"""The default backend: threads, NumPy and compiled loops in the memory of this process."""

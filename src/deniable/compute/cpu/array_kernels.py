@@ -1,4 +1,4 @@
-"""The array kernels of this machine's processors: NumPy and compiled loops."""
+"""Array kernels for CPUs: NumPy and compiled loops."""
 
 from __future__ import annotations
 
@@ -28,49 +28,49 @@ from deniable.kernels.likelihood.bit_rows import BloomTables, ChannelTables
 from deniable.kernels.likelihood.hash_rows import HashTables, SentNumbers
 
 REPORTS_PER_SORT = 1 << 16
-"""Reports sorted by stratum at a time: few enough to stay in the cache, many enough for a table."""
+"""Reports that are sorted by stratum at a time: they fit into the cache, and pay for a table."""
 
 ROWS_PER_PRODUCT = 2048
-"""Rows whose copies in double precision exist together."""
+"""Rows that are copied to double precision at a time."""
 
 
 class CpuKernels:
-    """Array kernels for this process's memory; see `compute.arrays.ArrayKernels`."""
+    """Array kernels for the memory of this process; see `compute.arrays.ArrayKernels`."""
 
     screening: ScreeningKernels = CPU
 
     def bloom_rows(self, tables: BloomTables, bits: Bytes, stratum: Integers) -> Likelihood:
-        """Test only the bits that candidates set."""
-        made = _empty(len(bits), tables.positions.shape[1])
-        ones = count_ones(bits, tables.bits)
-        bit_rows.sparse_rows(bits, stratum, ones, tables, made.rows, made.log_scale)
-        return made
+        """Return likelihood rows for hashed candidates; only bits that candidates set are read."""
+        out = _empty(len(bits), tables.positions.shape[1])
+        ones = ones_per_report(bits, tables.bits)
+        bit_rows.sparse_rows(bits, stratum, ones, tables, out.rows, out.log_scale)
+        return out
 
     def bloom_mixture(
         self, tables: BloomTables, share: Floats, bits: Bytes, stratum: Integers
     ) -> Floats:
-        """Add up the candidates' ratios to the empty filter."""
-        out, ones = np.empty(len(bits)), count_ones(bits, tables.bits)
+        """Return log-likelihoods of a mixture of candidates and unlisted strings."""
+        out, ones = np.empty(len(bits)), ones_per_report(bits, tables.bits)
         bit_rows.mixture_column(bits, stratum, ones, tables, share, out)
         return np.asarray(np.log(out) + tables.empty[stratum, ones])
 
     def hash_rows(self, tables: HashTables, sent: SentNumbers) -> Likelihood:
-        """Compare each number with the candidates' own."""
-        made = _empty(len(sent.number), tables.cells.shape[1])
-        hash_rows.number_rows(sent, tables, made.rows, made.log_scale)
-        return made
+        """Return likelihood rows of reports by local hashing."""
+        out = _empty(len(sent.number), tables.cells.shape[1])
+        hash_rows.number_rows(sent, tables, out.rows, out.log_scale)
+        return out
 
     def hash_mixture(self, tables: HashTables, share: Floats, sent: SentNumbers) -> Floats:
-        """Add up the probabilities of each number."""
+        """Return log-likelihoods of a mixture, of reports by local hashing."""
         out = np.empty(len(sent.number))
         hash_rows.number_mixture(sent, tables, share, out)
         return np.asarray(np.log(out))
 
     def channel_rows(self, tables: ChannelTables, bits: Bytes, stratum: Integers) -> Likelihood:
-        """Look sums of logits up, four bits at a time, stratum by stratum."""
+        """Return likelihood rows for any categories; sums of logits are tabulated for four bits."""
         strata, width, categories = tables.logit.shape
-        made = _empty(len(bits), categories)
-        made.log_scale[:] = 0.0
+        out = _empty(len(bits), categories)
+        out.log_scale[:] = 0.0
         table = np.empty(((width + 3) // 4, 16, categories))
         for start in range(0, len(bits) if categories else 0, REPORTS_PER_SORT):
             part = stratum[start : start + REPORTS_PER_SORT]
@@ -78,35 +78,35 @@ class CpuKernels:
             edge = np.searchsorted(part[order], np.arange(strata + 1))
             for s in np.flatnonzero(np.diff(edge)):
                 bit_rows.nibble_table(tables.logit[s], tables.base[s], table)
-                some = order[edge[s] : edge[s + 1]] + start
-                bit_rows.dense_rows(bits, some, table, made.rows, made.log_scale)
-        return made
+                reports = order[edge[s] : edge[s + 1]] + start
+                bit_rows.dense_rows(bits, reports, table, out.rows, out.log_scale)
+        return out
 
     def append_column(self, likelihood: Likelihood, column: DeviceArray) -> Likelihood:
-        """Append a category given by its log-likelihood, and rescale the rows."""
+        """Append a category given by its log-likelihoods, and rescale the rows."""
         rows, scale = likelihood.rows, likelihood.log_scale
-        made = _empty(len(rows), rows.shape[1] + 1)
-        bit_rows.append_column(rows, scale, column, made.rows, made.log_scale)
-        return made
+        out = _empty(len(rows), rows.shape[1] + 1)
+        bit_rows.append_column(rows, scale, column, out.rows, out.log_scale)
+        return out
 
     def lay_out(
         self, rows: RowArrays, weights: Weights = None, strata: Strata = None
     ) -> row_blocks.RowBlocks:
-        """Transpose rows into blocks."""
+        """Store likelihood rows, transposed into blocks."""
         return row_blocks.lay_out(self, rows, weights, strata)
 
-    def placed(self, array: DeviceArray) -> DeviceArray:
-        """The array itself."""
+    def to_device(self, array: DeviceArray) -> DeviceArray:
+        """Return the array itself."""
         return array
 
-    on_host = placed
+    to_numpy = to_device
 
     def row_maxima(self, rows: Singles) -> Singles:
-        """The largest entry of every row, [N, 1]."""
+        """Return the largest entry of every row, [N, 1]."""
         return np.asarray(rows.max(axis=1, keepdims=True))
 
     def product(self, x: Singles, y: Singles, weights: Floats | None = None) -> Floats:
-        """Chunk by chunk."""
+        """Return Σ w x yᵀ in float64, computed chunk by chunk."""
         product = np.zeros((x.shape[1], y.shape[1]))
         for start in range(0, len(x), ROWS_PER_PRODUCT):
             chunk = slice(start, start + ROWS_PER_PRODUCT)
@@ -115,18 +115,18 @@ class CpuKernels:
         return product
 
     def shuffle(self, strata: Sequence[RowArrays], seed: int, scores: Singles) -> None:
-        """By NumPy's generator."""
+        """Fill scores with Σ x yᵀ over random shuffles of y within strata."""
         rng = np.random.default_rng(seed)
-        whole = [
+        repeated = [
             [np.repeat(side, weights.astype(np.int64), axis=0) for side in (x, y)]
             for x, y, weights in strata
         ]
         for score in scores:
-            parts = (x.T @ y[rng.permutation(len(y))] for x, y in whole)
+            parts = (x.T @ y[rng.permutation(len(y))] for x, y in repeated)
             score[:] = sum(parts, np.zeros(())).ravel()
 
     def system(self, hessian: Floats, linear: Floats) -> CpuSystem:
-        """Equations that LAPACK solves."""
+        """Return the quadratic function ½ xᵀHx + cᵀx."""
         return CpuSystem(hessian, linear)
 
 
@@ -134,13 +134,13 @@ CPU_KERNELS = CpuKernels()
 
 
 class CpuSystem:
-    """½ xᵀHx + cᵀx; see `compute.arrays.System`."""
+    """The quadratic function ½ xᵀHx + cᵀx, minimised by LAPACK; see `compute.arrays.System`."""
 
     def __init__(self, hessian: Floats, linear: Floats) -> None:
         self._hessian, self._linear = hessian, linear
 
     def minimiser(self, free: Mask, shift: float) -> tuple[Floats, float]:
-        """By Cholesky factorisation."""
+        """Return the minimiser over the free variables, and the shift that it needed."""
         x = np.zeros(len(self._linear))
         chosen = np.flatnonzero(free)
         if not len(chosen):
@@ -157,16 +157,17 @@ class CpuSystem:
         return x, shift
 
     def slope(self, x: Floats) -> Floats:
-        """Hx + c."""
+        """Return the gradient Hx + c."""
         return np.asarray(self._hessian @ x + self._linear)
 
 
-def count_ones(bits: Bytes, width: int) -> Int64s:
-    """Ones among the first `width` bits of every report, int64[N]; padding is ignored."""
+def ones_per_report(bits: Bytes, width: int) -> Int64s:
+    """Return the number of ones among the first `width` bits of every report, int64[N]."""
     out = np.empty(len(bits), dtype=np.int64)
     bit_rows.ones_in_reports(bits, width, out)
     return out
 
 
 def _empty(reports: int, categories: int) -> Likelihood:
+    """Return likelihood rows whose entries are not set."""
     return Likelihood(np.empty((reports, categories), np.float32), np.empty(reports))

@@ -1,4 +1,4 @@
-"""Likelihood rows in this process's memory, and the passes over them."""
+"""Likelihood rows in the memory of this process, and the passes over them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from deniable.compute.arrays import ArrayKernels
-from deniable.compute.rows import SMALLEST, LikelihoodRows, multiply_out, scaling_error
+from deniable.compute.rows import (
+    MIN_MIXTURE_LIKELIHOOD,
+    LikelihoodRows,
+    multiply_out,
+    scaling_error,
+)
 from deniable.kernels.array_types import Floats, Indices, RowArrays, Singles, Strata, Table, Weights
 from deniable.kernels.likelihood.mixture_pass import BLOCK, expect, to_blocks
 
 ROWS_PER_PRODUCT = 2048
-"""Rows whose products of pairs exist together."""
+"""Rows whose products of pairs are in memory at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class RowBlocks(LikelihoodRows):
-    """Rows as given, and the same rows as blocks of 256 (`kernels.likelihood.mixture_pass`).
+    """Likelihood rows, also stored as blocks of 256 (`kernels.likelihood.mixture_pass`).
 
-    first : float32[B, m, 256], the first variable's; others : float32[B, Σ n_v, 256], the others'
-    stacked; block_weights : float64[B, 256], or float64[B, 0] without weights.
+    first : float32[B, m, 256], blocks of the first variable;
+    others : float32[B, Σ n_v, 256], blocks of the other variables, stacked;
+    block_weights : float64[B, 256], or float64[B, 0] without weights.
     """
 
     first: Singles
@@ -28,7 +34,7 @@ class RowBlocks(LikelihoodRows):
     block_weights: Floats
 
     def evaluate(self, table: Table) -> Floats:
-        """One pass; see `kernels.likelihood.mixture_pass.expect`."""
+        """Return gradient and log-likelihood; see `kernels.likelihood.mixture_pass.expect`."""
         sizes = np.array([rows.shape[1] for rows in self.rows[1:]] or [1])
         gradient = np.zeros(table.shape)
         total = expect(
@@ -37,7 +43,7 @@ class RowBlocks(LikelihoodRows):
         return np.append(gradient, total)
 
     def pair_sums(self, table: Floats) -> Floats:
-        """In float32 over chunks of reports, which are added up in float64."""
+        """Return sums over pairs, in float32 within chunks of reports, in float64 over chunks."""
         m, n = table.shape
         total = np.zeros((m * (m + 1) // 2, n * (n + 1) // 2))
         single = table.astype(np.float32)
@@ -46,7 +52,7 @@ class RowBlocks(LikelihoodRows):
         for start in range(0, self.count, ROWS_PER_PRODUCT):
             chunk = slice(start, min(start + ROWS_PER_PRODUCT, self.count))
             a, b = self._two_sides(chunk)
-            d = np.maximum(np.einsum("kj,kj->k", a @ single, b), SMALLEST)
+            d = np.maximum(np.einsum("kj,kj->k", a @ single, b), MIN_MIXTURE_LIKELIHOOD)
             scaled = np.ascontiguousarray((a / d[:, None]).T)
             size = scaled.shape[1]
             _pairs(scaled, left[:, :size])
@@ -57,13 +63,17 @@ class RowBlocks(LikelihoodRows):
         return total
 
     def _score(self, table: Floats, chosen: Indices) -> Floats:
+        """Return Σ w v / d over the chosen rows, float64[mn]."""
         a, b = self._two_sides(chosen)
-        d = np.maximum(np.einsum("kj,kj->k", a @ table.astype(np.float32), b), SMALLEST)
+        d = np.maximum(
+            np.einsum("kj,kj->k", a @ table.astype(np.float32), b), MIN_MIXTURE_LIKELIHOOD
+        )
         weights = np.ones(len(chosen)) if self.weights is None else self.weights[chosen]
         score: Singles = ((a * (weights / d).astype(np.float32)[:, None]).T @ b).ravel()
         return score.astype(np.float64)
 
     def _two_sides(self, chosen: slice | Indices) -> tuple[Singles, Singles]:
+        """Return rows of the first variable, and products of rows of all others."""
         first = self.rows[0][chosen]
         if len(self.rows) == 1:
             return first, np.ones((len(first), 1), np.float32)
@@ -71,21 +81,23 @@ class RowBlocks(LikelihoodRows):
 
 
 def lay_out(arrays: ArrayKernels, rows: RowArrays, weights: Weights, strata: Strata) -> RowBlocks:
-    """Lay rows out as blocks, and check that each row's largest entry is 1."""
-    given = tuple(np.ascontiguousarray(array, np.float32) for array in rows)
-    count = len(given[0])
+    """Store rows as blocks, and check that the largest entry of each row is 1."""
+    contiguous = tuple(np.ascontiguousarray(array, np.float32) for array in rows)
+    count = len(contiguous[0])
     blocks = -(-count // BLOCK)
-    laid = [_blocks(array, blocks) for array in given]
-    others = laid[1:] or [np.ones((blocks, 1, BLOCK), np.float32)]
-    kept = None if weights is None else np.ascontiguousarray(weights, np.float64)
-    block_weights = np.zeros((blocks, 0 if kept is None else BLOCK))
-    if kept is not None:
-        block_weights.ravel()[:count] = kept
+    by_variable = [_blocks(array, blocks) for array in contiguous]
+    others = by_variable[1:] or [np.ones((blocks, 1, BLOCK), np.float32)]
+    own_weights = None if weights is None else np.ascontiguousarray(weights, np.float64)
+    block_weights = np.zeros((blocks, 0 if own_weights is None else BLOCK))
+    if own_weights is not None:
+        block_weights.ravel()[:count] = own_weights
     stacked = others[0] if len(others) == 1 else np.concatenate(others, axis=1)
-    return RowBlocks(given, kept, strata, arrays, laid[0], stacked, block_weights)
+    first = by_variable[0]
+    return RowBlocks(contiguous, own_weights, strata, arrays, first, stacked, block_weights)
 
 
 def _blocks(rows: Singles, blocks: int) -> Singles:
+    """Return rows float32[N, m] as blocks float32[B, m, 256]."""
     out = np.empty((blocks, rows.shape[1], BLOCK), np.float32)
     worst = to_blocks(rows, out)
     if not worst <= 1e-5:

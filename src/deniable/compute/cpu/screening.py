@@ -1,4 +1,4 @@
-"""Candidates screened by compiled loops on this machine's processors."""
+"""Screening kernels for CPUs: compiled loops on several threads."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from deniable.kernels.search import domain_scan as domain
 from deniable.kernels.search.cell_sums import cell_sums, log_mixtures
 
 STRINGS_PER_CHUNK = 1 << 16
+FREQUENCIES_PER_CHUNK = 1 << 13
 
 
 class CpuScreening:
-    """Compiled loops on this machine's processors."""
+    """Screening by compiled loops; see `compute.screening.ScreeningKernels`."""
 
     def line_support(self, sent: NDArray[Number], lines: Int64s, cells: Int64s) -> NDArray[Number]:
-        """Table by table."""
+        """Return for each cell the sum over lines of the entry of its number."""
         tables = np.ascontiguousarray(sent).reshape(-1, *sent.shape[-2:])
         out = np.empty((len(tables), len(cells)), sent.dtype)
 
@@ -30,34 +31,35 @@ class CpuScreening:
             for i in range(start, stop):
                 line_support(tables[i], lines, cells, out[i])
 
-        over_threads(work, split_range(len(tables), len(tables)), thread_count(None))
+        _in_threads(work, len(tables), 1)
         return out.reshape(*sent.shape[:-2], -1)
 
     def evidence(self, header: bytes, rows: Bytes, length: int, tables: Singles) -> Singles:
-        """Hashed and looked up, never stored."""
+        """Return the evidence for every string."""
         return hashed_sums(header, rows, length, tables)
 
     def log_mixtures(
         self, weight: Singles, parent: Int64s, sums: Singles, masses: Singles, precision: float
     ) -> Singles:
-        """Some at a time."""
+        """Return log-likelihood ratios of prefixes from their evidence."""
         out = np.empty(len(sums), np.float32)
 
         def work(start: int, stop: int) -> None:
-            some = slice(start, stop)
-            log_mixtures(weight, parent[some], sums[some], masses, np.float32(precision), out[some])
+            chunk = slice(start, stop)
+            arrays = parent[chunk], sums[chunk], masses
+            log_mixtures(weight, *arrays, np.float32(precision), out[chunk])
 
-        _in_threads(work, len(sums))
+        _in_threads(work, len(sums), STRINGS_PER_CHUNK)
         return out
 
     def best(self, odds: Singles, count: int) -> Int64s:
-        """By partition."""
+        """Return the indices of the largest entries."""
         if len(odds) <= count:
             return np.arange(len(odds))
         return np.asarray(np.argpartition(-odds, count)[:count])
 
     def transforms(self, lattice: Int64s, size: int) -> DeviceArray:
-        """complex[P, size/2 + 1]."""
+        """Return Fourier transforms, complex128[P, size/2 + 1]."""
         out = np.empty((len(lattice), size // 2 + 1), np.complex128)
 
         def work(start: int, stop: int) -> None:
@@ -65,11 +67,11 @@ class CpuScreening:
                 counts = np.bincount(lattice[i] % size, minlength=size)
                 out[i] = np.fft.rfft(counts) / lattice.shape[1]
 
-        over_threads(work, split_range(len(lattice), len(lattice)), thread_count(None))
+        _in_threads(work, len(lattice), 1)
         return out
 
     def convolved(self, transforms: DeviceArray, size: int, moved: Moved | None = None) -> Floats:
-        """Some frequencies at a time."""
+        """Return the distribution of the sum of one entry from each row."""
         product = np.ones(transforms.shape[1], np.complex128)
         turn = np.exp(-2j * np.pi * np.arange(size) / size) if moved else np.zeros(0)
 
@@ -82,15 +84,15 @@ class CpuScreening:
                     each = each + share * change
                 product[start:stop] *= each
 
-        _in_threads(work, len(product), 1 << 13)
+        _in_threads(work, len(product), FREQUENCIES_PER_CHUNK)
         return np.fft.irfft(product, size)
 
-    def scan(self, header: bytes, stretch: StringRange, tables: Singles, least: float) -> Int64s:
-        """Hashed and looked up, sixteen side by side."""
-        row, first, stop, symbols = stretch
+    def scan(self, header: bytes, strings: StringRange, tables: Singles, least: float) -> Int64s:
+        """Return the numbers of the strings with enough evidence."""
+        row, first, stop, symbols = strings
         lead = np.frombuffer(header, ">u4").astype(np.uint32)
-        kept = np.empty(stretch.strings, np.int64)
-        block = _ended(row, len(header))
+        kept = np.empty(strings.size, np.int64)
+        block = _padded_tail(row, len(header))
         count = domain.scan(lead, block, first, stop, symbols, tables, np.float32(least), kept)
         return kept[:count].copy()
 
@@ -99,27 +101,29 @@ CPU = CpuScreening()
 
 
 def hashed_sums(header: bytes, rows: Bytes, length: int, tables: Singles) -> Singles:
-    """float32[n]: as `ScreeningKernels.evidence`."""
+    """Return float32[n]: the sum of table entries at the cells of every string.
+
+    See `compute.screening.ScreeningKernels.evidence`.
+    """
     out = np.empty(len(rows), np.float32)
 
     def work(start: int, stop: int) -> None:
-        some = slice(start, stop)
+        chunk = slice(start, stop)
         lengths = np.full(stop - start, length, np.int64)
-        x, y = hash_fixed_pairs(header, rows[some], lengths, threads=1)
-        cell_sums(x, y, tables, out[some])
+        x, y = hash_fixed_pairs(header, rows[chunk], lengths, threads=1)
+        cell_sums(x, y, tables, out[chunk])
 
-    _in_threads(work, len(rows))
+    _in_threads(work, len(rows), STRINGS_PER_CHUNK)
     return out
 
 
-def _in_threads(
-    work: Callable[[int, int], None], count: int, chunk: int = STRINGS_PER_CHUNK
-) -> None:
+def _in_threads(work: Callable[[int, int], None], count: int, chunk: int) -> None:
+    """Call work(start, stop) for ranges of at most `chunk`, on all processors."""
     over_threads(work, split_range(count, -(-count // chunk)), thread_count(None))
 
 
-def _ended(row: Bytes, before: int) -> Bytes:
-    """u8[32]: the row as SHA-256 ends a message, with so many bytes before it."""
+def _padded_tail(row: Bytes, before: int) -> Bytes:
+    """Return u8[32]: the row with the padding of SHA-256, after `before` bytes of the message."""
     block = np.zeros(domain.TAIL_BYTES, np.uint8)
     block[: len(row)] = row
     block[len(row)] = 0x80

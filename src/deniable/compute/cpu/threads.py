@@ -1,4 +1,4 @@
-"""Threads of this process, the default backend."""
+"""Threads of this process: the default backend."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
 
 SHARDS_AHEAD = 4
-"""Shards of each worker that wait for their turn."""
+"""Number of shards per worker that are submitted in advance."""
 
 
 class Threads:
-    """Threads of this process; BLAS is held to one thread while they run.
+    """Threads of this process; BLAS is limited to one thread while they run.
 
-    Left alone, each worker's matrix products would start as many threads again, and the same work
-    takes ten times as long.
+    Otherwise the matrix products of each worker would start as many threads again, and the same
+    work would take ten times as long.
 
     >>> list(Threads(2).map(sum, [(1, 2), (3, 4)]))
     [3, 7]
@@ -36,7 +36,7 @@ class Threads:
 
     def __init__(self, workers: int | None = None) -> None:
         if workers is not None and workers < 1:
-            raise InputError(f"workers must be at least 1, got {workers}")
+            raise InputError(f"the number of workers must be at least 1, got {workers}")
         self.workers = workers or os.cpu_count() or 1
         self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="deniable")
 
@@ -51,8 +51,8 @@ class Threads:
     ) -> Iterator[Result]:
         """Yield function(*each) for every tuple of arguments, in order.
 
-        Arguments are taken from a stream only a little ahead of the results, so that files larger
-        than memory pass through.
+        Arguments are read only a little ahead of the results, so that files larger than memory can
+        be processed.
         """
         waiting: deque[Future[Result]] = deque()
         try:
@@ -68,36 +68,40 @@ class Threads:
                 future.cancel()
 
     def hold(self, function: Callable[[Shard], Result], shards: Iterable[Shard], /) -> Held[Result]:
-        """Keep function(shard) of every shard in this process's memory."""
+        """Hold function(shard) for every shard in the memory of this process."""
         return HeldInMemory(self, self.map(function, shards))
 
 
 class HeldInMemory(Held[Kept]):
-    """What threads keep: they share their process's memory."""
+    """Results in the memory of this process, which all threads share."""
 
-    def __init__(self, threads: Threads, kept: Iterable[Kept]) -> None:
-        self._threads, self._kept = threads, tuple(kept)
+    def __init__(self, threads: Threads, results: Iterable[Kept]) -> None:
+        self._threads, self._results = threads, tuple(results)
 
     def map(self, function: Callable[..., Result], /, *each: Sequence[object]) -> Iterator[Result]:
-        return self._threads.starmap(function, zip(self._kept, *each, strict=True))
+        """Yield function(result, …) for every result, in order."""
+        return self._threads.starmap(function, zip(self._results, *each, strict=True))
 
     def hold(self, function: Callable[..., Result], /, *each: Sequence[object]) -> Held[Result]:
+        """Hold function(result, …) for every result."""
         return HeldInMemory(self._threads, self.map(function, *each))
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._results)
 
 
 @cache
 def _blas() -> ThreadpoolController:
-    # Made at first use, since it sees only the libraries that are loaded by then.
+    """Return the controller of BLAS threads."""
+    # Created at first use, because it sees only libraries that are already loaded.
     return ThreadpoolController()
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
-    """Hold matrix products and factorisations to one thread, here and in workers.
+    """Limit matrix products and factorisations to one thread.
 
-    Beside busy workers, factorising 400 cells took 500 ms on two BLAS threads and 1 ms on one.
+    While workers were busy, factorising a 400 × 400 matrix took 500 ms on two BLAS threads and 1 ms
+    on one.
     """
     context: AbstractContextManager[object] = _blas().limit(limits=1, user_api="blas")
     return context

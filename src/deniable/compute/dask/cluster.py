@@ -1,13 +1,13 @@
-"""A Dask cluster as a backend: workers load their own shards and keep what they make of them.
+"""A Dask cluster as a backend: workers load their shards and hold the results.
 
-`map` is ordinary Dask tasks, named after their function, which Dask repeats elsewhere when a worker
-dies. What is held is kept by an actor on each worker, the `WorkerActor`; one request takes a
-function to all that a worker keeps, so that a pass costs one exchange per worker and only its sums
-travel.
+`map` submits ordinary Dask tasks, named after their function; Dask runs them on another worker if a
+worker dies. Held results are kept by an actor on each worker, the `WorkerActor`. One request runs a
+function on all results of a worker, so a pass takes one exchange per worker, and only sums are
+sent.
 
-What a dead worker kept is made again from its shards on the others, by the same functions, and its
-part of the pass is repeated. Results come back in the order of the shards and are added up
-in that order, so a sum does not depend on which worker made which part, or how often.
+If a worker dies, other workers compute its results again from the shards, by the same functions,
+and its part of the pass is repeated. Results come in the order of the shards and are added up in
+that order, so a sum does not depend on which worker computed which part, or how often.
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ Distributed = Any
 """An object of the library `distributed`, which has no types."""
 
 SHARDS_PER_TASK = 2
-"""A task's own cost is some milliseconds."""
+"""Number of shards per task: a task has an overhead of some milliseconds."""
 MAX_INLINE_BYTES = 1 << 16
-"""Size of a function that every task carries; a larger one is sent to each worker once."""
+"""Maximum size of a function that is sent with every task; larger ones are sent once per worker."""
 CONNECT_SECONDS = 10.0
-"""How long a scheduler has to answer."""
-PATIENCE_SECONDS = 60.0
-"""How long we wait for a worker where there is none."""
+"""Maximum time to connect to a scheduler."""
+NO_WORKER_SECONDS = 60.0
+"""Maximum time to wait for a first worker."""
 MAX_ATTEMPTS = 8
-"""Workers that may die under the same shard before we suspect the shard."""
+"""Number of workers that may die while they process the same shard."""
 CHECK_SECONDS = 0.5
-"""After this time we check whether the worker that we wait for is still there."""
+"""Time between checks whether a worker that has not replied is alive."""
 
 _NOT_KEPT = -1
 _LOST = (OSError, RuntimeError, ValueError, KeyError)
-"""How a call of an actor fails if its worker is gone; errors of our functions come as replies."""
+"""Errors of a call to an actor whose worker is dead; errors of functions come as replies."""
 
 
 class Dask:
-    """The workers of one scheduler.
+    """The workers of one Dask scheduler.
 
-    address : the scheduler's HOST:PORT; None starts worker processes on this machine, one per
-    processor unless `workers` says otherwise, which end with this object's `close`.
+    address : HOST:PORT of the scheduler; None starts worker processes on this machine, which end
+    with `close`; workers : number of these processes, by default one per processor.
     """
 
     arrays: ArrayKernels = CPU_KERNELS
@@ -94,7 +94,7 @@ class Dask:
         self._released: list[int] = []
 
     def close(self) -> None:
-        """Let go of the cluster; one that was started here ends."""
+        """Disconnect from the scheduler, and stop the workers that this object has started."""
         self._connections.clear()
         self.client.close()
         if self._cluster is not None:
@@ -109,7 +109,7 @@ class Dask:
     def map(
         self, function: Callable[[Shard], Result], shards: Iterable[Shard], /
     ) -> Iterator[Result]:
-        """Yield function(shard) for every shard, in order; shards are taken a little ahead."""
+        """Yield function(shard) for every shard, in order; shards are read a little ahead."""
         self.workers()
         sent: Distributed = function
         if len(cloudpickle.dumps(function)) > MAX_INLINE_BYTES:
@@ -131,7 +131,7 @@ class Dask:
             self.client.cancel(list(waiting))
 
     def hold(self, function: Callable[[Shard], Result], shards: Iterable[Shard], /) -> Held[Result]:
-        """Keep function(shard) of every shard on some worker, dealt out in turn."""
+        """Hold function(shard) for every shard; groups of shards go to the workers in turn."""
         placement, step = _Placement(self), Step(self.new_key(), function)
         seats = [address for address, threads in self.workers().items() for _ in range(threads)]
         waiting: deque[_Call] = deque()
@@ -147,18 +147,21 @@ class Dask:
         return _HeldByWorkers(placement, (step,))
 
     def new_key(self) -> int:
-        """A key under which nothing else is kept."""
+        """Return a key that no other results have."""
         return next(self._keys)
 
     def release(self, key: int) -> None:
-        """Have workers forget what they keep under a key.
+        """Release the results of a key on all workers, with the next request to each.
 
-        They are told with their next request: the garbage collector must not wait for them.
+        It is called by the garbage collector, which must not wait for workers.
         """
         self._released.append(key)
 
     def send(self, address: str, request: Callable[[Sequence[int]], Request]) -> Distributed:
-        """Send a worker's actor, made when first needed, a request with the keys released since."""
+        """Send a request, with all newly released keys, to the actor of a worker.
+
+        The actor is created with the first request.
+        """
         if address not in self._connections:
             self._connections[address] = _Connection(self.client, address, len(self._released))
         connection = self._connections[address]
@@ -167,16 +170,16 @@ class Dask:
         return connection.actor.call(cloudpickle.dumps(request(released)))
 
     def alive(self, address: str) -> bool:
-        """Whether the scheduler still knows the worker: a call of a dead one is never answered."""
+        """Return whether the scheduler knows the worker: a dead worker never replies."""
         return address in self._connections and address in self.client.nthreads()
 
     def lose(self, address: str) -> None:
-        """Forget a worker that does not answer."""
+        """Forget a worker that does not reply."""
         self._connections.pop(address, None)
 
     def workers(self, *, without: str = "") -> dict[str, int]:
-        """Workers and their threads, once there are some."""
-        until = time.monotonic() + PATIENCE_SECONDS
+        """Return the addresses of workers and their numbers of threads; wait for a first worker."""
+        until = time.monotonic() + NO_WORKER_SECONDS
         while True:
             threads: dict[str, int] = self.client.nthreads()
             threads.pop(without, None)
@@ -184,16 +187,16 @@ class Dask:
                 return threads
             if time.monotonic() > until:
                 raise ClusterError(
-                    f"the scheduler has had no workers for {PATIENCE_SECONDS:.0f} seconds; start "
-                    "some with `dask worker HOST:PORT`"
+                    f"the scheduler has had no workers for {NO_WORKER_SECONDS:.0f} seconds; start "
+                    "workers with `dask worker HOST:PORT`"
                 )
             time.sleep(0.1)
 
 
 class _Connection:
-    """One worker's actor, and the future that keeps it alive.
+    """The actor of one worker, and the future that keeps it alive.
 
-    releases_sent : how many of the released keys the worker has been sent.
+    releases_sent : number of released keys that were sent to the worker.
     """
 
     def __init__(self, client: Distributed, address: str, releases_sent: int) -> None:
@@ -204,21 +207,24 @@ class _Connection:
         )
         try:
             self.actor: Distributed = self._future.result(timeout=30)
-            theirs = self.actor.version().result()
+            version = self.actor.version().result()
         except ModuleNotFoundError as error:
             raise ClusterError(
-                f"worker {address} has no module {error.name}: install deniable {__version__} "
-                "there as here"
+                f"worker {address} has no module {error.name}: install deniable {__version__} on "
+                "all workers"
             ) from None
         except distributed.TimeoutError as error:
-            raise OSError(f"worker {address} does not answer") from error
-        if theirs != __version__:
-            raise ClusterError(f"expected deniable {__version__} on {address}, got {theirs}")
+            raise OSError(f"worker {address} does not reply") from error
+        if version != __version__:
+            raise ClusterError(
+                f"worker {address} has deniable {version}, but this process has {__version__}: "
+                "install the same version on both"
+            )
 
 
 @dataclass(frozen=True, eq=False)
 class _Call:
-    """A request that was sent to a worker about some places; reply : None if the worker is gone."""
+    """A request that was sent to a worker for some places; reply : None if the worker is dead."""
 
     address: str
     places: Sequence[int]
@@ -226,7 +232,10 @@ class _Call:
 
 
 class _Placement:
-    """Shards, and the worker of each: all that is made of a shard is kept in the same place."""
+    """Shards and the worker of each, which holds all results for the shard.
+
+    A place is the index of a shard.
+    """
 
     def __init__(self, cluster: Dask) -> None:
         self.cluster = cluster
@@ -234,37 +243,37 @@ class _Placement:
         self._addresses: list[str] = []
 
     def add(self, shard: object, address: str) -> None:
-        """Place one more shard."""
+        """Assign one more shard to a worker."""
         self.shards.append(shard)
         self._addresses.append(address)
 
     def request(
         self, history: tuple[Step, ...], step: Step, kind: ReplyKind, places: Sequence[int]
     ) -> list[object]:
-        """Take a step at these places, and repeat it until every part of it was answered."""
+        """Run a step at these places, and repeat it until all workers have replied."""
         results: dict[int, object] = {}
-        open_places, unmade = list(places), set[int]()
+        open_places, missing = list(places), set[int]()
         for _ in range(MAX_ATTEMPTS):
             calls = [
-                self.send(mine, history, step, kind, unmade)
-                for mine in self._by_worker(open_places)
+                self.send(group, history, step, kind, missing)
+                for group in self._by_worker(open_places)
             ]
             for call in calls:
                 reply = self._reply(call)
                 if reply is None:
                     self._move(call.address)
                 elif reply.missing:
-                    unmade.update(call.places)
+                    missing.update(call.places)
                 else:
-                    # The sum of a group stands at its first place.
+                    # The sum of a group is at its first place.
                     firsts = call.places[:: SUM_GROUP if kind is ReplyKind.SUMS else 1]
                     results |= zip(firsts, reply.values, strict=True)
                     open_places = sorted(set(open_places).difference(call.places))
             if not open_places:
                 return [results[place] for place in sorted(results)]
         raise ClusterError(
-            f"{MAX_ATTEMPTS} workers died one after another over the same {len(open_places)} "
-            "shards: they may need more memory than a worker has"
+            f"{MAX_ATTEMPTS} workers died one after another while they processed the same "
+            f"{len(open_places)} shards, which may need more memory than a worker has"
         )
 
     def send(
@@ -273,11 +282,14 @@ class _Placement:
         history: tuple[Step, ...],
         step: Step,
         kind: ReplyKind,
-        unmade: set[int],
+        missing: set[int],
     ) -> _Call:
-        """Send a request to the one worker of these places, with the shards where it needs them."""
+        """Send a request to the worker of these places, with the shards if it needs them.
+
+        missing : places whose results must be computed again from the shards
+        """
         address = self._addresses[places[0]]
-        needed = not history or not unmade.isdisjoint(places)
+        needed = not history or not missing.isdisjoint(places)
         request = partial(
             Request,
             places,
@@ -292,11 +304,11 @@ class _Placement:
             return _Call(address, places, None)
 
     def unanswered(self, call: _Call) -> Sequence[int]:
-        """Wait for a reply; return the places if their worker died."""
+        """Wait for a reply; return the places of the request if the worker is dead."""
         return call.places if self._reply(call) is None else []
 
     def _reply(self, call: _Call) -> WorkerReply | None:
-        """What the worker replied; None if it is gone."""
+        """Return the reply of a worker; None if it is dead."""
         while call.reply is not None:
             try:
                 answer = call.reply.result(timeout=CHECK_SECONDS)
@@ -306,7 +318,7 @@ class _Placement:
             except _LOST:
                 return None
             else:
-                reply: WorkerReply = pickle.loads(answer)  # noqa: S301  our own worker's
+                reply: WorkerReply = pickle.loads(answer)  # noqa: S301  it comes from our worker
                 if reply.error is not None:
                     reply.error.add_note(f"on worker {call.address}")
                     raise reply.error
@@ -314,14 +326,14 @@ class _Placement:
         return None
 
     def _by_worker(self, places: Iterable[int]) -> Iterable[list[int]]:
-        """The places of each worker."""
-        mine: dict[str, list[int]] = {}
+        """Return the places of each worker."""
+        groups: dict[str, list[int]] = {}
         for place in places:
-            mine.setdefault(self._addresses[place], []).append(place)
-        return mine.values()
+            groups.setdefault(self._addresses[place], []).append(place)
+        return groups.values()
 
     def _move(self, lost: str) -> None:
-        """Deal the places of a lost worker out to those that are left."""
+        """Assign the places of a dead worker to the others."""
         self.cluster.lose(lost)
         seats = list(self.cluster.workers(without=lost))
         for place, address in enumerate(self._addresses):
@@ -330,7 +342,7 @@ class _Placement:
 
 
 class _HeldByWorkers(Held[Kept]):
-    """What workers keep; history : the steps from the shards to it, so that others can make it."""
+    """Results that workers hold; history : steps that compute them from the shards."""
 
     def __init__(self, placement: _Placement, history: tuple[Step, ...]) -> None:
         self._placement, self._history = placement, history
@@ -340,29 +352,33 @@ class _HeldByWorkers(Held[Kept]):
         return len(self._placement.shards)
 
     def map(self, function: Callable[..., Result], /, *each: Sequence[object]) -> Iterator[Result]:
-        yield from self._take(Step(_NOT_KEPT, function, each), ReplyKind.RESULTS)
+        """Yield function(result, …) for every result, in order."""
+        yield from self._run(Step(_NOT_KEPT, function, each), ReplyKind.RESULTS)
 
     def sum(self, function: Callable[..., Result], /, *each: Sequence[object]) -> Result:
-        result: Result = total(self._take(Step(_NOT_KEPT, function, each), ReplyKind.SUMS))
+        """Return the sum of function(result, …); workers send one sum per group."""
+        result: Result = total(self._run(Step(_NOT_KEPT, function, each), ReplyKind.SUMS))
         return result
 
     def hold(self, function: Callable[..., Result], /, *each: Sequence[object]) -> Held[Result]:
+        """Hold function(result, …) for every result, on the same workers."""
         step = Step(self._placement.cluster.new_key(), function, each)
-        self._take(step, ReplyKind.NOTHING)
+        self._run(step, ReplyKind.NOTHING)
         return _HeldByWorkers(self._placement, (*self._history, step))
 
     def gather_small(
         self, function: Callable[..., Result], /, *each: Sequence[object]
     ) -> Held[Result]:
-        """Bring it here: a pass over it then costs no exchange."""
+        """Hold function(result, …) in this process: further passes need no exchange."""
         return HeldInMemory(default_backend(), self.map(function, *each))
 
-    def _take(self, step: Step, kind: ReplyKind) -> list[Any]:
+    def _run(self, step: Step, kind: ReplyKind) -> list[Any]:
+        """Run a step on all results, and return the values of the replies."""
         return self._placement.request(self._history, step, kind, range(len(self)))
 
 
 def name_of(function: Callable[..., object]) -> str:
-    """What a function is called on the dashboard: the innermost one's own name.
+    """Return the name of a function for the dashboard: that of the innermost function.
 
     >>> name_of(partial(map, partial(pow, 2)))
     'pow'
@@ -374,15 +390,17 @@ def name_of(function: Callable[..., object]) -> str:
 
 
 def _each(function: Callable[[Shard], Result], shards: list[Shard]) -> list[Result]:
-    """Run by a worker: one task."""
+    """Return function(shard) for every shard of one task; runs on a worker."""
     with one_blas_thread():
         return [function(shard) for shard in shards]
 
 
 def _result(task: Distributed) -> list[Any]:
+    """Return the results of a task."""
     try:
         return cast(list[Any], task.result())
     except KilledWorker as error:
         raise ClusterError(
-            f"workers died over one task, {error.task}: it may need more memory than a worker has"
+            f"workers died while they ran the task {error.task}, which may need more memory than a "
+            "worker has"
         ) from None

@@ -1,4 +1,4 @@
-"""What a worker of a cluster keeps, and how it is made again elsewhere."""
+"""The actor that holds results on a Dask worker, and the requests that it answers."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from deniable.version import __version__
 
 
 class ReplyKind(Enum):
-    """What a worker replies with, once it has taken a step."""
+    """Content of the reply of a worker that has run a step."""
 
     RESULTS = "the results"
-    SUMS = "the sum of each group of neighbouring results"
-    NOTHING = "nothing: it keeps the results"
+    SUMS = "the sum of each group of consecutive results"
+    NOTHING = "nothing: it holds the results"
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A function of a shard, or of what was made of it, whose result may be kept under a key.
+    """A function of a shard or of an earlier result; its results may be held under a key.
 
-    each : further arguments, one entry for each place
+    each : further arguments, one entry per place
     """
 
     key: int
@@ -36,22 +36,22 @@ class Step:
     each: tuple[Sequence[object], ...] = ()
 
     def at(self, places: Sequence[int]) -> Step:
-        """The same step, with the arguments of these places only."""
+        """Return the step with the arguments of these places only."""
         return replace(self, each=tuple([entries[i] for i in places] for entries in self.each))
 
     def apply(self, value: object, turn: int) -> object:
-        """The result for one value; turn : which of the step's places it is."""
+        """Return the result for one value; turn : index of its place in the step."""
         return self.function(value, *(entries[turn] for entries in self.each))
 
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What a worker is to do at some places: take a step from what it keeps there.
+    """A request to run a step on the results that a worker holds at some places.
 
-    history : the steps from the shards to what is kept, under the key of the last one; with none of
-    them the step is taken from the shards themselves.
-    shards : those of the places, where something may have to be made from them.
-    released : keys that nobody needs any more
+    history : steps that compute these results from the shards; they are held under the key of the
+    last step. Without a history the step runs on the shards.
+    shards : shards of the places, if results may have to be computed from them
+    released : keys of results that are no longer needed
     """
 
     places: Sequence[int]
@@ -64,8 +64,11 @@ class Request:
 
 @dataclass(frozen=True, eq=False)
 class WorkerReply:
-    """What became of a request: values in the order of the places, or of their groups; an error; or
-    something that is missing and must be made from the shards."""
+    """Reply to a request.
+
+    values : in the order of the places, or of their groups; error : raised by the function;
+    missing : whether results are missing that must be computed from the shards
+    """
 
     values: Sequence[object]
     error: Exception | None = None
@@ -73,9 +76,9 @@ class WorkerReply:
 
 
 class WorkerActor:
-    """Run by each worker, as an actor: one request at a time, on all of the worker's threads.
+    """Dask actor of one worker: it runs one request at a time, on all threads of the worker.
 
-    Results are kept by key and place.
+    Results are held by key and place.
     """
 
     def __init__(self) -> None:
@@ -85,15 +88,15 @@ class WorkerActor:
         self._kept: dict[int, dict[int, object]] = {}
 
     def version(self) -> str:
-        """Return the version of deniable that is installed here."""
+        """Return the version of deniable on this worker."""
         return __version__
 
     def call(self, request: bytes) -> bytes:
-        """Answer a pickled request by a pickled reply.
+        """Return the pickled reply to a pickled request.
 
-        Both are pickled by us: a call that Dask cannot pickle is never answered.
+        They are not pickled by Dask, which never answers a call that it cannot pickle.
         """
-        reply = self.run(pickle.loads(request))  # noqa: S301  whoever reaches a worker can run code
+        reply = self.run(pickle.loads(request))  # noqa: S301  clients may run code on workers
         if reply.error is not None:
             reply.error.with_traceback(None).__cause__ = reply.error.__context__ = None
         try:
@@ -104,9 +107,9 @@ class WorkerActor:
             return bytes(cloudpickle.dumps(WorkerReply([], problem)))
 
     def run(self, request: Request) -> WorkerReply:
-        """Take the step.
+        """Run the step of a request.
 
-        Errors are returned too: raised, they would look like those of a broken connection.
+        Errors are returned, because raised ones would look like those of a broken connection.
         """
         for key in request.released:
             self._kept.pop(key, None)
@@ -127,7 +130,7 @@ class WorkerActor:
         return WorkerReply(values)
 
     def _source(self, request: Request) -> dict[int, object]:
-        """What the step is taken from, by place; made from the shards where they were sent."""
+        """Return the arguments of the step by place; compute missing ones from sent shards."""
         history, shards = request.history, request.shards
         source = self._kept.setdefault(history[-1].key, {}) if history else {}
         if shards is not None:
@@ -136,13 +139,13 @@ class WorkerActor:
                 for turn, place in enumerate(request.places)
                 if place not in source
             ]
-            made = self._threads.starmap(self._follow, work)
-            for (_, place, _, _), value in zip(work, made, strict=True):
+            computed = self._threads.starmap(self._follow, work)
+            for (_, place, _, _), value in zip(work, computed, strict=True):
                 source[place] = value
         return source
 
     def _follow(self, history: Sequence[Step], place: int, turn: int, value: object) -> object:
-        """Take all steps from a shard, or from the last that was kept of it."""
+        """Run all steps from a shard, or from the latest result that is held for it."""
         first = 0
         for i, step in enumerate(history):
             if place in self._kept.get(step.key, {}):

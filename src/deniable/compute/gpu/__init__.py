@@ -1,5 +1,5 @@
-"""The inner loops of `kernels` once more, as whole-array operations on PyTorch tensors.
+"""A GPU as a backend: the inner loops of `kernels` as operations on PyTorch tensors.
 
-The same code runs on a GPU ("cuda") and on processors ("cpu"), where it is tested. Nothing here is
-imported before somebody asks for a device, and nothing here knows of surveys or estimates.
+The same code runs on a GPU ("cuda") and on CPUs ("cpu"), where it is tested. It is imported only
+when a device is requested, and does not depend on surveys or estimates.
 """

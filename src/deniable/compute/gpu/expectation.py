@@ -1,13 +1,13 @@
-"""The E-step and the curvature, as `kernels.likelihood.mixture_pass` and `compute.cpu.row_blocks`
-do them for processors.
+"""The E-step and the curvature on tensors.
 
+`kernels.likelihood.mixture_pass` and `compute.cpu.row_blocks` compute the same on CPUs.
 For report k with likelihood rows a_k, b_k, weight w_k and a table p, one pass computes
     d_k = Σ_ij p_ij a_ki b_kj,   G_ij = Σ_k w_k a_ki b_kj / d_k,   L = Σ_k w_k log d_k,
 and the curvature Σ_k w_k (a_ki a_ki′)(b_kj b_kj′) / d_k² over unordered pairs of categories.
 
-Rows are float32. The table's type is the arithmetic's; sums over blocks of 256 reports are added
-up in float64 whatever it is, and one product a block keeps every multiprocessor busy, which a
-single product of 40 × 10⁷ by 10⁷ × 40 would not.
+Rows are float32. The arithmetic has the type of the table; sums over blocks of 256 reports are
+always added up in float64. One product per block keeps every multiprocessor busy, unlike a single
+product of 40 × 10⁷ by 10⁷ × 40.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from deniable.compute.gpu.tensors import Tensor, torch
-from deniable.compute.rows import SMALLEST, multiply_out
+from deniable.compute.rows import MIN_MIXTURE_LIKELIHOOD, multiply_out
 from deniable.kernels.likelihood.mixture_pass import BLOCK, MIN_LIKELIHOOD
 
 TEMPORARY_BYTES = 1 << 28
-"""Bytes of a temporary array, about."""
+"""Approximate size of a temporary array."""
 
 
 def expect(rows: Sequence[Tensor], weights: Tensor | None, table: Tensor) -> tuple[Tensor, Tensor]:
-    """L, float64, and G, float64[m, n], of one pass; both stay on the device.
+    """Return L, float64, and G, float64[m, n], of one pass; both stay on the device.
 
     rows : float32[N, m], float32[N, n₁], …; weights : float64[N]; table : float[m, n], n = Π n_v
     A report whose d is not above 1e-30 makes L −∞.
@@ -45,9 +45,9 @@ def expect(rows: Sequence[Tensor], weights: Tensor | None, table: Tensor) -> tup
 
 
 def pair_sums(rows: Sequence[Tensor], weights: Tensor | None, table: Tensor) -> Tensor:
-    """The curvature over unordered pairs, float64[m(m+1)/2, n(n+1)/2], all in float64.
+    """Return the curvature over unordered pairs, float64[m(m+1)/2, n(n+1)/2].
 
-    table : float64[m, n]
+    table : float64[m, n]; all arithmetic is float64
     """
     t = torch()
     m, n = table.shape
@@ -57,7 +57,7 @@ def pair_sums(rows: Sequence[Tensor], weights: Tensor | None, table: Tensor) -> 
     for start in range(0, len(rows[0]), step):
         part = slice(start, start + step)
         a, b = _two_sides(rows, part, t.float64)
-        d = (a @ table).mul_(b).sum(dim=1).clamp_min_(SMALLEST)
+        d = (a @ table).mul_(b).sum(dim=1).clamp_min_(MIN_MIXTURE_LIKELIHOOD)
         a = a / d[:, None]
         if weights is not None:
             a = a * weights[part].sqrt()[:, None]
@@ -66,6 +66,7 @@ def pair_sums(rows: Sequence[Tensor], weights: Tensor | None, table: Tensor) -> 
 
 
 def _two_sides(rows: Sequence[Tensor], part: slice, dtype: object) -> tuple[Tensor, Tensor]:
+    """Return rows of the first variable, and products of rows of all others."""
     a = rows[0][part].to(dtype)
     if len(rows) == 1:
         return a, torch().ones((len(a), 1), dtype=dtype, device=a.device)
@@ -73,7 +74,7 @@ def _two_sides(rows: Sequence[Tensor], part: slice, dtype: object) -> tuple[Tens
 
 
 def _parts(count: int, width: int) -> Iterator[tuple[slice, int]]:
-    """Slices of range(count), and the length of the blocks that each is made of."""
+    """Yield slices of range(count), and the length of the blocks in each slice."""
     whole = count - count % BLOCK
     step = BLOCK * max(TEMPORARY_BYTES // (8 * BLOCK * width), 1)
     for start in range(0, whole, step):

@@ -1,8 +1,8 @@
-"""Strings hashed and looked up in one go, never stored: a Triton kernel.
+"""Hash strings and sum table entries at their cells, in one Triton kernel.
 
-As `compute.cpu.screening.hashed_sums`, result for result. Whole-array operations would make
-thousands of passes of the sixty-four rounds of SHA-256; here every lane keeps its own string in
-registers.
+The results are those of `compute.cpu.screening.hashed_sums`. Whole-array operations would need
+thousands of passes for the sixty-four rounds of SHA-256; in this kernel every lane has its string
+in registers.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from deniable.compute.gpu.tensors import Tensor, placed, torch
+from deniable.compute.gpu.tensors import Tensor, to_device, torch
 from deniable.kernels.hashing.sha256 import ROUND, START
 
 BLOCK = 64
-"""Bytes that are compressed together."""
+"""Bytes of one block of SHA-256."""
 LANES = 128
 WARPS = 4
 
@@ -26,11 +26,12 @@ WARPS = 4
 
 
 def _turned(x, by: tl.constexpr):
+    """Return a word rotated to the right."""
     return (x >> by) | (x << (32 - by))
 
 
 def _swapped(x):
-    """The four bytes of a word the other way round, as 64 bits."""
+    """Return a word with its four bytes in reverse order, as 64 bits."""
     pairs = ((x & 0x00FF00FF) << 8) | ((x >> 8) & 0x00FF00FF)
     return ((pairs << 16) | (pairs >> 16)).to(tl.uint64)
 
@@ -39,6 +40,7 @@ def _summed(
     words_at, round_at, start_at, tables_at, out_at, count, blocks, families, cells,
     LANES: tl.constexpr,
 ):  # fmt: skip
+    """Write for LANES strings the sum of table entries at their cells."""
     lane = tl.program_id(0) * LANES + tl.arange(0, LANES)
     there = lane < count
     at = lane.to(tl.int64)
@@ -65,7 +67,7 @@ def _summed(
                 low = _turned(a, 2) ^ _turned(a, 13) ^ _turned(a, 22)
                 second = low + ((a & b) | (c & (a | b)))
                 h, g, f, e, d, c, b, a = g, f, e, d + first, c, b, a, first + second
-                # The last sixteen words that this makes are not used.
+                # The last sixteen words of the message schedule are not used.
                 early, late = w[1], w[14]
                 small = _turned(early, 7) ^ _turned(early, 18) ^ (early >> 3)
                 large = _turned(late, 17) ^ _turned(late, 19) ^ (late >> 10)
@@ -87,18 +89,21 @@ def _summed(
     tl.store(out_at + at, total, mask=there)
 
 
-# A kernel finds what it calls among its module's names.
+# A Triton kernel looks up the functions that it calls among the names of its module.
 _turned, _swapped = triton.jit(_turned), triton.jit(_swapped)
 _kernel: Any = triton.jit(_summed)
 
 
 def hashed_sums(header: bytes, rows: Tensor, length: int, tables: Tensor) -> Tensor:
-    """float32[n]: as `ScreeningKernels.evidence`, of rows u8[n, M] and tables float32[C, K]."""
+    """Return the evidence float32[n] for rows u8[n, M] and tables float32[C, K].
+
+    See `compute.screening.ScreeningKernels.evidence`.
+    """
     t, where = torch(), rows.device
     words = _messages(header, rows, length)
     out = t.empty(len(rows), dtype=t.float32, device=where)
     families, cells = tables.shape
-    constants = [placed(each.view("int32"), where).view(t.uint32) for each in (ROUND, START)]
+    constants = [to_device(each.view("int32"), where).view(t.uint32) for each in (ROUND, START)]
     _kernel[(triton.cdiv(len(rows), LANES),)](
         words, *constants, tables.contiguous(), out, len(rows), len(words) // 16, families, cells,
         LANES=LANES, num_warps=WARPS,
@@ -107,14 +112,14 @@ def hashed_sums(header: bytes, rows: Tensor, length: int, tables: Tensor) -> Ten
 
 
 def _messages(header: bytes, rows: Tensor, length: int) -> Tensor:
-    """The messages with the ending that SHA-256 gives them, word by word: uint32[words, n]."""
+    """Return the messages with the padding of SHA-256 as words, uint32[words, n]."""
     t, size = torch(), len(header) + length
     whole = -(-(size + 9) // BLOCK) * BLOCK
     ending = np.zeros(whole - size, np.uint8)
     ending[0] = 0x80
     ending[-8:] = np.frombuffer((8 * size).to_bytes(8, "big"), np.uint8)
     before, after = (
-        placed(part, rows.device).expand(len(rows), -1)
+        to_device(part, rows.device).expand(len(rows), -1)
         for part in (np.frombuffer(header, np.uint8), ending)
     )
     text = t.cat([before, rows[:, :length], after], dim=1).view(len(rows), whole // 4, 4)

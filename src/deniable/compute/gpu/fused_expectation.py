@@ -1,14 +1,15 @@
 """One pass over the reports that reads every row once: a Triton kernel for two variables.
 
-`expectation.expect` writes and reads products of the size of the rows five times over. Here a
-program takes a few reports at a time, keeps table and gradient on the chip, and leaves one partial
-gradient behind. The products run on the matrix units: in single precision as three TensorFloat-32
-products of split numbers ("tf32x3", about 2⁻²² exact), in double precision as they are. Sums of a
-thousand reports at most go to float64.
+`expectation.expect` writes and reads products of the size of the rows five times. In this kernel a
+program processes a few reports at a time, keeps table and gradient on the chip, and writes one
+partial gradient. The products run on the matrix units: in single precision as three TensorFloat-32
+products of split numbers ("tf32x3", exact to about 2⁻²²), in double precision as they are. Sums
+over at most a thousand reports are added up in float64.
 
-Counted for N reports and an m × n table: 4N(m + n) bytes, 4Nmn operations. Triton knows sizes that
-are powers of two only, so categories come in two parts, 40 as 32 + 16; what pads them is worked on,
-not read. m and n are compiled in, so that rows are read 16 bytes at a time.
+For N reports and an m × n table the kernel reads 4N(m + n) bytes and performs 4Nmn operations.
+Triton supports only sizes that are powers of two, so categories are split into two parts, 40 into
+32 + 16; padding is computed, but not read. m and n are compile-time constants, so that rows are
+read 16 bytes at a time.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ from deniable.kernels.likelihood.mixture_pass import MIN_LIKELIHOOD
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
 
 STEPS = 16
-"""RowBlocks whose gradient is added up in the table's precision, before it goes to float64."""
-LEAST, MOST = 16, 64
-"""Categories of a variable: the matrix units take no fewer, the registers hold no more."""
+"""Blocks of rows whose gradients are added up in the precision of the table, then in float64."""
+MIN_CATEGORIES, MAX_CATEGORIES = 16, 64
+"""Categories per variable: the matrix units need the minimum, the registers hold the maximum."""
 
 
 def _loaded(at, far, row, column, width: tl.constexpr, there, kind: tl.constexpr):
-    """Rows' entries in these columns; 0 beyond the last row and the last column."""
+    """Return entries of rows in these columns; 0 beyond the last row and the last column."""
     near = row[:, None] * width + column[None, :]
     mask = there[:, None] & (column < width)[None, :]
     return tl.load(at + far * width + near, mask=mask, other=0.0).to(kind)
 
 
 def _cells(at, i, j, m: tl.constexpr, n: tl.constexpr):
-    """Entries of a table; 0 beyond it."""
+    """Return entries of a table; 0 beyond it."""
     inside = (i < m)[:, None] & (j < n)[None, :]
     return tl.load(at + i[:, None] * n + j[None, :], mask=inside, other=0.0)
 
@@ -56,6 +57,7 @@ def _passed(
     N1: tl.constexpr, ROWS: tl.constexpr, STEPS: tl.constexpr, WEIGHTED: tl.constexpr,
     PRECISE: tl.constexpr, FLOOR: tl.constexpr,
 ):  # fmt: skip
+    """Write the log-likelihood and the gradient of the reports of one program."""
     kind: tl.constexpr = tl.float64 if PRECISE else tl.float32
     row, i0, j0, j1 = tl.arange(0, ROWS), tl.arange(0, M0), tl.arange(0, N0), N0 + tl.arange(0, N1)
     t00, t01 = _cells(table_at, i0, j0, m, n), _cells(table_at, i0, j1, m, n)
@@ -70,7 +72,7 @@ def _passed(
         if M1:
             g10, g11 = tl.zeros((M1, N0), dtype=kind), tl.zeros((M1, N1), dtype=kind)
         for start in range(first, first + ROWS * STEPS, ROWS):
-            # A far start and near offsets: the offsets stay in 32 bits, whatever N.
+            # With a start in 64 bits, offsets fit into 32 bits for any N.
             there, far = row < count - start, tl.full((), 0, tl.int64) + start
             a0 = _loaded(a_at, far, row, i0, m, there, kind)
             b0 = _loaded(b_at, far, row, j0, n, there, kind)
@@ -107,15 +109,19 @@ def _passed(
     tl.store(total_at + tl.program_id(0), tl.where(possible, tl.sum(logs, axis=0), -float("inf")))
 
 
-# A kernel finds what it calls among its module's names.
+# A Triton kernel looks up the functions that it calls among the names of its module.
 _loaded, _cells, _added = triton.jit(_loaded), triton.jit(_cells), triton.jit(_added)
 _kernel: Any = triton.jit(_passed)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How the work is cut: reports a program takes at a time, its warps, loads in flight, programs
-    a multiprocessor, and whether the first variable comes in two parts, as the second does."""
+    """How the work is divided.
+
+    rows : reports per program at a time; warps : warps per program; stages : loads in flight;
+    programs : programs per multiprocessor; halved : whether the categories of the first variable,
+    like those of the second, are split into two parts.
+    """
 
     rows: int
     warps: int
@@ -125,16 +131,19 @@ class Shape:
 
 
 SINGLE, DOUBLE = Shape(32, 2, 2, 4, True), Shape(32, 2, 4, 4, False)
-"""The quickest of those measured; see docs/how-to/gpu.md."""
+"""The fastest shapes of those measured; see docs/how-to/gpu.md."""
 
 
 def fits(m: int, n: int) -> bool:
-    """Whether tables of this shape can be worked on here."""
-    return max(m, n) <= MOST
+    """Return whether the kernel supports tables of this shape."""
+    return max(m, n) <= MAX_CATEGORIES
 
 
 def expect(a: Tensor, b: Tensor, weights: Tensor | None, table: Tensor) -> tuple[Tensor, Tensor]:
-    """As `expectation.expect`, of two variables' rows, contiguous."""
+    """Return L and G of one pass for two variables, as `expectation.expect`.
+
+    a, b : float32[N, m] and float32[N, n], contiguous
+    """
     t = torch()
     (count, m), n = a.shape, b.shape[1]
     precise = table.dtype == t.float64
@@ -154,16 +163,18 @@ def expect(a: Tensor, b: Tensor, weights: Tensor | None, table: Tensor) -> tuple
 
 
 def _processors(device: Any) -> int:
+    """Return the number of multiprocessors of a device."""
     if device.type == "cpu":  # Triton's interpreter
         return 1
     return int(torch().cuda.get_device_properties(device).multi_processor_count)
 
 
 def _padded(size: int) -> int:
-    return max(LEAST, 1 << max(size - 1, 0).bit_length())
+    """Return the smallest supported power of two that holds this many categories."""
+    return max(MIN_CATEGORIES, 1 << max(size - 1, 0).bit_length())
 
 
 def _parts(size: int) -> tuple[int, int]:
-    """Two powers of two that hold this many categories: 40 in 32 + 16, not in 64."""
-    first = max(LEAST, _padded(size) // 2)
+    """Return two powers of two that together hold this many categories: 40 → 32 + 16, not 64."""
+    first = max(MIN_CATEGORIES, _padded(size) // 2)
     return first, _padded(size - first)

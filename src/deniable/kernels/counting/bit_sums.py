@@ -41,6 +41,7 @@ def _flush(counters: Words, stratum: int, words: int, ones: Int64s) -> None:
 
 @compiled
 def _add(reports: Words, stratum: Int32s, bytewise: Words, totals: Int64s, ones: Int64s) -> None:
+    """Add reports u64[N, words] to the byte counters, totals and counts of their strata."""
     rows, words = reports.shape
     # The compiler must not know that this is 8: it would unroll the loop instead of vectorising.
     eight = bytewise.shape[1]
@@ -61,6 +62,7 @@ def _add(reports: Words, stratum: Int32s, bytewise: Words, totals: Int64s, ones:
 
 @compiled
 def _finish(bytewise: Words, words: int, ones: Int64s) -> None:
+    """Add the byte counters of all strata to the counts."""
     counters = bytewise.reshape(-1)
     for s in range(ones.shape[0]):
         _flush(counters, s, words, ones)

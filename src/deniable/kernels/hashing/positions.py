@@ -60,6 +60,7 @@ def hash_fixed_pairs(
 def _pairs(
     header: bytes, data: Bytes, starts: Int64s, lengths: Int64s, threads: int | None
 ) -> tuple[Words, Words]:
+    """Return x and y of the values data[start : start + length], u64[V] each."""
     if len(header) != HEADER_BYTES:
         raise InputError(f"the header must have {HEADER_BYTES} bytes, got {len(header)}")
     x = np.empty(len(starts), dtype=np.uint64)
@@ -91,12 +92,14 @@ def place_of(z: np.uint64, k: np.uint64) -> np.uint64:
 
 
 def _check_places(k: int) -> None:
+    """Raise InputError if the number of places is not supported."""
     if not 1 <= k <= MAX_PLACES:
         raise InputError(f"the number of places must be 1 to {MAX_PLACES}, got {k}")
 
 
 @compiled
 def _positions(x: Words, y: Words, k: np.uint64, first: int, out: Int32s) -> None:
+    """Fill out int32[cohorts, V, hashes] with positions; first : number of the first cohort."""
     cohorts, values, hashes = out.shape
     flat = out.reshape(-1)
     for cohort in range(cohorts):
@@ -140,6 +143,7 @@ def bloom_positions(
 def _row_positions(
     x: Words, y: Words, value: Int64s, cohort: UInt16s, k: np.uint64, out: Int32s
 ) -> None:
+    """Fill out int32[N, hashes] with the positions of each report."""
     rows, hashes = out.shape
     flat = out.reshape(-1)
     for row in range(rows):

@@ -189,6 +189,7 @@ def fill_block(
 
 @compiled
 def _hash(lead: UInt32s, data: Bytes, starts: Int64s, lengths: Int64s, out: UInt32s) -> None:
+    """Fill out u32[N, 8] with the digests of lead ‖ data[start : start + length]."""
     rows = starts.shape[0]
     work = np.empty(WORK, dtype=np.uint32)
     for group in range(0, rows, LANES):

@@ -35,9 +35,9 @@ def extend(
     items, visited = chosen.shape
     grams = len(prior)
     total = np.empty(grams, np.float32)
-    most = np.empty(len(gain), np.float32)
+    max_gain = np.empty(len(gain), np.float32)
     for r in range(len(gain)):
-        most[r] = gain[r].max()
+        max_gain[r] = gain[r].max()
     highest = prior.max()
     least = np.float32(-np.inf)
     count = 0
@@ -45,7 +45,7 @@ def extend(
         base = score[i]
         bound = base + highest
         for d in range(visited):
-            bound += most[start[d] + chosen[i, d]]
+            bound += max_gain[start[d] + chosen[i, d]]
         # No extension of this string can be among the best.
         if bound <= least:
             continue
