@@ -1,4 +1,4 @@
-"""ε from integers: the paper's own numbers, rounding, splitting, calibrating."""
+"""Exact ε from integers: the paper's numbers, rounding, splitting and calibration."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_loss_is_the_closed_form(
 
 
 def test_filter_narrower_than_two_values_bits() -> None:
-    """With k < 2h two values cannot differ in 2h bits, and the loss says so."""
+    """With k < 2h two values cannot differ in 2h bits, and the loss is smaller."""
     narrow = Bloom(noise=Noise.of(p=0.25, q=0.75), bits=3, hashes=2)
     assert narrow.loss.per_report == pytest.approx(3 * math.log(3))
 
@@ -111,7 +111,7 @@ def test_calibrate_spends_as_much_as_integers_allow(
 
 @pytest.mark.slow
 @given(st.floats(0.01, 20))
-def test_calibrate_for_ever_moves_f(epsilon: float) -> None:
+def test_calibrate_in_total_changes_f(epsilon: float) -> None:
     found = calibrate(bloom(0.25, 0.75, 0.5), epsilon, vary="f", in_total=True)
     assert found.loss.in_total <= epsilon
     less = Noise(found.noise.flip - 1, found.noise.p, found.noise.q)
@@ -150,3 +150,11 @@ def test_impossible_losses_and_noise_are_refused() -> None:
         with pytest.raises(InputError):
             Noise.of(**kwargs)
     assert Noise.of(p=0.0, q=1.0, f=0.5).p_star == Fraction(1, 4)
+
+
+def test_former_names_of_losses_warn() -> None:
+    loss = PrivacyLoss(1.0, 2.0)
+    with pytest.warns(DeprecationWarning, match="per_report"):
+        assert loss.once == 1.0
+    with pytest.warns(DeprecationWarning, match="in_total"):
+        assert loss.forever == 2.0

@@ -1,4 +1,4 @@
-"""The client: answers, secrets, and a ledger that survives anything."""
+"""The client: answers, secrets, and a ledger that survives kills and races."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_new_version_draws_no_new_permanent_noise() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["deniable-1", "rappor-python", "rappor-cpp", "rappor-java"])
 def test_another_f_draws_independent_permanent_noise(scheme: str) -> None:
-    """One stream cut at two thresholds would show the true bit; see permanent_prefix."""
+    """The same random numbers with two thresholds would reveal the bit; see permanent_prefix."""
     word = "x" * 9
     agree = total = 0
     for i in range(300):
@@ -135,8 +135,8 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_version_that_encodes_otherwise_costs_every_value_the_same(name: str) -> None:
-    """If only values whose bits changed paid and drew anew, paying would tell which they are."""
+def test_a_version_with_another_encoding_charges_every_value_alike(name: str) -> None:
+    """If only values with changed bits were charged, the charge would reveal them."""
     *bodies, values = CHANGES[name]
     noise = "f = 0.5\np = 0.25\nq = 0.75\n"
     surveys = [
@@ -267,7 +267,7 @@ def test_threads_that_race_get_one_secret(tmp_path: Path) -> None:
 # --- the ledger -------------------------------------------------------------------------------
 
 
-def test_once_means_once_over_all_versions(tmp_path: Path) -> None:
+def test_one_report_over_all_versions(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.json")
     Client(survey(DARK), secret=SECRET, ledger=ledger).answer({"dark": True})
     for version in (1, 2):
@@ -276,7 +276,7 @@ def test_once_means_once_over_all_versions(tmp_path: Path) -> None:
     assert ledger.spent("s") == pytest.approx(1.0)
 
 
-def test_unchanging_value_is_charged_up_to_for_ever() -> None:
+def test_an_unchanging_value_is_charged_up_to_the_total() -> None:
     s = survey(DARK + WORD, "repeatedly")
     client = Client(s, secret=SECRET)
     spent = []
@@ -291,7 +291,7 @@ def test_unchanging_value_is_charged_up_to_for_ever() -> None:
     client.answer({"dark": True, "word": "a"})
 
 
-def test_a_changed_value_is_a_new_spend() -> None:
+def test_a_changed_value_is_charged_anew() -> None:
     client = Client(survey(WORD, "repeatedly", budget=100), secret=SECRET)
     for word in ("a", "b", "c"):
         for _ in range(50):
@@ -299,7 +299,7 @@ def test_a_changed_value_is_a_new_spend() -> None:
     assert client.ledger.spent("s") == pytest.approx(6.0)
 
 
-def test_an_unchanged_prefix_is_not_a_new_spend() -> None:
+def test_an_unchanged_prefix_is_not_charged_anew() -> None:
     s = survey(PREFIX, "repeatedly", budget=100)
     secret = next(k for i in range(99) if s.draw(k := i.to_bytes(32, "big"))[1] == ((0,),))
     client = Client(s, secret=secret)
@@ -309,7 +309,7 @@ def test_an_unchanged_prefix_is_not_a_new_spend() -> None:
     assert client.ledger.spent("s") == pytest.approx(2.0), "only the first two letters were told"
 
 
-def test_a_new_secret_is_a_new_spend(tmp_path: Path) -> None:
+def test_a_new_secret_is_charged_anew(tmp_path: Path) -> None:
     s = survey(WORD, "repeatedly", budget=3.0)
     folder = tmp_path / "client"
     for _ in range(50):
@@ -334,7 +334,7 @@ def test_slots_without_permanent_noise_are_charged_every_time() -> None:
         client.answer({"word": "a"})
 
 
-def test_ledger_is_private_and_says_nothing_of_the_value(tmp_path: Path) -> None:
+def test_the_ledger_is_private_and_does_not_contain_the_value(tmp_path: Path) -> None:
     path = tmp_path / "ledger.json"
     s = survey(WORD, "repeatedly")
     Client(s, secret=SECRET, ledger=Ledger(path)).answer({"word": "marker-value"})
@@ -376,7 +376,7 @@ def test_refusal_changes_nothing(tmp_path: Path) -> None:
     assert ledger.spent("s") == 10 / NANO
 
 
-def test_the_largest_limit_met_counts() -> None:
+def test_the_largest_limit_counts() -> None:
     for limits in ((10, 20), (20, 10)):
         ledger = Ledger()
         for limit in limits:
@@ -436,7 +436,7 @@ def test_processes_together_never_exceed_the_budget(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_killed_at_any_moment_nothing_is_sent_unpaid(tmp_path: Path) -> None:
+def test_killed_at_any_moment_nothing_is_sent_uncharged(tmp_path: Path) -> None:
     path = tmp_path / "ledger.json"
     sent = 0
     for i in range(15):
@@ -447,7 +447,7 @@ def test_killed_at_any_moment_nothing_is_sent_unpaid(tmp_path: Path) -> None:
         process.send_signal(signal.SIGKILL)
         sent += 1 + len(process.communicate()[0])
         paid = round(Ledger(path).spent("s") * NANO)
-        # Each kill can leave one charge whose report never left.
+        # Each kill can leave one charge whose report was never sent.
         assert sent <= paid <= sent + i + 1
     leftovers = {p.name for p in tmp_path.iterdir()}
     assert leftovers <= {"ledger.json", "ledger.json.lock", "ledger.json.tmp"}

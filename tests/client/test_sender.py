@@ -1,4 +1,4 @@
-"""Sending: every report once, whatever the network and the collector do."""
+"""Sending: every report arrives once, whatever the network and the collector do."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ epsilon = 1.0
 
 
 class Clock:
-    """Time that passes when told to."""
+    """A clock that tests advance."""
 
     def __init__(self) -> None:
         self.now = 1_000_000_000.0
@@ -56,11 +56,11 @@ def pass_time(outbox: Outbox, seconds: float) -> None:
 
 
 def script(*acts: Act) -> Callable[[int], Act]:
-    """These acts in turn; then everything is accepted."""
+    """Return a server that acts as listed, then accepts everything."""
     return lambda n: acts[n] if n < len(acts) else ACCEPT
 
 
-# --- the way of a report ------------------------------------------------------------------------
+# --- delivery of reports ------------------------------------------------------------------------
 
 
 def test_answer_queue_send(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_gateway_batches_by_survey(outbox: Outbox) -> None:
         assert set(arrived) == set(made[survey.digest])
 
 
-# --- tries that settle nothing ------------------------------------------------------------------
+# --- inconclusive attempts ----------------------------------------------------------------------
 
 FAILURES = {
     "cut at once": faults.CUT_AT_ONCE,
@@ -236,7 +236,7 @@ def test_the_same_upload_is_sent_until_it_is_accepted(outbox: Outbox, act: Act) 
         (faults.CUT_BEFORE, "no response from 127.0.0.1"),
     ],
 )
-def test_problems_are_told(outbox: Outbox, act: Act, says: str) -> None:
+def test_problems_are_explained(outbox: Outbox, act: Act, says: str) -> None:
     outbox.put(*reports(1))
     with Server(choose=script(act)) as server:
         problem = Sender(outbox, server.url).send().problem
@@ -253,7 +253,7 @@ def test_a_silent_server_is_left_in_time(outbox: Outbox) -> None:
 
 
 def test_a_server_that_dribbles_is_left_in_time(outbox: Outbox) -> None:
-    """Each byte comes in time, the answer never: only the deadline of the whole ends it."""
+    """Each byte arrives in time, but not the whole response: the total deadline ends it."""
     import socket
 
     outbox.put(*reports(1))
@@ -276,7 +276,7 @@ def test_a_server_that_dribbles_is_left_in_time(outbox: Outbox) -> None:
     assert sent.waiting == 1
 
 
-# --- when to try again --------------------------------------------------------------------------
+# --- time between attempts ----------------------------------------------------------------------
 
 
 def test_waits_grow_with_full_jitter() -> None:
@@ -347,7 +347,7 @@ def test_a_clock_that_was_set_back_does_not_silence(outbox: Outbox) -> None:
 
 @pytest.mark.slow
 def test_days_offline(outbox: Outbox) -> None:
-    """Never connected, so never tried: however long it takes, nothing goes stale."""
+    """Without a connection nothing was sent, so no upload is ever set aside."""
     for day in range(40):
         outbox.put(*reports(1))
         sent = Sender(outbox, "http://127.0.0.1:9", timeout=1).send()
@@ -428,7 +428,7 @@ def test_run_until_told_to_stop(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 404, 409, 410, 413, 415])
-def test_refused_for_good_is_moved_aside(outbox: Outbox, status: int) -> None:
+def test_refused_for_good_is_set_aside(outbox: Outbox, status: int) -> None:
     outbox.put(*reports(3))
     with Server(choose=script(refuse(status, "because"))) as server:
         sent = Sender(outbox, server.url).send()
@@ -445,8 +445,8 @@ def test_refused_for_good_is_moved_aside(outbox: Outbox, status: int) -> None:
     assert len(server.stored) == 3
 
 
-def test_unanswered_longer_than_a_key_is_remembered_is_moved_aside(outbox: Outbox) -> None:
-    """The collector may have it, and may have forgotten its key: it would be counted twice."""
+def test_unanswered_longer_than_a_key_is_remembered_is_set_aside(outbox: Outbox) -> None:
+    """The collector may have stored it and forgotten its key: it would be counted twice."""
     outbox.put(*reports(1))
     with Server(choose=script(faults.CUT_AFTER)) as server:
         Sender(outbox, server.url).send()
@@ -493,7 +493,7 @@ def test_a_limit_too_small_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_processes_may_share_an_outbox(tmp_path: Path) -> None:
-    """Two senders at once: an upload may go twice, under one key."""
+    """Two senders at the same time may send an upload twice, under the same key."""
     outbox = Outbox(tmp_path / "o.db")
     made = reports(30)
     with Server() as server:

@@ -1,4 +1,4 @@
-"""Killed in the middle: a short run of tests/faults/campaign_sender.py, and its broken twins."""
+"""Killed senders: a short run of tests/faults/campaign_sender.py, and of broken variants."""
 
 from __future__ import annotations
 

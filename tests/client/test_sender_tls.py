@@ -1,4 +1,4 @@
-"""Sending by https: only to whom the certificate names, and no session links two uploads."""
+"""Sending over HTTPS: only to the certified host, and no TLS session links two uploads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.faults.cutting_server import Server
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Key and certificate of 127.0.0.1 in one file, signed by itself."""
+    """Return a file with key and self-signed certificate of 127.0.0.1."""
     if shutil.which("openssl") is None:
         assert not os.environ.get("CI"), "openssl is missing: bash .ci/setup"
         pytest.skip("needs openssl: bash .ci/setup says how to get it")

@@ -1,4 +1,4 @@
-"""`deniable conformance`: right programs pass, and each way to be wrong is told apart."""
+"""`deniable conformance`: correct programs pass, and each kind of failure has its own message."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(*args: str) -> Result:
 
 
 def program(body: str) -> list[str]:
-    """A program that runs these lines for each message m."""
+    """Return a program that runs these lines for each message m."""
     loop = "import json, os, sys, time\nfor line in sys.stdin:\n    m = json.loads(line)\n"
     return [sys.executable, "-c", loop + textwrap.indent(textwrap.dedent(body), "    ")]
 
@@ -44,7 +44,7 @@ def failed(found: dict[int, tuple[str, str]]) -> dict[int, str]:
     return {n: detail for n, (verdict, detail) in found.items() if verdict == "failed"}
 
 
-# --- programs that are right --------------------------------------------------------------------
+# --- correct programs ---------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -100,10 +100,10 @@ def test_answers_may_come_at_the_end_and_in_any_order() -> None:
     assert {verdict for verdict, _ in found.values()} == {"passed"}
 
 
-# --- programs that are wrong --------------------------------------------------------------------
+# --- incorrect programs -------------------------------------------------------------------------
 
 
-def test_a_wrong_answer_says_what_was_expected() -> None:
+def test_a_wrong_reply_shows_the_expected_value() -> None:
     found = verdicts(program('if m["input"]["n"] == 5: m["input"]["n"] = 6\n' + ANSWER))
     assert failed(found) == {5: "twice must be 10, not 12"}
 
@@ -135,14 +135,14 @@ def test_a_crash_is_blamed_on_its_vector_and_the_rest_is_asked() -> None:
 
 
 @pytest.mark.slow
-def test_silence_is_blamed_on_its_vector_and_the_rest_is_asked() -> None:
+def test_after_a_timeout_the_other_vectors_are_tried() -> None:
     found = failed(
         verdicts(program('if m["input"]["n"] == 3: time.sleep(60)\n' + ANSWER), timeout=4)
     )
     assert found == {3: "no reply within 4 s"}
 
 
-def test_garbage_is_shown() -> None:
+def test_invalid_replies_are_shown() -> None:
     noisy = 'if m["input"]["n"] == 4: print("debug: here")\n' + ANSWER
     found = failed(verdicts(program(noisy)))
     assert found == {4: "a reply must be a JSON object with an id, not b'debug: here\\n'"}
@@ -158,7 +158,7 @@ def test_a_flood_ends() -> None:
     assert len(failed(verdicts(program("while True: print('x' * 1000)")))) == 12
 
 
-def test_a_program_that_never_works_is_given_up() -> None:
+def test_a_program_that_always_fails_is_abandoned() -> None:
     found = failed(verdicts([sys.executable, "-c", "raise SystemExit(3)"]))
     assert list(found.values())[:3] == ["the program ended with status 3"] * 3
     assert set(list(found.values())[3:]) == {

@@ -1,4 +1,4 @@
-"""This release still writes the vectors; an encoder made from docs/reference/wire.md agrees."""
+"""Test vectors: this release reproduces them, as does an encoder written from the specification."""
 
 from __future__ import annotations
 

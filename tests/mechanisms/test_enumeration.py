@@ -1,4 +1,4 @@
-"""ε proved: every output of the whole report of the real client, for every pair of values.
+"""Exact ε: enumerate every output of whole reports of the real client, for all pairs of values.
 
 Each survey is checked twice: the largest likelihood ratio equals the claimed bound (it holds, and
 is tight), and each probability equals the formula. Five broken clients must fail.
@@ -30,7 +30,7 @@ def claimed(s: Survey, days: int) -> float:
 
 
 def check_formula(s: Survey, value: dict[str, Any], found: Distribution, clear: Fraction) -> None:
-    """Every probability is the clear fields' times the product of the slots' formulas."""
+    """Each probability is that of the clear fields times the product over the slots."""
     for outcome, probability in found.items():
         reports = [from_bytes(header(s, REPORT) + body, s) for body in outcome]
         want = clear
@@ -157,7 +157,7 @@ STRINGS = [{"word": w} for w in ("aaa", "bbb", "aab", "aba", "", "aaaa", "a?é",
 
 
 def grams_filters(s: Survey, word: str) -> tuple[int, ...]:
-    """The bits of the full string and of the grams at 0 and 1."""
+    """Return the bits of the full string and of the n-grams at positions 0 and 1."""
     protocol = s.questions[0].protocol
     return tuple(
         slot.mechanism.filter(token, 0)
@@ -186,7 +186,7 @@ def test_whole_ngram_report_with_its_clear_fields(noise: tuple[str, str], days: 
     check_bound(s, found, days)
 
 
-# --- prefixes: one level for ever -------------------------------------------------------------
+# --- prefixes: each client has one prefix length ----------------------------------------------
 
 
 def prefixes(noise: str) -> Survey:
@@ -220,7 +220,7 @@ def test_prefixes_two_days_running() -> None:
     check_bound(PREFIXES, found, days=2)
 
 
-# --- broken clients: each must be caught -----------------------------------------------------
+# --- broken clients: each must be detected ---------------------------------------------------
 
 
 def fails(s: Survey, value: dict[str, Any], clear: Fraction = Fraction(1), **options: Any) -> bool:

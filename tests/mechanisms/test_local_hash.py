@@ -1,4 +1,4 @@
-"""Local hashing: every output's exact probability; the crowd's arithmetic is the client's."""
+"""Local hashing: exact probabilities of all outputs; simulated crowds agree with the client."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def distribution(mechanism: LocalHash, true: int | None) -> dict[int, Fraction]:
 
 
 def worst_ratio(m: LocalHash) -> Fraction:
-    """The largest P(y | first)/P(y | second) over all outputs and pairs; 0 for an impossible y."""
+    """Return the largest P(y | first)/P(y | second); 0 if some y is impossible for one value."""
     rows = [distribution(m, true) for true in (*range(m.values), None)]
     assert all(sum(row.values()) == 1 for row in rows)
     shares = [[row.get(y, Fraction(0)) for row in rows] for y in range(m.values)]
@@ -77,7 +77,7 @@ def test_every_output_keeps_the_promise_and_one_pair_spends_it_all(epsilon: floa
 
 
 class NeverTheNext(LocalHash):
-    """The broken twin: the others are counted from the true number itself, not from the next."""
+    """A broken variant counts the other numbers from the true number instead of the next one."""
 
     def randomise(self, number: int | None, uniform: int) -> int:
         if number is None or uniform < self.noise.q:
@@ -153,11 +153,11 @@ def test_numbers_out_of_range_are_refused_on_the_wire() -> None:
     data = bytearray(to_batch(single_reports(batch)))
     assert batch_of(single_reports(batch)) == batch
     data[-1] = 83
-    with pytest.raises(FieldOutOfRange, match="number below 83"):
+    with pytest.raises(FieldOutOfRange, match="below 83"):
         from_batch(bytes(data), s)
     bits = batch.bits[0][0].copy()
     bits[1] = 83
-    with pytest.raises(FieldOutOfRange, match="number below 83"):
+    with pytest.raises(FieldOutOfRange, match="below 83"):
         ReportBatch(s, batch.cohort, batch.clear, ((bits,),))
 
 
@@ -166,7 +166,7 @@ def test_published_form_and_mistakes() -> None:
     assert Survey.from_json(s.canonical) == s
     m = s.questions[0].protocol.mechanisms[0]
     assert from_canonical(m.canonical()) == m.within(Domain())
-    with pytest.raises(SurveyError, match="follows from epsilon"):
+    with pytest.raises(SurveyError, match="set epsilon only"):
         survey(more="p = 0.25")
     with pytest.raises(SurveyError, match="prime"):
         survey(more="values = 82")

@@ -1,4 +1,4 @@
-"""The sampler: exact on every digit, the same as comparing lane by lane."""
+"""The sampler of noise: exact in every digit, and equal to comparing lane by lane."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_equals_comparing_each_lane(
 
 
 def test_probability_is_exact_over_all_words() -> None:
-    """Three digits: of all eight numbers exactly T·8/2³² answer 1."""
+    """With three digits, exactly T·8/2³² of the eight numbers give 1."""
     for eighths in range(9):
         limit = eighths * ONE // 8
         ones = sum(

@@ -1,4 +1,4 @@
-"""google/rappor's published test vectors, and what its clients cannot carry."""
+"""google/rappor's published test vectors, and the parameters that its clients do not support."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_python_prr_masks(message: bytes, masks: tuple[int, int]) -> None:
     ],
 )
 def test_map_rows(word: str, row: list[int]) -> None:
-    """Their map counts bits from 1, cohort after cohort."""
+    """Their map files count bits from 1, one cohort after the other."""
     scheme = RapporPython()
     got = [
         cohort * 16 + bit + 1
@@ -66,7 +66,7 @@ RANDOM = bytes(17 * i % 256 for i in range(128))
 
 
 def cpp(bits: int, width: int) -> int:
-    """Permanent and instantaneous response of their C++ client named "metric-name"."""
+    """Return the bits with permanent and fresh noise of their C++ client named "metric-name"."""
     stream = CPP.stream(bits, width, b"metric-name", b"client-secret")
     uniform, mask = prr_masks(stream, width, CPP_NOISE.flip)
     permanent = (bits & ~mask) | (uniform & mask)
@@ -102,7 +102,7 @@ def test_java_client_hashes_two_bytes_big_endian() -> None:
 
 
 def test_inside_a_survey_slots_do_not_share_noise() -> None:
-    """Their clients would; ours derive a secret for each question and slot."""
+    """Their clients would share noise; ours derive one secret per question and slot."""
     bloom = Bloom(
         noise=Noise.of(p=0.25, q=0.75, f=0.5), bits=32, hashes=2, scheme_name="rappor-python"
     )
@@ -123,7 +123,7 @@ def test_inside_a_survey_slots_do_not_share_noise() -> None:
         ("rappor-cobol", {}, "unknown scheme"),
     ],
 )
-def test_what_they_cannot_carry_is_refused(
+def test_unsupported_parameters_are_refused(
     scheme: str, changes: dict[str, float], says: str
 ) -> None:
     given = {"p": 0.25, "q": 0.75, "f": 0.0, "bits": 32, "hashes": 2} | changes

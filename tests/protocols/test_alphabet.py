@@ -1,4 +1,4 @@
-"""Strings of any kind: Unicode as bytes, cut characters, blanks at the end, foreign characters."""
+"""Unusual strings: Unicode as bytes, truncated characters, trailing spaces, unknown characters."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_unicode_is_found_as_bytes(settings: tuple[str, str]) -> None:
     assert found.mass_at_end.low < 0.2 + 0.2 + 0.15 + 0.08 < found.mass_at_end.high
     again = Result.from_json(found.to_json())
     assert isinstance(again, Discovery)
-    # Text cannot say what a cut character was, symbols can.
+    # A text cannot represent a truncated character; symbols can.
     decoded = decode(s, batch, "s", again)
     shares = np.array([truth[text] for text in found.strings])
     assert decoded.detected.all()
@@ -78,7 +78,7 @@ def test_unicode_is_found_as_bytes(settings: tuple[str, str]) -> None:
 
 @pytest.mark.slow
 def test_characters_outside_the_alphabet_are_one_symbol() -> None:
-    """n-grams find such strings; prefixes do not, but they are counted where they are listed."""
+    """n-grams discover such strings; prefixes do not, but count them if they are listed."""
     shares = {"na\N{LATIN SMALL LETTER I WITH DIAERESIS}f": 0.4, "cafe": 0.4, "\N{SNOWMAN}": 0.2}
     shown = {"na\N{REPLACEMENT CHARACTER}f", "cafe", "\N{REPLACEMENT CHARACTER}"}
     s = survey(NGRAMS, "a-z", 4)

@@ -1,4 +1,4 @@
-"""Protocols: what is drawn, what is cut from a string, and that nothing depends on the value."""
+"""Protocols: clear fields, tokens of strings, and that clear fields never depend on the value."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_odd_characters() -> None:
         (prefixes, {"levels": (Level(5, ONE),)}, "from 1 to max_length"),
     ],
 )
-def test_impossible_protocols_are_refused(make_it: Any, changes: Any, says: str) -> None:
+def test_invalid_protocols_are_refused(make_it: Any, changes: Any, says: str) -> None:
     with pytest.raises(InputError, match=says):
         make_it(**changes)
 

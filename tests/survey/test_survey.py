@@ -1,4 +1,4 @@
-"""Surveys: defaults resolved once and for all, every mistake named, the published form exact."""
+"""Survey files: defaults, messages for every mistake, and the exact published form."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_repeated_collection_needs_permanent_noise() -> None:
     assert "f = 0" in "\n".join(mistakes(text))
 
 
-def test_budget_must_pay_for_one_answer() -> None:
+def test_the_budget_covers_one_answer() -> None:
     head = HEAD.format(collect="once") + "budget = 0.5\n"
     assert "increase the budget" in "\n".join(mistakes(head + BOOLEAN + "epsilon = 1.0"))
 
@@ -206,7 +206,7 @@ def test_published_surveys_are_read_strictly(data: bytes) -> None:
         Survey.from_json(data)
 
 
-def test_a_published_survey_cannot_claim_a_smaller_loss() -> None:
+def test_a_published_survey_with_a_wrong_loss_is_refused() -> None:
     canonical = Survey.load(make.HERE / "survey-plain.toml").canonical
     assert b'"once":499999999' in canonical or b'"once":500000000' in canonical
     lie = re.sub(rb'"once":\d+', b'"once":100000000', canonical)
@@ -243,7 +243,7 @@ def test_types_inside_published_surveys_are_checked(
 
 
 @pytest.mark.parametrize("number", ["9" * 400, "1e999", "9" * 5001])
-def test_numbers_beyond_reason(number: str) -> None:
+def test_huge_numbers_are_mistakes(number: str) -> None:
     for setting in (f"epsilon = {number}", f"epsilon = 1.0\np = {number}"):
         assert len(mistakes(HEAD.format(collect="once") + BOOLEAN + setting)) == 1
 
@@ -262,6 +262,6 @@ def test_every_setting_is_documented() -> None:
 
 
 @given(st.text(max_size=200))
-def test_garbage_is_an_error_of_ours(text: str) -> None:
+def test_random_text_raises_our_error(text: str) -> None:
     with pytest.raises(DeniableError):
         Survey.from_toml(text)

@@ -1,4 +1,4 @@
-"""Bytes: every report comes back, everything else is refused with its own error."""
+"""Reports as bytes: every report is read back, and each kind of invalid bytes has its own error."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_garbage_is_refused(data: bytes) -> None:
 def test_what_is_accepted_is_written_back(
     cohort: int, order: list[int], bits: bytes, browser: int, ads: int
 ) -> None:
-    """Any legal body means exactly its bytes: nothing is ignored."""
+    """Every valid body is written back as the same bytes: no byte is ignored."""
     body = cohort.to_bytes(2, "little") + bytes(sorted(order[:2])) + bits
     data = a_report()[:HEADER_SIZE] + body + browser.to_bytes(2, "little") + bytes([ads])
     assert bytes(from_bytes(data, URLS)) == data

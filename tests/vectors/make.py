@@ -211,7 +211,7 @@ def payments() -> list[tuple[list[Survey], list[tuple[int, int, dict[str, Any]]]
         # Once is once, for another answer and another secret too.
         ([dated(DARK + WORD, "once")], [(0, s, {"dark": True, "word": w}) for s, w in
                                         ((0, "a"), (0, "a"), (1, "b"))]),
-        # A value that does not change costs no more than for ever; a new one is a new spend.
+        # An unchanging value is charged at most its loss in total; a new value is charged anew.
         ([word], [(0, 0, {"word": w}) for w in 4 * ["a"] + 4 * ["b"] + ["c", "c", "a", None]]),
         # No answer costs what an answer does.
         ([word], [(0, 0, {}) for _ in range(6)] + [(0, 0, {"word": ""})]),
