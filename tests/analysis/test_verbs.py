@@ -350,7 +350,7 @@ def test_results_travel_as_json(batch: ReportBatch, joint: Joint, tmp_path: Path
     assert again.cramers_v() == joint.cramers_v()
     assert again.conditional("ads").estimate == pytest.approx(joint.conditional("ads").estimate)
     assert again.provenance == joint.provenance
-    with pytest.raises(InputError, match="associate them again"):
+    with pytest.raises(InputError, match="run associate again"):
         again.test("lrt")
     marginal = decode(SURVEY, batch, "grams", ["w0", "abcdefgh1", "abcdefgh2"])
     back = Result.from_json(marginal.to_json())

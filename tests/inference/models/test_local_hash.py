@@ -204,8 +204,8 @@ def test_what_was_discovered_is_a_list_of_candidates(batch: ReportBatch) -> None
     np.testing.assert_array_equal(again.symbols, found["word"].symbols)
     # Symbols of one question say nothing in another: there the texts count.
     elsewhere = candidates_of(SURVEY.question("place"), found["word"])
-    assert elsewhere.rows is not None and elsewhere.rows.shape[1] == 4
-    assert candidates_of(SURVEY.question("page"), found["word"]).rows is None
+    assert elsewhere.symbols is not None and elsewhere.symbols.shape[1] == 4
+    assert candidates_of(SURVEY.question("page"), found["word"]).symbols is None
     nothing = replace(found["word"], strings=())
     with pytest.raises(InputError, match="found no strings"):
         decode(SURVEY, batch, "word", nothing)
