@@ -357,7 +357,7 @@ def test_results_travel_as_json(batch: ReportBatch, joint: Joint, tmp_path: Path
     assert isinstance(back, Marginal)
     assert back.to_json() == marginal.to_json()
     assert back.groups == marginal.groups
-    with pytest.raises(InputError, match="expected Marginal"):
+    with pytest.raises(InputError, match="expected a Marginal"):
         Marginal.from_json(joint.to_json())
     for text in ("", "{}", "[]", '{"format":"x","kind":"Joint"}'):
         with pytest.raises(InputError):

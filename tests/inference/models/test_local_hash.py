@@ -207,7 +207,7 @@ def test_what_was_discovered_is_a_list_of_candidates(batch: ReportBatch) -> None
     assert elsewhere.symbols is not None and elsewhere.symbols.shape[1] == 4
     assert candidates_of(SURVEY.question("page"), found["word"]).symbols is None
     nothing = replace(found["word"], strings=())
-    with pytest.raises(InputError, match="found no strings"):
+    with pytest.raises(InputError, match="no strings were discovered"):
         decode(SURVEY, batch, "word", nothing)
 
 
