@@ -65,6 +65,7 @@ def status(store: str, as_json: bool) -> None:
     for s in surveys:
         days = s["days"]
         period = f", {counted(len(days), 'day')}, {min(days)} to {max(days)}" if days else ""
+        period = f", {min(days)}" if len(days) == 1 else period
         lines.append(f"{s['name']} v{s['version']}: {counted(s['reports'], 'report')}{period}")
     if room is not None:
         lines.append(f"free disk space: {room / 1e9:,.1f} GB")
@@ -239,8 +240,8 @@ def compact(store: str, at_least: int, keep_keys: int, as_json: bool) -> None:
     Parameters
     ----------
     at_least
-        Minimum number of reports per day that are shuffled together; the uploads of a day with
-        fewer stay staged.
+        Minimum number of reports from other uploads of the same day to shuffle an upload with;
+        until there are as many, it stays staged.
     keep_keys
         Recognise repeated uploads for this many days; older idempotency keys are deleted.
 
@@ -254,7 +255,8 @@ def compact(store: str, at_least: int, keep_keys: int, as_json: bool) -> None:
     print_outcome(
         {**asdict(done), "keys_forgotten": forgotten},
         f"Compacted {counted(done.reports, 'report')} into {counted(done.segments, 'segment')}; "
-        f"{done.waiting:,} not yet compacted (a day needs {at_least:,} before it is shuffled). "
+        f"{done.waiting:,} not yet compacted (an upload waits for {at_least:,} reports of other "
+        "uploads of its day). "
         f"Deleted {counted(forgotten, 'old idempotency key')}.",
         as_json,
     )

@@ -35,7 +35,7 @@ class JointView(View[Joint]):
             for name, *numbers in zip(down, joint.table, joint.standard_error, strict=True)
         ]
         right = [False, *(True for _ in across)]
-        title = "% of clients, ± half the 95% confidence interval"
+        title = "% of clients, 95% intervals"
         return TextTable([f"{first} \\ {second}", *across], rows, right, title)
 
     def notes(self, *, test: str = "score", stages: bool = False) -> list[str]:
