@@ -287,7 +287,7 @@ def test_stream_equals_its_parts_in_bounded_pieces() -> None:
     ("values", "says"),
     [
         ({"word": ["a"], "wrod": ["b"]}, "no question 'wrod'"),
-        ({"word": [1]}, "expects str or None, got int"),
+        ({"word": [1]}, "must be a string or None"),
         ({}, "got none"),
     ],
 )
