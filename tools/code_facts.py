@@ -11,6 +11,8 @@ import re
 import tomllib
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
+from dataclasses import astuple
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -179,33 +181,58 @@ def power_of_ten(value: int) -> str:
 # --- limits of the guarantee ---------------------------------------------------------------------
 
 
-def change_evidence(changed: bool, bits: int = 128, hashes: int = 2) -> float:
-    """Return the largest log-likelihood ratio of two reports for or against a change of the value.
+EVIDENCE_NOISE = Noise.of(p=0.25, q=0.75, f=0.5)
+EVIDENCE_BITS, EVIDENCE_HASHES = 128, 2
 
-    Permanent noise f = ½, fresh noise p = ¼ and q = ¾. Each bit contributes the largest ratio over
-    both reports' bits; `hashes` bits are set by the first value only, as many by the second only.
+
+def change_evidence() -> tuple[float, float, float]:
+    """Return the evidence of two reports that a value changed, as log-likelihood ratios in nats.
+
+    The ratio compares "the first value, then the second" with "the first value twice". Both
+    reports of one value contain the same permanent noise; a new value gets new permanent noise.
+    Bits are independent, so the ratio is a sum over bits. Two values differ most if each sets
+    `EVIDENCE_HASHES` bits that the other does not set.
+
+    Returns
+    -------
+    largest, average, largest_against : float
+        Maximum for a change over all pairs of reports, average if the value did change, and
+        maximum against a change.
     """
-    permanent, fresh = {0: 0.25, 1: 0.75}, {0: 0.25, 1: 0.75}
+    flip, p, q = (float(Fraction(t, 1 << 32)) for t in astuple(EVIDENCE_NOISE))
+    bits = (0, 1)
 
-    def sent(bit: int, out: int) -> float:
-        return fresh[bit] if out else 1 - fresh[bit]
+    def noisy(value: int, kept: int) -> float:
+        return 1 - flip if kept == value else flip
 
-    def both(value_bit: int, first: int, second: int) -> float:
-        one = permanent[value_bit]
-        return sum((one if b else 1 - one) * sent(b, first) * sent(b, second) for b in (0, 1))
+    def sent(kept: int, out: int) -> float:
+        one = q if kept else p
+        return one if out else 1 - one
 
-    def single(value_bit: int, out: int) -> float:
-        return both(value_bit, out, 0) + both(value_bit, out, 1)
+    def alone(value: int, out: int) -> float:
+        return sum(noisy(value, b) * sent(b, out) for b in bits)
 
-    def largest(before: int, after: int) -> float:
-        ratios = [
-            math.log(single(before, x) * single(after, y) / both(before, x, y))
-            for x in (0, 1) for y in (0, 1)
-        ]  # fmt: skip
-        return max(ratios) if changed else -min(ratios)
+    def same_noise(value: int, first: int, second: int) -> float:
+        return sum(noisy(value, b) * sent(b, first) * sent(b, second) for b in bits)
 
-    unset = (bits - 2 * hashes) * largest(0, 0)
-    return unset + hashes * (largest(1, 0) + largest(0, 1))
+    total = [0.0, 0.0, 0.0]
+    differing = EVIDENCE_HASHES
+    for before, after, number in (
+        (0, 0, EVIDENCE_BITS - 2 * differing), (1, 0, differing), (0, 1, differing),
+    ):  # fmt: skip
+        changed = [alone(before, x) * alone(after, y) for x in bits for y in bits]
+        unchanged = [same_noise(before, x, y) for x in bits for y in bits]
+        ratios = [math.log(a / b) for a, b in zip(changed, unchanged, strict=True)]
+        total[0] += number * max(ratios)
+        total[1] += number * sum(a * r for a, r in zip(changed, ratios, strict=True))
+        total[2] -= number * min(ratios)
+    return total[0], total[1], total[2]
+
+
+def evidence_epsilon() -> str:
+    """Return ε in total of the string in the example of `change_evidence`."""
+    bloom = Bloom(noise=EVIDENCE_NOISE, bits=EVIDENCE_BITS, hashes=EVIDENCE_HASHES, cohorts=64)
+    return f"{bloom.loss.in_total:.1f}"
 
 
 # --- the wire format -----------------------------------------------------------------------------
@@ -260,6 +287,8 @@ CODE_FACTS: dict[str, Callable[[], str]] = {
     "counters.5": lambda: bloom_counters(5.0),
     "epsilon.table": epsilon_table,
     "odds.paper": lambda: f"{math.exp(PAPER_EPSILON):.0f}",
-    "evidence.changed": lambda: str(math.floor(change_evidence(True))),
-    "evidence.unchanged": lambda: str(math.floor(change_evidence(False))),
+    "evidence.changed": lambda: str(math.ceil(change_evidence()[0])),
+    "evidence.average": lambda: f"{change_evidence()[1]:.1f}",
+    "evidence.unchanged": lambda: str(math.ceil(change_evidence()[2])),
+    "evidence.epsilon": evidence_epsilon,
 }
