@@ -17,7 +17,7 @@ help:
 	@echo "make reference  Write the reference of the commands."
 	@echo "make facts      Write the numbers that the documentation quotes."
 	@echo "make bench      Measure speed (about 20 minutes)."
-	@echo "make campaign   Kill processes and cut connections thousands of times (hours)."
+	@echo "make campaign   Kill processes and cut connections thousands of times (about an hour)."
 
 $(VENV)/.ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

@@ -16,6 +16,7 @@ from tools.markdown import markdown_table
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 HEADINGS = ("Quantity", "Paper", "Ours (mean)", "Minimum to maximum", "Agrees")
 
 
@@ -47,9 +48,21 @@ def paper_fact(experiment: str, first: str = "", second: str = "", kind: str = "
 
 
 def _comparison(row: dict[str, Any]) -> list[str]:
-    spread = "" if row["low"] is None else f"{row['low']:.4g} to {row['high']:.4g}"
+    spread = "" if row["low"] is None else f"{_number(row['low'])} to {_number(row['high'])}"
     agrees = {True: "yes", False: "no", None: ""}[row["agrees"]]
-    return [row["quantity"], row["paper"], f"{row['ours']:.4g}", spread, agrees]
+    return [row["quantity"], row["paper"], _number(row["ours"]), spread, agrees]
+
+
+def _number(value: float) -> str:
+    """Return four digits, without an exponent.
+
+    >>> _number(146100.0), _number(6.015e-05), _number(-0.02727)
+    ('146,100', '6.015 · 10⁻⁵', '-0.02727')
+    """
+    if abs(value) >= 1000:
+        return f"{float(f'{value:.4g}'):,.0f}"
+    digits, _, exponent = f"{value:.4g}".partition("e")
+    return f"{digits} · 10{str(int(exponent)).translate(SUPERSCRIPTS)}" if exponent else digits
 
 
 def _overview(
@@ -89,9 +102,10 @@ OVERVIEWS = {
     ),
 }  # fmt: skip
 LABELS = {
-    "setting": "Questions", "strength": "Association", "trials": "Crowds", "score": "score test",
-    "paper": "the paper's", "fused": "ours", "rejected": "rejected at 0.05",
-    "KS p": "p-value of uniformity", "Hellinger": "Hellinger distance", "not found": "not found",
+    "setting": "Questions", "strength": "Association", "trials": "Crowds",
+    "score": "our score test", "paper": "the paper's", "fused": "ours",
+    "rejected": "rejected at 0.05", "KS p": "Kolmogorov–Smirnov p-value",
+    "Hellinger": "Hellinger distance", "not found": "not found",
     "length": "String length", "n": "n", 0.0: "f = 0", 0.5: "f = 0.5", "other": "Model of Other",
     "summed": "summed error", "covered": "coverage", "bias": "bias",
 }  # fmt: skip

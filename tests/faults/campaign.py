@@ -1,7 +1,7 @@
 """Run every fault at full length: python -m tests.faults.campaign [--scale 0.02] [--only kill,slow]
 
 Scale 1 takes about an hour. The program prints a row per fault, and the whole table at the end;
-docs/how-to/collector.md has the last one. The exit code is 1 if any promise was broken.
+docs/results/reliability.md has the last one. The exit code is 1 if any promise was broken.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ PRINTED = {
     "hashes": ("7", "17", "0"),
     "urls": ("75", "23", "5", "896", "0.0062", "4", "2", "3", "1"),
     "length": ("above 0", "0"),
-    "threshold": ("close to the optimum",),
+    "threshold": ("close to 0",),
     "distributions": ("worse than geometric", "0"),
 }
 

@@ -51,7 +51,7 @@ def run_all(quick: bool, seed: int) -> Record:
     record.keep("ranks", ranks)
     zipfian, shaped = mean["power", AS_PROGRAM], mean["geometric", AS_PROGRAM]
     for shape, said, agrees in (
-        ("geometric", f"like Zipfian ({zipfian:.2f} here)", shaped <= zipfian + 0.05),
+        ("geometric", f"similar to Zipfian ({zipfian:.2f} here)", shaped <= zipfian + 0.05),
         ("step", "worse than geometric", mean["step", AS_PROGRAM] > shaped),
     ):
         quantity = f"Hellinger distance, {shape}, δ = .04"

@@ -28,8 +28,8 @@ READING_COLOURS = {
 }
 BARS = {
     "truth": ("true", "#4c9a52"),
-    "with the dictionary, ε = 4.39": ("dictionary known, ε = 4.39", "#c9a227"),
-    "with the dictionary, printed q": ("dictionary known, q = .32 as printed", "#6b8fb5"),
+    "with candidates given, ε = 4.39": ("candidates given, ε = 4.39", "#c9a227"),
+    "with candidates given, printed q": ("candidates given, q = .32 as printed", "#6b8fb5"),
     "bigrams, printed q, paper": ("paper's protocol and decoder, as printed", "#d98fa6"),
     "our protocol": ("our protocol, ε = 4.39 in total", BLUE),
 }
