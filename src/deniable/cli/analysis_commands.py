@@ -122,7 +122,7 @@ class AnalysisRun:
         return self.reports[0]
 
 
-@command(note=options.SOURCES, short_help="Estimate how common each value is.")
+@command(note=options.SOURCES)
 @source_arguments
 @options.question_option()
 @options.option("--candidates", type=options.EXISTING_FILE, metavar="FILE")
@@ -181,7 +181,7 @@ def decode(
     )
 
 
-@command(note=options.SOURCES, short_help="Estimate the joint distribution of several questions.")
+@command(note=options.SOURCES)
 @source_arguments
 @options.question_option("questions", multiple=True)
 @options.option("--candidates", "lists", multiple=True, metavar="QUESTION=FILE")
@@ -264,7 +264,7 @@ def _candidates(survey: Survey, item: str) -> tuple[str, list[str]]:
     return survey.question(name).name, read_strings(Path(file))
 
 
-@command(note=options.SOURCES, short_help="Find strings that nobody listed in advance.")
+@command(note=options.SOURCES)
 @source_arguments
 @options.question_option()
 @options.option("--accept", metavar="REGEX")
@@ -318,7 +318,7 @@ def discover(question: str | None, words: Path | None, stages: bool, **given: An
     )
 
 
-@command(note=options.SOURCES, short_help="Count pairs of bits, for associate --from-counts.")
+@command(note=options.SOURCES)
 @source_arguments
 @options.question_option("questions", multiple=True)
 @options.days_options

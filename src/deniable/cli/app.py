@@ -26,29 +26,42 @@ from deniable.version import __version__
 
 SECTIONS = {
     "Design a survey": {
-        "init": "cli.init_command",
-        "plan": "cli.plan_command",
-        "check": "cli.check_command",
-        "simulate": "cli.simulate_command",
+        "init": ("cli.init_command", "Write a first survey file, with comments."),
+        "plan": ("cli.plan_command", "Recommend parameters, predict what can be detected."),
+        "check": ("cli.check_command", "Validate a survey, show its privacy and accuracy."),
+        "simulate": ("cli.simulate_command", "Simulate the reports of a crowd."),
     },
-    "Answer a survey": dict.fromkeys(("answer", "send"), "cli.client_commands"),
+    "Answer a survey": {
+        "answer": ("cli.client_commands", "Answer a survey and queue the report."),
+        "send": ("cli.client_commands", "Send queued reports to a collector."),
+    },
     "Collect reports": {
-        **dict.fromkeys(("serve", "keys"), "cli.collector_commands"),
-        **dict.fromkeys(("store", "import", "export", "compact"), "cli.store_commands"),
+        "serve": ("cli.collector_commands", "Collect reports over HTTP."),
+        "keys": ("cli.collector_commands", "Manage ingest keys and analyst tokens."),
+        "store": ("cli.store_commands", "Inspect, check, copy and clean up a store."),
+        "import": ("cli.store_commands", "Add the reports in files or stores to a store."),
+        "export": ("cli.store_commands", "Write the reports of a survey to a file."),
+        "compact": ("cli.store_commands", "Shuffle uploads, so that none can be traced."),
     },
     "Analyse reports": {
-        **dict.fromkeys(("decode", "associate", "discover", "count"), "cli.analysis_commands"),
-        "report": "cli.report_command",
+        "decode": ("cli.analysis_commands", "Estimate how common each value is."),
+        "associate": ("cli.analysis_commands", "Estimate the joint distribution of questions."),
+        "discover": ("cli.analysis_commands", "Find strings that nobody listed in advance."),
+        "count": ("cli.analysis_commands", "Count pairs of bits, for associate --from-counts."),
+        "report": ("cli.report_command", "Make a self-contained HTML page from saved results."),
     },
     "Other commands": {
-        "reproduce": "cli.reproduce_command",
-        "rappor": "rappor.commands",
-        "conformance": "cli.conformance_command",
-        "completion": "cli.app",
+        "reproduce": ("cli.reproduce_command", "Reproduce the paper's tables and figures."),
+        "rappor": ("rappor.commands", "Analyse the files of google/rappor."),
+        "conformance": ("cli.conformance_command", "Test a client against the test vectors."),
+        "completion": ("cli.app", "Print a shell completion script."),
     },
 }
-"""Sections of the help: their commands, each with the module that defines it."""
-MODULES = {name: module for section in SECTIONS.values() for name, module in section.items()}
+"""Sections of the help: their commands, each with its module and a summary of one line.
+
+The summaries stand here so that `deniable --help` need not import every command.
+"""
+MODULES = {name: entry[0] for section in SECTIONS.values() for name, entry in section.items()}
 REFUSALS = (BudgetExceeded, SurveyExpired, SecretError, LedgerError)
 EXTRAS = {
     "granian": "collector",
@@ -87,12 +100,9 @@ class App(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, section by section."""
-        for section, names in SECTIONS.items():
-            commands = [(name, self.get_command(ctx, name)) for name in names]
+        for section, commands in SECTIONS.items():
             with formatter.section(section):
-                formatter.write_dl(
-                    [(name, c.get_short_help_str(limit=70)) for name, c in commands if c]
-                )
+                formatter.write_dl([(name, summary) for name, (_, summary) in commands.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; print one message for an error that the user can mend."""
@@ -137,7 +147,6 @@ def app() -> None:
 
 
 @click.command(
-    short_help="Print a shell completion script.",
     epilog="\b\nExamples:\n"
     "  deniable completion bash >> ~/.bashrc\n"
     "  deniable completion zsh >> ~/.zshrc\n"

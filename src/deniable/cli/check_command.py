@@ -41,7 +41,7 @@ THRESHOLD_TITLES = {
 }
 
 
-@command(short_help="Validate a survey, show its privacy and accuracy.")
+@command()
 @click.argument("file", type=options.EXISTING_FILE)
 @options.option("-o", "--output", type=options.OutputPath(".json"), metavar="FILE")
 @options.option("--clients", "sizes", multiple=True, type=options.parse_count, metavar="N")

@@ -37,7 +37,7 @@ folder_option = options.option(
 )
 
 
-@command(short_help="Answer a survey and queue the report.")
+@command()
 @click.argument("survey_at", metavar="SURVEY")
 @click.argument("answers", metavar="[QUESTION=VALUE]...", nargs=-1)
 @options.option("--values", "file", type=click.File("rb"), metavar="FILE")
@@ -118,7 +118,7 @@ def _read_answers(
     return values
 
 
-@command(short_help="Send queued reports to a collector.")
+@command()
 @click.argument("address")
 @folder_option
 @options.option("--survey", "surveys", multiple=True, metavar="NAME")

@@ -28,7 +28,7 @@ def settings_options(function: Any) -> Any:
     return function
 
 
-@command(short_help="Collect reports over HTTP.")
+@command()
 @click.argument("surveys", nargs=-1, type=click.Path(exists=True, dir_okay=False))
 @options.option("--config", type=options.EXISTING_FILE, metavar="FILE")
 @settings_options
@@ -69,7 +69,7 @@ keys_option = options.option(
 )
 
 
-@command(make=click.group, short_help="Manage ingest keys and analyst tokens.")
+@command(make=click.group)
 def keys() -> None:
     """Create, list and remove the keys of a collector; a running collector notices changes.
 

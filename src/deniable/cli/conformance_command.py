@@ -19,7 +19,7 @@ MAX_DETAIL = 400
 VERDICTS = ("passed", "failed", "unsupported")
 
 
-@command(short_help="Test a client in any language against the test vectors.")
+@command()
 @click.argument("command", nargs=-1, required=True, metavar="-- CMD...")
 @options.option("--vectors", "chosen", multiple=True, metavar="NAME")
 @options.option("--timeout", type=options.POSITIVE_FLOAT, default=10.0, metavar="SECONDS")

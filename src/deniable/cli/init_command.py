@@ -35,7 +35,7 @@ AskedQuestion = tuple[str, str, tuple[str, ...]]
 """Name, kind and options of a question."""
 
 
-@command(short_help="Write a first survey file, with comments.")
+@command()
 @click.argument("file", default="survey.toml", type=options.FILE)
 @options.option("--name")
 @options.option("--owner")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from deniable.results.survey_plan import Plan
 
 
-@command(short_help="Recommend parameters, predict what can be detected.")
+@command()
 @options.option("--clients", type=options.parse_count, metavar="N")
 @options.option("--epsilon", type=float, metavar="NUMBER")
 @options.option("--detect", type=options.parse_share, metavar="SHARE")

@@ -13,7 +13,7 @@ from deniable.formatting import counted
 from deniable.survey import Survey
 
 
-@command(short_help="Make a self-contained HTML page from saved results.")
+@command()
 @click.argument("results", nargs=-1, required=True, type=options.EXISTING_FILE)
 @options.option("--survey", "survey_file", type=options.EXISTING_FILE, metavar="FILE")
 @options.option("--title")

@@ -14,7 +14,7 @@ from deniable.cli.output import console, progress_bars
 from deniable.reproduction import PAPER
 
 
-@command(short_help="Reproduce the paper's tables and figures.")
+@command()
 @click.argument(
     "names", nargs=-1, required=True, metavar="NAME...", type=click.Choice([*PAPER, "all"])
 )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Draw = Callable[[int, np.random.Generator], Mapping[str, Coded]]
 
 
-@command(short_help="Simulate the reports of a crowd.")
+@command()
 @click.argument("survey_file", metavar="SURVEY", type=options.EXISTING_FILE)
 @options.option("--values", type=options.EXISTING_FILE, metavar="FILE")
 @options.option("--population", "populations", multiple=True, metavar="[QUESTION=]SPEC")

@@ -23,7 +23,7 @@ def _days_ago(days: int) -> date:
     return datetime.now(UTC).date() - timedelta(days=days)
 
 
-@command(make=click.group, short_help="Inspect, check, copy and clean up a store.")
+@command(make=click.group)
 def store() -> None:
     """Inspect, check, copy and clean up a store of reports.
 
@@ -150,7 +150,7 @@ def delete(
     )
 
 
-@command("import", short_help="Add the reports in files or stores to a store.", note=options.STORES)
+@command("import", note=options.STORES)
 @click.argument("store")
 @click.argument("files", nargs=-1, required=True)
 @options.day_option("--day")
@@ -194,7 +194,7 @@ def import_(
     )
 
 
-@command(short_help="Write the reports of a survey to a file.", note=options.STORES)
+@command(note=options.STORES)
 @click.argument("store")
 @click.argument("survey")
 @click.argument("file", type=options.OutputPath(*options.REPORT_FILES))
@@ -226,7 +226,7 @@ def export(
     )
 
 
-@command(short_help="Shuffle uploads, so that none can be traced.", note=options.STORES)
+@command(note=options.STORES)
 @click.argument("store")
 @options.option("--at-least", type=options.POSITIVE_INT, default=1000, metavar="COUNT")
 @options.option("--keep-keys", type=options.POSITIVE_INT, default=7, metavar="DAYS")
