@@ -127,19 +127,19 @@ def example_levels() -> str:
 
 def epsilon_table() -> str:
     """Return what ε means for the odds and for a yes-or-no question."""
-    headings = ["ε per report", "largest change of the odds"]
-    headings += ["probability of a true yes-or-no answer", "example"]
+    headings = ["ε per report", "maximum change of the odds"]
+    headings += ["probability that a yes-or-no answer is sent unchanged", "example"]
     rows = []
     for epsilon, example in EPSILONS.items():
         odds = math.exp(epsilon)
-        rows.append([f"{epsilon:.3g}", f"{odds:.2g}", f"{odds / (1 + odds):.2f}", example])
+        rows.append([f"{epsilon:.3g}", f"× {odds:.2g}", f"{odds / (1 + odds):.2f}", example])
     return markdown_table(headings, rows)
 
 
 EPSILONS = {
     0.5: "very strict",
     1.0: "",
-    math.log(3): "Warner's coin flips (ln 3)",
+    math.log(3): "randomised response with two coin flips (ε = ln 3)",
     2.0: "",
     PAPER_EPSILON: "the paper's experiment with URLs",
 }
