@@ -31,8 +31,8 @@ ORDER = (
 INTRODUCTION = """\
 # Gallery
 
-Each example is a complete script: paste it into an empty folder and run it. It saves the picture
-that is shown. All of them are in `examples/gallery/`.
+Each example is a complete script that saves the picture shown above it. The scripts are in
+`examples/gallery/`.
 """
 
 

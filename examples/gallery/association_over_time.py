@@ -1,9 +1,9 @@
 """Does an association change over time?
 
-Eight weeks of reports, 60,000 clients each. From the fifth week on, a new default makes dark mode
-more common with one of the editors. Every week is analysed on its own; the picture shows Cramér's
-V, which is 0 for independent questions and 1 for a perfect association, with its 95% confidence
-interval.
+In each of eight weeks, 60,000 clients report their editor and whether they use dark mode. From the
+fifth week on, a new default makes dark mode more common with one of the editors. Every week is
+analysed separately. The picture shows Cramér's V, which is 0 for independent questions and 1 for a
+perfect association, with its 95% confidence interval.
 """
 
 from datetime import date, timedelta

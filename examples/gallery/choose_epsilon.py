@@ -1,8 +1,8 @@
 """Which ε is enough?
 
 A larger ε gives more accurate results and less privacy. The picture shows the detection
-threshold: the share of clients that must hold a value so that it is found among 10,000 candidates
-half the time.
+threshold: the share of clients that must have a value so that `decode` detects it among 10,000
+candidates half of the time.
 """
 
 import matplotlib.pyplot as plt
@@ -32,7 +32,7 @@ axes.set(
     yscale="log",
     xlabel="ε per report",
     ylabel="detection threshold, % of clients",
-    title="What a string question can see",
+    title="Detection threshold of a string question",
 )
 axes.grid(alpha=0.3)
 axes.legend()

@@ -1,8 +1,8 @@
 """How do I move from google/rappor?
 
-The counts, map and parameters that google/rappor's tools wrote are read as they are. This example
-writes such files for 50,000 simulated clients, runs the replacement of its `decode-dist`, and
-draws results.csv.
+deniable reads the counts, map and parameters that google/rappor's tools wrote. This example writes
+such files for 50,000 simulated clients, runs `deniable rappor decode-dist`, which replaces
+google/rappor's command of that name, and plots `results.csv`.
 """
 
 import csv

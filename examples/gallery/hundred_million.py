@@ -1,9 +1,9 @@
-"""A joint table of a hundred million reports
+"""How do I analyse a hundred million reports?
 
 Reports of two questions can be reduced to counts in one pass, in bounded memory, and then
-deleted. Counts add up over days and machines. The joint table of 10⁸ reports is estimated from 1
-MB of counts in a fraction of a second, and its standard errors are a hundredth of a percentage
-point.
+deleted. Counts of several days or machines can be added. Here the joint table of 10⁸ reports is
+estimated from one megabyte of counts in a fraction of a second. Its standard errors are a
+hundredth of a percentage point.
 """
 
 import sys

@@ -1,7 +1,8 @@
-"""How do two answers go together?
+"""How are two answers related?
 
-`associate` estimates the joint table of two questions from reports that are noisy in both. Each
-cell has a standard error, and a test says whether the questions are independent.
+`associate` estimates the joint table of two questions: the share of clients for each pair of
+answers, although both answers of every report are noisy. Each cell has a standard error, and a
+test says whether the questions are independent.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """How common is each value?
 
 200,000 clients report their home page, each at ε = 3. `decode` estimates the share of every
-candidate with a 95% confidence interval, and marks those that are present beyond doubt: the
-probability of any false detection is at most 5%. The crosses are the true shares, known because
-the crowd is simulated.
+candidate with a 95% confidence interval, and marks the strings that it detects. The probability of
+any false detection is at most 5%. The crosses are the true shares, which are known because the
+crowd is simulated.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,7 @@
 """How many clients does a survey need?
 
-`plan` compares the mechanisms for a question before anybody answers it. Here: strings that nobody
-lists, of at most 20 characters, ε = 4, and a million clients.
+`plan` compares the mechanisms for a question before anybody answers it. This example compares them
+for unlisted strings of at most 20 characters, with ε = 4 and a million clients.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,9 @@
 """What can lying clients do?
 
 Some clients skip the noise and send the report that raises one option the most. No analysis can
-tell such a report from an honest one. The smaller ε is, the more one lie weighs: the lines show
-how far the estimate moves, the dots a simulation with 50,000 clients.
+distinguish such a report from an honest one. The smaller ε is, the more influence one such client
+has. The lines show how far the theory expects the estimate to move, and the dots show a simulation
+with 50,000 clients.
 """
 
 import matplotlib.pyplot as plt
@@ -42,7 +43,7 @@ for epsilon in (0.5, 1.0, 2.0, 4.0):
 axes.set(
     xlabel="clients that lie, %",
     ylabel="estimate of an option that nobody chose, %",
-    title="The strength of a lie",
+    title="Influence of malicious clients on an estimate",
 )
 axes.grid(alpha=0.3)
 axes.legend()

@@ -2,7 +2,7 @@
 
 A client that reports daily draws its permanent noise once per value and fresh noise for each
 report. The average of many reports then converges to the permanent noise, not to the answer. A
-program that repeats a one-time survey every day, against its contract, gives the answer away.
+program that ignores the ledger and repeats a one-time survey every day reveals the answer.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,8 @@
-"""Which values exist at all?
+"""Which strings do clients have?
 
 Nobody listed these strings. Each of 100,000 clients reports one prefix of its word, at ε = 4.
 `discover` searches from short prefixes to longer ones and tests every candidate on reports that
-did not propose it, so that the probability of any false string is at most 5%.
+were not used to find it, so that the probability of any false discovery is at most 5%.
 """
 
 import matplotlib.pyplot as plt
