@@ -115,8 +115,8 @@ mechanism = "localhash"
 epsilon = 4.0
 [questions.word.dictionary]
 protocol = "prefixes"
-max_length = 6
-alphabet = "a-z"
+max_length = 5
+alphabet = "elnortxy"
 """,
     name="words",
 )
