@@ -1,7 +1,7 @@
 """Measure whole discoveries: python -m benchmarks.discover [--large] [--row NAME]
 
 The paper's hash experiment (N = 10⁵) by n-grams with both decoders; cliques of 10 partitions of 50
-nodes with 8 planted and 30 % random edges; --large adds the URL experiment (N = 10⁶) by n-grams and
+nodes with 8 planted and 30% random edges; --large adds the URL experiment (N = 10⁶) by n-grams and
 prefixes. Each row runs in a separate process, after a small crowd that loads compiled code, so that
 the peak memory, including the reports, is that of the row. Both wall-clock and processor seconds
 are printed; on a busy machine only the latter measure the work.

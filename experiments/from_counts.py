@@ -5,7 +5,7 @@
 
 `errors`: mean summed absolute error against the truth, in percentage points, by likelihood and from
 counts of the same reports, and their ratio; `root` is the same ratio for root mean squared errors,
-`errors` for mean standard errors; coverage of the 95 % intervals of both methods. Two questions of
+`errors` for mean standard errors; coverage of the 95% intervals of both methods. Two questions of
 100 strings, correlated (strength .3), 64 cohorts, Other included; choices have 20 options.
 `tests`: independent questions: the share of p-values below .05 and .01, their distance from
 uniform, and coverage over true cells of at least three standard errors.

@@ -8,7 +8,7 @@ q = .75; the five most common categories (step: the eight that differ from the o
 Coverage is counted over true cells of at least three standard errors: `known` over cells without
 Other, `with Other` over cells with it. `spread` is the standard deviation of the errors over the
 standard error. `off` is the number of cells, of those seen in most trials, whose mean estimate is
-wrong by more than 2 % and by more than three Monte Carlo errors. Trials in which nothing is
+wrong by more than 2% and by more than three Monte Carlo errors. Trials in which nothing is
 detected have no table and are left out.
 
 `--fitted` is the number of strings that are fitted. Other consists of different strings in each

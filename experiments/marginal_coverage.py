@@ -3,7 +3,7 @@
     python -m experiments.marginal_coverage [--replications 200]
         [--part coverage|fwer|both]
 
-k = 128, h = 2, 64 cohorts, p = .25, q = .75. Coverage of 95 % intervals is counted over all true
+k = 128, h = 2, 64 cohorts, p = .25, q = .75. Coverage of 95% intervals is counted over all true
 strings of at least three standard errors, detected or not. The family-wise error rate is the share
 of replications in which any false candidate is detected at alpha = .05, with 100 true and 1,000
 false candidates, while half of the clients hold unlisted strings; the last column is the share of

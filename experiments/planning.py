@@ -4,7 +4,7 @@
         [-o FOLDER]
 
 A case consists of a protocol, strings and a number of clients. There are 100 strings with weights
-∝ exp(−rank/25), so that an error of 10 % in the threshold corresponds to 2.5 strings. `measured` is
+∝ exp(−rank/25), so that an error of 10% in the threshold corresponds to 2.5 strings. `measured` is
 the threshold for which the predicted number of strings equals the number found. A run takes half a
 minute to a minute and a half on two cores; --quick makes one run of the fast cases.
 """

@@ -142,8 +142,8 @@ def plant(clients: int, times: float) -> None:
     print(
         f"{clients:,} clients, one liar counts as {one:.2f}; {liars:,} liars, {times:g} × the "
         f"{needed:,.0f} predicted: {PLANTED} "
-        + (f"found at {100 * seen:.2f} %" if seen is not None else "not found")
-        + f" (predicted {100 * liars * one / clients:.2f} %)", flush=True
+        + (f"found at {100 * seen:.2f}%" if seen is not None else "not found")
+        + f" (predicted {100 * liars * one / clients:.2f}%)", flush=True
     )  # fmt: skip
 
 

@@ -121,7 +121,7 @@ def example_levels() -> str:
     """Return the default prefix lengths and shares of 20 characters of a-z0-9._-, as a table."""
     levels = defaults.prefix_lengths(39, 20)
     lengths = [str(length) for length, _ in levels]
-    shares = [f"{100 * share:.1f} %" for _, share in levels]
+    shares = [f"{100 * share:.1f}%" for _, share in levels]
     return markdown_table(["Prefix length", *lengths], [["Clients", *shares]])
 
 
@@ -274,7 +274,7 @@ CODE_FACTS: dict[str, Callable[[], str]] = {
     "levels.longest": lambda: str(defaults.MAX_ENUMERATED_LENGTH),
     "levels.first": lambda: f"{defaults.MAX_FIRST_PREFIXES:,}",
     "levels.decay": lambda: f"{defaults.SHARE_DECAY:g}",
-    "levels.last": lambda: f"{100 * defaults.CONFIRMATION_SHARE:g} %",
+    "levels.last": lambda: f"{100 * defaults.CONFIRMATION_SHARE:g}%",
     "levels.example": example_levels,
     "wire.examples": wire_examples,
     "urls.printed-epsilon": lambda: f"{3 * paper_bloom(0.32).loss.per_report:.2f}",

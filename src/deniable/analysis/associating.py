@@ -112,7 +112,7 @@ def associate(
     Returns
     -------
     Joint
-        Estimated table with standard errors, 95 % confidence intervals, conditional rates, tests
+        Estimated table with standard errors, 95% confidence intervals, conditional rates, tests
         of independence and effect size.
 
     Raises

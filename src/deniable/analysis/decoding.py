@@ -70,7 +70,7 @@ def decode(
     Returns
     -------
     Marginal
-        One row per value: estimate, standard error, 95 % confidence interval, p-value, and
+        One row per value: estimate, standard error, 95% confidence interval, p-value, and
         whether the value was detected.
 
     Raises

@@ -75,7 +75,7 @@ def discover(
     Returns
     -------
     Discovery
-        One row per discovered string, most frequent first: estimate, standard error, 95 %
+        One row per discovered string, most frequent first: estimate, standard error, 95%
         confidence interval, p-value. Pass it to `decode` or `associate` as candidates.
 
     Raises

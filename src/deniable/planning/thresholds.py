@@ -22,7 +22,7 @@ reaches the evidence that is needed:
   proposals, and the full string must be 3.5 standard deviations above 0.
 
 The constants 2.6, 1.65, ½ and 3.5 are measured, not derived. Thresholds agree with simulations
-within 10 % (`experiments/planning.py`). The paper's search detects much less than the default one:
+within 10% (`experiments/planning.py`). The paper's search detects much less than the default one:
 at ε = 4.39 with six letters, its threshold is 1.8 times as high.
 """
 

@@ -53,7 +53,7 @@ def draw(result: Result, ax: Axes | None = None, **options: Any) -> Axes:
 
 
 def intervals(ax: Axes, shares: Shares) -> None:
-    """Draw one row per value: estimate, 95 % confidence interval, and the truth if known."""
+    """Draw one row per value: estimate, 95% confidence interval, and the truth if known."""
     for row, detected in enumerate(shares.detected):
         colour = DETECTED if detected else NOT_DETECTED
         ends = [100 * shares.low[row], 100 * shares.high[row]]

@@ -63,7 +63,7 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 
 def intervals(shares: Shares) -> str:
-    """Return estimates with 95 % confidence intervals, one row per value, and the threshold."""
+    """Return estimates with 95% confidence intervals, one row per value, and the threshold."""
     ends = (*shares.estimate, *shares.low, *shares.high)
     known = [v for v in ends if math.isfinite(v)]
     left, right = min([0.0, *known]), max([shares.threshold or 0.0, 1e-9, *known])
@@ -180,7 +180,7 @@ def lines(
     low: Sequence[Sequence[float]],
     high: Sequence[Sequence[float]],
 ) -> str:
-    """Return shares over time, one line per value, with 95 % confidence intervals as bands.
+    """Return shares over time, one line per value, with 95% confidence intervals as bands.
 
     Parameters
     ----------

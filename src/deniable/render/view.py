@@ -34,7 +34,7 @@ class Shares:
     names
         The values.
     estimate, low, high
-        Estimated shares of clients, with the ends of their 95 % confidence intervals.
+        Estimated shares of clients, with the ends of their 95% confidence intervals.
     detected
         Whether each value is drawn as detected.
     threshold

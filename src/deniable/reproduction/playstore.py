@@ -5,7 +5,7 @@
 Basic RAPPOR, 30 bits and one bit, p = .25, q = .75, f = 0; N = 200,000 clients drawn from the
 counts of `deniable.simulation.play_store`. The paper's sample of apps is different and unpublished.
 
-According to the paper, 95 % intervals cover, and T = 107.093 on 29 degrees of freedom gives
+According to the paper, 95% intervals cover, and T = 107.093 on 29 degrees of freedom gives
 p = 6.9523e-11.
 """
 

@@ -51,7 +51,7 @@ class EffectSize:
     estimate : float
         Estimated V.
     low, high : float
-        Ends of its 95 % confidence interval.
+        Ends of its 95% confidence interval.
 
     Examples
     --------

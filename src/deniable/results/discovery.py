@@ -87,7 +87,7 @@ class Discovery(Result):
     standard_error : ndarray of float64, shape (strings,)
         Standard errors of the estimates.
     low, high : ndarray of float64, shape (strings,)
-        Ends of the 95 % confidence intervals.
+        Ends of the 95% confidence intervals.
     p_value : ndarray of float64, shape (strings,)
         One-sided p-values of "no client holds this string", before the correction. They come from
         reports that had no part in proposing the string.

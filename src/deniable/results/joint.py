@@ -55,7 +55,7 @@ class Joint(Result):
     standard_error : ndarray of float64
         Standard error of each cell.
     low, high : ndarray of float64
-        Ends of the 95 % confidence intervals, clipped to [0, 1].
+        Ends of the 95% confidence intervals, clipped to [0, 1].
     p_value : ndarray of float64
         One-sided p-value, per cell, of the hypothesis that the cell is 0.
     covariance : ndarray of float64, shape (cells, cells)
@@ -148,7 +148,7 @@ class Joint(Result):
         Returns
         -------
         Interval
-            Shares of its categories with their 95 % confidence intervals.
+            Shares of its categories with their 95% confidence intervals.
         """
         axis = self._axis(question)
         groups = [
@@ -169,7 +169,7 @@ class Joint(Result):
         Returns
         -------
         Interval
-            Rates of the shape of the table, with their 95 % confidence intervals.
+            Rates of the shape of the table, with their 95% confidence intervals.
         """
         return self._covariance.conditional(self._axis(given))
 
@@ -226,7 +226,7 @@ class Joint(Result):
         Returns
         -------
         EffectSize
-            Cramér's V with its 95 % confidence interval.
+            Cramér's V with its 95% confidence interval.
         """
         return self.effect if self.effect is not None else self._tests.effect()
 

@@ -11,7 +11,7 @@ from deniable.kernels.array_types import Floats, Indices, Mask
 from deniable.results.base import Provenance, Result
 
 Z95 = 1.9599639845400545
-"""Number of standard errors from an estimate to each end of its 95 % interval."""
+"""Number of standard errors from an estimate to each end of its 95% interval."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Measured:
     standard_error : float
         Standard error.
     low, high : float
-        Ends of the 95 % confidence interval.
+        Ends of the 95% confidence interval.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class Measured:
         Returns
         -------
         Measured
-            The estimate with its 95 % confidence interval.
+            The estimate with its 95% confidence interval.
         """
         reach = Z95 * standard_error
         return cls(estimate, standard_error, estimate - reach, estimate + reach)
@@ -76,7 +76,7 @@ class Marginal(Result):
     standard_error : ndarray of float64, shape (candidates,)
         Standard errors of the estimates.
     low, high : ndarray of float64, shape (candidates,)
-        Ends of the 95 % confidence intervals.
+        Ends of the 95% confidence intervals.
     p_value : ndarray of float64, shape (candidates,)
         One-sided p-values of "no client holds this candidate", before the correction.
     detected : ndarray of bool, shape (candidates,)

@@ -107,12 +107,12 @@ class Trend(Result, Generic[R]):
 
     @property
     def low(self) -> Floats:
-        """Lower ends of the 95 % confidence intervals, float64[periods, values]."""
+        """Lower ends of the 95% confidence intervals, float64[periods, values]."""
         return np.stack([part.low for part in self.marginals])
 
     @property
     def high(self) -> Floats:
-        """Upper ends of the 95 % confidence intervals, float64[periods, values]."""
+        """Upper ends of the 95% confidence intervals, float64[periods, values]."""
         return np.stack([part.high for part in self.marginals])
 
     @property

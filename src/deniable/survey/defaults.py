@@ -173,7 +173,7 @@ def prefix_lengths(symbols: int, length: int) -> list[tuple[int, float]]:
     If an analysis can test every string, all clients report the whole string. Otherwise the first
     length is the longest at which it can test every prefix. Every further length up to the whole
     string has e^(−1/4.5) of the share before it, because later stages have fewer prefixes to
-    distinguish. 27 % of the clients report the whole string again, for the test of discovered
+    distinguish. 27% of the clients report the whole string again, for the test of discovered
     strings. The shares were chosen by experiments on strings of 20 symbols; shares within a tenth
     of them discover as many strings.
     """

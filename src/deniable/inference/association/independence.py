@@ -7,7 +7,7 @@ paper   the paper's T = (p̂ − μ̂)ᵀ Σ̂⁻¹ (p̂ − μ̂), where μ̂ i
 lrt     twice the gain of log-likelihood over the fitted independence table
 
 T and the likelihood ratio follow χ² only if no cell is estimated at 0. At 6 × 6 with rare
-categories and 10,000 reports, 22 % of the cells are, and both tests reject none of 120 true
+categories and 10,000 reports, 22% of the cells are, and both tests reject none of 120 true
 hypotheses at .05. They are kept for comparison with the paper.
 
 For three or more variables, likelihood-ratio tests, with the same reservation, test mutual
@@ -24,7 +24,7 @@ likelihoods are, so an imprecise model of Other cannot make the test reject. If 
 share cohorts, shuffles stay within a cohort (`strata`).
 
 The statistic is compared with χ²((m−1)(n−1)). With fewer than 200 reports per degree of freedom, or
-with categories so rare that heavy tails increase the variance of the statistic by 2 % or more, this
+with categories so rare that heavy tails increase the variance of the statistic by 2% or more, this
 would reject too often. The statistic is then compared with its own values over random shuffles,
 which is exact at any size if reports are exchangeable within strata. The smallest possible p-value
 is then 1 / (shuffles + 1).

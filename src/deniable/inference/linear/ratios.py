@@ -24,7 +24,7 @@ MAX_SOLVED_BITS = 64
 """Maximum number of bits for which V is inverted.
 
 With more bits, two categories share few of them, and the diagonal of V is used instead. With k =
-128, standard errors grow by .2 % at p = .25, q = .75, and by 3 % at p = .05, q = .9.
+128, standard errors grow by .2% at p = .25, q = .75, and by 3% at p = .05, q = .9.
 """
 MIN_VARIANCE = 1e-9
 """Added to variances: without noise, the value determines its bits, and V may be singular."""

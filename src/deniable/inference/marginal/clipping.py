@@ -4,7 +4,7 @@ A heavy unlisted string raises a few bits far; a false candidate that happens to
 them would look frequent. A string that is present raises all of its bits, so clipping each of them
 costs it little. Tests therefore use residuals clipped at a few standard deviations; estimates and
 intervals never do. The skewness that clipped residuals still have enters the p-values. With
-clipping at four standard deviations and no skewness, three unlisted strings of 10 % each at
+clipping at four standard deviations and no skewness, three unlisted strings of 10% each at
 N = 100,000 gave a family-wise error rate of .088; with all of this, .049.
 
 Each slot is clipped by its own scatter, and the variance of a candidate's test is that of its

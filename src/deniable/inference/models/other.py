@@ -112,7 +112,7 @@ def mixture_other(
 
     The tail consists of the candidates that have no category of their own and were detected or are
     more than two standard errors above 0; at most `max_tail`, the most common ones. Random strings
-    get the remaining share of the reports, but at least 1 % of Other's mass plus .001: estimates of
+    get the remaining share of the reports, but at least 1% of Other's mass plus .001: estimates of
     the tail are noisy, and reports of other strings must not become impossible.
 
     Parameters
