@@ -50,7 +50,7 @@ def test_answer_and_send(folder: Path) -> None:
     assert told["budget"] == 20
     got = run(folder, "answer", survey, "--values", "-", text='{"word": "abc", "dark": null}')
     assert got.exit_code == 0, got.output
-    assert "ε spent: 20 of 20. Reports in the outbox: 2" in got.output
+    assert "ε spent: 20 of 20. Reports that wait to be sent: 2" in got.output
     with Server() as server:
         got = run(folder, "send", server.url)
         assert (got.exit_code, got.output) == (0, "shell: 2 accepted, 0 waiting\n")

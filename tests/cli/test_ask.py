@@ -173,10 +173,10 @@ def test_init_from_flags_then_check_and_publish() -> None:
 
 def test_nobody_publishes_without_a_name() -> None:
     assert run("init").exit_code == 0
-    assert "Note: replace the placeholder of owner" in run("check", "survey.toml").output
+    assert "Note: the owner is a placeholder" in run("check", "survey.toml").output
     got = run("check", "survey.toml", "-o", "s.json")
     assert got.exit_code == 1
-    assert "of owner" in got.output and "of description" in got.output
+    assert "the owner is" in got.output and "the description is" in got.output
     assert not Path("s.json").exists()
 
 

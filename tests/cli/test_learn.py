@@ -96,7 +96,7 @@ def fine(*args: str) -> str:
     """Standard output; on standard error stands only what was written, without a terminal."""
     got = run(*args)
     assert got.exit_code == 0, got.output
-    assert all(line.startswith("written: ") for line in got.stderr.splitlines()), got.stderr
+    assert all(line.startswith("Wrote ") for line in got.stderr.splitlines()), got.stderr
     return got.stdout
 
 

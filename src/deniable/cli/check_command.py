@@ -34,10 +34,10 @@ MAX_EXACT_COUNT = 10**12
 Findings = dict[str, Any]
 """What `check` found, as its JSON output has it."""
 THRESHOLD_TITLES = {
-    "detectable": "Detection threshold: smallest share of clients at which decode detects a value "
-    "half of the time (string questions: with 1,000 candidates)",
-    "discoverable": "Detection threshold of discover, for strings that nobody lists (prefixes: "
-    "strings of half the maximum length)",
+    "detectable": "Detection threshold of decode: share of clients at which a value is detected "
+    "half of the time (string questions: among 1,000 candidates)",
+    "discoverable": "Detection threshold of discover: the same for strings that nobody listed "
+    "(prefixes: strings of half the maximum length)",
 }
 
 
@@ -120,11 +120,19 @@ def _finite(x: float) -> float | None:
 def _placeholders(survey: Survey) -> list[str]:
     """Name the texts of a draft that its author has not replaced."""
     fields = (
-        (survey.owner, OWNER_PLACEHOLDER, "owner: write who is responsible for the survey"),
-        (survey.description, DESCRIPTION_PLACEHOLDER, "description: write what is asked and why"),
+        (
+            survey.owner,
+            OWNER_PLACEHOLDER,
+            "owner is a placeholder: write who is responsible for the survey",
+        ),
+        (
+            survey.description,
+            DESCRIPTION_PLACEHOLDER,
+            "description is a placeholder: write what is asked and why",
+        ),
     )
     return [
-        f"replace the placeholder of {advice}, so that clients know"
+        f"the {advice}, because clients can read it"
         for text, placeholder, advice in fields
         if text == placeholder
     ]
@@ -147,11 +155,13 @@ def _prefix_lengths(protocol: Protocol) -> str | None:
     number = f"{strings:,}" if strings < MAX_EXACT_COUNT else f"10^{math.log10(strings):.0f}"
     lengths = sorted({level.length for level in protocol.levels})
     if len(lengths) == 1:
-        return f"whole strings only, because discover can test each of the {number} strings"
+        return (
+            f"whole strings only, because discover can test each of the {number} possible strings"
+        )
     text = f"prefixes of {len(lengths)} lengths, from {lengths[0]} to {lengths[-1]} symbols"
     if strings > MAX_ENUMERATED_STRINGS:
-        return f"{text}, because {number} strings are too many to test each"
-    return f"{text}; discover could test each of {number} strings: leave levels out"
+        return f"{text}, because the {number} possible strings are too many to test each one"
+    return f"{text}; discover could test each of the {number} possible strings: leave levels out"
 
 
 def epsilon_meaning(epsilon: float | None, what: str) -> str:
@@ -191,13 +201,14 @@ def _show(findings: Findings) -> None:
         f"Budget per client over all versions: ε = {findings['budget']:.6g}.\n"
         f"Size of a report: {findings['report_bytes']} bytes on its own, "
         f"{findings['batched_report_bytes']} bytes in a batch, whatever the answer.\n"
-        f"The clear fields (cohort and drawn positions) divide clients into "
-        f"{counted(findings['groups'], 'group')}; the smallest has about 1 in "
-        f"{1 / findings['smallest_group']:,.0f} clients.\n"
+        f"The fields that are sent without noise (cohort, n-gram positions, prefix length) "
+        f"divide the clients into "
+        f"{counted(findings['groups'], 'group')}; the smallest contains about one "
+        f"client in {1 / findings['smallest_group']:,.0f}.\n"
     )
     for question in findings["questions"]:
         if question["levels"]:
-            out.print(f"Reported for {question['name']}: {question['levels']}.\n")
+            out.print(f"Clients report for {question['name']}: {question['levels']}.\n")
     for which, title in THRESHOLD_TITLES.items():
         questions = [q for q in findings["questions"] if q[which] is not None]
         if not questions:
@@ -211,4 +222,4 @@ def _show(findings: Findings) -> None:
     for note in findings["notes"]:
         out.print(f"Note: {note}.", markup=False)
     if "published" in findings:
-        out.print(f"published: {findings['published']}", markup=False)
+        out.print(f"Wrote the published survey to {findings['published']}.", markup=False)

@@ -91,7 +91,7 @@ def answer(
     }
     text = (
         f"Answered {survey.name} version {survey.version}. ε spent: {spent:.6g} of {budget:.6g}. "
-        f"Reports in the outbox: {waiting}; send them with: deniable send ADDRESS"
+        f"Reports that wait to be sent: {waiting}. Next: deniable send ADDRESS"
     )
     print_outcome(data, text, as_json)
 

@@ -138,7 +138,7 @@ def write_result(result: Result, paths: Sequence[Path], survey: Survey | None = 
             path.write_text(report([result], survey=survey), encoding="utf-8")
         else:
             _write_figure(result, path)
-        click.echo(f"written: {path}", err=True)
+        click.echo(f"Wrote {path}.", err=True)
 
 
 def _write_figure(result: Result, path: Path) -> None:

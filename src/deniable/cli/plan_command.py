@@ -96,7 +96,7 @@ def plan(
         _show(planned)
     if survey_file is not None:
         survey_file.write_text(planned.survey_file(survey_file.name), encoding="utf-8")
-        click.echo(f"written: {survey_file}; next: deniable check {survey_file}", err=True)
+        click.echo(f"Wrote {survey_file}. Next: deniable check {survey_file}", err=True)
     write_result(planned, outputs)
 
 

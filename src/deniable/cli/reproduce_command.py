@@ -59,6 +59,6 @@ def reproduce(
             click.echo(record.table())
         if folder is not None:
             data, figure = runner.write(record, folder)
-            click.echo(f"written: {data} and {figure}", err=True)
+            click.echo(f"Wrote {data} and {figure}.", err=True)
     if as_json:
         click.echo(json.dumps(rows, indent=1))

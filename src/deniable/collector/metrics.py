@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Mapping
 from itertools import accumulate
 
+from deniable.formatting import counted
+
 COMMIT_SECONDS_BOUNDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 COUNTERS = {
     "reports": "Reports stored.",
@@ -40,7 +42,8 @@ class Metrics:
     def log_line(self) -> str:
         """Return the totals since the start as one line for the log."""
         statuses = ", ".join(f"{status}: {n}" for status, n in sorted(self.answers.items()))
-        stored = f"{self.totals['reports']} reports stored in {sum(self._buckets)} commits"
+        reports = counted(self.totals["reports"], "report")
+        stored = f"{reports} stored in {counted(sum(self._buckets), 'commit')}"
         return f"{stored}; uploads by HTTP status: {statuses or 'none'}"
 
     def text(self, gauges: Mapping[str, tuple[str, float]]) -> str:

@@ -83,7 +83,7 @@ class StringModel(HashedStrings, CategoryModel[C]):
             )
         known, estimate = self.take(fitted), marginal.estimate[fitted]
         other: Other | None = None
-        nothing = f"the known categories sum to {estimate.sum():.4f}, nothing is left for Other"
+        nothing = f"not in the table, because its categories sum to {estimate.sum():.1%} of reports"
         meaning = nothing if settings.other else ""
         if settings.other == "product":
             other = known.product_other(question, counts, estimate)

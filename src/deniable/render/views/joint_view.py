@@ -49,7 +49,7 @@ class JointView(View[Joint]):
         pairs = zip(joint.questions, joint.other, strict=True)
         return [
             f"The questions {verdict} ({outcome}).{effect}",
-            *(f"(other) of {question}: {other}" for question, other in pairs if other),
+            *(f"(other) of {question}: {other}." for question, other in pairs if other),
         ]
 
     def figure_size(self, most: int, graph: bool) -> tuple[float, float]:
