@@ -32,6 +32,14 @@ def test_check_prints_what_is_promised() -> None:
         assert expected in got.output, got.output
 
 
+def test_check_names_the_budget_that_allows_several_answers(tmp_path: Path) -> None:
+    generous = tmp_path / "generous.toml"
+    generous.write_text("budget = 32.0\n" + Path(ONCE).read_text())
+    got = run("check", str(generous)).output
+    assert "a second answer is refused" not in got
+    assert "All reports that the budget allows: ε = 32." in got
+
+
 def test_check_in_plain_words() -> None:
     assert "odds of any guess" in run("check", REPEATEDLY).output
 

@@ -305,6 +305,8 @@ WRONG = {
                               "2030-01-01"), 1, "has no reports of"),
     "one question": (("associate", "survey.toml", "reports.parquet", "--question", "ads"), 2,
                      "at least two questions"),
+    "another question by day": (("associate", "survey.toml", "store.db", "--question", "pagr",
+                                 "--question", "ads", "--by", "day"), 1, "no question 'pagr'"),
     "three at once": (("count", "survey.toml", "reports.parquet", "-o", "x.npz"), 1,
                       "name two different questions"),
     "counts as reports": (("associate", "survey.toml", "counts.npz", "--question", "ads",

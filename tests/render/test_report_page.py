@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -122,6 +123,13 @@ def test_every_mark_says_its_numbers_and_charts_have_alternative_text(
     marks = [i for i, (_, a) in enumerate(page.tags) if a.get("class") == "mark"]
     assert marks
     assert all(page.tags[i + 1][0] == "title" and page.tags[i][1]["tabindex"] == "0" for i in marks)
+
+
+def test_a_budget_for_several_answers_is_named(results: list[Result]) -> None:
+    assert "each client answers once" in report(results, survey=SURVEY)
+    generous = replace(SURVEY, budget=2 * SURVEY.budget)
+    text = report(results, survey=generous)
+    assert "answers once" not in text and "in total no more than the budget" in text
 
 
 def test_the_command_reads_saved_results(results: list[Result], tmp_path: Path) -> None:

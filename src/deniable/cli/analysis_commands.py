@@ -239,7 +239,8 @@ def associate(
     from deniable.analysis import associate as verb
 
     run = AnalysisRun(**common)
-    names = list(questions) or [question.name for question in run.survey.questions]
+    asked = [run.survey.question(name) for name in questions] or run.survey.questions
+    names = [question.name for question in asked]
     if len(names) < 2:
         raise click.UsageError(f"expected at least two questions, got {', '.join(names)}")
     settings: dict[str, Any] = {

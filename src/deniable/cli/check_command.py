@@ -195,8 +195,10 @@ def _show(findings: Findings) -> None:
     out.print(epsilon_meaning(findings["once"], "One report"))
     if repeatedly:
         out.print(epsilon_meaning(findings["forever"], "All reports about one set of answers"))
-    else:
+    elif findings["budget"] < 2 * findings["once"]:
         out.print("A client answers once; a second answer is refused.")
+    else:
+        out.print(epsilon_meaning(findings["budget"], "All reports that the budget allows"))
     out.print(
         f"Budget per client over all versions: ε = {findings['budget']:.6g}.\n"
         f"Size of a report: {findings['report_bytes']} bytes on its own, "

@@ -17,6 +17,7 @@ from deniable.render.html.static_files import static
 from deniable.render.view import Truth, view_of
 from deniable.results import Result
 from deniable.survey import Survey
+from deniable.survey.survey import total_charge
 
 
 def report(
@@ -96,9 +97,10 @@ def _privacy(survey: Survey | None) -> str:
     if survey is None:
         return ""
     rows = []
+    second_refused = survey.budget < 2 * total_charge(survey.questions, "once")
     for question in survey.questions:
         loss = question.loss
-        if survey.collect == "once":
+        if survey.collect == "once" and second_refused:
             total = "each client answers once"
         elif math.isfinite(loss.in_total):
             total = f"ε = {loss.in_total:.2f} in total, however often a client answers"
