@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
@@ -50,7 +51,32 @@ def paper_fact(experiment: str, first: str = "", second: str = "", kind: str = "
 def _comparison(row: dict[str, Any]) -> list[str]:
     spread = "" if row["low"] is None else f"{_number(row['low'])} to {_number(row['high'])}"
     agrees = {True: "yes", False: "no", None: ""}[row["agrees"]]
-    return [row["quantity"], row["paper"], _number(row["ours"]), spread, agrees]
+    return [_quantity(row["quantity"]), row["paper"], _number(row["ours"]), spread, agrees]
+
+
+def _quantity(label: str) -> str:
+    """Return the label of a row in full words.
+
+    >>> _quantity("found, bigrams, printed q, paper")
+    "found, bigrams, printed q, the paper's decoder"
+    """
+    for pattern, words in FULL_WORDS.items():
+        label = re.sub(pattern, words, label)
+    return label
+
+
+FULL_WORDS = {
+    r", paper(?=,|$)": ", the paper's decoder",
+    r", (ours|default)$": ", our decoder",
+    r"as its program": "as in its published program",
+    r"δ by its formula": "δ from its formula",
+    r"= \.04": "= 0.04",
+    r"(?<= )\.05": "0.05",
+    r"cells of 3 standard errors": "cells of at least 3 standard errors",
+    r"a run$": "per run",
+    r"found by a marginal": "detected by the marginal estimates",
+    r"Other as the paper's independent bits": "with Other as independent bits (the paper's model)",
+}
 
 
 def _number(value: float) -> str:

@@ -82,7 +82,7 @@ def integers(default: Sequence[int]) -> Setting:
     return list_of("integers", lambda x: _is_number(x, int), default)
 
 
-texts = list_of('texts, such as ["red", "blue"]', lambda x: isinstance(x, str))
+texts = list_of('strings, such as ["red", "blue"]', lambda x: isinstance(x, str))
 flag = Setting("true or false", lambda x: isinstance(x, bool), default=False)
 day = Setting("a date without quotes or time, such as 2027-12-31", lambda x: type(x) is dt.date)
 inner_table = Setting("a table", lambda x: isinstance(x, dict), None)
