@@ -1,7 +1,9 @@
 """How many clients does a survey need?
 
-`plan` compares the mechanisms for a question before anybody answers it. This example compares them
-for unlisted strings of at most 20 characters, with ε = 4 and a million clients.
+`plan` predicts the detection threshold before anybody answers: the share of clients that must have
+a string so that it is found half of the time. The picture shows it for unlisted strings of at most
+20 characters, by ε and number of clients, with the mechanism that `plan` recommends. The dot marks
+ε = 4 and a million clients.
 """
 
 import matplotlib.pyplot as plt

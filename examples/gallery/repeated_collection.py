@@ -2,7 +2,8 @@
 
 A client that reports daily draws its permanent noise once per value and fresh noise for each
 report. The average of many reports then converges to the permanent noise, not to the answer. A
-program that ignores the ledger and repeats a one-time survey every day reveals the answer.
+program that ignores the ledger (the client's record of the ε it has spent) and repeats a one-time
+survey every day reveals the answer.
 """
 
 import matplotlib.pyplot as plt
