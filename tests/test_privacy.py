@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from deniable.errors import InputError
 from deniable.mechanisms import Bloom, Boolean, Choice, Noise, calibrate
 from deniable.mechanisms.noise import ONE
-from deniable.privacy import PrivacyLoss, add_up, split, upper_log
+from deniable.privacy import PrivacyLoss, add_rounding_up, log_sum_rounding_up, split
 
 
 def bloom(p: float, q: float, f: float = 0.0, h: int = 2) -> Bloom:
@@ -48,13 +48,13 @@ def test_filter_narrower_than_two_values_bits() -> None:
 
 @pytest.mark.slow
 @given(st.fractions(min_value="1/1000", max_value=1000), st.integers(1, 50))
-def test_upper_log_never_rounds_down(ratio: Fraction, n: int) -> None:
+def test_log_sum_never_rounds_down(ratio: Fraction, n: int) -> None:
     assume(ratio >= 1)
     from decimal import Context
 
     exact = Context(prec=80)
     log = exact.divide(ratio.numerator, ratio.denominator).ln(exact)
-    got = upper_log([(ratio, n)])
+    got = log_sum_rounding_up([(ratio, n)])
     # `log` is the nearest of 80 digits: the exact one is at most one unit in the last away.
     exact_sum = n * Fraction(log)
     assert Fraction(got) >= exact_sum - Fraction(1, 10**70)
@@ -63,8 +63,8 @@ def test_upper_log_never_rounds_down(ratio: Fraction, n: int) -> None:
 
 @given(st.floats(0, 1e6), st.floats(0, 1e6))
 def test_sums_round_up(a: float, b: float) -> None:
-    assert Fraction(add_up(a, b)) >= Fraction(a) + Fraction(b)
-    assert add_up(a, b) <= math.nextafter(a + b, math.inf)
+    assert Fraction(add_rounding_up(a, b)) >= Fraction(a) + Fraction(b)
+    assert add_rounding_up(a, b) <= math.nextafter(a + b, math.inf)
 
 
 @given(st.floats(1e-6, 100), st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=6))

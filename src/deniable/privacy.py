@@ -22,6 +22,7 @@ from warnings import warn
 from deniable.errors import InputError
 
 NANO = 10**9
+"""Nanonats per nat."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ class PrivacyLoss:
 
     def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
         return PrivacyLoss(
-            add_up(self.per_report, other.per_report), add_up(self.in_total, other.in_total)
+            add_rounding_up(self.per_report, other.per_report),
+            add_rounding_up(self.in_total, other.in_total),
         )
 
     @property
@@ -76,7 +78,7 @@ class PrivacyLoss:
 NO_LOSS = PrivacyLoss(0.0, 0.0)
 
 
-def add_up(a: float, b: float) -> float:
+def add_rounding_up(a: float, b: float) -> float:
     """Return a + b, rounded up."""
     nearest = a + b
     if math.isinf(nearest) or Fraction(nearest) >= Fraction(a) + Fraction(b):
@@ -84,7 +86,7 @@ def add_up(a: float, b: float) -> float:
     return math.nextafter(nearest, math.inf)
 
 
-def upper_log(ratios: Sequence[tuple[Fraction, int]]) -> float:
+def log_sum_rounding_up(ratios: Sequence[tuple[Fraction, int]]) -> float:
     """Return Σ n·ln(ratio) over pairs (ratio, n), rounded up and at least 0.
 
     A Fraction cannot be infinite: the ratio 0 stands for infinity. The sum is infinite if such a
@@ -95,20 +97,23 @@ def upper_log(ratios: Sequence[tuple[Fraction, int]]) -> float:
     # 50 digits, where a double has 17: the error is far below one step of a double. Every
     # operation rounds up; ln rounds to nearest, hence next_plus.
     up = Context(prec=50, rounding=ROUND_CEILING)
-    sum_ = Decimal(0)
+    total = Decimal(0)
     for ratio, n in ratios:
         if n == 0:
             continue
         if ratio == 0:
             return math.inf
         log = up.divide(Decimal(ratio.numerator), Decimal(ratio.denominator)).ln(up).next_plus(up)
-        sum_ = up.add(sum_, up.multiply(log, Decimal(n)))
-    result = float(max(sum_, Decimal(0)))
-    return math.nextafter(result, math.inf) if Decimal(result) < sum_ else result
+        total = up.add(total, up.multiply(log, Decimal(n)))
+    nearest = float(max(total, Decimal(0)))
+    return math.nextafter(nearest, math.inf) if Decimal(nearest) < total else nearest
 
 
 def worst_ratio(numerators: Sequence[Fraction], denominators: Sequence[Fraction]) -> Fraction:
-    """Return the largest numerator/denominator; 0 stands for infinity, as in `upper_log`."""
+    """Return the largest numerator/denominator, at least 1; 0 stands for infinity.
+
+    This is the input of `log_sum_rounding_up`.
+    """
     worst = Fraction(1)
     for a, b in zip(numerators, denominators, strict=True):
         if b == 0 and a > 0:
@@ -124,7 +129,7 @@ def nanonats_up(epsilon: float) -> int | None:
 
 
 def nanonats_down(epsilon: float) -> int:
-    """Return ε in billionths of a nat, rounded down, as a limit must be."""
+    """Return ε in billionths of a nat, rounded down: use it for limits."""
     return math.floor(Fraction(epsilon) * NANO)
 
 
@@ -135,7 +140,9 @@ def check_epsilon(epsilon: float) -> None:
 
 
 def split(epsilon: float, weights: Sequence[float] = (1, 1, 1)) -> tuple[float, ...]:
-    """Divide ε in proportion to the weights; rounded down, so that the sum never exceeds ε.
+    """Divide ε in proportion to the weights, by default into three equal shares.
+
+    Shares are rounded down, so that their exact sum never exceeds ε.
 
     >>> split(3.0, [1, 1, 2])
     (0.75, 0.75, 1.5)
@@ -143,19 +150,19 @@ def split(epsilon: float, weights: Sequence[float] = (1, 1, 1)) -> tuple[float, 
     if not weights or any(not (w > 0 and math.isfinite(w)) for w in weights):
         raise InputError(f"weights must be one or more positive numbers, not {list(weights)}")
     check_epsilon(epsilon)
-    whole = sum(map(Fraction, weights), Fraction(0))
+    total_weight = sum(map(Fraction, weights), Fraction(0))
     shares = []
     for weight in weights:
-        exact = Fraction(epsilon) * Fraction(weight) / whole
+        exact = Fraction(epsilon) * Fraction(weight) / total_weight
         share = float(exact)
         shares.append(math.nextafter(share, 0.0) if Fraction(share) > exact else share)
     return tuple(shares)
 
 
 def largest_step(epsilon: float, low: int, high: int, loss: Callable[[int], float]) -> int:
-    """Return the largest integer from `low` to `high` whose loss is at most ε.
+    """Return the largest step from `low` to `high` whose loss is at most ε, by bisection.
 
-    The loss must not decrease as the integer grows.
+    loss : privacy loss of the noise that a step stands for; it must not decrease with the step
     """
     check_epsilon(epsilon)
     if low > high or loss(low) > epsilon:

@@ -13,7 +13,7 @@ from deniable.columns import ReportBatch
 from deniable.errors import FieldOutOfRange, InputError, SurveyError
 from deniable.mechanisms import Domain, LocalHash, Noise, from_canonical
 from deniable.mechanisms.noise import ONE
-from deniable.privacy import upper_log
+from deniable.privacy import log_sum_rounding_up
 from deniable.simulation import simulate
 from deniable.simulation.number_parts import noise_numbers, true_numbers
 from deniable.survey import Survey, from_batch, to_batch
@@ -72,7 +72,7 @@ def worst_ratio(m: LocalHash) -> Fraction:
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.394, 6.0])
 def test_every_output_keeps_the_promise_and_one_pair_spends_it_all(epsilon: float) -> None:
     m = LocalHash.spending(epsilon)
-    assert upper_log([(worst_ratio(m), 1)]) == m.loss.per_report <= epsilon
+    assert log_sum_rounding_up([(worst_ratio(m), 1)]) == m.loss.per_report <= epsilon
     assert epsilon - m.loss.per_report < 1e-5
 
 
@@ -88,7 +88,7 @@ class NeverTheNext(LocalHash):
 def test_the_enumeration_sees_a_twin_that_breaks_its_promise() -> None:
     m = LocalHash.spending(1.0)
     twin = NeverTheNext(noise=m.noise, values=m.values, digits=m.digits, families=m.families)
-    assert upper_log([(worst_ratio(twin), 1)]) > m.loss.per_report
+    assert log_sum_rounding_up([(worst_ratio(twin), 1)]) > m.loss.per_report
 
 
 def test_two_strings_agree_on_about_one_line_in_g() -> None:

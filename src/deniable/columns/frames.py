@@ -7,14 +7,14 @@ from typing import Protocol, runtime_checkable
 
 @runtime_checkable
 class ArrowStream(Protocol):
-    """Arrow's PyCapsule interface, which Arrow tables and polars and pandas frames have."""
+    """Any table with Arrow's PyCapsule interface: Arrow tables, frames of polars and pandas 2.2."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
 @runtime_checkable
 class PandasFrame(Protocol):
-    """A frame of pandas before 2.2, which does not have the PyCapsule interface."""
+    """Any pandas frame, recognised by `iloc`: before pandas 2.2 it had no PyCapsule interface."""
 
     @property
     def iloc(self) -> object:
@@ -22,4 +22,4 @@ class PandasFrame(Protocol):
 
 
 Frame = ArrowStream | PandasFrame
-"""Frames that `columns.arrow.from_frame` reads; `isinstance(value, Frame)` works."""
+"""Any frame that `columns.arrow.from_frame` can read. Use it in `isinstance(value, Frame)`."""

@@ -45,28 +45,30 @@ class Partition(ABC):
     def load(self) -> ReportBatch:
         """Return the reports."""
 
-    def cut(self, rows: int) -> list[Self]:
-        """Return the same reports as partitions of almost equal size, at most `rows` each."""
+    def cut(self, max_rows: int) -> list[Self]:
+        """Return the same reports as partitions of almost equal size, at most `max_rows` each."""
         return [
             replace(self, start=self.start + low, stop=self.start + high)
-            for low, high in even_ranges(self.count, rows)
+            for low, high in even_ranges(self.count, max_rows)
         ]
 
 
-def load_all(partitions: Iterable[Partition], rows: int) -> Iterator[ReportBatch]:
-    """Yield the reports of all partitions, at most `rows` at a time."""
-    for whole in partitions:
-        for part in whole.cut(rows):
+def load_all(partitions: Iterable[Partition], max_rows: int) -> Iterator[ReportBatch]:
+    """Yield the reports of all partitions, at most `max_rows` at a time."""
+    for partition in partitions:
+        for part in partition.cut(max_rows):
             yield part.load()
 
 
-def even_ranges(count: int, rows: int) -> list[tuple[int, int]]:
-    """Return ranges (start, stop) of almost equal size, at most `rows`, that cover `count` rows.
+def even_ranges(count: int, max_rows: int) -> list[tuple[int, int]]:
+    """Divide rows 0 to `count` into ranges (start, stop) of almost equal size.
+
+    Each range has at most `max_rows` rows.
 
     >>> even_ranges(10, 4)
     [(0, 3), (3, 6), (6, 10)]
     """
-    parts = -(-count // rows)
+    parts = -(-count // max_rows)  # rounded up
     return list(pairwise(count * part // parts for part in range(parts + 1))) if parts else []
 
 
@@ -85,13 +87,17 @@ class BatchPartition(Partition):
         """Return the reports."""
         return self.batch
 
-    def cut(self, rows: int) -> list[Self]:
-        """Return the same reports as partitions of almost equal size, at most `rows` each."""
-        return [self.of(self.batch.select(slice(*part))) for part in even_ranges(self.count, rows)]
+    def cut(self, max_rows: int) -> list[Self]:
+        """Return the same reports as partitions of almost equal size, at most `max_rows` each."""
+        ranges = even_ranges(self.count, max_rows)
+        return [self.of(self.batch.select(slice(start, stop))) for start, stop in ranges]
 
 
 class LocalPartition(Partition):
-    """A partition that only this process can load, so that pickling it pickles the reports."""
+    """A partition that only this process can load, such as from a temporary file of its own.
+
+    Pickling it loads the reports and pickles these, as a `BatchPartition`.
+    """
 
     def __reduce__(self) -> tuple[Callable[[ReportBatch], BatchPartition], tuple[ReportBatch]]:
         return BatchPartition.of, (self.load(),)
@@ -117,7 +123,10 @@ class LocalRowGroup(LocalPartition, RowGroup):
 
 
 def row_groups(open_groups: OpenGroups, kind: type[RowGroup] = RowGroup) -> list[RowGroup]:
-    """Return one partition per row group of a file."""
+    """Return one partition per row group of a file.
+
+    kind : class of the partitions, `RowGroup` or `LocalRowGroup`
+    """
     from deniable.columns.arrow import origin_of, survey_of
 
     with open_groups() as groups:
@@ -129,30 +138,30 @@ def row_groups(open_groups: OpenGroups, kind: type[RowGroup] = RowGroup) -> list
 class WirePartition(Partition):
     """Report bodies in a file of wire batches.
 
-    extents : byte offset and number of reports of each contiguous range of bodies
+    extents : byte offset and number of reports of each contiguous range of bodies. They say where
+    the reports are; only the difference of `start` and `stop`, the number of reports, matters.
     """
 
     path: Path
     extents: tuple[tuple[int, int], ...]
 
-    def cut(self, rows: int) -> list[Self]:
-        """Return the same reports as partitions of almost equal size, at most `rows` each."""
-        size, parts = self.survey.body_size, []
+    def cut(self, max_rows: int) -> list[Self]:
+        """Return the same reports as partitions of almost equal size, at most `max_rows` each."""
+        parts = []
         extents = iter(self.extents)
-        offset, unread = 0, 0
-        for low, high in even_ranges(self.count, rows):
-            missing, chosen = high - low, []
-            while missing:
-                if not unread:
-                    offset, unread = next(extents)
-                count = min(unread, missing)
-                chosen.append((offset, count))
-                offset, unread, missing = (
-                    offset + count * size,
-                    unread - count,
-                    missing - count,
-                )
-            parts.append(replace(self, stop=self.start + high - low, extents=tuple(chosen)))
+        offset, left_in_extent = 0, 0
+        for low, high in even_ranges(self.count, max_rows):
+            left_in_part, part_extents = high - low, []
+            while left_in_part:
+                if not left_in_extent:
+                    offset, left_in_extent = next(extents)
+                taken = min(left_in_extent, left_in_part)
+                part_extents.append((offset, taken))
+                offset += taken * self.survey.body_size
+                left_in_extent -= taken
+                left_in_part -= taken
+            stop = self.start + high - low
+            parts.append(replace(self, stop=stop, extents=tuple(part_extents)))
         return parts
 
     def load(self) -> ReportBatch:

@@ -19,7 +19,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from deniable.errors import InputError, check_integer
-from deniable.privacy import PrivacyLoss, upper_log, worst_ratio
+from deniable.privacy import PrivacyLoss, log_sum_rounding_up, worst_ratio
 
 DIGITS = 32
 ONE = 1 << DIGITS
@@ -144,7 +144,9 @@ class Noise:
         """Return ε between two values: only the first sets `ups` bits, only the second `downs`."""
         # A bit with permanent noise loses at most ln((1−φ)/φ), however often it is reported.
         permanent = Fraction(ONE - self.flip, self.flip) if self.flip else Fraction(0)
-        return PrivacyLoss(self.loss_after(1, ups, downs), upper_log([(permanent, ups + downs)]))
+        return PrivacyLoss(
+            self.loss_after(1, ups, downs), log_sum_rounding_up([(permanent, ups + downs)])
+        )
 
     def loss_after(self, reports: int, ups: int, downs: int) -> float:
         """Return ε in total for this many reports of one value; exact before rounding up.
@@ -162,6 +164,6 @@ class Noise:
             flip * q**reports + keep * p**reports,
             flip * (1 - q) ** reports + keep * (1 - p) ** reports,
         ]
-        return upper_log(
+        return log_sum_rounding_up(
             [(worst_ratio(if_set, if_clear), ups), (worst_ratio(if_clear, if_set), downs)]
         )

@@ -15,7 +15,7 @@ from functools import cached_property
 from deniable.errors import InputError
 from deniable.mechanisms.base import Mechanism, Token
 from deniable.mechanisms.noise import ONE, Noise
-from deniable.privacy import PrivacyLoss, largest_step, upper_log
+from deniable.privacy import PrivacyLoss, largest_step, log_sum_rounding_up
 
 RAND_SIZE = 4
 
@@ -68,7 +68,7 @@ class NumberMechanism(Mechanism):
     def loss_after(self, reports: int) -> float:
         """Return ε in total for this many reports of one value."""
         # No answer has probability 1/g for every number, which is between p and q.
-        return upper_log([(Fraction(self.noise.q, self.noise.p), reports)])
+        return log_sum_rounding_up([(Fraction(self.noise.q, self.noise.p), reports)])
 
     def encode(self, token: Token, *, cohort: int, secret: bytes, rand: bytes) -> bytes:
         """Return the noisy number in `size` bytes, little-endian."""
@@ -100,7 +100,7 @@ def number_noise(epsilon: float, bound: int) -> Noise:
 
     def loss(less: int) -> float:
         p = top - less
-        return upper_log([(Fraction(ONE - (bound - 1) * p, p), 1)])
+        return log_sum_rounding_up([(Fraction(ONE - (bound - 1) * p, p), 1)])
 
     p = top - largest_step(epsilon, 0, top - 1, loss)
     return Noise(0, p, ONE - (bound - 1) * p)

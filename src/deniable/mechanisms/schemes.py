@@ -15,13 +15,14 @@ from deniable.mechanisms.noise import ONE, Noise, randomise
 if TYPE_CHECKING:
     from deniable.mechanisms.bit_mechanism import BitMechanism
 
-U64 = (1 << 64) - 1
+MASK_64 = (1 << 64) - 1
+"""Reduces an integer to 64 bits."""
 
 
 def mix64(z: int) -> int:
-    """Return the finaliser of SplitMix64 (Steele, Lea and Flood, 2014) of a 64-bit number."""
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & U64
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & U64
+    """Mix the bits of a 64-bit number with the finaliser of SplitMix64 (Steele et al., 2014)."""
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK_64
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK_64
     return z ^ (z >> 31)
 
 
@@ -35,25 +36,28 @@ class Scheme:
     name = "deniable-1"
 
     def check(self, width: int, hashes: int, noise: Noise) -> None:
-        """Raise InputError if the scheme does not support these parameters; this one does."""
+        """Raise InputError for unsupported parameters; `deniable-1` supports all."""
 
     def positions(
         self, value: bytes, cohort: int, width: int, hashes: int, header: bytes
     ) -> tuple[int, ...]:
-        """Return the bits that a string sets, one per hash, in the order of the hashes."""
+        """Return the bits that a string sets, one per hash, in the order of the hashes.
+
+        header : bytes before every value that is hashed, so that no two slots hash alike
+        """
         # One SHA-256 per value serves all cohorts: its first 16 bytes seed a SplitMix64 generator
-        # (start x, odd step y) whose outputs c·h … c·h+h−1 are the hashes of cohort c. Privacy does
-        # not depend on the hash; the speed of an analysis of millions of candidates does.
+        # (start x, odd step y). With h hashes, its outputs c·h to c·h + h − 1 belong to cohort c.
+        # Privacy does not depend on the hash, but the time to analyse millions of candidates does.
         seed = prf.digest(header + value)
         x = int.from_bytes(seed[:8], "little")
         y = int.from_bytes(seed[8:16], "little") | 1
         first = x + (cohort * hashes + 1) * y
-        steps = range(first, first + hashes * y, y)
-        return tuple([((mix64(z & U64) >> 32) * width) >> 32 for z in steps])
+        states = range(first, first + hashes * y, y)
+        return tuple([((mix64(state & MASK_64) >> 32) * width) >> 32 for state in states])
 
     def permanent(self, bits: int, mechanism: BitMechanism, cohort: int, secret: bytes) -> int:
-        """Return the bits with permanent noise."""
-        flip = mechanism.noise.flip
+        """Add permanent noise to the bits: the same noise for the same secret, bits and cohort."""
+        flip = mechanism.noise.flip  # probability of flipping a bit, in units of 2⁻³²
         message = mechanism.permanent_message(bits, cohort)
         words = prf.words(secret, message, mechanism.size)
         return randomise(bits, mechanism.width, flip, ONE - flip, words)
@@ -63,11 +67,15 @@ class Scheme:
         return noise.fresh_digits * ((width + 7) // 8)
 
     def fresh(self, bits: int, width: int, noise: Noise, rand: bytes) -> int:
-        """Return the bits with fresh noise, drawn from the random bytes."""
-        size = (width + 7) // 8
+        """Add fresh noise to the bits.
+
+        rand : `rand_size` random bytes that are used for nothing else
+        """
+        word_size = (width + 7) // 8
 
         def word(digit: int) -> int:
-            return int.from_bytes(rand[digit * size : (digit + 1) * size], "little")
+            """Return one binary digit of every bit's random number, as `randomise` needs it."""
+            return int.from_bytes(rand[digit * word_size : (digit + 1) * word_size], "little")
 
         return randomise(bits, width, noise.p, noise.q, word)
 

@@ -23,8 +23,8 @@ def import_file(
 ) -> tuple[int, int]:
     """Append the reports of a file as if they had arrived on one day.
 
-    Idempotency keys are derived from the reports, so importing a file twice stores it once, as long
-    as the store remembers its keys.
+    The idempotency keys of the uploads are derived from the reports, so importing a file twice
+    stores it once, until the store forgets the keys (see `Store.forget`).
 
     Parameters
     ----------
@@ -68,10 +68,11 @@ def import_store(store: Store, source: Store) -> tuple[int, int]:
     read = new = 0
     for survey in source.surveys():
         store.add_survey(survey)
-        if both := sorted(store.days(survey).keys() & source.days(survey).keys()):
+        if shared_days := sorted(store.days(survey).keys() & source.days(survey).keys()):
             raise StoreError(
-                f"{store.url} already has reports of {survey!r} on {both[0]}, perhaps the same "
-                "ones: delete them first"
+                f"{store.url} and {source.url} both have reports of {survey!r} on "
+                f"{shared_days[0]}, perhaps the same ones, which would be counted twice: delete "
+                "them from one of the two first"
             )
         for day in source.days(survey):
             batches = source.scan(survey, since=day, until=day)
@@ -89,22 +90,25 @@ def _upload_sized(batches: Iterable[ReportBatch]) -> Iterator[ReportBatch]:
 
 def _append(store: Store, batches: Iterator[ReportBatch], day: date) -> tuple[int, int]:
     """Append each batch as one upload; return the number of reports, and of new reports."""
-    read = new = number = 0
-    while group := list(islice(batches, UPLOADS_PER_TRANSACTION)):
-        for survey in {batch.survey for batch in group}:
+    read = new = appended = 0
+    while chunk := list(islice(batches, UPLOADS_PER_TRANSACTION)):
+        for survey in {batch.survey for batch in chunk}:
             store.add_survey(survey)
-        uploads = [_upload(batch, number + i, day) for i, batch in enumerate(group)]
+        uploads = [_upload(batch, index, day) for index, batch in enumerate(chunk, appended)]
         for upload, outcome in zip(uploads, store.append(uploads), strict=True):
             read += upload.reports
             new += upload.reports if outcome is Outcome.STORED else 0
-        number += len(group)
+        appended += len(chunk)
     return read, new
 
 
-def _upload(batch: ReportBatch, number: int, day: date) -> Upload:
-    """Return the batch as the upload with this number of its import."""
+def _upload(batch: ReportBatch, index: int, day: date) -> Upload:
+    """Return a batch as an upload.
+
+    index : position of the upload in its import, so that equal batches get different keys
+    """
     bodies = to_bodies(batch).tobytes()
-    content = batch.survey.digest + number.to_bytes(8, "big") + bodies
+    content = batch.survey.digest + index.to_bytes(8, "big") + bodies
     key, fingerprint = (
         hashlib.sha256(b"deniable/import/" + purpose + content).digest()[:KEY_SIZE]
         for purpose in (b"key", b"fingerprint")

@@ -26,14 +26,21 @@ class CommitWriter:
 
     Call `submit` in the event loop only.
 
-    limit : largest number of queued uploads; group : largest number of uploads per commit;
+    max_queue : maximum number of queued uploads
+    max_group : maximum number of uploads per commit
     on_commit : function that the thread calls after every commit
     """
 
     def __init__(
-        self, store: Store, metrics: Metrics, limit: int, group: int, on_commit: Callable[[], None]
+        self,
+        store: Store,
+        metrics: Metrics,
+        max_queue: int,
+        max_group: int,
+        on_commit: Callable[[], None],
     ) -> None:
-        self.store, self.metrics, self.limit, self.group = store, metrics, limit, group
+        self.store, self.metrics = store, metrics
+        self.max_queue, self.max_group = max_queue, max_group
         self._on_commit = on_commit
         self.failing = False
         """Whether the last commit failed."""
@@ -50,11 +57,13 @@ class CommitWriter:
     @property
     def full(self) -> bool:
         """Whether the queue is full."""
-        return len(self._queue) >= self.limit
+        return len(self._queue) >= self.max_queue
 
     def check_capacity(self) -> None:
         """Raise Problem if the queue is full or the collector is stopping."""
-        if self.full or self._stopping:
+        if self._stopping:
+            raise Problem(BUSY, "the collector is stopping: try again later")
+        if self.full:
             raise Problem(BUSY, "too many uploads are waiting for the store: try again later")
 
     def submit(self, upload: Upload) -> asyncio.Future[Outcome]:
@@ -88,14 +97,14 @@ class CommitWriter:
                 self.metrics.totals["store_errors"] += 1
             self.metrics.count_commit(time.perf_counter() - start)
             self._loop.call_soon_threadsafe(_set_outcomes, futures, outcomes)
-            with suppress(OSError, StoreError):
+            with suppress(OSError, StoreError):  # the commit is done: the thread must go on
                 self._on_commit()
 
     def _next_group(self) -> list[QueuedUpload]:
-        """Wait for uploads, and return at most one group; return none after `stop`."""
+        """Wait for uploads and return one group, which is empty only after `stop`."""
         with self._changed:
             self._changed.wait_for(lambda: self._queue or self._stopping)
-            count = min(len(self._queue), self.group)
+            count = min(len(self._queue), self.max_group)
             return [self._queue.popleft() for _ in range(count)]
 
 
@@ -104,7 +113,7 @@ def _set_outcomes(
 ) -> None:
     """Give each waiting request its outcome; run in the event loop."""
     for future, outcome in zip(futures, outcomes, strict=True):
-        if future.done():
+        if future.done():  # the request was cancelled, for example because its client left
             continue
         if isinstance(outcome, Problem):
             future.set_exception(outcome)

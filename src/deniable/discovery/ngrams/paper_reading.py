@@ -1,9 +1,10 @@
-"""The paper's reading of n-grams: significant grams, pairs above delta, cliques, Bonferroni.
+"""The algorithm `reading="paper"`: find strings from n-grams as Fanti et al. (2016) do.
 
-Steps 4 to 6 of the paper's protocol. Reports are grouped by pairs of positions. The joint
-distribution of each group over the significant grams and Other is fitted by EM, and pairs more
-frequent than delta become edges of a graph, whose cliques are the candidates. Of the r+1 reports of
-a client, only that of the full string tests a candidate, and all candidates have the same cut-off.
+This module implements steps 4 to 6 of the protocol in "Building a RAPPOR with the Unknown". Reports
+are grouped by pairs of positions. The joint distribution of each group over the significant grams
+and Other is fitted by EM, and pairs more frequent than a threshold, delta, become edges of a graph,
+whose cliques are the candidates. Each client reports r grams and the full string; only the latter
+is used to test candidates, with a Bonferroni correction.
 """
 
 from __future__ import annotations
@@ -38,16 +39,20 @@ from deniable.protocols.alphabet import PAD
 from deniable.results import GramGraph
 
 MAX_GRAMS = 63
-"""Grams of a position that are categories: tables then have at most 64 × 64 cells."""
+"""Maximum number of grams per position that are categories, for at most 64 × 64 cells per table."""
 EM_STEPS = 100
-"""The certified maximum puts most rare cells at 0 where a pair of positions has few reports: at
-q = .32 no string of the URL trial then keeps all of its 45 edges."""
+"""Number of EM steps. A fit until convergence would put most rare cells at 0 if a pair of positions
+has few reports: in the URL experiment at q = .32, no string would keep all of its 45 edges."""
 MAX_CANDIDATES = 200_000
+"""Number of cliques at which the search stops."""
 MAX_SECONDS = 30.0
-"""Time for the search of cliques."""
+"""Time after which the search for cliques stops."""
 MAX_NODES_DRAWN, MAX_CLIQUES_DRAWN = 60, 40
+"""Size above which a graph is not drawn."""
 END = "·"
-Shards = dict[Pair, list[tuple[Singles, ...]]]
+"""Shown for each symbol after the end of a string."""
+RowsByPair = dict[Pair, list[tuple[Singles, ...]]]
+"""Likelihood rows by pair of positions: per chunk of reports, one array for each position."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,117 +76,128 @@ class GramAxis:
         """Number of categories, with Other."""
         return len(self.grams) + (self.model.other is not None)
 
-    def rows(self, part: int, column: Column, rows: Indices) -> Singles:
-        """Return the likelihood rows of some reports of one gram part at this position."""
-        stratum = self.position.stratum(part, column.cohort[rows])
-        return np.asarray(self.model.likelihood(column.bits[rows], stratum).rows)
+    def likelihood_rows(self, part: int, column: Column, chosen: Indices) -> Singles:
+        """Return the likelihood rows of the chosen reports, which have this position in a part.
+
+        part : which of the r grams of a client, from 0; column : the reports of this part
+        """
+        stratum = self.position.stratum(part, column.cohort[chosen])
+        return np.asarray(self.model.likelihood(column.bits[chosen], stratum).rows)
 
 
 def pair_threshold(protocol: NGrams, reports: int) -> float:
-    """Return the paper's delta, by the formula that gives its .0062 at p = .25, q = .32, N = 10^6.
+    """Return the paper's threshold delta for the frequency of a pair of grams.
 
-    sqrt(p2 (1 - p2) / N) / (q2 - p2); the paper prints q2 - p2 under the root. If gram parts have
-    different noise, the noisiest counts.
+    It is sqrt(p (1 - p) / N) / (q - p). The paper prints q - p under the root, but only this
+    formula gives its value .0062 at p = .25, q = .32 and N = 10^6. If gram parts have different
+    noise, the noisiest counts.
     """
-    each = [mechanism.support for mechanism in gram_mechanisms(protocol)]
-    return max(sqrt(p * (1 - p) / reports) / abs(q - p) for p, q in each)
+    probabilities = [mechanism.support for mechanism in gram_mechanisms(protocol)]
+    return max(sqrt(p * (1 - p) / reports) / abs(q - p) for p, q in probabilities)
 
 
 def read_paper(reports: GramReports, delta: float | None) -> tuple[ScoredStrings, SearchSummary]:
-    """Return candidates as the paper finds them, tested with Bonferroni over the candidates."""
+    """Find candidates with the paper's algorithm, and test them with a Bonferroni correction.
+
+    delta : minimum frequency of a pair of grams; None for the paper's formula
+    """
     run, protocol = reports.run, reports.protocol
     axes = [GramAxis.of(position) for position in reports.positions]
-    threshold = pair_threshold(protocol, run.reports) if delta is None else delta
-    graph, pairs = _build_graph(reports, axes, threshold)
-    run.stage(f"pairs above {threshold:.4g}", len(graph.edges), pairs - len(graph.edges))
+    delta = pair_threshold(protocol, run.reports) if delta is None else delta
+    graph, pairs = _build_graph(reports, axes, delta)
+    run.stage(f"pairs above {delta:.4g}", len(graph.edges), pairs - len(graph.edges))
     cliques = find_cliques(graph, max_count=MAX_CANDIDATES, max_seconds=MAX_SECONDS)
     run.stage("cliques", len(cliques.nodes), 0, cliques.truncation)
     grams = (cliques.nodes - graph.offsets[:-1]).T
     rows = assemble(protocol, [axis.grams[gram] for axis, gram in zip(axes, grams, strict=True)])
-    wanted = run.accepted(rows)
-    run.candidates = count = int(wanted.sum())
+    accepted = run.accepted(rows)
+    run.candidates = count = int(accepted.sum())
     run.stage("accepted", count, len(rows) - count)
     cutoff = run.alpha / max(count, 1)
-    tested = reports.estimate(rows[wanted])
+    tested = reports.estimate(rows[accepted])
     found = ScoredStrings(
-        rows[wanted], tested.p_value, np.full(count, cutoff), cliques.evidence[wanted]
+        rows[accepted], tested.p_value, np.full(count, cutoff), cliques.evidence[accepted]
     ).take(tested.detected)
     run.stage("tested on full strings", len(found), count - len(found))
-    kept = f"cliques ({cliques.truncation}): all above {cliques.complete_above:.4g} are in"
+    truncation = f"cliques ({cliques.truncation}): all above {cliques.complete_above:.4g} are in"
     return found, SearchSummary(
         reading="paper",
         correction=f"Bonferroni: each of {count:,} candidates at {run.alpha:g}/{count}",
         detection_threshold=reports.detection_threshold(cutoff),
         mass_at_end=reports.mass_at_end,
         evidence_name="weakest pair's frequency",
-        truncation=kept if cliques.truncation else "",
-        graph=_drawn(protocol, axes, graph, cliques),
+        truncation=truncation if cliques.truncation else "",
+        graph=_graph_to_draw(protocol, axes, graph, cliques),
     )
 
 
 def _build_graph(
     reports: GramReports, axes: Sequence[GramAxis], delta: float
 ) -> tuple[PartiteGraph, int]:
-    """Return the graph of grams, edges weighted by their joint frequency, and the number of pairs.
+    """Return the graph of grams, and how many pairs of grams were considered as edges.
 
-    Pairs that no string can hold (overlapping grams that disagree, text after the end) are no
-    edges, whatever their frequency.
+    The weight of an edge is the joint frequency of its grams. Pairs that no string can contain
+    (overlapping grams that disagree, text after the end) are no edges, whatever their frequency.
     """
     run = reports.run
-    rows = run.source.hold(run.executor, partial(_rows, run.question.name, axes))
-    sizes = tuple(len(a.grams) for a in axes)
+    rows = run.source.hold(run.executor, partial(_rows_by_pair, run.question.name, axes))
+    sizes = tuple(len(axis.grams) for axis in axes)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    ends, weights, pairs = [np.empty((0, 2), np.int64)], [np.empty(0)], 0
+    edges, weights, pairs = [np.empty((0, 2), np.int64)], [np.empty(0)], 0
     for g, h in sorted(set[Pair]().union(*rows.map(set))):
         left, right = axes[g], axes[h]
         if not (sizes[g] and sizes[h]):
             continue
         shape = left.categories, right.categories
-        pieces = rows.hold(partial(_laid_out, run.executor.arrays, (g, h), shape))
+        pieces = rows.hold(partial(_lay_out_pair, run.executor.arrays, (g, h), shape))
         evidence = evidence_of(pieces, shape, run.executor.arrays)
         table: Floats = np.full(evidence.folded, 1 / prod(shape))
         for _ in range(EM_STEPS):
             table = evidence.evaluate(table).em_step(table)
         table = table.reshape(shape)[: sizes[g], : sizes[h]]
         pairs += table.size
-        joined = (table > delta) & compatible(reports.protocol, g, h, left.grams, right.grams)
-        ends.append(np.argwhere(joined) + offsets[[g, h]])
-        weights.append(table[joined])
-    return PartiteGraph(sizes, np.concatenate(ends), np.concatenate(weights)), pairs
+        is_edge = (table > delta) & compatible(reports.protocol, g, h, left.grams, right.grams)
+        edges.append(np.argwhere(is_edge) + offsets[[g, h]])
+        weights.append(table[is_edge])
+    return PartiteGraph(sizes, np.concatenate(edges), np.concatenate(weights)), pairs
 
 
-def _rows(question: str, axes: Sequence[GramAxis], batch: ReportBatch) -> Shards:
+def _rows_by_pair(question: str, axes: Sequence[GramAxis], batch: ReportBatch) -> RowsByPair:
     """Return the likelihood rows of one batch, by pair of positions."""
-    columns, shards = gram_columns(question, batch), Shards({})
-    for places, parts, both in paired_reports(columns, len(axes)):
-        ends = zip(places, parts, strict=True)
-        rows = tuple(axes[g].rows(i, columns[i], both) for g, i in ends)
-        shards.setdefault(places, []).append(rows)
-    return shards
+    columns, by_pair = gram_columns(question, batch), RowsByPair({})
+    for positions, parts, chosen in paired_reports(columns, len(axes)):
+        rows = tuple(
+            axes[position].likelihood_rows(part, columns[part], chosen)
+            for position, part in zip(positions, parts, strict=True)
+        )
+        by_pair.setdefault(positions, []).append(rows)
+    return by_pair
 
 
-def _laid_out(arrays: ArrayKernels, pair: Pair, shape: Pair, shards: Shards) -> LikelihoodRows:
-    """Lay out all rows of one pair of positions."""
-    none = tuple(np.empty((0, size), np.float32) for size in shape)
-    joined = zip(none, *shards.get(pair, []), strict=True)
-    return arrays.lay_out([np.concatenate(parts) for parts in joined])
+def _lay_out_pair(
+    arrays: ArrayKernels, pair: Pair, shape: tuple[int, int], by_pair: RowsByPair
+) -> LikelihoodRows:
+    """Lay out all rows of one pair of positions; there may be none."""
+    empty = tuple(np.empty((0, size), np.float32) for size in shape)
+    chunks_by_position = zip(empty, *by_pair.get(pair, []), strict=True)
+    return arrays.lay_out([np.concatenate(chunks) for chunks in chunks_by_position])
 
 
-def _drawn(
+def _graph_to_draw(
     protocol: NGrams, axes: list[GramAxis], graph: PartiteGraph, cliques: Cliques
 ) -> GramGraph | None:
     """Return the graph for drawing, or None if it is too large."""
     if sum(graph.sizes) > MAX_NODES_DRAWN or len(cliques.nodes) > MAX_CLIQUES_DRAWN:
         return None
-    labels = tuple(tuple(_text(protocol, row) for row in axis.grams) for axis in axes)
-    partition = graph.partition[graph.edges]
-    ends = np.stack([partition, graph.edges - graph.offsets[partition]], axis=2)
-    edges = tuple((a, b, c, d) for a, b, c, d in ends.reshape(-1, 4).tolist())
+    labels = tuple(tuple(_gram_text(protocol, row) for row in axis.grams) for axis in axes)
+    position = graph.partition[graph.edges]
+    ends = np.stack([position, graph.edges - graph.offsets[position]], axis=2)
+    edges = tuple((g, a, h, b) for g, a, h, b in ends.reshape(-1, 4).tolist())
     strings = tuple(map(tuple, (cliques.nodes - graph.offsets[:-1]).tolist()))
     return GramGraph(labels, edges, tuple(graph.weight.tolist()), strings)
 
 
-def _text(protocol: NGrams, row: Rows) -> str:
+def _gram_text(protocol: NGrams, row: Rows) -> str:
     """Return a gram as text, with a middle dot for each symbol after the end of a string."""
     content = row.tobytes().rstrip(bytes([PAD]))
     return protocol.alphabet.text(content) + END * (len(row) - len(content))

@@ -5,11 +5,11 @@ place of p would overstate it, because noise adds to every square, and the const
 it further. So we start from the *unconstrained* estimate p̃ = p̂ + Σ̂·l′(p̂): one Newton step
 without p ≥ 0, which equals p̂ if no cell is at 0. It is close to N(p, Σ̂).
 
-Let δ be the excess over independence, W = diag(1/μ), and S the covariance of δ. The quadratic form
-Q = δᵀWδ has the mean φ² + tr(WS) and the variance 2 tr((WS)²) + 4 δᵀWSWδ. The estimate is Q −
-tr(WS), and the interval holds all φ² that Q does not contradict. Categories that may be empty (a
-margin below three standard errors) would make the denominators too uncertain, so V is that of the
-other categories.
+Let δ_ij = p̃_ij − p̃_i· p̃_·j be the excess over independence, μ_ij = p̂_i· p̂_·j, W = diag(1/μ), and
+S the covariance of δ. The quadratic form Q = δᵀWδ has the mean φ² + tr(WS) and the variance
+2 tr((WS)²) + 4 δᵀWSWδ. The estimate of φ² is Q − tr(WS). The 95 % interval holds every φ² for which
+Q lies within 1.96 standard deviations of its mean. Categories that may be empty (a margin below
+three standard errors) would make the denominators 1/μ too uncertain, so they are left out.
 """
 
 from collections.abc import Sequence
@@ -41,6 +41,7 @@ def cramers_v(
     """
     with one_blas_thread():
         table = covariance.table
+        # The gradient per report is 1 in each cell where the maximum is not at the bound p ≥ 0.
         score = evidence.weight * (evidence.evaluate(table.reshape(evidence.folded)).gradient - 1.0)
         unconstrained = table + (covariance.matrix @ score.ravel()).reshape(table.shape)
         if groups is not None:
@@ -50,58 +51,65 @@ def cramers_v(
 
 
 def cramers_v_of(unconstrained: Floats, covariance: Covariance, reports: float) -> EffectSize:
-    """Estimate Cramér's V from an unconstrained estimate p̃ of the table and its covariance."""
+    """Estimate Cramér's V from an unconstrained estimate p̃ of the table and its covariance.
+
+    If fewer than two categories of a variable are clearly present, the interval is [0, 1].
+    """
     table = covariance.table
     if table.ndim != 2 or min(table.shape) < 2:
         raise InputError(
             "Cramér's V needs two variables with at least two categories each, got a table of "
             f"shape {table.shape}"
         )
-    present = [_present(covariance, side) for side in (0, 1)]
+    present = [_clearly_present(covariance, variable) for variable in (0, 1)]
     if min(int(categories.sum()) for categories in present) < 2:
         return EffectSize(0.0, 0.0, 1.0)
-    chosen = np.ix_(*present)
-    cells = np.flatnonzero(np.logical_and.outer(*present))
-    whole = float(table[chosen].sum())
-    table, unconstrained = (
-        table[chosen] / whole,
-        unconstrained[chosen] / unconstrained[chosen].sum(),
-    )
-    covariance = Covariance(table, covariance.matrix[np.ix_(cells, cells)] / whole**2)
-    rows, columns = (np.maximum(table.sum(axis=side), 1.0 / reports) for side in (1, 0))
+    kept = np.ix_(*present)
+    kept_cells = np.flatnonzero(np.logical_and.outer(*present))
+    kept_share = float(table[kept].sum())
+    table = table[kept] / kept_share
+    unconstrained = unconstrained[kept] / unconstrained[kept].sum()
+    matrix = covariance.matrix[np.ix_(kept_cells, kept_cells)] / kept_share**2
+    rows, columns = (np.maximum(table.sum(axis=axis), 1.0 / reports) for axis in (1, 0))
     weights = 1.0 / np.outer(rows, columns).ravel()
     excess = (
         unconstrained - np.outer(unconstrained.sum(axis=1), unconstrained.sum(axis=0))
     ).ravel()
-    spread = _excess_covariance(covariance.matrix, rows, columns)
-    form = float(excess @ (weights * excess))
-    scaled = weights[:, None] * spread
-    bias, noise = float(np.trace(scaled)), 2.0 * float(np.sum(scaled * scaled.T))
-    slope = float((weights * excess) @ spread @ (weights * excess)) / form if form > 0 else 0.0
-    # (Q − tr − φ²)² = z²·(noise + 4·slope·φ²), solved for φ²
-    middle = form - bias + 2.0 * Z95**2 * slope
-    reach = sqrt(max(0.0, middle**2 - (form - bias) ** 2 + Z95**2 * noise))
-    largest = min(table.shape) - 1
+    excess_covariance = _excess_covariance(matrix, rows, columns)
+    weighted_covariance = weights[:, None] * excess_covariance
+    q = float(excess @ (weights * excess))
+    phi_squared = q - float(np.trace(weighted_covariance))
+    # The variance of Q is a constant plus a term in proportion to φ²: constant + 4·slope·φ².
+    constant = 2.0 * float(np.sum(weighted_covariance * weighted_covariance.T))
+    slope = float((weights * excess) @ excess_covariance @ (weights * excess)) / q if q > 0 else 0.0
+    # The ends of the interval solve (Q − tr(WS) − φ²)² = z²·(constant + 4·slope·φ²) for φ².
+    middle = phi_squared + 2.0 * Z95**2 * slope
+    half_width = sqrt(max(0.0, middle**2 - phi_squared**2 + Z95**2 * constant))
+    max_phi_squared = min(table.shape) - 1
     estimate, low, high = (
-        sqrt(min(1.0, max(0.0, value / largest)))
-        for value in (form - bias, middle - reach, middle + reach)
+        sqrt(min(1.0, max(0.0, value / max_phi_squared)))
+        for value in (phi_squared, middle - half_width, middle + half_width)
     )
     return EffectSize(estimate, low, high)
 
 
-def _present(covariance: Covariance, side: int) -> Mask:
-    """Return which categories of one variable have a margin clearly above 0."""
+def _clearly_present(covariance: Covariance, variable: int) -> Mask:
+    """Return which categories of one variable (0 or 1) have a margin clearly above 0."""
     table = covariance.table
     margin_covariance = covariance.matrix.reshape(*table.shape, *table.shape).sum(
-        axis=(1 - side, 3 - side)
+        axis=(1 - variable, 3 - variable)
     )
     error = np.sqrt(np.maximum(np.diag(margin_covariance), 0.0))
-    return np.asarray(table.sum(axis=1 - side) > MIN_MARGIN_Z * error)
+    return np.asarray(table.sum(axis=1 - variable) > MIN_MARGIN_Z * error)
 
 
 def _excess_covariance(matrix: Floats, rows: Floats, columns: Floats) -> Floats:
-    """Return the covariance of p_ij − p_i· p_·j, to first order."""
+    """Return the covariance of p_ij − p_i· p_·j, to first order: J C Jᵀ for the covariance C of p.
+
+    rows, columns : the margins p_i· and p_·j, float64[m] and float64[n]
+    """
     m, n = len(rows), len(columns)
+    # Each round multiplies by the Jacobian J from the left and transposes: J C, then J (J C)ᵀ.
     for _ in range(2):
         cells = matrix.reshape(m, n, -1)
         cells = (

@@ -33,12 +33,16 @@ from deniable.mechanisms.schemes import DENIABLE_1
 
 @dataclass(frozen=True, eq=False)
 class StringModel(HashedStrings, CategoryModel[C]):
-    """Model of listed strings, followed by Other if the model has one."""
+    """Model of m listed strings, followed by Other if the model has one.
+
+    C is the class of the counts. In the shapes of arrays, N is the number of reports, S of strata,
+    and k of outcomes (bits, or values of a number).
+    """
 
     other: Other | None = field(default=None, kw_only=True)
 
     exclusive: ClassVar[bool] = False
-    """Whether a report sets exactly one of its outcomes, instead of any number of bits."""
+    """Whether a report is one number, so that exactly one outcome occurs, instead of bits."""
 
     # --- supplied by subclasses -------------------------------------------------------------------
 
@@ -57,13 +61,18 @@ class StringModel(HashedStrings, CategoryModel[C]):
 
     @abstractmethod
     def theta(self, strata: Indices) -> Floats:
-        """Return P(outcome | string) in some strata, float64[S, m + 1, k]; last, unlisted ones."""
+        """Return P(outcome | string) in some strata, float64[S, m + 1, k].
+
+        The last row is that of a random unlisted string.
+        """
 
     @abstractmethod
     def product_other(self, question: str, counts: C, estimate: Floats) -> Other | None:
-        """Return the paper's model of Other, or None if these strings sum to 1 or more.
+        """Return the paper's model of Other, with independent bits.
 
-        estimate : float64[m], frequencies of these strings
+        It is None if the frequencies sum to 1 or more.
+
+        estimate : float64[m], frequencies of the listed strings
         """
 
     # --- common to all ----------------------------------------------------------------------------
@@ -71,30 +80,37 @@ class StringModel(HashedStrings, CategoryModel[C]):
     def fitted(
         self, question: str, count: Callable[[], C], settings: TableSettings
     ) -> tuple[Self, Axis]:
-        """Choose the detected strings, most common first, and Other as categories."""
+        """Choose the detected strings, most common first, and Other as categories.
+
+        count : function that counts the reports of the question
+        """
         counts = count()
         marginal = self.marginal(counts, alpha=settings.alpha, correction="bonferroni")
-        fitted = marginal.top(max(settings.fitted or 0, settings.top))
-        if fitted.size == 0:
+        chosen = marginal.top(max(settings.fitted or 0, settings.top))
+        if chosen.size == 0:
             raise InputError(
                 f"question {question!r}: none of the {self.candidates} candidates was detected in "
                 f"{counts.reports:,} reports, so the table would have no categories; the detection "
                 f"threshold is {marginal.detection_threshold:.4f}"
             )
-        known, estimate = self.take(fitted), marginal.estimate[fitted]
+        known, estimate = self.take(chosen), marginal.estimate[chosen]
         other: Other | None = None
-        nothing = f"not in the table, because its categories sum to {estimate.sum():.1%} of reports"
-        meaning = nothing if settings.other else ""
         if settings.other == "product":
             other = known.product_other(question, counts, estimate)
         elif settings.other:
-            other = mixture_other(marginal, self, fitted)
+            other = mixture_other(marginal, self, chosen)
         labels = known.labels or ()
         shown = labels[: settings.top]
+        meaning = ""
         if other is not None:
             labels += (OTHER,)
-            named = f"all values except the {len(shown)} named ones"
-            meaning = f"{named}, about {other.mass:.1%} of reports"
+            meaning = (
+                f"all values except the {len(shown)} named ones, about {other.mass:.1%} of reports"
+            )
+        elif settings.other:
+            total = estimate.sum()
+            meaning = f"not in the table, because its categories sum to {total:.1%} of reports"
+        # All categories beyond those that are shown are added up into one group, the last.
         groups = np.minimum(np.arange(len(labels)), len(shown))
         if len(labels) > len(shown):
             shown += (OTHER,)
@@ -117,36 +133,39 @@ class StringModel(HashedStrings, CategoryModel[C]):
         """Return the categories as mixtures of components."""
         if self.other is not None:
             return self.other.components(self)
+        # Each category is one listed string; unlisted strings, the last component, have weight 0.
         return Components(self.theta, np.eye(self.candidates, self.candidates + 1), self.exclusive)
 
 
 def hashed_positions(candidates: Candidates) -> Int32s:
-    """Return the bits (or cells) that each string is hashed to.
+    """Return the position of the bit, or the number, that each hash of each string gives.
 
-    They are int32[slots·families, m, hashes], and −1 if a slot has no evidence for the string.
+    The result is int32[slots·families, m, hashes]. A family consists of the hashes of one cohort,
+    or of one hash function of local hashing. Entries are −1 if reports of a slot are no evidence
+    for a string.
     """
-    slots = [
+    mechanisms = [
         cast(StringMechanism, slot.mechanism)
         for slot in candidates.question.protocol.parts[0].slots
     ]
-    families, hashes, cells = slots[0].hash_layout
+    families, hashes, cells = mechanisms[0].hash_layout
     shape = (len(candidates.names), hashes)
-    positions = np.full((len(slots), families, *shape), -1, np.int32)
-    for slot, mechanism in enumerate(slots):
+    positions = np.full((len(mechanisms), families, *shape), -1, np.int32)
+    for slot, mechanism in enumerate(mechanisms):
         tokens = candidates.tokens(slot)
         if mechanism.scheme is DENIABLE_1:
             offsets = np.zeros(len(tokens) + 1, np.int64)
-            np.cumsum([len(t) for t in tokens], out=offsets[1:])
+            np.cumsum([len(token) for token in tokens], out=offsets[1:])
             data = np.frombuffer(b"".join(tokens), np.uint8)
             x, y = hash_pairs(mechanism.header, data, offsets)
-            cell = bloom_positions(x, y, families, hashes, cells)
+            slot_positions = bloom_positions(x, y, families, hashes, cells)
         else:
             scheme, header = mechanism.scheme, mechanism.header
             rows = [
                 [scheme.positions(token, family, cells, hashes, header) for token in tokens]
                 for family in range(families)
             ]
-            cell = np.array(rows, np.int32).reshape(families, *shape)
+            slot_positions = np.array(rows, np.int32).reshape(families, *shape)
         informative = candidates.informative[slot]
-        positions[slot][:, informative] = cell[:, informative]
-    return positions.reshape(len(slots) * families, *shape)
+        positions[slot][:, informative] = slot_positions[:, informative]
+    return positions.reshape(len(mechanisms) * families, *shape)
