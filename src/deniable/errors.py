@@ -44,6 +44,8 @@ class SurveyError(DeniableError):
     ----------
     mistakes : sequence of str
         One line per mistake: the setting, its line in the file, and what is wrong.
+    source : str, optional
+        Name of the file.
 
     Attributes
     ----------
@@ -51,10 +53,10 @@ class SurveyError(DeniableError):
         The same lines, in the order of the file.
     """
 
-    def __init__(self, mistakes: Sequence[str]) -> None:
+    def __init__(self, mistakes: Sequence[str], source: str = "the survey") -> None:
         self.mistakes = tuple(mistakes)
         count = "1 mistake" if len(self.mistakes) == 1 else f"{len(self.mistakes)} mistakes"
-        super().__init__("\n".join([f"the survey has {count}:", *self.mistakes]))
+        super().__init__("\n".join([f"{source} has {count}:", *self.mistakes]))
 
 
 class SecretError(DeniableError):

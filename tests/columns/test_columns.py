@@ -180,7 +180,7 @@ def test_counts_add_and_equal_counting_by_hand() -> None:
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     batch = crowd(PLAIN)
-    with pytest.raises(InputError, match=r"ending in \.parquet"):
+    with pytest.raises(InputError, match=r"ends in \.parquet"):
         write(tmp_path / "x.csv", batch)
     with pytest.raises(InputError, match="at least one batch"):
         write(tmp_path / "x.parquet", [])

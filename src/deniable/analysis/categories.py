@@ -31,8 +31,8 @@ def candidates_of(question: Question, given: Strings | None) -> Candidates:
         return Candidates(question, question.protocol.mechanisms[0].labels)
     if given is None:
         raise InputError(
-            f"question {question.name!r} is a string question: pass the candidates to look for, or "
-            "find some with discover"
+            f"question {question.name!r} is a string question: pass the candidates to look for "
+            "(--candidates on the command line)"
         )
     if isinstance(given, str):
         raise InputError(f"candidates must be a list of strings, got the single string {given!r}")

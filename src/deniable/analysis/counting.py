@@ -170,7 +170,10 @@ def pair_counts(
            [0. , 0.5]])
     """
     if len(questions) != 2 or questions[0] == questions[1]:
-        raise InputError(f"name two different questions to count, got {list(questions)}")
+        raise InputError(
+            f"name two different questions to count (--question twice on the command line), got "
+            f"{', '.join(questions) or 'none'}"
+        )
     layout = PairLayout((survey.question(questions[0]), survey.question(questions[1])))
     counts, parts = _split_counts(reports)
     for earlier in counts:

@@ -152,8 +152,9 @@ def decode(
         Candidate strings: a text file with one per line, a CSV file with a column "value", or a
         JSON result of discover or decode.
     correction
-        Correction for testing many candidates: control the probability of any false detection (holm
-        or bonferroni), the false discovery rate (fdr), or each test on its own (none).
+        Correction for testing many candidates. It decides what --alpha bounds: the probability of
+        any false detection (holm or bonferroni), the expected share of false detections (fdr), or
+        the probability of a false detection per candidate (none).
     reports_per_client
         Average number of reports per client in repeated collection; widens the standard errors.
 
@@ -217,13 +218,15 @@ def associate(
         Number of most common strings per question that get a category; all other strings are
         counted as (other).
     other
-        Model of (other): a mixture of strings (mixture), independent bits (product), or no such
-        category (none), which biases the table.
+        How the reports of (other) are modelled: as a mixture of the candidates without a category
+        and unlisted strings (mixture), or with independent bits (product). Without (other) (none),
+        the table is biased.
     fitted
-        Number of strings that are fitted separately before those beyond --top are added to (other).
+        Number of detected strings per question that have their own category during the fit; those
+        beyond --top are added to (other) afterwards. By default about twice --top.
     test
-        Test of independence of two questions: score test, the paper's statistic, or likelihood
-        ratio test (lrt).
+        Test of independence of two questions: score test (score), the statistic of Fanti, Pihur and
+        Erlingsson, 2016 (paper), or likelihood ratio test (lrt).
     from_counts
         Estimate the table of two questions from counts of their bits, in one pass over the reports;
         less precise if strings set several bits. REPORTS may be files that deniable count wrote.
@@ -242,7 +245,9 @@ def associate(
     asked = [run.survey.question(name) for name in questions] or run.survey.questions
     names = [question.name for question in asked]
     if len(names) < 2:
-        raise click.UsageError(f"expected at least two questions, got {', '.join(names)}")
+        raise click.UsageError(
+            f"expected at least two questions, got {', '.join(names)}; add another --question"
+        )
     settings: dict[str, Any] = {
         "candidates": dict(_candidates(run.survey, item) for item in lists),
         "other": OTHER_MODELS[other],
@@ -289,10 +294,11 @@ def discover(question: str | None, words: Path | None, stages: bool, **given: An
         Consider only strings that match this regular expression as a whole. Other strings are not
         tested, so they do not make the test of the accepted ones stricter.
     reading
-        Algorithm for n-grams: the joint reading of all n-grams (fused, the default), or the paper's
-        (paper).
+        Algorithm for questions with n-grams: use all n-grams jointly (fused, the default), or the
+        algorithm of Fanti, Pihur and Erlingsson, 2016 (paper).
     delta
-        Threshold for pairs of n-grams in the paper's algorithm.
+        For --reading paper: minimum frequency at which two n-grams count as parts of one string.
+        By default it follows from the noise and the number of reports.
     words
         Hints for prefixes: strings that clients may hold and words that these may contain. A text
         file with one per line, a CSV file with columns "value,weight", or a JSON result of discover
@@ -312,6 +318,11 @@ def discover(question: str | None, words: Path | None, stages: bool, **given: An
     settings["words"] = read_words(words) if words else {}
     run = AnalysisRun(**given)
     searchable = [q.name for q in run.survey.questions if q.protocol.name in ("ngrams", "prefixes")]
+    if question is None and not searchable and len(run.survey.questions) > 1:
+        raise click.UsageError(
+            f"no question of survey {run.survey.name!r} has a dictionary, so there is nothing to "
+            "discover; use decode, with --candidates for string questions"
+        )
     name = question_of(run.survey, question, searchable)
     run.perform(
         lambda reports, executor: verb(run.survey, reports, name, executor=executor, **settings),
@@ -327,11 +338,11 @@ def discover(question: str | None, words: Path | None, stages: bool, **given: An
 @options.option("-o", "--output", type=options.OutputPath(".npz"), required=True, metavar="FILE")
 @options.json_option("the outcome")
 def count(questions: tuple[str, ...], output: Path, **common: Any) -> None:
-    r"""Count how often bits of two questions occur together.
+    r"""Count how often bits of two questions occur together, for deniable associate --from-counts.
 
-    These counts are all that deniable associate --from-counts needs of the reports. Counts add up:
-    count shards, days or machines separately, then combine the files with this command. REPORTS may
-    therefore also be files of counts (.npz).
+    That analysis needs only these counts, not the reports. Counts add up: count shards, days or
+    machines separately, then combine the files with this command. REPORTS may therefore also be
+    files of counts (.npz).
 
     Parameters
     ----------

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from deniable.cli.exit_codes import ERROR, INTERRUPTED, REFUSED, UNAVAILABLE
+from deniable.cli.suggesting_group import SuggestingGroup
 from deniable.errors import (
     BudgetExceeded,
     DeniableError,
@@ -20,7 +21,6 @@ from deniable.errors import (
     SecretError,
     StoreUnavailable,
     SurveyExpired,
-    did_you_mean,
 )
 from deniable.version import __version__
 
@@ -72,7 +72,7 @@ EXTRAS = {
 """Packages that are not part of the `analysis` extra, each with the extra that installs it."""
 
 
-class App(click.Group):
+class App(SuggestingGroup):
     """Commands by section; an error becomes one message and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -87,16 +87,6 @@ class App(click.Group):
         command = getattr(module, cmd_name + "_" * iskeyword(cmd_name))
         assert isinstance(command, click.Command)
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that is called; suggest a name if there is no such command."""
-        known = ctx.resilient_parsing or not args or args[0].startswith("-")
-        if not known and self.get_command(ctx, args[0]) is None:
-            hint = did_you_mean(args[0], MODULES) or " See deniable --help."
-            ctx.fail(f"there is no command {args[0]!r}.{hint}")
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, section by section."""
@@ -116,14 +106,25 @@ class App(click.Group):
             _exit(ctx, f"refused: {error}", REFUSED)
         except StoreUnavailable as error:
             _exit(ctx, f"error: {error}", UNAVAILABLE)
-        except (DeniableError, OSError) as error:
+        except DeniableError as error:
             _exit(ctx, f"error: {error}", ERROR)
+        except OSError as error:
+            _exit(ctx, f"error: {_describe(error)}", ERROR)
         except ModuleNotFoundError as error:
             extra = EXTRAS.get(error.name or "", "analysis")
             text = f"this command needs {error.name}: pip install 'deniable[{extra}]'"
             _exit(ctx, f"error: {text}", ERROR)
         except KeyboardInterrupt:
             _exit(ctx, "interrupted", INTERRUPTED)
+
+
+def _describe(error: OSError) -> str:
+    """Return what is wrong with which file, without the number of the error."""
+    if error.filename is None or error.strerror is None:
+        return str(error)
+    if isinstance(error, FileNotFoundError):
+        return f"there is no file or folder {error.filename}: check its name and its folder"
+    return f"cannot use {error.filename}: {error.strerror}"
 
 
 def _exit(ctx: click.Context, message: str, code: int) -> None:

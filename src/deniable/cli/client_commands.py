@@ -111,7 +111,10 @@ def _read_answers(
     for item in answers:
         name, equals, text = item.partition("=")
         if not equals:
-            raise InputError(f"expected QUESTION=VALUE, got {item!r:.80}")
+            names = ", ".join(question.name for question in survey.questions)
+            raise InputError(
+                f"expected QUESTION=VALUE, got {item!r:.80}; the questions are {names}"
+            )
         if name in values:
             raise InputError(f"question {name!r} is answered twice; give one answer")
         values[name] = parse_answer(text, survey.question(name).kind, name)

@@ -14,13 +14,15 @@ from deniable.cli.output import print_outcome
 from deniable.collector import keys as key_file
 from deniable.collector.settings import Settings
 
+METAVARS = {"store": "STORE", "keys": "FILE", "host": "ADDRESS", "cors": "ORIGIN"}
+
 
 def settings_options(function: Any) -> Any:
     """Add one option per setting; options that are not given leave it to environment and file."""
     for item in reversed(fields(Settings)):
         if item.name == "surveys":
             continue
-        kind: dict[str, Any] = {"type": type(item.default)}
+        kind: dict[str, Any] = {"type": type(item.default), "metavar": METAVARS.get(item.name)}
         if isinstance(item.default, bool):
             kind = {"is_flag": True, "default": None}
         text = item.metadata["help"] + (f" [default: {item.default}]" if item.default else "")
@@ -65,11 +67,11 @@ keys_option = options.option(
     envvar="DENIABLE_KEYS",
     type=options.FILE,
     metavar="FILE",
-    help="File of keys; DENIABLE_KEYS in the environment also names it.",
+    help="File of keys; by default the environment variable DENIABLE_KEYS names it.",
 )
 
 
-@command(make=click.group)
+@command(make=options.new_group)
 def keys() -> None:
     """Create, list and remove the keys of a collector; a running collector notices changes.
 
@@ -106,11 +108,11 @@ def add(name: str, role: str, quota: int, file: Path, as_json: bool) -> None:
     print_outcome(data, token, as_json)
 
 
-@command("list", make=keys.command)
+@command("list", make=keys.command, short_help="List the keys with their roles.")
 @keys_option
 @options.json_option("the keys")
 def list_(file: Path, as_json: bool) -> None:
-    """List the keys by name; only hashes of their tokens are stored.
+    """List the keys with their roles; the file holds hashes of the tokens, which cannot be shown.
 
     Examples
     --------

@@ -37,7 +37,7 @@ def conformance(
     """Let the program CMD replay every test vector, and compare its output.
 
     CMD reads and writes one JSON object per line, as docs/how-to/other-languages.md describes. The
-    exit code is 0 if no vector failed and CMD supports whole reports and ledgers.
+    exit code is 0 if no vector failed and CMD supports the vectors of whole reports and of ledgers.
 
     Parameters
     ----------
@@ -46,7 +46,8 @@ def conformance(
     timeout
         Maximum time per vector.
     well_formed
-        Skip text with lone surrogates, which some languages cannot represent.
+        Skip vectors whose text is not valid Unicode (lone surrogates), which the strings of some
+        languages cannot hold.
     verbose
         List every vector, not only those that failed.
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from deniable import store
 from deniable.errors import InputError, did_you_mean
 from deniable.survey import Survey
+
+if TYPE_CHECKING:
+    from deniable.results import Result
 
 BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -58,7 +62,9 @@ def question_of(survey: Survey, given: str | None, names: Sequence[str] = ()) ->
     if given is not None:
         return survey.question(given).name
     if len(names) > 1:
-        raise click.UsageError(f"choose a question: --question {' or '.join(names)}")
+        raise click.UsageError(
+            f"choose one of the questions {', '.join(names)}, for example --question {names[0]}"
+        )
     return names[0]
 
 
@@ -104,8 +110,8 @@ def _columns(path: Path, names: tuple[str, ...]) -> list[list[str]]:
     _, header = next(rows, (0, []))
     for name in names:
         if name not in header:
-            hint = did_you_mean(name, header)
-            raise InputError(f"{path}: expected a column {name!r}, found {header}.{hint}")
+            hint, found = did_you_mean(name, header), ", ".join(header) or "an empty file"
+            raise InputError(f"{path}: expected a column {name!r}, found {found}.{hint}")
     chosen = []
     for line, row in rows:
         if len(row) != len(header):
@@ -114,11 +120,21 @@ def _columns(path: Path, names: tuple[str, ...]) -> list[list[str]]:
     return chosen
 
 
+def read_result(path: Path) -> Result:
+    """Return a result that was saved as JSON."""
+    from deniable.results import Result
+
+    try:
+        return Result.from_json(_text(path))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
 def _strings_of_result(path: Path) -> list[str]:
     """Return the strings that a saved result of `decode` or `discover` detected."""
-    from deniable.results import Discovery, Marginal, Result
+    from deniable.results import Discovery, Marginal
 
-    result = Result.from_json(_text(path))
+    result = read_result(path)
     if isinstance(result, Discovery):
         return list(result.strings)
     if isinstance(result, Marginal):

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from deniable.cli.suggesting_group import SuggestingGroup
 from deniable.errors import DeniableError
 from deniable.survey import Survey
 
@@ -42,7 +43,7 @@ def command(
     *names
         Name of the command; by default that of the function.
     make
-        `click.command`, `click.group`, or the `command` method of a group.
+        `click.command`, `new_group`, or the `command` method of a group.
     note
         Last paragraph of the help.
     **settings
@@ -69,6 +70,9 @@ def command(
     return decorate
 
 
+new_group = partial(click.group, cls=SuggestingGroup)
+
+
 # --- types ---------------------------------------------------------------------------------------
 
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -86,7 +90,10 @@ class Day(click.DateTime):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: Context) -> Any:
         """Return the day as a `datetime.date`."""
-        return super().convert(value, param, ctx).date()
+        try:
+            return super().convert(value, param, ctx).date()
+        except click.BadParameter:
+            self.fail(f"expected a day as YYYY-MM-DD, such as 2027-01-31; got {value!r}")
 
 
 class OutputPath(click.Path):

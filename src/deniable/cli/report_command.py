@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from deniable.cli import options
+from deniable.cli.inputs import read_result
 from deniable.cli.options import command
 from deniable.cli.output import print_outcome
 from deniable.formatting import counted
@@ -43,9 +44,8 @@ def report(
     deniable report --survey survey.toml browser.json browser-ads.json pages.json -o report.html
     """
     from deniable.render.html import report as make_page
-    from deniable.results import Result
 
-    loaded = [Result.from_json(path.read_text(encoding="utf-8")) for path in results]
+    loaded = [read_result(path) for path in results]
     survey = Survey.load(survey_file) if survey_file else None
     output.write_text(make_page(loaded, survey=survey, title=title), encoding="utf-8")
     size = output.stat().st_size

@@ -25,7 +25,9 @@ from deniable.reproduction import PAPER
 def reproduce(
     names: tuple[str, ...], quick: bool, seed: int | None, folder: Path | None, as_json: bool
 ) -> None:
-    """Run the paper's experiments and compare every number it prints with ours.
+    """Run the experiments of the paper, and compare every number that it prints with ours.
+
+    The paper is "Building a RAPPOR with the Unknown" (Fanti, Pihur and Erlingsson, 2016).
 
     NAME is tables, other, playstore, independence, hashes, urls, length, threshold, distributions,
     or all. A number of the paper agrees if it lies in the range of our trials, or within two

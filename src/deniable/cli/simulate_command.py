@@ -57,9 +57,10 @@ def simulate(
         CSV file of answers: one column per question, one row per client. An empty cell means that
         the client does not answer the question.
     populations
-        Distribution of the answers to a question: zipf, power, geometric, step, uniform or
-        exponential with settings after a colon (n, s, exponent, floor, p, scale, length), such as
-        zipf:n=100,s=1; or a CSV file with columns "value,weight". May be repeated.
+        Distribution of the answers to a question: a CSV file with columns "value,weight"; or, for
+        string questions, random strings with the frequencies zipf, power, geometric, step, uniform
+        or exponential. Settings follow a colon (n, s, exponent, floor, p, scale, length); for
+        example, zipf:n=100,s=1 means 100 strings with exponent 1. May be repeated.
     tables
         Joint distribution of two questions: a CSV file with one row per answer to Q1 and one column
         per answer to Q2. May be repeated.
@@ -121,12 +122,14 @@ def _simulate_values(survey: Survey, path: Path, rng: np.random.Generator) -> It
     if not header:
         raise InputError(f"{path} is empty: expected a header with names of questions")
     if len(kinds) != len(header):
-        raise InputError(f"{path}: a question occurs twice in the header {header}")
+        raise InputError(f"{path}: a question occurs twice in the header {','.join(header)}")
     while chunk := list(islice(rows, MAX_BATCH_ROWS)):
         columns: dict[str, list[str | bool | None]] = {name: [] for name in header}
         for line, row in chunk:
             if len(row) != len(header):
-                raise InputError(f"{path}, line {line}: expected {len(header)} cells, got {row}")
+                raise InputError(
+                    f"{path}, line {line}: expected {len(header)} cells, got {len(row)}"
+                )
             for (name, kind), cell in zip(kinds.items(), row, strict=True):
                 answer = parse_answer(cell, kind, f"{path}, line {line}") if cell else None
                 columns[name].append(answer)
@@ -164,8 +167,9 @@ def _population(
         """Turn the text of a CSV file into booleans where the question needs them."""
         if survey.question(name).kind != "boolean":
             return coded
+        where = f"population of the boolean question {name!r}, which must be a CSV file or table"
         levels = tuple(
-            v if isinstance(v, bool) else parse_answer(v, "boolean", name) if v else None
+            v if isinstance(v, bool) else parse_answer(v, "boolean", where) if v else None
             for v in coded.levels
         )
         return Coded(levels, coded.codes)

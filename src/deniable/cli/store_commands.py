@@ -23,7 +23,7 @@ def _days_ago(days: int) -> date:
     return datetime.now(UTC).date() - timedelta(days=days)
 
 
-@command(make=click.group)
+@command(make=options.new_group)
 def store() -> None:
     """Inspect, check, copy and clean up a store of reports.
 
@@ -162,7 +162,7 @@ def import_(
     """Add the reports in FILES (.parquet, .arrow, .dn, or other stores) to STORE.
 
     The store is created if it does not exist. A file that is imported twice is counted once, as
-    long as the store remembers its keys (see deniable compact --keep-keys).
+    long as the store has the keys of the first import (see deniable compact --keep-keys).
 
     Parameters
     ----------
@@ -232,18 +232,19 @@ def export(
 @options.option("--keep-keys", type=options.POSITIVE_INT, default=7, metavar="DAYS")
 @options.json_option("the outcome")
 def compact(store: str, at_least: int, keep_keys: int, as_json: bool) -> None:
-    """Shuffle the staged uploads in STORE into segments.
+    """Shuffle the reports in STORE, so that nothing says which of them were uploaded together.
 
-    After that, nothing in the store says which reports were uploaded together. A collector may
-    keep running meanwhile.
+    The store keeps new uploads as they arrived (staged) until it can shuffle them with enough
+    others of the same day. A collector may keep running meanwhile.
 
     Parameters
     ----------
     at_least
-        Minimum number of reports from other uploads of the same day to shuffle an upload with;
-        until there are as many, it stays staged.
+        Minimum number of reports from other uploads of the same day to shuffle an upload with. An
+        upload stays staged until there are as many.
     keep_keys
-        Recognise repeated uploads for this many days; older idempotency keys are deleted.
+        Number of days for which a repeated upload is recognised, and not counted again; the keys
+        of older uploads are deleted.
 
     Examples
     --------

@@ -90,7 +90,10 @@ def remove(path: Path, name: str) -> None:
         keys = read(path)
         names = [key.name for key in keys]
         if name not in names:
-            hint = did_you_mean(name, names) or " List the keys with `deniable keys list`."
+            hint = (
+                did_you_mean(name, names)
+                or f" It has {', '.join(names) or 'no keys: check the name of the file'}."
+            )
             raise InputError(f"{path} has no key {name!r}.{hint}")
         _write(path, [key for key in keys if key.name != name])
 

@@ -241,6 +241,8 @@ def read(path: str | Path, *, survey: Survey | None = None) -> ReportBatch:
 def partitions(path: str | Path, *, survey: Survey | None = None) -> list[Partition]:
     """Return the largest possible partitions of a file, to be loaded by any process."""
     path = Path(path)
+    if path.suffix not in SUFFIXES and not path.exists():
+        raise InputError(f"there is no file or folder {path}: check its name and its folder")
     _check_suffix(path)
     path.stat()  # if the file is missing, the error quotes the path as the user wrote it
     # The process that loads a partition may run in another folder.
@@ -290,4 +292,7 @@ def _check_suffix(path: Path) -> None:
     """Raise InputError unless the extension is that of a file of reports."""
     if path.suffix not in SUFFIXES:
         hint = did_you_mean(path.suffix, SUFFIXES)
-        raise InputError(f"expected a file ending in {', '.join(SUFFIXES)}, got {path}.{hint}")
+        raise InputError(
+            f"{path} is not a file of reports: expected a name that ends in "
+            f"{', '.join(SUFFIXES)}.{hint}"
+        )

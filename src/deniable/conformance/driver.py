@@ -166,7 +166,7 @@ class _Process:
                 start_new_session=True,
             )
         except OSError as error:
-            raise InputError(f"cannot run {command[0]!r}: {error}") from None
+            raise InputError(f"cannot run {command[0]!r}: {error.strerror}") from None
 
     def __enter__(self) -> _Process:
         for work in (self._write, self._read):

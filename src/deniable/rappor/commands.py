@@ -15,6 +15,7 @@ from deniable.cli.options import (
     alpha_option,
     command,
     json_option,
+    new_group,
     option,
 )
 from deniable.cli.output import print_outcome
@@ -29,7 +30,7 @@ input_file = partial(option, type=EXISTING_FILE)
 output_folder = option("--output-dir", type=FOLDER, default=Path(), show_default=False)
 
 
-@command(make=click.group)
+@command(make=new_group)
 def rappor() -> None:
     """Analyse the files of google/rappor, and write files that its tools read.
 
@@ -68,7 +69,7 @@ def decode_dist(
         Folder for results.csv and metrics.json; by default the current folder.
     correction
         What --alpha bounds: the probability of any false detection (bonferroni), the expected
-        share of false detections (FDR), or the probability per string (None).
+        share of false detections (fdr), or the probability of a false detection per string (none).
 
     Examples
     --------
@@ -93,7 +94,7 @@ def decode_dist(
 @input_file("--map1")
 @option("--var2", required=True)
 @input_file("--map2")
-@option("--top", type=POSITIVE_INT, default=10)
+@option("--top", type=POSITIVE_INT, default=10, metavar="COUNT")
 @alpha_option
 @output_folder
 @json_option("the table and its test")
@@ -131,7 +132,8 @@ def decode_assoc(
     map2
         Map of the second variable. Required if it is a string.
     top
-        Number of strings per variable that become categories; all others count as Other.
+        Number of most common strings per variable that get a category; all other strings are
+        counted as (other).
     output_dir
         Folder for assoc-results.csv; by default the current folder.
 
@@ -163,13 +165,15 @@ def decode_assoc(
     print_outcome(result, text, as_json)
 
 
-@command("cliques", make=rappor.command)
+@command("cliques", make=rappor.command, short_help="Find the strings in a graph of n-grams.")
 @click.argument("file", type=EXISTING_FILE)
-@option("--most", type=POSITIVE_INT, default=100_000)
-@option("--seconds", type=click.FloatRange(min=0), default=60.0)
+@option("--most", type=POSITIVE_INT, default=100_000, metavar="COUNT")
+@option("--seconds", type=click.FloatRange(min=0), default=60.0, metavar="SECONDS")
 @json_option("the strings")
 def cliques(file: Path, most: int, seconds: float, as_json: bool) -> None:
-    """Print the candidate strings of a graph of n-grams: its cliques, one n-gram per partition.
+    """Print the candidate strings in FILE, a graph of n-grams that google/rappor wrote.
+
+    A candidate is a clique of the graph, with one n-gram for each position of the string.
 
     Parameters
     ----------

@@ -175,9 +175,15 @@ class Result(ABC):
         try:
             data = json.loads(text)
             kind = Result._kinds[data["kind"]] if data.pop("format") == FORMAT else None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except ValueError as error:
             raise InputError(
-                f"this is not a result of deniable, as -o FILE.json or save() write it: {error!r}"
+                "this is not a result of deniable: expected JSON that an analysis wrote with "
+                f"-o FILE.json, or that save() wrote, but it is not JSON: {error}"
+            ) from None
+        except (KeyError, TypeError, AttributeError):
+            raise InputError(
+                "this is not a result of deniable: expected JSON that an analysis wrote with "
+                "-o FILE.json, or that save() wrote"
             ) from None
         if kind is None or not issubclass(kind, cls):
             raise InputError(f"expected a {cls.__name__} in {FORMAT}, got {data['kind']}")

@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from deniable import protocols
-from deniable.errors import InputError, check_integer, did_you_mean
+from deniable.errors import InputError, SurveyError, check_integer, did_you_mean
 from deniable.mechanisms.base import MAX_COHORTS, Settings
 from deniable.privacy import NANO, NO_LOSS, PrivacyLoss, nanonats_up
 from deniable.protocols import Protocol
@@ -499,6 +499,8 @@ class Survey:
             return cls.from_toml(data.decode())
         except UnicodeDecodeError as error:
             raise InputError(f"{path} is not UTF-8 text: {error}") from None
+        except SurveyError as error:
+            raise SurveyError(error.mistakes, str(path)) from None
 
     def publish(self, path: str | Path) -> None:
         """Write the published form, which clients load.
