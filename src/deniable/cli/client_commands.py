@@ -54,8 +54,9 @@ def answer(
 ) -> None:
     """Answer SURVEY, a survey file or the address of a published survey, and queue the report.
 
-    You may leave out questions: nobody can tell whether a report answers a question. Other users
-    of this machine can read a command line while it runs; pass sensitive answers with --values.
+    You may leave out questions: nobody can tell whether a report answers a question. A choice that
+    is not among the options is reported as no answer, without an error. Other users of this machine
+    can read a command line while it runs; pass sensitive answers with --values.
 
     Parameters
     ----------
