@@ -296,6 +296,12 @@ def test_wrong_answers_are_refused(values: Any, says: str) -> None:
         simulate(STRING, values, rng=np.random.default_rng(0))
 
 
+@pytest.mark.parametrize("secrets", [np.zeros((2, 16), np.uint8), np.zeros((2, 32), np.int64)])
+def test_secrets_of_another_size_or_type_are_refused(secrets: Any) -> None:
+    with pytest.raises(InputError, match=r"secrets must be uint8\[N, 32\]"):
+        simulate(STRING, ["w", None], rng=np.random.default_rng(1), secrets=secrets)
+
+
 def test_more_wrong_answers() -> None:
     two = SURVEYS["urls"]
     rng = np.random.default_rng(0)

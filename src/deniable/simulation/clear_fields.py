@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from deniable.client.secret import SECRET_SIZE
+from deniable.errors import InputError
 from deniable.kernels.array_types import Bytes, UInt16s
 from deniable.mechanisms.noise import ONE
 from deniable.protocols import NGrams, Prefixes, Protocol
@@ -16,6 +18,9 @@ from deniable.survey import Survey
 
 def fields_of_secrets(survey: Survey, secrets: Bytes) -> tuple[UInt16s, list[Bytes]]:
     """Return cohorts uint16[N] and clear fields per question, as clients draw them from secrets."""
+    if secrets.dtype != np.uint8 or secrets.shape != (len(secrets), SECRET_SIZE):
+        got = f"{secrets.dtype}{list(secrets.shape)}"
+        raise InputError(f"secrets must be uint8[N, {SECRET_SIZE}], got {got}")
     drawn = [survey.draw(secret.tobytes()) for secret in secrets]
     fields = [
         np.array([draws[i] for _, draws in drawn], np.uint8).reshape(len(drawn), -1)
