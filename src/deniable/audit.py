@@ -3,7 +3,8 @@
 If a mechanism is ε-private, then P(S | first) ≤ e^ε·P(S | second) for every set S of outputs. Half
 of the runs choose S by the likelihood ratio of the observed outputs; the other half test it with
 exact binomial (Clopper–Pearson) limits. The bound exceeds the true ε in at most a share α of
-audits. A bound above the claimed ε proves a leak; a low bound proves nothing.
+audits. A bound above the claimed ε proves a leak; a low bound proves nothing. Needs SciPy, which
+the `analysis` extra installs.
 """
 
 from __future__ import annotations
