@@ -68,7 +68,7 @@ def worst_deviation(run: Any, noise: str, people: int = PEOPLE, **rest: Any) -> 
     ones, draws = [0, 0], [0, 0]
     for report in crowd(run, survey, {"w": "value"}, people, **rest):
         sent = int.from_bytes(report.answers[0].slots[0], "little")
-        true = mechanism.filter(b"value", report.cohort)
+        true = mechanism.true_bits(b"value", report.cohort)
         for is_set, mask in ((1, true), (0, true ^ ((1 << BITS) - 1))):
             ones[is_set] += (sent & mask).bit_count()
             draws[is_set] += mask.bit_count()

@@ -41,7 +41,7 @@ def check_formula(s: Survey, value: dict[str, Any], found: Distribution, clear: 
             tokens = question.protocol.tokens(value.get(question.name), draw)
             for i, slot in enumerate(question.protocol.slots(draw)):
                 m = slot.mechanism
-                bits = m.filter(tokens[i], m.own_cohort(reports[0].cohort))
+                bits = m.true_bits(tokens[i], m.own_cohort(reports[0].cohort))
                 outputs = [int.from_bytes(a.slots[i], "little") for a in answers]
                 want *= expected(bits, outputs, m.width, m.noise)
         assert probability == want
@@ -118,7 +118,7 @@ COHORTS = {"cohort": [(0, HALF), (1, HALF)]}
 @pytest.mark.slow
 def test_string_in_every_cohort_two_days_running() -> None:
     mechanism = STRING.questions[0].protocol.mechanisms[0]
-    by_bits = {tuple(mechanism.filter(b"%d" % i, c) for c in (0, 1)): str(i) for i in range(30)}
+    by_bits = {tuple(mechanism.true_bits(b"%d" % i, c) for c in (0, 1)): str(i) for i in range(30)}
     assert len(by_bits) == 4, "one string for each pattern of bits over the cohorts"
     odd = ["", "a" * 300, "\ud800", None]
     values = [{"word": w} for w in [*by_bits.values(), *odd]]
@@ -160,7 +160,7 @@ def grams_filters(s: Survey, word: str) -> tuple[int, ...]:
     """Return the bits of the full string and of the n-grams at positions 0 and 1."""
     protocol = s.questions[0].protocol
     return tuple(
-        slot.mechanism.filter(token, 0)
+        slot.mechanism.true_bits(token, 0)
         for slot, token in zip(protocol.slots((0, 1)), protocol.tokens(word, (0, 1)), strict=True)
     )
 

@@ -25,7 +25,7 @@ def test_python_client() -> None:
         scheme_name="rappor-python",
     )  # fmt: skip
     assert set(bloom.positions(b"abc", 0)) == {6, 13}
-    assert bloom.filter(b"abc", 0) == 8256
+    assert bloom.true_bits(b"abc", 0) == 8256
     stream = RapporPython().stream(8256, 16, b"", b"secret")
     assert prr_masks(stream, 16, HALF) == (50360, 56237)
     assert bloom.permanent(8256, 0, b"secret") == 57576

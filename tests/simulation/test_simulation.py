@@ -164,7 +164,7 @@ def deviations(batch: Any, value: bytes) -> float:
     worst = 0.0
     for cohort in range(3):
         rows = np.unpackbits(column.bits[column.cohort == cohort], axis=1, bitorder="little")
-        true = column.mechanism.filter(value, cohort)
+        true = column.mechanism.true_bits(value, cohort)
         for bit in range(40):
             noise = column.mechanism.noise
             p = float(noise.q_star if true >> bit & 1 else noise.p_star)
@@ -197,7 +197,7 @@ def test_a_mechanism_without_a_simulator_is_simulated_by_its_own_encoder(
     mean = np.mean([np.unpackbits(d.bits[0][0], axis=1, bitorder="little") for d in days], axis=0)
     for i in range(300):
         client = Client(STRING, secret=secrets[i].tobytes())
-        true = mechanism.filter(b"w", client.cohort)
+        true = mechanism.true_bits(b"w", client.cohort)
         kept = mechanism.permanent(true, client.cohort, secrets[i].tobytes())
         expected = np.array([0.7 if kept >> b & 1 else 0.2 for b in range(40)])
         # 12,000 means of 60 bits against 6.2 standard deviations of a Bernoulli(1/2).
@@ -229,7 +229,7 @@ def test_permanent_noise_is_kept_over_days() -> None:
             b
             for b in range(40)
             if not any(
-                STRING.questions[0].protocol.mechanisms[0].filter(b"w", c) >> b & 1
+                STRING.questions[0].protocol.mechanisms[0].true_bits(b"w", c) >> b & 1
                 for c in range(3)
             )
         ]

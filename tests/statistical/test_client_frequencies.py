@@ -38,7 +38,7 @@ def worst_deviation(noise: str) -> float:
         # A new client each time: permanent noise is drawn anew, so reports are independent.
         client = Client(survey, secret=os.urandom(32))
         out = int.from_bytes(client.answer({"w": "value"}).answers[0].slots[0], "little")
-        true = mechanism.filter(b"value", client.cohort)
+        true = mechanism.true_bits(b"value", client.cohort)
         for is_set, mask in ((1, true), (0, ~true & 0xFFFFFF)):
             ones[is_set] += (out & mask).bit_count()
             seen[is_set] += mask.bit_count()

@@ -62,7 +62,7 @@ def permanent() -> list[dict[str, Any]]:
         domain = Domain("survey", "question", "gram:3", hashlib.sha256(b"encoding").digest())
         bloom = Bloom(noise=Noise.of(p=0.25, q=0.75, f=f), domain=domain, bits=bits, cohorts=4)
         for secret in SECRETS:
-            true = bloom.filter(b"abc", 3)
+            true = bloom.true_bits(b"abc", 3)
             rows.append(
                 {
                     "survey": "survey", "question": "question", "slot": "gram:3",

@@ -174,14 +174,15 @@ def associate(
     source = Source(reports, survey)
     models, axes = axes_of(asked, given, partial(count_all, source, executor), settings)
     by_name = dict(zip(questions, models, strict=True))
-    rows = source.hold(executor, partial(_rows, by_name, executor.arrays, survey.cohorts > 1))
+    held = source.hold(executor, partial(_rows, by_name, executor.arrays, survey.cohorts > 1))
     shape = [len(axis.labels) for axis in axes]
-    evidence = evidence_of(rows.hold(itemgetter(0)), shape, executor.arrays)
+    likelihood_rows, log_factors = itemgetter(0), itemgetter(1)
+    evidence = evidence_of(held.hold(likelihood_rows), shape, executor.arrays)
     fit = maximise(evidence, nats=nats, max_passes=max_passes)
     joint = _joint(questions, axes, evidence, fit, shrink)
     return replace(
         joint,
-        log_likelihood=joint.log_likelihood + sum(rows.map(itemgetter(1))),
+        log_likelihood=joint.log_likelihood + sum(held.map(log_factors)),
         provenance=provenance_of(survey, asked, joint.reports, source.origin),
     )
 
@@ -258,7 +259,7 @@ def _rows(
 ) -> tuple[LikelihoodRows, float]:
     """Return the likelihood rows of a batch, and the logarithm of the factors removed from them.
 
-    A row is constant if the report does not answer the question.
+    If a report does not answer a question, all entries of its row are equal.
     """
     columns = [batch.column(name) for name in models]
     likelihoods = [
@@ -279,19 +280,20 @@ def _joint(
     shrink: np.random.Generator | None,
 ) -> Joint:
     """Return the result of a fit, with its categories added up into those that are shown."""
-    fitted = covariance(evidence, fit.table)
+    fit_covariance = covariance(evidence, fit.table)
     groups = [axis.groups for axis in axes]
-    shown = fitted.collapsed(groups)
+    shown = fit_covariance.collapsed(groups)
     if any(with_other := [axis.ends_with_other for axis in axes]):
-        influence = collapse_influence(stratum_influence(evidence, fitted), groups)
+        # Unlisted strings, which are in Other, make cohorts differ by more than their noise.
+        influence = collapse_influence(stratum_influence(evidence, fit_covariance), groups)
         shown = widen_errors(shown, influence, with_other)
     point, strength = None, None
     if shrink is not None:
         penalised = shrunk(evidence, rng=shrink)
-        no_errors = np.zeros_like(fitted.matrix)
+        no_errors = np.zeros_like(fit_covariance.matrix)
         point = Covariance(penalised.fit.table, no_errors).collapsed(groups).table
         strength = penalised.strength
-    tests = _tests(evidence, fit, fitted, groups)
+    tests = _tests(evidence, fit, fit_covariance, groups)
     return replace(
         joint_of(questions, axes, shown, int(evidence.weight), tests),
         log_likelihood=fit.log_likelihood,
@@ -304,22 +306,22 @@ def _joint(
 
 
 def _tests(
-    evidence: Evidence, fit: JointFit, fitted: Covariance, groups: Sequence[Indices]
+    evidence: Evidence, fit: JointFit, fit_covariance: Covariance, groups: Sequence[Indices]
 ) -> Tests:
     """Return tests about the categories that are shown. They are computed on first use."""
 
     @cache
-    def shown() -> tuple[Evidence, JointFit | None]:
+    def shown_evidence() -> tuple[Evidence, JointFit | None]:
         collapsed = collapse_evidence(evidence, fit.table, groups)
         return collapsed, fit if collapsed is evidence else None
 
     def run(test: Callable[..., AssociationTest], **settings: object) -> AssociationTest:
-        collapsed, collapsed_fit = shown()
+        collapsed, collapsed_fit = shown_evidence()
         return test(collapsed, fit=collapsed_fit, **settings)
 
     return Tests(
         lambda method: run(association_test, method=method),
-        lambda: cramers_v(evidence, fitted, groups=groups),
+        lambda: cramers_v(evidence, fit_covariance, groups=groups),
         lambda: run(mutual_independence),
         lambda pair: run(conditional_independence, pair=pair),
     )

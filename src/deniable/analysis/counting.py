@@ -1,7 +1,7 @@
 """The verb `pair_counts`: summarise the reports of two questions as counts, in one pass.
 
-The counts do not depend on the candidates, which may be found later. For a question reported by
-local hashing, each number counts as one bit.
+The counts do not depend on the candidates, which may be found later. Local hashing reports a number
+instead of bits. It is counted as bits of which exactly one is set: the one with that number.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ MAX_COUNTERS = 1 << 26
 """Maximum number of counters: pairs of bits over all strata. They take half a gigabyte."""
 REPORTS_PER_TASK = 1 << 19
 """Reports counted in one task: enough that adding up the tasks' tables takes little time."""
-MAX_COUNTERS_IN_FLIGHT = 1 << 26
+MAX_UNSUMMED_COUNTERS = 1 << 26
 """Maximum number of counters that wait to be added up: a quarter of a gigabyte, or two tables."""
 
 
@@ -61,10 +61,10 @@ class PairLayout:
         return first, second
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        """Number of slots of each question's first part, and of shared cohorts.
+    def slots_and_cohorts(self) -> tuple[int, int, int]:
+        """Numbers of slots of the first and second question, and of shared cohorts.
 
-        The first part of a protocol is the one that reports whole values.
+        The slots are those of the first part of a protocol, which reports whole values.
         """
         first, second = (q.protocol.parts[0] for q in self.questions)
         cohorts = lcm(*(q.protocol.mechanisms[0].cohorts for q in self.questions))
@@ -73,21 +73,21 @@ class PairLayout:
     @property
     def strata(self) -> int:
         """Number of strata, S."""
-        return prod(self.shape)
+        return prod(self.slots_and_cohorts)
 
     def question_strata(self, side: int) -> Indices:
         """Return the stratum of one question that each stratum belongs to, intp[S].
 
         Strata of a question are numbered slot·cohorts + cohort.
         """
-        slots_and_cohort = np.unravel_index(np.arange(self.strata), self.shape)
+        *slot, cohort = np.unravel_index(np.arange(self.strata), self.slots_and_cohorts)
         mechanism = self.questions[side].protocol.mechanisms[0]
-        cohort = mechanism.own_cohort(slots_and_cohort[2])
-        return np.asarray(slots_and_cohort[side] * mechanism.cohorts + cohort, np.intp)
+        own_cohort = mechanism.own_cohort(cohort)
+        return np.asarray(slot[side] * mechanism.cohorts + own_cohort, np.intp)
 
     def stratum(self, batch: ReportBatch) -> Integers:
         """Return the stratum of each report, integers[N]."""
-        _, slots, cohorts = self.shape
+        _, slots, cohorts = self.slots_and_cohorts
         cohort = batch.cohort
         if cohorts < batch.survey.cohorts:
             cohort = cohort % np.uint16(cohorts)
@@ -177,7 +177,7 @@ def pair_counts(
     layout = PairLayout((survey.question(questions[0]), survey.question(questions[1])))
     counts, parts = _split_counts(reports)
     for earlier in counts:
-        _check(earlier, survey, layout)
+        _check_belongs(earlier, survey, layout)
     if parts or not counts:
         source = Source(parts, survey)
         new = _count_source(layout, survey, source, executor or default_backend())
@@ -199,7 +199,7 @@ def _split_counts(reports: object) -> tuple[list[PairCounts], list[Part]]:
     return counts, parts
 
 
-def _check(counts: PairCounts, survey: Survey, layout: PairLayout) -> None:
+def _check_belongs(counts: PairCounts, survey: Survey, layout: PairLayout) -> None:
     """Raise InputError if counts belong to another survey or other questions."""
     first, second = layout.questions
     expected = (survey.sha256.hex(), (first.name, second.name))
@@ -218,12 +218,12 @@ def _count_task(layout: PairLayout, parts: list[Partition]) -> PairTables:
     first, second = layout.questions
     tables = PairTables.empty(layout.strata, layout.widths)
     for batch in (part.load() for part in parts):
-        tables.add(_outcomes(first, batch), _outcomes(second, batch), layout.stratum(batch))
+        tables.add(_packed_bits(first, batch), _packed_bits(second, batch), layout.stratum(batch))
     return tables
 
 
-def _outcomes(question: Question, batch: ReportBatch) -> Bytes:
-    """Return packed bits, uint8[N, B]. A number becomes the single bit that stands for it."""
+def _packed_bits(question: Question, batch: ReportBatch) -> Bytes:
+    """Return packed bits, uint8[N, B]; for a number, only the bit with that number is set."""
     column = batch.column(question.name)
     if column.mechanism.bound is None:
         return column.bits
@@ -241,10 +241,10 @@ def _count_source(
     shapes = {"both": (strata, k, m), "first": (strata, k), "second": (strata, m), "total": strata}
     sums = {name: np.zeros(shape, np.int64) for name, shape in shapes.items()}
     tasks = source.groups(REPORTS_PER_TASK)
-    in_flight = max(2, MAX_COUNTERS_IN_FLIGHT // sums["both"].size)
+    tasks_at_once = max(2, MAX_UNSUMMED_COUNTERS // sums["both"].size)
     for task in tasks:
-        wave = chain([task], islice(tasks, in_flight - 1))
-        for tables in executor.map(partial(_count_task, layout), wave):
+        submitted = chain([task], islice(tasks, tasks_at_once - 1))
+        for tables in executor.map(partial(_count_task, layout), submitted):
             for name, array in sums.items():
                 array += getattr(tables, name)
     first, second = layout.questions

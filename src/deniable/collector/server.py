@@ -24,7 +24,7 @@ MAX_BUFFER_BYTES = 1 << 16
 MAX_OTHER_FILES = 256
 """Largest number of open files other than connections."""
 STOP_MARGIN_SECONDS = 2.0
-"""Time after `stop_time` after which open connections are abandoned."""
+"""Seconds beyond `stop_time` until connections that are still open are abandoned."""
 
 log = logging.getLogger("deniable.collector")
 
@@ -72,8 +72,8 @@ async def serve(settings: Settings) -> None:
             log_access=False,
         )
         stopping = asyncio.Event()
-        for which in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(which, stopping.set)
+        for stop_signal in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(stop_signal, stopping.set)
         serving = asyncio.create_task(server.serve())
         log.info("listening on http://%s:%d", settings.host, settings.port)
         await asyncio.wait(
@@ -86,4 +86,4 @@ async def serve(settings: Settings) -> None:
         await asyncio.wait([serving], timeout=settings.stop_time + STOP_MARGIN_SECONDS)
     log.info("stopped: %s", app.metrics.log_line())
     if serving.done():
-        serving.result()
+        serving.result()  # raises the exception of the server, if there is one

@@ -22,13 +22,13 @@ class BitMechanism(Mechanism):
     # --- defined by each mechanism ----------------------------------------------------------
 
     @abstractmethod
-    def filter(self, token: Token, cohort: int) -> int:
+    def true_bits(self, token: Token, cohort: int) -> int:
         """Return the bits that the token sets before any noise; None (no answer) sets none."""
 
     @property
     @abstractmethod
     def separations(self) -> tuple[tuple[int, int], ...]:
-        """Worst cases of two values: numbers of bits that only one and only the other sets."""
+        """Worst pairs of values: how many bits only the first sets, and only the second."""
 
     # --- the same for all -------------------------------------------------------------------
 
@@ -50,19 +50,19 @@ class BitMechanism(Mechanism):
     @cached_property
     def loss(self) -> PrivacyLoss:
         """ε per report and in total, for the worst pair of values."""
-        losses = [self.noise.loss(ups, downs) for ups, downs in self.separations]
+        losses = [self.noise.loss(*bits) for bits in self.separations]
         return PrivacyLoss(max(x.per_report for x in losses), max(x.in_total for x in losses))
 
     def loss_after(self, reports: int) -> float:
         """Return ε in total for this many reports of one value, for the worst pair of values."""
-        return max(self.noise.loss_after(reports, ups, downs) for ups, downs in self.separations)
+        return max(self.noise.loss_after(reports, *bits) for bits in self.separations)
 
     @cached_property
     def permanent_prefix(self) -> bytes:
         """First bytes of every message that permanent noise of this slot is derived from.
 
-        They contain φ = f/2: the same random numbers compared with two thresholds would reveal
-        bits.
+        They contain the flip probability. Otherwise, noise with two such probabilities would
+        compare the same random numbers with two thresholds, which would reveal bits.
         """
         flip = self.noise.flip.to_bytes(4, "big")
         return prf.fields(b"deniable-1/prr", *self.domain.parts, self.domain.encoding, flip)
@@ -79,7 +79,7 @@ class BitMechanism(Mechanism):
         """Return a keyed fingerprint of what the permanent noise is derived from."""
         if self.noise.flip == 0:
             return super().noise_id(token, cohort, secret)
-        message = self.permanent_message(self.filter(token, cohort), cohort)
+        message = self.permanent_message(self.true_bits(token, cohort), cohort)
         return prf.prf(secret, b"deniable-1/ledger" + message)[:16].hex()
 
     def permanent(self, bits: int, cohort: int, secret: bytes) -> int:
@@ -91,6 +91,6 @@ class BitMechanism(Mechanism):
     def encode(self, token: Token, *, cohort: int, secret: bytes, rand: bytes) -> bytes:
         """Return the packed report: the bits of the token with permanent, then fresh noise."""
         self.check_inputs(cohort, rand)
-        permanent = self.permanent(self.filter(token, cohort), cohort, secret)
+        permanent = self.permanent(self.true_bits(token, cohort), cohort, secret)
         reported = self.scheme.fresh(permanent, self.width, self.noise, rand)
         return reported.to_bytes(self.size, "little")

@@ -83,7 +83,7 @@ class Bloom(BitMechanism, StringMechanism):
         """Return the bits that the value sets in this cohort, one per hash; some may coincide."""
         return self.scheme.positions(value, cohort, self.bits, self.hashes, self.header)
 
-    def filter(self, token: bytes | None, cohort: int) -> int:
+    def true_bits(self, token: bytes | None, cohort: int) -> int:
         """Return the Bloom filter of the string in this cohort."""
         bits = 0
         if token is not None:

@@ -140,15 +140,18 @@ class Noise:
         """Number of random words that the fresh noise of one slot takes."""
         return digits_needed(self.p, self.q)
 
-    def loss(self, ups: int, downs: int) -> PrivacyLoss:
-        """Return ε between two values: only the first sets `ups` bits, only the second `downs`."""
+    def loss(self, first: int, second: int) -> PrivacyLoss:
+        """Return ε between two values.
+
+        first, second : numbers of bits that only the first and only the second value sets
+        """
         # A bit with permanent noise loses at most ln((1−φ)/φ), however often it is reported.
         permanent = Fraction(ONE - self.flip, self.flip) if self.flip else Fraction(0)
         return PrivacyLoss(
-            self.loss_after(1, ups, downs), log_sum_rounding_up([(permanent, ups + downs)])
+            self.loss_after(1, first, second), log_sum_rounding_up([(permanent, first + second)])
         )
 
-    def loss_after(self, reports: int, ups: int, downs: int) -> float:
+    def loss_after(self, reports: int, first: int, second: int) -> float:
         """Return ε in total for this many reports of one value; exact before rounding up.
 
         It grows from ε per report to ε in total. The likelihood ratio of a bit is monotone in the
@@ -165,5 +168,5 @@ class Noise:
             flip * (1 - q) ** reports + keep * (1 - p) ** reports,
         ]
         return log_sum_rounding_up(
-            [(worst_ratio(if_set, if_clear), ups), (worst_ratio(if_clear, if_set), downs)]
+            [(worst_ratio(if_set, if_clear), first), (worst_ratio(if_clear, if_set), second)]
         )

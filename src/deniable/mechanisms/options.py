@@ -60,7 +60,7 @@ class Choice(BitMechanism):
         """From an option to its bit."""
         return {option: i for i, option in enumerate(self.options)}
 
-    def filter(self, token: str | None, cohort: int) -> int:
+    def true_bits(self, token: str | None, cohort: int) -> int:
         """Return the bit of the option; no bit for anything else."""
         i = None if token is None else self.index.get(token)
         return 0 if i is None else 1 << i
@@ -100,7 +100,7 @@ class Boolean(BitMechanism):
         """The one answer that is counted."""
         return ("yes",)
 
-    def filter(self, token: bool | None, cohort: int) -> int:
+    def true_bits(self, token: bool | None, cohort: int) -> int:
         """Return 1 for yes, 0 for no or no answer."""
         return 1 if token else 0
 

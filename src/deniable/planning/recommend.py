@@ -213,7 +213,7 @@ def _predict(
     survey = draft.survey()
     question = survey.questions[0]
     threshold, sd = design.threshold(epsilon, clients), design.noise_sd(epsilon, clients)
-    groups, _ = question.protocol.groups
+    groups = question.protocol.groups
     return QuestionDesign(
         # In a small domain every string is tested, and clients report whole strings only.
         name=design.name.replace("prefixes", "whole strings") if groups == 1 else design.name,

@@ -131,10 +131,10 @@ class TextProtocol(Protocol):
         check_integer("max_length", self.max_length, 1, MAX_LENGTH)
 
     @property
-    def cut(self) -> Settings:
+    def token_settings(self) -> Settings:
         """Settings that decide which token each slot reports."""
         text = {"alphabet": self.alphabet.characters, "max_length": self.max_length}
-        return {**super().cut, **text}
+        return {**super().token_settings, **text}
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:

@@ -116,15 +116,19 @@ class Protocol(ABC):
         yield (), 1.0
 
     @property
-    def groups(self) -> tuple[int, float]:
-        """Number of possible values of the clear fields, and the smallest probability."""
-        shares = [share for _, share in self.draws]
-        return len(shares), min(shares)
+    def groups(self) -> int:
+        """Number of groups into which the clear fields divide the clients."""
+        return sum(1 for _ in self.draws)
+
+    @property
+    def smallest_group(self) -> float:
+        """Expected share of clients in the smallest of these groups."""
+        return min(share for _, share in self.draws)
 
     # --- defined by protocols that divide strings ----------------------------------------------
 
     @property
-    def cut(self) -> Settings:
+    def token_settings(self) -> Settings:
         """Settings of `canonical` that decide which token each slot reports."""
         return {"name": self.name}
 
@@ -156,7 +160,7 @@ class Protocol(ABC):
         Their encoding is the SHA-256 of everything that decides which bits a value sets: how it is
         divided into tokens, and how tokens are encoded.
         """
-        both = {"protocol": self.cut, "mechanism": mechanism.encoding()}
+        both = {"protocol": self.token_settings, "mechanism": mechanism.encoding()}
         encoding = prf.digest(json.dumps(both, sort_keys=True, separators=(",", ":")).encode())
         return tuple(
             Slot(name, mechanism.within(Domain(self.survey, self.question, name, encoding)))

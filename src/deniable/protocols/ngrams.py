@@ -1,8 +1,9 @@
 """The paper's protocol for unknown dictionaries: the full string and r of its n-grams.
 
 Each client reports its full string, truncated or padded to M symbols, and the n-grams at r distinct
-positions. Positions are sent in the clear; the losses of the r+1 slots add. Positions are multiples
-of n, where n divides M (the paper prints "divisible by g₁ and g₂"), or with overlap any of 0…M−n.
+positions. Positions are sent in the clear; ε of the question is the sum over the r+1 slots.
+Positions are multiples of n, and n divides M; with overlap, they are any of 0…M−n. (The paper says
+that M is divisible by the positions g₁ and g₂. The text around it shows that it means this.)
 """
 
 from __future__ import annotations
@@ -92,15 +93,19 @@ class NGrams(TextProtocol):
     @property
     def draws(self) -> Iterator[tuple[Draw, float]]:
         """Every set of positions, with its probability."""
-        _, share = self.groups
+        share = self.smallest_group
         for draw in combinations(range(self.positions), len(self.grams)):
             yield draw, share
 
     @property
-    def groups(self) -> tuple[int, float]:
-        """Number of sets of positions, and the probability of each."""
-        count = math.comb(self.positions, len(self.grams))
-        return count, 1 / count
+    def groups(self) -> int:
+        """Number of sets of positions."""
+        return math.comb(self.positions, len(self.grams))
+
+    @property
+    def smallest_group(self) -> float:
+        """Probability of each set of positions; all are equal."""
+        return 1 / self.groups
 
     def draw(self, secret: bytes, survey: str, question: str) -> Draw:
         """Return distinct positions in increasing order; all sets are equally likely."""
@@ -135,14 +140,14 @@ class NGrams(TextProtocol):
         return row if part == 0 else row[start : start + self.gram]
 
     @property
-    def cut(self) -> Settings:
+    def token_settings(self) -> Settings:
         """Settings that decide which token each slot reports."""
-        return {**super().cut, "gram": self.gram, "overlap": self.overlap}
+        return {**super().token_settings, "gram": self.gram, "overlap": self.overlap}
 
     def canonical(self) -> Settings:
         """Return the settings that define the protocol, for the published survey."""
         grams = [mechanism.canonical() for mechanism in self.grams]
-        return {**self.cut, "full": self.full.canonical(), "grams": grams}
+        return {**self.token_settings, "full": self.full.canonical(), "grams": grams}
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:

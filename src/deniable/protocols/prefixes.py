@@ -123,7 +123,7 @@ class Prefixes(TextProtocol):
     def canonical(self) -> Settings:
         """Return the settings that define the protocol, for the published survey."""
         levels = [[level.length, level.weight] for level in self.levels]
-        return {**self.cut, "levels": levels, "mechanism": self.mechanism.canonical()}
+        return {**self.token_settings, "levels": levels, "mechanism": self.mechanism.canonical()}
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:

@@ -41,7 +41,7 @@ class Single(Protocol):
 
     def canonical(self) -> Settings:
         """Return the settings that define the protocol, for the published survey."""
-        return {**self.cut, "mechanism": self.mechanism.canonical()}
+        return {**self.token_settings, "mechanism": self.mechanism.canonical()}
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:

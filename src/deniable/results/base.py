@@ -69,8 +69,9 @@ class Provenance:
 class Result(ABC):
     """Base class of all results.
 
-    A subclass is a frozen dataclass that defines `columns`; it may change how its JSON looks.
-    Results are immutable and can be printed, plotted, saved as JSON and turned into data frames.
+    A subclass is a frozen dataclass that defines `columns`. It overrides `_json` and `_from_json`
+    if its JSON is not one key per field. Results are immutable and can be printed, plotted, saved
+    as JSON and turned into data frames.
 
     Examples
     --------

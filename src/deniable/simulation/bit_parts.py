@@ -82,7 +82,7 @@ class BitPart(PartSimulator[B]):
         """Positions of set bits, int32[cohorts, slots × answers, most bits], padded with −1."""
         sets = [
             [
-                _set_bits(mechanism.filter(token, cohort))
+                _set_bits(mechanism.true_bits(token, cohort))
                 for mechanism, tokens in zip(self.mechanisms, self.tokens, strict=True)
                 for token in tokens
             ]

@@ -332,12 +332,12 @@ class Survey:
     @cached_property
     def groups(self) -> int:
         """Number of groups into which the clear fields divide the clients."""
-        return self.cohorts * math.prod(q.protocol.groups[0] for q in self.questions)
+        return self.cohorts * math.prod(q.protocol.groups for q in self.questions)
 
     @cached_property
     def smallest_group(self) -> float:
         """Expected share of clients in the smallest of these groups."""
-        shares = (q.protocol.groups[1] for q in self.questions)
+        shares = (q.protocol.smallest_group for q in self.questions)
         return math.prod(shares, start=1 / self.cohorts)
 
     # --- bytes ------------------------------------------------------------------------------

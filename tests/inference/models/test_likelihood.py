@@ -43,7 +43,7 @@ def absolute_log(likelihood):
 # Widths that are no multiple of 8 carry random padding, which must not count.
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(1, 4), st.integers(1, 6))
-def test_sparse_rows_are_the_product_of_bits(seed, k, h, m):
+def test_bloom_rows_are_the_product_of_bits(seed, k, h, m):
     rng = np.random.default_rng(seed)
     p, q = rng.uniform(0.05, 0.95, (2, 3))
     design = BloomModel(rng.integers(0, k, (3, m, h), dtype=np.int32), k, p, q)
@@ -56,7 +56,7 @@ def test_sparse_rows_are_the_product_of_bits(seed, k, h, m):
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(1, 6))
-def test_dense_rows_are_the_product_of_bits(seed, k, m):
+def test_channel_rows_are_the_product_of_bits(seed, k, m):
     rng = np.random.default_rng(seed)
     theta = rng.uniform(0.001, 0.999, (3, m, k))
     bits, stratum = random_reports(rng, 20, k, 3)

@@ -42,15 +42,15 @@ class CpuKernels:
     def bloom_rows(self, tables: BloomTables, bits: Bytes, stratum: Integers) -> Likelihood:
         """Return likelihood rows for hashed candidates; only bits that candidates set are read."""
         out = _empty(len(bits), tables.positions.shape[1])
-        ones = ones_per_report(bits, tables.bits)
-        bit_rows.sparse_rows(bits, stratum, ones, tables, out.rows, out.log_scale)
+        ones = ones_per_report(bits, tables.width)
+        bit_rows.bloom_rows(bits, stratum, ones, tables, out.rows, out.log_scale)
         return out
 
     def bloom_mixture(
         self, tables: BloomTables, share: Floats, bits: Bytes, stratum: Integers
     ) -> Floats:
         """Return log-likelihoods of a mixture of candidates and unlisted strings."""
-        out, ones = np.empty(len(bits)), ones_per_report(bits, tables.bits)
+        out, ones = np.empty(len(bits)), ones_per_report(bits, tables.width)
         bit_rows.mixture_column(bits, stratum, ones, tables, share, out)
         return np.asarray(np.log(out) + tables.empty[stratum, ones])
 
@@ -79,7 +79,7 @@ class CpuKernels:
             for s in np.flatnonzero(np.diff(edge)):
                 bit_rows.nibble_table(tables.logit[s], tables.base[s], table)
                 reports = order[edge[s] : edge[s + 1]] + start
-                bit_rows.dense_rows(bits, reports, table, out.rows, out.log_scale)
+                bit_rows.channel_rows(bits, reports, table, out.rows, out.log_scale)
         return out
 
     def append_column(self, likelihood: Likelihood, column: DeviceArray) -> Likelihood:

@@ -24,12 +24,12 @@ TEMPORARY_BYTES = 1 << 28
 class BloomRatios:
     """Likelihood ratios of hashed candidates to the empty filter.
 
-    The same as `kernels.likelihood.bit_rows.sparse_rows`. bits : u8[N, B]; stratum : integers[N]
+    The same as `kernels.likelihood.bit_rows.bloom_rows`. bits : u8[N, B]; stratum : integers[N]
     """
 
     def __init__(self, tables: BloomTables, bits: Tensor, stratum: Tensor) -> None:
         where = bits.device
-        self.bits, self.stratum, self.ones = bits, stratum.long(), ones_in(bits, tables.bits)
+        self.bits, self.stratum, self.ones = bits, stratum.long(), ones_in(bits, tables.width)
         self.positions = to_device(tables.positions, where)
         self.distinct, self.ratio = (
             to_device(tables.distinct, where),
@@ -98,7 +98,7 @@ class HashChances:
 
 
 def channel_rows(tables: ChannelTables, bits: Tensor, stratum: Tensor) -> Likelihood:
-    """Return likelihood rows for any categories; as `kernels.likelihood.bit_rows.dense_rows`."""
+    """Return likelihood rows for any categories; as `kernels.likelihood.bit_rows.channel_rows`."""
     t, where = torch(), bits.device
     strata, width, categories = tables.logit.shape
     logits, bases = to_device(tables.logit, where), to_device(tables.base, where)

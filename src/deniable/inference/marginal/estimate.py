@@ -26,7 +26,7 @@ from deniable.inference.marginal.regression import BitTable, RegressionFit, fit_
 from deniable.inference.marginal.scan import Scan, scan_candidates
 from deniable.inference.marginal.selection import fit_selected, joint_limit
 from deniable.kernels.array_types import Indices, Mask
-from deniable.kernels.counting.gather import set_fingerprints
+from deniable.kernels.counting.gather import position_set_fingerprints
 from deniable.results.marginal import Marginal, Measured
 
 Groups = tuple[tuple[int, ...], ...]
@@ -185,7 +185,7 @@ def _equal_candidates(table: BitTable, design: BloomDesign) -> tuple[Indices, In
     keys = rng.integers(0, 2**64, size=table.frequency.shape, dtype=np.uint64)
     keys[~table.live] = 0
     prints = np.zeros(design.candidates, dtype=np.uint64)
-    set_fingerprints(design.positions, keys, prints)
+    position_set_fingerprints(design.positions, keys, prints)
     _, first, member = np.unique(prints, return_index=True, return_inverse=True)
     if first.size == design.candidates or not table.live.any():
         every = np.arange(design.candidates, dtype=np.intp)

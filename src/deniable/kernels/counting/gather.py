@@ -2,7 +2,7 @@
 
 Tables are float64[S, k] and fit into the first-level cache; positions are read once, in the order
 in which they are stored. A million candidates over 64 strata take about a second. A position of −1
-means that there is none.
+is skipped: the stratum holds no evidence for the candidate.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from deniable.kernels.compiled import compiled, inlined
 
 @inlined
 def _distinct(positions: Int32s, s: int, j: int, a: int) -> int:
-    """Return positions[s, j, a], or −1 if the candidate has the same position before."""
+    """Return positions[s, j, a], or −1 if an earlier one of the candidate is equal."""
     b = int(positions[s, j, a])
     for earlier in range(a):
         if positions[s, j, earlier] == b:
@@ -25,35 +25,44 @@ def _distinct(positions: Int32s, s: int, j: int, a: int) -> int:
 def gather_sums(
     positions: Int32s,
     weight: Floats,
-    value: Floats,
+    residual: Floats,
     limit: Floats,
     cube: Floats,
     shift: Floats,
     inverse_mass: Floats,
     mean_excess: Floats,
     inverse_total: Floats,
-    relative: Floats,
+    relative_variance: Floats,
     out: Floats,
 ) -> None:
     """Accumulate seven sums over the distinct positions of every candidate.
 
-    positions : int32[S, m, h]; weight, value, limit, cube : float64[S, k];
-    shift : float64[m]; inverse_mass, mean_excess, inverse_total, relative : float64[S];
-    out : float64[7, m], zeroed by the caller. With w, the weights at the positions of a candidate
-    in a stratum, and mu = sum(w) * inverse_mass, the rows of `out` are:
+    positions : int32[S, m, h];
+    weight, residual : float64[S, k], of each bit in the regression;
+    limit : float64[S, k], size at which a residual is clipped;
+    cube : float64[S, k], third moment of the weighted noise of each bit;
+    shift : float64[m], estimate that is added to the residuals at a candidate's own positions;
+    inverse_mass : float64[S], 1 / sum of weights, 0 to keep the stratum mean;
+    mean_excess : float64[S], weighted mean of what clipping removes from the residuals;
+    inverse_total : float64[S], 1 / number of reports, 0 to skip a stratum;
+    relative_variance : float64[S], variance of clipped relative to unclipped residuals;
+    out : float64[7, m], zeroed by the caller.
+
+    With w, the weights at the positions of a candidate in a stratum, and
+    mu = sum(w) * inverse_mass, the rows of `out` are:
       0: sum of w, less (sum w)^2 * inverse_mass: squared length after removing stratum means
-      1: sum of w * value
-      2: sum of w * (part of value + shift beyond +-limit, less mean_excess)
+      1: sum of w * residual
+      2: sum of w * (part of residual + shift beyond +-limit, less mean_excess)
       3: sum of cube * (1 - 3 mu + 3 mu^2): third powers after removing stratum means
       4: sum over strata of ((sum w)^2 - sum w^2) * inverse_total: pairs of bits
       5: sum of w
-      6: as 0, each stratum times its relative
+      6: as 0, each stratum times its relative_variance
     """
     strata, candidates, hashes = positions.shape
     for s in range(strata):
         if inverse_total[s] == 0.0:
             continue
-        w_s, v_s, l_s, c_s = weight[s], value[s], limit[s], cube[s]
+        w_s, r_s, l_s, c_s = weight[s], residual[s], limit[s], cube[s]
         for j in range(candidates):
             mass = 0.0
             squares = 0.0
@@ -67,8 +76,8 @@ def gather_sums(
                 w = w_s[b]
                 mass += w
                 squares += w * w
-                products += w * v_s[b]
-                u = v_s[b] + shift[j]
+                products += w * r_s[b]
+                u = r_s[b] + shift[j]
                 excess = max(u - l_s[b], 0.0) + min(u + l_s[b], 0.0)
                 beyond += w * (excess - mean_excess[s])
                 cubes += c_s[b]
@@ -79,7 +88,7 @@ def gather_sums(
             out[3, j] += cubes * (1.0 - 3.0 * mu + 3.0 * mu * mu)
             out[4, j] += (mass * mass - squares) * inverse_total[s]
             out[5, j] += mass
-            out[6, j] += (mass - mass * mu) * relative[s]
+            out[6, j] += (mass - mass * mu) * relative_variance[s]
 
 
 @compiled
@@ -115,8 +124,8 @@ def gather_cross(
 
 
 @compiled
-def set_fingerprints(positions: Int32s, keys: Words, out: Words) -> None:
-    """Sum keys[s, b] over the distinct positions of each candidate, modulo 2^64.
+def position_set_fingerprints(positions: Int32s, keys: Words, out: Words) -> None:
+    """Compute a fingerprint of each candidate's set of positions: the sum of keys[s, b], mod 2^64.
 
     keys : uint64[S, k]; out : uint64[m], zeroed by the caller.
     """

@@ -2,9 +2,9 @@
 
 These counts are all that a joint table from counts reads from the reports.
 
-The reports of a stratum are transposed, 64 at a time: word w of plane a holds bit a of reports 64w
-to 64w + 63. Then each pair of bits of 64 reports takes one AND and one population count, that is
-k₁·k₂/64 of them per report for any noise, and vector instructions do several at once.
+The reports of a stratum are transposed into bit planes: plane a holds bit a of all reports, and its
+word w that of reports 64w to 64w + 63. A pair of bits then takes one AND and one population count
+per 64 reports. The time does not depend on the noise, and vector instructions do several at once.
 """
 
 from dataclasses import dataclass
@@ -56,14 +56,16 @@ def _planes(
 
 
 @compiled_sums
-def _add_pairs(x: Words, y: Words, words: int, k: int, both: UInt32s) -> None:
-    """Add to both[a, b] how often planes x[a] and y[b] are set together; y has spare planes.
+def _add_pairs(x: Words, y: Words, words: int, width: int, both: UInt32s) -> None:
+    """Add to both[a, b] how often planes x[a] and y[b] are set together.
 
-    Two planes are compared with four at a time, so that a loaded word serves several pairs.
+    Two planes are compared with four at a time, so that a loaded word serves several pairs. y has a
+    multiple of 64 planes, so the last four exist even if `width`, the number of bits, is not a
+    multiple of 4.
     """
     for a in range(0, both.shape[0], 2):
         second = min(a + 1, both.shape[0] - 1)
-        for b in range(0, k, 4):
+        for b in range(0, width, 4):
             n0 = n1 = n2 = n3 = m0 = m1 = m2 = m3 = np.uint64(0)
             for w in range(words):
                 u, v = x[a, w], x[second, w]
@@ -77,7 +79,7 @@ def _add_pairs(x: Words, y: Words, words: int, k: int, both: UInt32s) -> None:
                 m2 += population_count(v & y2)
                 m3 += population_count(v & y3)
             for i, n, m in ((0, n0, m0), (1, n1, m1), (2, n2, m2), (3, n3, m3)):
-                if b + i < k:
+                if b + i < width:
                     both[a, b + i] += np.uint32(n)
                     if second != a:
                         both[second, b + i] += np.uint32(m)
@@ -120,11 +122,11 @@ def _count(
 
 @dataclass(frozen=True, eq=False)
 class PairTables:
-    """Counts of set bits and of pairs of set bits; no count may exceed 2³².
+    """Counts of set bits and of pairs of set bits; every count must be below 2³².
 
-    both : uint32[S, k₁, k₂], reports of stratum s that set bit a of the first part and bit b of the
-    second; first, second : uint32[S, k], reports that set a bit of one part;
-    total : int64[S], reports
+    both : uint32[S, k₁, k₂], reports of stratum s that set bit a of the first question and bit b of
+    the second; first : uint32[S, k₁] and second : uint32[S, k₂], reports that set a bit of one
+    question; total : int64[S], reports
     """
 
     both: UInt32s
@@ -134,7 +136,7 @@ class PairTables:
 
     @classmethod
     def empty(cls, strata: int, widths: tuple[int, int]) -> "PairTables":
-        """Return counts of 0 for this number of strata and these widths of both parts."""
+        """Return counts of 0 for this number of strata and these widths of both questions."""
         k, other = widths
         shapes = ((strata, k, other), (strata, k), (strata, other))
         both, first, second = (np.zeros(shape, np.uint32) for shape in shapes)
@@ -156,7 +158,7 @@ class PairTables:
         second = check_packed(second, widths[1], "second")
         if not len(first) == len(second) == len(stratum) or stratum.ndim != 1:
             raise InputError(
-                f"both parts need the same number of reports, and every report a stratum; got "
+                f"both questions need the same number of reports, and every report a stratum; got "
                 f"{len(first)}, {len(second)} and {list(stratum.shape)}"
             )
         if len(stratum) and not (stratum.min() >= 0 and stratum.max() < strata):
@@ -168,6 +170,6 @@ class PairTables:
         sizes = np.bincount(narrow, minlength=strata)
         edges = np.zeros(strata + 1, np.int64)
         np.cumsum(sizes, out=edges[1:])
-        x, y = (read_only(as_words(part), np.uint64) for part in (first, second))
+        x, y = (read_only(as_words(bits), np.uint64) for bits in (first, second))
         _count(x, y, order, edges, self.both, self.first, self.second)
         self.total[:] += sizes

@@ -1,7 +1,9 @@
 """Likelihood rows of packed reports.
 
 A report is B bytes; its bit i is bit i % 8, least significant first, of byte i // 8. Rows are
-scaled so that their largest entry is 1; the logarithm of the scale is returned with them.
+scaled so that their largest entry is 1; the logarithm of the scale is returned with them. The empty
+filter is that of a value which sets no bits. An unlisted string is one that is not a candidate:
+the positions of its bits are unknown.
 """
 
 from __future__ import annotations
@@ -19,16 +21,16 @@ POPCOUNT = np.array([bin(value).count("1") for value in range(256)], dtype=np.in
 class BloomTables(NamedTuple):
     """Tables from which likelihood rows of m hashed candidates are made, for S strata.
 
-    bits : number of bits of a report, k;
+    width : number of bits of a report, k;
     positions : int32[S, m, h], the distinct[s, i] different positions first;
-    distinct : int32[S, m], 0 if the positions are unknown;
+    distinct : int32[S, m], 0 if the positions are unknown, as those of an unlisted string;
     ratio : float64[S, h + 1, h + 1], likelihood ratio to the empty filter at
     [s, distinct bits, ones among them];
-    unlisted : float64[S, k + 1], likelihood ratio for unknown positions, by number of ones;
+    unlisted : float64[S, k + 1], likelihood ratio of an unlisted string, by number of ones;
     empty : float64[S, k + 1], log-likelihood of the empty filter, by number of ones.
     """
 
-    bits: int
+    width: int
     positions: Int32s
     distinct: Int32s
     ratio: Floats
@@ -38,6 +40,8 @@ class BloomTables(NamedTuple):
 
 class ChannelTables(NamedTuple):
     """Tables from which likelihood rows of any m categories are made, for S strata.
+
+    The channel is P(bit = 1 | category), any probability for each bit and category.
 
     logit : float64[S, k, m], contribution of each set bit to the log-likelihood;
     base : float64[S, m], log-likelihood of a report without set bits.
@@ -62,7 +66,7 @@ def ones_in_reports(bits: Bytes, width: int, out: Int64s) -> None:
 
 
 @compiled
-def sparse_rows(
+def bloom_rows(
     bits: Bytes,
     stratum: Integers,
     ones: Int64s,
@@ -100,7 +104,7 @@ def mixture_column(
 ) -> None:
     """Compute the likelihood ratio of a mixture of candidates and unlisted strings.
 
-    Arguments as for `sparse_rows`; share : float64[m + 1], that of unlisted strings last;
+    Arguments as for `bloom_rows`; share : float64[m + 1], that of unlisted strings last;
     out : float64[N].
     """
     _, positions, distinct, ratio, unlisted, _ = tables
@@ -128,18 +132,22 @@ def append_column(
     """
     width = rows.shape[1]
     for r in range(rows.shape[0]):
-        relative = column[r] - log_scale[r] if width else 0.0
-        smaller = np.exp(-abs(relative))
-        factor = np.float32(smaller if relative > 0.0 else 1.0)
+        # The new entry and the largest old one: the larger becomes 1, the other this ratio.
+        log_ratio = column[r] - log_scale[r] if width else 0.0
+        ratio = np.exp(-abs(log_ratio))
+        factor = np.float32(ratio if log_ratio > 0.0 else 1.0)
         for i in range(width):
             out[r, i] = rows[r, i] * factor
-        out[r, width] = 1.0 if relative > 0.0 else smaller
+        out[r, width] = 1.0 if log_ratio > 0.0 else ratio
         out_scale[r] = max(column[r], log_scale[r]) if width else column[r]
 
 
 @compiled
 def nibble_table(logit: Floats, base: Floats, table: Floats) -> None:
-    """Sum the logits over the set bits of every value of four bits; the first four include base.
+    """Sum the logits over the set bits of every value of each nibble, which is four bits.
+
+    The sums of the first nibble include `base`, so that adding up one sum per nibble gives the
+    log-likelihood of a report.
 
     logit : float64[k, m]; base : float64[m]; table : float64[ceil(k / 4), 16, m].
     """
@@ -155,7 +163,9 @@ def nibble_table(logit: Floats, base: Floats, table: Floats) -> None:
 
 
 @compiled
-def dense_rows(bits: Bytes, order: Int64s, table: Floats, rows: Singles, log_scale: Floats) -> None:
+def channel_rows(
+    bits: Bytes, order: Int64s, table: Floats, rows: Singles, log_scale: Floats
+) -> None:
     """Compute likelihood rows of the reports `order` of one stratum from its nibble table."""
     nibbles, _, categories = table.shape
     total = np.empty(categories)

@@ -31,15 +31,15 @@ class PlanView(View[Plan]):
         shades = np.linspace(0.85, 0.25, len(plan.epsilons))
         write = partial(ax.annotate, textcoords="offset points")
         rows = zip(plan.epsilons, plan.thresholds[:, 0], shades, strict=True)
-        for epsilon, at_first, shade in rows:
-            # Thresholds fall with the root of the number of clients.
-            y = 100 * at_first * np.sqrt(sizes[0] / clients)
-            line, width, colour = str(shade), 1.2, "black"
+        for epsilon, first_threshold, shade in rows:
+            # Thresholds fall with the square root of the number of clients.
+            y = 100 * first_threshold * np.sqrt(sizes[0] / clients)
+            line_colour, width, text_colour = str(shade), 1.2, "black"
             if np.isclose(epsilon, plan.epsilon):
-                line, width, colour = CHOSEN, 2.4, CHOSEN
-            ax.plot(clients[y <= 100], y[y <= 100], color=line, lw=width)
+                line_colour, width, text_colour = CHOSEN, 2.4, CHOSEN
+            ax.plot(clients[y <= 100], y[y <= 100], color=line_colour, lw=width)
             end = (clients[-1], y[-1])
-            write(f"ε = {epsilon:g}", end, (4, 0), va="center", fontsize=8, color=colour)
+            write(f"ε = {epsilon:g}", end, (4, 0), va="center", fontsize=8, color=text_colour)
         point = (plan.clients, 100 * plan.threshold)
         ax.plot(*point, "o", color=CHOSEN, ms=7)
         box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
