@@ -32,8 +32,8 @@ class Stored:
     Parameters
     ----------
     store : Store, str or Path
-        An open store, or its URL: `sqlite:///FILE.db`, `postgresql://…`, or a folder of Parquet
-        files.
+        An open store, or its URL: `sqlite:///FILE.db`, `FILE.db`, `postgresql://…`, or a folder
+        of Parquet files.
     since : date, optional
         First day. All earlier days are included by default.
     until : date, optional
@@ -99,6 +99,7 @@ class Source:
         if not self._parts:
             raise InputError(NO_REPORTS)
         self.origin = ""
+        """Description of where the reports come from; empty until `partitions` is used."""
 
     def map(self, executor: Backend, function: Callable[[ReportBatch], Result]) -> Iterator[Result]:
         """Yield function(batch) for the reports of each partition, in order."""
@@ -109,11 +110,14 @@ class Source:
         return executor.hold(partial(_apply, function), self._with_progress())
 
     def groups(self, rows: int) -> Iterator[list[Partition]]:
-        """Yield lists of partitions with at least `rows` reports each, or a quarter of all."""
-        enough = min(rows, sum(part.count for part in self.partitions) // 4)
+        """Yield lists of partitions, each list with at least `rows` reports in total.
+
+        A quarter of all reports suffices if that is fewer; the last list may have fewer still.
+        """
+        enough = min(rows, sum(each.count for each in self.partitions) // 4)
         group: list[Partition] = []
-        for part in self._with_progress():
-            group.append(part)
+        for partition in self._with_progress():
+            group.append(partition)
             if sum(each.count for each in group) >= enough:
                 yield group
                 group = []
@@ -122,7 +126,7 @@ class Source:
 
     def batches(self) -> Iterator[ReportBatch]:
         """Yield all reports, one partition at a time."""
-        return (part.load() for part in self._with_progress())
+        return (partition.load() for partition in self._with_progress())
 
     @cached_property
     def partitions(self) -> list[Partition]:
@@ -144,24 +148,24 @@ class Source:
             origins |= dict.fromkeys([origin, *(each.origin for each in new)])
         self.origin = "; ".join(o for o in origins if o)
         # With few reports, partitions are smaller, so that all processors have some.
-        total = sum(part.count for part in located)
+        total = sum(each.count for each in located)
         rows = min(MAX_PARTITION_ROWS, max(MIN_PARTITION_ROWS, total // 8))
         if not located:
             raise InputError(NO_REPORTS)
-        # A source without reports is no error: clients may not have answered yet.
-        return [part for each in located for part in each.cut(rows)] or located[:1]
+        # Files that hold no reports are no error, because clients may not have answered yet: one
+        # empty partition is kept.
+        return [piece for each in located for piece in each.cut(rows)] or located[:1]
 
     def _with_progress(self) -> Iterator[Partition]:
         """Yield the partitions, and report the fraction that was taken as progress."""
-        parts = self.partitions
-        total, seen = sum(part.count for part in parts), 0
-        for part in parts:
-            yield part
-            seen += part.count
+        total, seen = sum(each.count for each in self.partitions), 0
+        for partition in self.partitions:
+            yield partition
+            seen += partition.count
             report_progress("reading reports", seen / max(total, 1))
 
     def _located(self, part: Part) -> tuple[list[Partition], str]:
-        """Return the partitions of one part, and its origin unless the partitions know it."""
+        """Return the partitions of one part, and its origin if the partitions do not have one."""
         match part:
             case Stored():
                 return self._stored(part)

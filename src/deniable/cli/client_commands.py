@@ -63,7 +63,7 @@ def answer(
     file
         Read the answers from FILE, a JSON object, or from standard input if FILE is "-".
     digest
-        Refuse to answer unless the survey has this digest.
+        Refuse to answer unless the survey has this digest, which deniable check shows.
 
     Examples
     --------

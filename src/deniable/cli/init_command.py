@@ -76,7 +76,8 @@ def init(
     boolean
         Add a yes-or-no question. May be repeated.
     epsilon
-        Total ε of all questions, divided among them; by default 1 to 4 per question.
+        Total ε of all questions, divided among them; by default 1 to 4 per question,
+        depending on its kind.
     force
         Overwrite FILE if it exists.
 

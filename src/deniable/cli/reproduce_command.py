@@ -29,16 +29,20 @@ def reproduce(
 
     The paper is "Building a RAPPOR with the Unknown" (Fanti, Pihur and Erlingsson, 2016).
 
-    NAME is tables, other, playstore, independence, hashes, urls, length, threshold, distributions,
-    or all. A number of the paper agrees if it lies in the range of our trials, or within two
-    standard deviations of their mean.
+    NAME is all or one of these experiments. Two questions: tables (Tables I and II), other (with
+    and without a category for other strings), playstore (categories of apps), independence (test of
+    independence, Appendix A). Unknown strings: hashes (random strings), urls (domains), length (of
+    strings and n-grams), threshold (of pairs of n-grams), distributions (Appendix B).
+
+    A number of the paper agrees if it lies in the range of our trials, or within two standard
+    deviations of their mean.
 
     Parameters
     ----------
     quick
         Run few trials, less than a minute per experiment, to see how it works.
     seed
-        Use this seed instead of the published one.
+        Use this seed instead of the one of our published results.
     folder
         Write data (NAME.json) and figures (NAME.png) to FOLDER.
 

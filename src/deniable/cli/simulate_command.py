@@ -58,9 +58,11 @@ def simulate(
         the client does not answer the question.
     populations
         Distribution of the answers to a question: a CSV file with columns "value,weight"; or, for
-        string questions, random strings with the frequencies zipf, power, geometric, step, uniform
-        or exponential. Settings follow a colon (n, s, exponent, floor, p, scale, length); for
-        example, zipf:n=100,s=1 means 100 strings with exponent 1. May be repeated.
+        string questions, random strings with one of these frequencies: zipf (setting s: exponent),
+        power (exponent; floor: constant added to each frequency), geometric (p: success
+        probability), exponential (scale), step or uniform. All have the settings n (number of
+        strings) and length (of each string). For example, zipf:n=100,s=1 means 100 strings with
+        frequencies proportional to 1/rank. May be repeated.
     tables
         Joint distribution of two questions: a CSV file with one row per answer to Q1 and one column
         per answer to Q2. May be repeated.

@@ -162,7 +162,8 @@ def import_(
     """Add the reports in FILES (.parquet, .arrow, .dn, or other stores) to STORE.
 
     The store is created if it does not exist. A file that is imported twice is counted once, as
-    long as the store has the keys of the first import (see deniable compact --keep-keys).
+    long as the store has the idempotency keys of the first import (see deniable compact
+    --keep-keys).
 
     Parameters
     ----------
@@ -243,8 +244,8 @@ def compact(store: str, at_least: int, keep_keys: int, as_json: bool) -> None:
         Minimum number of reports from other uploads of the same day to shuffle an upload with. An
         upload stays staged until there are as many.
     keep_keys
-        Number of days for which a repeated upload is recognised, and not counted again; the keys
-        of older uploads are deleted.
+        Number of days for which the store keeps the idempotency keys of uploads, by which it
+        recognises a repeated upload and does not count it again.
 
     Examples
     --------

@@ -14,8 +14,8 @@ class SuggestingGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that is called; suggest a name if there is no such command."""
-        is_option = not args or args[0].startswith("-")
-        if not (is_option or ctx.resilient_parsing) and self.get_command(ctx, args[0]) is None:
+        has_no_name = not args or args[0].startswith("-")
+        if not (has_no_name or ctx.resilient_parsing) and self.get_command(ctx, args[0]) is None:
             hint = did_you_mean(args[0], self.list_commands(ctx))
             hint = hint or f" See {ctx.command_path} --help."
             ctx.fail(f"there is no command {args[0]!r}.{hint}")

@@ -43,7 +43,8 @@ class Client:
     cohort : int
         Cohort of the client, sent in the clear.
     draws : tuple of tuple of int
-        Clear fields of each question.
+        Clear fields of each question: numbers derived from the secret and sent without noise, which
+        say what part of the answer the client reports (such as the positions of its n-grams).
 
     Raises
     ------
@@ -100,8 +101,8 @@ class Client:
         survey : Survey
             Survey to answer.
         folder : str or Path
-            Folder of this person; it is created on first use. Never delete it: a new secret or an
-            empty ledger spends privacy again.
+            Folder of this person; it is created on first use. Never delete it: with a new
+            secret or an empty ledger, the privacy loss may exceed the survey's budget.
 
         Returns
         -------
@@ -153,9 +154,9 @@ class Client:
             raise SurveyExpired(
                 f"survey {survey.name!r} expired on {survey.expires}: nothing was sent"
             )
-        tokens = self._encoder.tokens(values)
-        self.ledger.charge(survey.name, survey.budget, self._encoder.charges(tokens))
-        return self._encoder.report(tokens, self._entropy(self._encoder.rand_size))
+        encoded = self._encoder.tokens(values)
+        self.ledger.charge(survey.name, survey.budget, self._encoder.charges(encoded))
+        return self._encoder.report(encoded, self._entropy(self._encoder.rand_size))
 
     def answer_and_queue(self, values: Values) -> Report:
         """Answer, and add the report to the outbox; it is on disk when this returns.

@@ -1,4 +1,7 @@
-"""The keys in use: whom a token belongs to, what it allows, and how much quota is left."""
+"""The keys in use: whom a token belongs to, what it allows, and how much quota is left.
+
+A key is an entry of the key file; its token is the secret that a request sends.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,11 @@ log = logging.getLogger("deniable.collector")
 
 
 class Bucket:
-    """A token bucket that enforces a quota of reports per hour; a quota of 0 is no limit.
+    """Enforces a quota of reports per hour (the token bucket algorithm); 0 is no limit.
 
-    A full bucket allows the reports of one hour at once. The last upload may exceed what is left,
-    so that an upload larger than the quota passes, although rarely.
+    The bucket fills steadily and holds at most the reports of one hour. While it holds at least one
+    report, an upload of any size passes, even one larger than the quota. The number of available
+    reports may then be negative, and the next upload must wait until it is 1 again.
     """
 
     def __init__(self, quota: int) -> None:

@@ -1,7 +1,7 @@
-"""Serve the collector with granian, in this process and one event loop, without an access log.
+"""Serve the collector over HTTP, in this process and one event loop, without an access log.
 
-granian closes idle connections and those with slow headers, and limits their number. The collector
-limits the time for bodies (`body.BodyLimits`).
+The HTTP server, granian, closes idle connections and those with slow headers, and limits their
+number. The collector limits the time for bodies (`body.BodyLimits`).
 """
 
 from __future__ import annotations

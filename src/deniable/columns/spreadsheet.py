@@ -1,7 +1,7 @@
 """CSV files that a spreadsheet can open without executing anything.
 
-A spreadsheet may execute a cell that begins with = + - @ or a control character as a formula, and a
-decoded string is arbitrary input from a client. Such text is written with a leading apostrophe,
+A spreadsheet may execute a cell as a formula if it begins with = + - @, a tab or a line break, and
+a decoded string is arbitrary input from a client. Such text is written with a leading apostrophe,
 which spreadsheets treat as "this is text", and read back without it. Text that begins with
 apostrophes followed by one of those characters gains one apostrophe in writing and loses one in
 reading, so all text is read back unchanged. Numbers are never escaped.
@@ -35,7 +35,7 @@ def unescape(cell: str) -> str:
 
 
 def read_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and unescaped cells of each line of a CSV file that is not blank."""
+    """Yield the line number and the unescaped cells of each row of a CSV file; skip blank lines."""
     with Path(path).open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file)
         try:

@@ -1,7 +1,8 @@
 """Run kernels on ranges of rows, on several threads.
 
-Kernels do not hold the interpreter lock, so plain threads suffice. Results never depend on the
-number of threads: random numbers belong to fixed chunks of rows (see `noise`).
+Kernels are compiled functions that do not hold the interpreter lock, so plain threads suffice.
+Results never depend on the number of threads, because the ranges only divide the work. Kernels that
+draw random numbers seed them per chunk, a fixed number of rows (see `deniable.kernels.noise`).
 """
 
 import os

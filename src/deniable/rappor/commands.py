@@ -69,7 +69,7 @@ def decode_dist(
         Folder for results.csv and metrics.json; by default the current folder.
     correction
         What --alpha bounds: the probability of any false detection (bonferroni), the expected
-        share of false detections (fdr), or the probability of a false detection per string (none).
+        share of false detections (FDR), or the probability of a false detection per string (None).
 
     Examples
     --------

@@ -34,6 +34,7 @@ class BodyLimits:
         self.held = 0
         """Bytes that bodies use now."""
         self._last_end = math.inf
+        """Time of the event loop at which all bodies must have arrived; infinite until shutdown."""
         self._active: set[asyncio.Timeout] = set()
 
     def end_within(self, seconds: float) -> None:
@@ -100,7 +101,10 @@ class IncomingBody:
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     async def discard(self) -> None:
-        """Skip the remaining body, so that a client that is still sending can read its refusal."""
+        """Receive and drop the rest of a refused body, at most `max_body` bytes.
+
+        A client that is still sending might otherwise not read the answer.
+        """
         left = self._limits.max_body
         with suppress(TimeoutError, ClientDisconnected):
             async with self._limits.until(self._end):

@@ -1,8 +1,8 @@
 """The program of a job's process: read one request, write progress and one result, as JSON lines.
 
-The process ends when its standard input is closed, so that no job outlives its collector, even one
-that was killed. It renders the result in every format, so that the collector never imports the
-analysis.
+The process ends when its standard input is closed, so that no job outlives its collector, even if
+the collector is killed. It renders the result in every format, so that the collector never imports
+the analysis.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def perform(request: JsonObject, survey: Survey) -> Result:
 
 
 def render(result: Result, survey: Survey) -> dict[str, str]:
-    """Return the result in every format, by name."""
+    """Return the result in every format; "section" is HTML to insert into a page."""
     from deniable.columns.spreadsheet import csv_text
     from deniable.render import view_of
     from deniable.render.html import report
