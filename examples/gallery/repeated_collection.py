@@ -3,7 +3,8 @@
 A client that reports daily draws its permanent noise once per value and fresh noise for each
 report. The average of many reports then converges to the permanent noise, not to the answer. A
 program that ignores the ledger (the client's record of the ε it has spent) and repeats a one-time
-survey every day reveals the answer.
+survey every day reveals the answer. In the survey file, `f` sets the permanent noise, and `p` and
+`q` set the fresh noise.
 """
 
 import matplotlib.pyplot as plt
