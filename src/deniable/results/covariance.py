@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri
 
 from deniable.errors import InputError
 from deniable.kernels.array_types import Floats
@@ -100,6 +100,8 @@ class Covariance:
         ndarray of float64
             P-values, of the shape of the table.
         """
+        from scipy.special import ndtr  # the collector shows results without SciPy
+
         errors = np.maximum(self.standard_errors, np.finfo(np.float64).tiny)
         p_values: Floats = ndtr(-self.table / errors)
         return p_values
@@ -177,7 +179,7 @@ def _clipped(estimate: Floats, error: Floats, level: float) -> Interval:
     """Return normal intervals, clipped to [0, 1]; an unknown estimate has the whole range."""
     if not 0 < level < 1:
         raise InputError(f"level must lie between 0 and 1, got {level}")
-    reach = float(ndtri(0.5 + level / 2)) * error
+    reach = NormalDist().inv_cdf(0.5 + level / 2) * error
     low, high = np.clip(estimate - reach, 0.0, 1.0), np.clip(estimate + reach, 0.0, 1.0)
     unknown = np.isnan(estimate)
     return Interval(estimate, error, np.where(unknown, 0.0, low), np.where(unknown, 1.0, high))
