@@ -7,8 +7,10 @@ number. The collector limits the time for bodies (`body.BodyLimits`).
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import signal
+import socket
 import sys
 
 from granian.constants import HTTPModes, Interfaces
@@ -18,6 +20,7 @@ from granian.server.embed import Server
 
 from deniable.collector.app import Collector
 from deniable.collector.settings import Settings
+from deniable.errors import InputError
 
 MAX_BUFFER_BYTES = 1 << 16
 """Largest read buffer of a connection; the headers of a request must fit."""
@@ -34,8 +37,32 @@ def run(settings: Settings) -> None:
     # Log lines have no time: it would be the precise time of a client's upload.
     logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(message)s")
     log.setLevel(logging.INFO)
+    check_address(settings.host, settings.port)
     _raise_file_limit(settings.connections + MAX_OTHER_FILES)
     asyncio.run(serve(settings))
+
+
+def check_address(host: str, port: int) -> None:
+    """Raise InputError unless this process can listen at an address.
+
+    Without this check granian would share a port with another collector, and each of them would
+    get some of the uploads.
+    """
+    if not 0 <= port < 1 << 16:
+        raise InputError(f"port must lie between 0 and 65535, not {port}")
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        with socket.socket(found[0][0], socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(found[0][4])
+    except OSError as error:
+        reasons = {
+            errno.EADDRINUSE: "the port is in use; stop the other program or choose another --port",
+            errno.EACCES: "ports below 1024 need special rights; choose a larger --port",
+            errno.EADDRNOTAVAIL: "this machine does not have that address; choose another --host",
+        }
+        reason = reasons.get(error.errno or 0, f"{error.strerror}; check --host and --port")
+        raise InputError(f"cannot listen on {host} port {port}: {reason}") from None
 
 
 def _raise_file_limit(count: int) -> None:

@@ -1,0 +1,49 @@
+"""A collector that cannot listen says why, before it opens its store or prints "listening"."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from deniable.cli.app import app
+from deniable.collector.server import check_address
+from deniable.errors import InputError
+from tests.surveys import make_survey
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port that another process would share, as granian's sockets allow."""
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        yield other.getsockname()[1]
+
+
+def test_a_second_collector_does_not_share_the_port(taken: int, tmp_path: Path) -> None:
+    survey = tmp_path / "survey.json"
+    make_survey('[questions.q]\nkind = "boolean"\nepsilon = 1.0').publish(survey)
+    store = f"sqlite:///{tmp_path / 'reports.db'}"
+    arguments = ["serve", str(survey), "--store", store, "--port", str(taken)]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 1
+    assert f"cannot listen on 127.0.0.1 port {taken}: the port is in use" in done.output
+    assert "listening" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "message"),
+    [
+        ("127.0.0.1", 80_000, "between 0 and 65535"),
+        ("203.0.113.7", 8080, "this machine does not have that address"),
+        ("no-such-host.invalid", 8080, "check --host and --port"),
+    ],
+)
+def test_addresses_that_cannot_be(host: str, port: int, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        check_address(host, port)
