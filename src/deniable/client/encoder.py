@@ -108,18 +108,8 @@ def encode_report(survey: Survey, values: Values, *, secret: bytes, rand: bytes)
 
     Examples
     --------
-    >>> from deniable import Survey
-    >>> survey = Survey.from_toml('''
-    ... name = "example"
-    ... version = 1
-    ... owner = "docs"
-    ... description = "an example"
-    ... expires = 2099-12-31
-    ... collect = "once"
-    ... [questions.dark_mode]
-    ... kind = "boolean"
-    ... epsilon = 1.0
-    ... ''')
+    >>> from deniable.survey import example_survey
+    >>> survey = example_survey()
     >>> report = encode_report(survey, {"dark_mode": True}, secret=bytes(32), rand=bytes(31))
     >>> report["dark_mode"].slots[0][0]
     1

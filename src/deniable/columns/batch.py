@@ -43,19 +43,9 @@ class Column:
 
     Examples
     --------
-    >>> from deniable import Client, Survey
-    >>> from deniable.survey import to_batch
-    >>> survey = Survey.from_toml('''
-    ... name = "example"
-    ... version = 1
-    ... owner = "docs"
-    ... description = "an example"
-    ... expires = 2099-12-31
-    ... collect = "once"
-    ... [questions.dark_mode]
-    ... kind = "boolean"
-    ... epsilon = 1.0
-    ... ''')
+    >>> from deniable import Client
+    >>> from deniable.survey import example_survey, to_batch
+    >>> survey = example_survey()
     >>> report = Client(survey, secret=bytes(32)).answer({"dark_mode": True})
     >>> column = from_wire(to_batch([report]), survey).column("dark_mode")
     >>> column.bits.shape, column.strata
@@ -114,19 +104,9 @@ class ReportBatch:
 
     Examples
     --------
-    >>> from deniable import Client, Survey
-    >>> from deniable.survey import to_batch
-    >>> survey = Survey.from_toml('''
-    ... name = "example"
-    ... version = 1
-    ... owner = "docs"
-    ... description = "an example"
-    ... expires = 2099-12-31
-    ... collect = "once"
-    ... [questions.dark_mode]
-    ... kind = "boolean"
-    ... epsilon = 1.0
-    ... ''')
+    >>> from deniable import Client
+    >>> from deniable.survey import example_survey, to_batch
+    >>> survey = example_survey()
     >>> report = Client(survey, secret=bytes(32)).answer({"dark_mode": True})
     >>> batch = from_wire(to_batch([report, report]), survey)
     >>> len(batch), len(batch.select(slice(0, 1)))
@@ -384,19 +364,9 @@ def from_wire(data: bytes | memoryview, survey: Surveys) -> ReportBatch:
 
     Examples
     --------
-    >>> from deniable import Client, Survey
-    >>> from deniable.survey import to_batch
-    >>> survey = Survey.from_toml('''
-    ... name = "example"
-    ... version = 1
-    ... owner = "docs"
-    ... description = "an example"
-    ... expires = 2099-12-31
-    ... collect = "once"
-    ... [questions.dark_mode]
-    ... kind = "boolean"
-    ... epsilon = 1.0
-    ... ''')
+    >>> from deniable import Client
+    >>> from deniable.survey import example_survey, to_batch
+    >>> survey = example_survey()
     >>> report = Client(survey, secret=bytes(32)).answer({"dark_mode": True})
     >>> len(from_wire(to_batch([report, report]), survey))
     2
@@ -441,19 +411,9 @@ def to_wire(batch: ReportBatch) -> bytes:
 
     Examples
     --------
-    >>> from deniable import Client, Survey
-    >>> from deniable.survey import to_batch
-    >>> survey = Survey.from_toml('''
-    ... name = "example"
-    ... version = 1
-    ... owner = "docs"
-    ... description = "an example"
-    ... expires = 2099-12-31
-    ... collect = "once"
-    ... [questions.dark_mode]
-    ... kind = "boolean"
-    ... epsilon = 1.0
-    ... ''')
+    >>> from deniable import Client
+    >>> from deniable.survey import example_survey, to_batch
+    >>> survey = example_survey()
     >>> report = Client(survey, secret=bytes(32)).answer({"dark_mode": True})
     >>> data = to_batch([report, report])
     >>> to_wire(from_wire(data, survey)) == data

@@ -106,20 +106,10 @@ def write(path: str | Path, batches: ReportBatch | Iterable[ReportBatch]) -> int
 
     Examples
     --------
-    >>> from deniable import Client, Survey
+    >>> from deniable import Client
     >>> from deniable.columns import from_wire
-    >>> from deniable.survey import to_batch
-    >>> survey = Survey.from_toml('''
-    ... name = "example"
-    ... version = 1
-    ... owner = "docs"
-    ... description = "an example"
-    ... expires = 2099-12-31
-    ... collect = "once"
-    ... [questions.dark_mode]
-    ... kind = "boolean"
-    ... epsilon = 1.0
-    ... ''')
+    >>> from deniable.survey import example_survey, to_batch
+    >>> survey = example_survey()
     >>> report = Client(survey, secret=bytes(32)).answer({"dark_mode": True})
     >>> batch = from_wire(to_batch([report, report]), survey)
     >>> import tempfile
@@ -166,20 +156,10 @@ def scan(
 
     Examples
     --------
-    >>> from deniable import Client, Survey
+    >>> from deniable import Client
     >>> from deniable.columns import from_wire
-    >>> from deniable.survey import to_batch
-    >>> survey = Survey.from_toml('''
-    ... name = "example"
-    ... version = 1
-    ... owner = "docs"
-    ... description = "an example"
-    ... expires = 2099-12-31
-    ... collect = "once"
-    ... [questions.dark_mode]
-    ... kind = "boolean"
-    ... epsilon = 1.0
-    ... ''')
+    >>> from deniable.survey import example_survey, to_batch
+    >>> survey = example_survey()
     >>> report = Client(survey, secret=bytes(32)).answer({"dark_mode": True})
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -214,20 +194,10 @@ def read(path: str | Path, *, survey: Survey | None = None) -> ReportBatch:
 
     Examples
     --------
-    >>> from deniable import Client, Survey
+    >>> from deniable import Client
     >>> from deniable.columns import from_wire
-    >>> from deniable.survey import to_batch
-    >>> survey = Survey.from_toml('''
-    ... name = "example"
-    ... version = 1
-    ... owner = "docs"
-    ... description = "an example"
-    ... expires = 2099-12-31
-    ... collect = "once"
-    ... [questions.dark_mode]
-    ... kind = "boolean"
-    ... epsilon = 1.0
-    ... ''')
+    >>> from deniable.survey import example_survey, to_batch
+    >>> survey = example_survey()
     >>> report = Client(survey, secret=bytes(32)).answer({"dark_mode": True})
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -71,18 +71,9 @@ class Report:
 
     Examples
     --------
-    >>> from deniable import Client, Survey
-    >>> survey = Survey.from_toml('''
-    ... name = "example"
-    ... version = 1
-    ... owner = "docs"
-    ... description = "an example"
-    ... expires = 2099-12-31
-    ... collect = "once"
-    ... [questions.dark_mode]
-    ... kind = "boolean"
-    ... epsilon = 1.0
-    ... ''')
+    >>> from deniable import Client
+    >>> from deniable.survey import example_survey
+    >>> survey = example_survey()
     >>> report = Client(survey, secret=bytes(32)).answer({"dark_mode": True})
     >>> len(bytes(report)), report["dark_mode"].slots[0][0] in (0, 1)
     (21, True)
@@ -173,18 +164,9 @@ def from_bytes(data: bytes, survey: Surveys) -> Report:
 
     Examples
     --------
-    >>> from deniable import Client, Survey
-    >>> survey = Survey.from_toml('''
-    ... name = "example"
-    ... version = 1
-    ... owner = "docs"
-    ... description = "an example"
-    ... expires = 2099-12-31
-    ... collect = "once"
-    ... [questions.dark_mode]
-    ... kind = "boolean"
-    ... epsilon = 1.0
-    ... ''')
+    >>> from deniable import Client
+    >>> from deniable.survey import example_survey
+    >>> survey = example_survey()
     >>> report = Client(survey, secret=bytes(32)).answer({"dark_mode": True})
     >>> from_bytes(to_bytes(report), survey) == report
     True
@@ -216,18 +198,9 @@ def from_batch(data: bytes, survey: Surveys) -> list[Report]:
 
     Examples
     --------
-    >>> from deniable import Client, Survey
-    >>> survey = Survey.from_toml('''
-    ... name = "example"
-    ... version = 1
-    ... owner = "docs"
-    ... description = "an example"
-    ... expires = 2099-12-31
-    ... collect = "once"
-    ... [questions.dark_mode]
-    ... kind = "boolean"
-    ... epsilon = 1.0
-    ... ''')
+    >>> from deniable import Client
+    >>> from deniable.survey import example_survey
+    >>> survey = example_survey()
     >>> reports = [Client(survey, secret=bytes(31) + bytes([i])).answer({}) for i in range(3)]
     >>> from_batch(to_batch(reports), survey) == reports
     True
