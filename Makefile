@@ -16,7 +16,7 @@ help:
 	@echo "make outputs    Write the outputs that the documentation shows."
 	@echo "make reference  Write the reference of the commands."
 	@echo "make facts      Write the numbers that the documentation quotes."
-	@echo "make bench      Measure speed (about 20 minutes)."
+	@echo "make bench      Measure speed."
 	@echo "make campaign   Kill processes and cut connections thousands of times (about an hour)."
 
 $(VENV)/.ready: pyproject.toml

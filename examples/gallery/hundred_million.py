@@ -2,11 +2,11 @@
 
 Reports of two questions can be reduced to counts in one pass, in bounded memory, and then
 deleted. Counts of several days or machines can be added. Here the joint table of 10⁸ reports is
-estimated from one megabyte of counts in a fraction of a second. Its standard errors are a
-hundredth of a percentage point.
+estimated from a file of 37 kB. Its standard errors are 0.01 to 0.03 percentage points.
 """
 
 import sys
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -46,6 +46,9 @@ joint = associate(
     top=10,
     from_counts=True,
 )
-print(f"{joint.reports:,} reports")
+counts.save("counts.npz")
+errors = 100 * joint.standard_error
+print(f"{joint.reports:,} reports in {Path('counts.npz').stat().st_size / 1e3:.0f} kB of counts")
+print(f"standard errors {errors.min():.3f} to {errors.max():.3f} percentage points")
 joint.plot()
 plt.savefig("hundred_million.png", dpi=110)
