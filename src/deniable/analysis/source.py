@@ -1,5 +1,6 @@
 """Reports from memory, files and stores, cut into partitions that workers load."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,6 +60,13 @@ class Stored:
     def __post_init__(self) -> None:
         if self.since and self.until and self.since > self.until:
             raise InputError(f"since ({self.since}) must not be after until ({self.until})")
+
+    def __repr__(self) -> str:
+        store, days = self.store, (self.since, self.until)
+        if isinstance(store, str | Path):  # a URL may contain a password
+            store = re.sub(r"//[^/]*@", "//", str(store)).partition("?")[0]
+        limits = zip(("since", "until"), days, strict=True)
+        return f"<Stored {', '.join([str(store), *(f'{k} {day}' for k, day in limits if day)])}>"
 
     @contextmanager
     def opened(self) -> Iterator[Store]:

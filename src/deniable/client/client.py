@@ -92,6 +92,10 @@ class Client:
         self._entropy = entropy
         self.cohort, self.draws = self._encoder.cohort, self._encoder.draws
 
+    def __repr__(self) -> str:
+        ledger = "memory" if self.ledger.path is None else self.ledger.path
+        return f"<Client of survey {self.survey.name} v{self.survey.version}, ledger in {ledger}>"
+
     @classmethod
     def open(cls, survey: Survey, folder: str | Path) -> Client:
         """Open a client whose secret, ledger and outbox are files in a folder.

@@ -95,6 +95,9 @@ class Ledger:
         self._memory: Book = {}
         self._lock = allocate_lock()
 
+    def __repr__(self) -> str:
+        return f"<Ledger in {'memory' if self.path is None else self.path}>"
+
     def spent(self, survey: str) -> float:
         """Return the loss that was spent on a survey name so far.
 

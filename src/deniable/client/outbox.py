@@ -148,6 +148,9 @@ class Outbox:
         self.limit = limit
         self.clock = clock
 
+    def __repr__(self) -> str:
+        return f"<Outbox in {self.path}>"
+
     # --- adding reports ---------------------------------------------------------------------
 
     def put(self, *reports: Report) -> None:

@@ -127,6 +127,9 @@ class Sender:
         self._token = token
         self._tls = tls
 
+    def __repr__(self) -> str:
+        return f"<Sender to {self.url}, {self.outbox!r}>"
+
     def send(self, *, now: bool = False) -> Sent:
         """Send until nothing is waiting, or until an attempt is inconclusive.
 

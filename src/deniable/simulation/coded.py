@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from deniable.errors import InputError
+from deniable.formatting import counted
 from deniable.kernels.array_types import Int32s
 
 NO_ANSWER = -1
@@ -36,7 +37,9 @@ class Coded:
     Examples
     --------
     >>> Coded.of(["b", "a", None, "b"])
-    Coded(levels=('b', 'a'), codes=array([ 0,  1, -1,  0], dtype=int32))
+    <Coded 4 answers, 2 distinct>
+    >>> Coded.of(["b", "a", None, "b"]).codes
+    array([ 0,  1, -1,  0], dtype=int32)
     """
 
     levels: Levels
@@ -51,6 +54,9 @@ class Coded:
                 f"codes must be from -1 to {len(self.levels) - 1}, got {codes.min()} to "
                 f"{codes.max()}"
             )
+
+    def __repr__(self) -> str:
+        return f"<Coded {counted(len(self), 'answer')}, {len(self.levels):,} distinct>"
 
     def __len__(self) -> int:
         return len(self.codes)

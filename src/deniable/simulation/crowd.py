@@ -269,6 +269,9 @@ class Crowd:
             for level in levels:
                 question.checked(level)
 
+    def __repr__(self) -> str:
+        return f"<Crowd of {self.survey!r}>"
+
     @cached_property
     def _simulators(self) -> list[list[AnySimulator]]:
         """One simulator per part of each question."""

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deniable.columns.spreadsheet import read_rows
 from deniable.errors import InputError, did_you_mean
+from deniable.formatting import counted
 from deniable.kernels.array_types import Floats, Int32s
 from deniable.simulation.coded import Coded, Levels
 
@@ -213,6 +214,9 @@ class Population:
             )
         object.__setattr__(self, "weights", _checked(w, "weights"))
 
+    def __repr__(self) -> str:
+        return f"<Population of {counted(len(self), 'value')}>"
+
     def __len__(self) -> int:
         return len(self.values)
 
@@ -288,6 +292,10 @@ class JointPopulation:
                 f"shape {shape}, the table has {t.shape}"
             )
         object.__setattr__(self, "table", _checked(t, "table entries"))
+
+    def __repr__(self) -> str:
+        shape = " × ".join(map(str, self.table.shape))
+        return f"<JointPopulation {' × '.join(self.values)}: {shape} values>"
 
     def draw(self, clients: int, rng: np.random.Generator) -> dict[str, Coded]:
         """Draw the values of independent clients for every question.

@@ -191,6 +191,9 @@ class Store(ABC):
         self._known: dict[bytes, Survey] = {}
         """Surveys in the store, by digest, as far as this process has read them."""
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.url}>"
+
     # --- uploads and surveys ---------------------------------------------------------------------
 
     @abstractmethod

@@ -22,6 +22,7 @@ from typing import IO
 from deniable.columns import ReportBatch
 from deniable.columns.batch import from_bodies
 from deniable.columns.partition import LocalPartition, LocalRowGroup, Partition, RowGroup, load_all
+from deniable.formatting import counted
 from deniable.store.base import MAX_BATCH_ROWS
 from deniable.store.locations import Location, OpenSource, cached_source
 from deniable.store.segments import partitions, shuffle_bodies
@@ -67,6 +68,9 @@ class Snapshot:
 
     def __len__(self) -> int:
         return sum(self.days.values())
+
+    def __repr__(self) -> str:
+        return f"<Snapshot of {counted(len(self), 'report')} of {self.survey!r}>"
 
     def _copy_shuffled(self, bodies: list[bytes]) -> None:
         """Append report bodies, shuffled together, to the copy of staged reports."""

@@ -83,6 +83,10 @@ class Report:
     cohort: int
     answers: tuple[Answer, ...]
 
+    def __repr__(self) -> str:
+        survey = self.survey
+        return f"<Report of survey {survey.name} v{survey.version}, {len(bytes(self))} bytes>"
+
     def __bytes__(self) -> bytes:
         return to_bytes(self)
 

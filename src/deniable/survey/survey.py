@@ -95,6 +95,9 @@ class Question:
                 f"mechanism {kinds}"
             )
 
+    def __repr__(self) -> str:
+        return f"<Question {self.name}: {self.kind}, ε = {self.loss.per_report:.2f} per report>"
+
     @property
     def loss(self) -> PrivacyLoss:
         """Privacy loss ε per report, and in total for any number of reports about one value."""
