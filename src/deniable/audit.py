@@ -14,7 +14,10 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from scipy.special import betaincinv
+from deniable.extras import needs_packages
+
+with needs_packages("deniable.audit"):
+    from scipy.special import betaincinv
 
 Run = Callable[[], Hashable]
 """Runs the client once on a fixed value and returns its output."""

@@ -13,6 +13,7 @@
     │   ├── StoreFull         the disk or quota is full; nothing was stored
     │   └── StoreUnavailable  the store cannot be reached at the moment; retrying may help
     ├── ClusterError          a cluster cannot be reached, or its workers fail
+    ├── MissingPackage        an optional package is not installed (also an ImportError)
     └── WireError             bytes are not a valid report of the survey (also a ValueError)
         ├── UnknownFormat     not the format of this library, or a later version of it
         ├── UnknownSurvey     the digest belongs to none of the given surveys
@@ -97,6 +98,10 @@ class StoreUnavailable(StoreError):
 
 class ClusterError(DeniableError):
     """Raised if a cluster cannot be reached, or if its workers fail."""
+
+
+class MissingPackage(DeniableError, ModuleNotFoundError):
+    """Raised if an optional package is not installed; the message says how to install it."""
 
 
 class WireError(DeniableError, ValueError):

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Generic, TypeVar
 
 from deniable.errors import InputError, did_you_mean
+from deniable.extras import needs_packages
 
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
@@ -22,7 +23,8 @@ def lazy_exports(package: str, later: Mapping[str, Sequence[str]]) -> Callable[[
     def __getattr__(name: str) -> object:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(modules[name]), name)
+        with needs_packages(f"{package}.{name}"):
+            value = getattr(import_module(modules[name]), name)
         setattr(import_module(package), name, value)
         return value
 

@@ -26,7 +26,7 @@ from deniable.columns.batch import to_bodies
 from deniable.compute.cpu.threads import Threads
 from deniable.compute.dask.cluster import Dask
 from deniable.compute.named import executor_of
-from deniable.errors import ClusterError, InputError
+from deniable.errors import ClusterError, InputError, MissingPackage
 from deniable.inference.association.independence import score_test
 from deniable.inference.joint.evidence import gather
 from deniable.inference.joint.shrinkage import shrunk
@@ -286,5 +286,8 @@ def test_what_is_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         Dask("127.0.0.1:1")
     monkeypatch.setitem(sys.modules, "distributed", None)
     monkeypatch.delitem(sys.modules, "deniable.compute.dask.cluster")
-    with pytest.raises(InputError, match=r"pip install 'deniable\[cluster\]'"), executor_of("dask"):
+    with (
+        pytest.raises(MissingPackage, match=r"pip install 'deniable\[cluster\]'"),
+        executor_of("dask"),
+    ):
         pass

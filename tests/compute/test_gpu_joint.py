@@ -16,7 +16,7 @@ from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.compute.named import executor_of
 from deniable.compute.ratios import LikelihoodRatios
 from deniable.compute.rows import LikelihoodRows
-from deniable.errors import InputError
+from deniable.errors import InputError, MissingPackage
 from deniable.inference.association.independence import score_test
 from deniable.inference.joint.evidence import gather
 from deniable.inference.joint.quadratic import minimise_quadratic
@@ -266,7 +266,7 @@ def test_without_pytorch_the_extra_is_named(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "torch", None)
     tensors.torch.cache_clear()
-    with pytest.raises(InputError, match=r"pip install 'deniable\[gpu\]'"), executor_of("gpu"):
+    with pytest.raises(MissingPackage, match=r"pip install 'deniable\[gpu\]'"), executor_of("gpu"):
         pass
     tensors.torch.cache_clear()
 

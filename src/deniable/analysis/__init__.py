@@ -1,11 +1,14 @@
 """Analysis of collected reports: the verbs `decode`, `associate`, `pair_counts` and `trend`."""
 
-from deniable.analysis.associating import associate, associate_likelihoods
-from deniable.analysis.counting import pair_counts
-from deniable.analysis.decoding import decode
-from deniable.analysis.periods import by_period, trend
-from deniable.analysis.source import Stored
-from deniable.inference.linear.joint_counts import PairCounts
+from deniable.extras import needs_packages
+
+with needs_packages("deniable.analysis"):
+    from deniable.analysis.associating import associate, associate_likelihoods
+    from deniable.analysis.counting import pair_counts
+    from deniable.analysis.decoding import decode
+    from deniable.analysis.periods import by_period, trend
+    from deniable.analysis.source import Stored
+    from deniable.inference.linear.joint_counts import PairCounts
 
 __all__ = [
     "PairCounts",

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sys
 
+from deniable.errors import MissingPackage
+from deniable.extras import needs_packages
+
 
 def main() -> None:
     """Run the command line; without the `cli` extra, say how to install it."""
     try:
-        from deniable.cli.app import app
-    except ModuleNotFoundError as error:
-        if error.name not in ("click", "rich"):
-            raise
-        sys.exit("the command line needs the cli extra: pip install 'deniable[cli]'")
+        with needs_packages("the command line", extra="cli"):
+            from deniable.cli.app import app
+    except MissingPackage as error:
+        sys.exit(str(error))
     except KeyboardInterrupt:
         sys.exit(130)
     app(prog_name="deniable")

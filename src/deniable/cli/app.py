@@ -22,6 +22,7 @@ from deniable.errors import (
     StoreUnavailable,
     SurveyExpired,
 )
+from deniable.extras import missing_package
 from deniable.version import __version__
 
 SECTIONS = {
@@ -63,13 +64,6 @@ The summaries stand here so that `deniable --help` need not import every command
 """
 MODULES = {name: entry[0] for section in SECTIONS.values() for name, entry in section.items()}
 REFUSALS = (BudgetExceeded, SurveyExpired, SecretError, LedgerError)
-EXTRAS = {
-    "granian": "collector",
-    "matplotlib": "plots",
-    "psycopg": "postgres",
-    "starlette": "collector",
-}
-"""Packages that are not part of the `analysis` extra, each with the extra that installs it."""
 
 
 class App(SuggestingGroup):
@@ -106,14 +100,16 @@ class App(SuggestingGroup):
             _exit(ctx, f"refused: {error}", REFUSED)
         except StoreUnavailable as error:
             _exit(ctx, f"error: {error}", UNAVAILABLE)
+        except ModuleNotFoundError as error:
+            collects = ctx.invoked_subcommand in SECTIONS["Collect reports"]
+            missing = missing_package(error, "this command", "collector" if collects else "")
+            if missing is None:
+                raise
+            _exit(ctx, f"error: {missing}", ERROR)
         except DeniableError as error:
             _exit(ctx, f"error: {error}", ERROR)
         except OSError as error:
             _exit(ctx, f"error: {_describe(error)}", ERROR)
-        except ModuleNotFoundError as error:
-            extra = EXTRAS.get(error.name or "", "analysis")
-            text = f"this command needs {error.name}: pip install 'deniable[{extra}]'"
-            _exit(ctx, f"error: {text}", ERROR)
         except KeyboardInterrupt:
             _exit(ctx, "interrupted", INTERRUPTED)
 

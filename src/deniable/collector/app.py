@@ -11,22 +11,25 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Self
 
-from starlette.types import Receive, Scope, Send
-
-from deniable import store as stores
-from deniable.collector.api.routes import application
-from deniable.collector.ingest.body import BodyLimits
-from deniable.collector.ingest.catalogue import Catalogue, today, versions_of
-from deniable.collector.ingest.upload_route import UPLOAD_PATH, UploadRoute
-from deniable.collector.ingest.writer import CommitWriter
-from deniable.collector.jobs.requests import JobRequest
-from deniable.collector.jobs.runner import Job, Jobs
-from deniable.collector.keyring import Keyring
-from deniable.collector.metrics import Metrics
-from deniable.collector.settings import Settings
 from deniable.errors import InputError, StoreError
-from deniable.store import Store
+from deniable.extras import needs_packages
 from deniable.survey import Survey
+
+with needs_packages("the collector", extra="collector"):
+    from starlette.types import Receive, Scope, Send
+
+    from deniable import store as stores
+    from deniable.collector.api.routes import application
+    from deniable.collector.ingest.body import BodyLimits
+    from deniable.collector.ingest.catalogue import Catalogue, today, versions_of
+    from deniable.collector.ingest.upload_route import UPLOAD_PATH, UploadRoute
+    from deniable.collector.ingest.writer import CommitWriter
+    from deniable.collector.jobs.requests import JobRequest
+    from deniable.collector.jobs.runner import Job, Jobs
+    from deniable.collector.keyring import Keyring
+    from deniable.collector.metrics import Metrics
+    from deniable.collector.settings import Settings
+    from deniable.store import Store
 
 FREE_SPACE_CHECK_SECONDS = 0.25
 """How often free space is checked, in addition to after every commit."""

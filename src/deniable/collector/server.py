@@ -13,14 +13,17 @@ import signal
 import socket
 import sys
 
-from granian.constants import HTTPModes, Interfaces
-from granian.http import HTTP1Settings
-from granian.log import LogLevels
-from granian.server.embed import Server
-
-from deniable.collector.app import Collector
 from deniable.collector.settings import Settings
 from deniable.errors import InputError
+from deniable.extras import needs_packages
+
+with needs_packages("the collector", extra="collector"):
+    from granian.constants import HTTPModes, Interfaces
+    from granian.http import HTTP1Settings
+    from granian.log import LogLevels
+    from granian.server.embed import Server
+
+    from deniable.collector.app import Collector
 
 MAX_BUFFER_BYTES = 1 << 16
 """Largest read buffer of a connection; the headers of a request must fit."""

@@ -9,6 +9,7 @@ from functools import cache
 from deniable.compute.backend import Backend
 from deniable.compute.cpu.threads import Threads
 from deniable.errors import InputError, did_you_mean
+from deniable.extras import needs_packages
 
 BACKEND_NAMES = "threads, threads:N, dask, dask://HOST:PORT, gpu or gpu:N"
 
@@ -42,7 +43,9 @@ def executor_of(name: str) -> Iterator[Backend]:
     Raises
     ------
     InputError
-        If the name is unknown or a library or device is missing.
+        If the name is unknown or a device is missing.
+    MissingPackage
+        If the backend needs a package that is not installed.
 
     Examples
     --------
@@ -70,11 +73,7 @@ def executor_of(name: str) -> Iterator[Backend]:
 
 def _dask(address: str | None) -> Iterator[Backend]:
     """Yield a Dask backend: the scheduler at this address, or workers of this machine."""
-    try:
+    with needs_packages("a Dask backend", extra="cluster"):
         from deniable.compute.dask.cluster import Dask
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"a Dask backend needs {error.name}: pip install 'deniable[cluster]'"
-        ) from None
     with Dask(address) as executor:
         yield executor

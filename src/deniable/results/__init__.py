@@ -1,13 +1,16 @@
 """Results of the verbs: immutable, with their uncertainty and provenance; no drawing."""
 
-from deniable.results.association import AssociationTest, EffectSize
-from deniable.results.base import Provenance, Result
-from deniable.results.covariance import Covariance, Interval
-from deniable.results.discovery import Discovery, GramGraph, Stage
-from deniable.results.joint import Joint
-from deniable.results.marginal import Marginal, Measured
-from deniable.results.periods import Trend
-from deniable.results.survey_plan import Plan, QuestionDesign
+from deniable.extras import needs_packages
+
+with needs_packages("deniable.results"):
+    from deniable.results.association import AssociationTest, EffectSize
+    from deniable.results.base import Provenance, Result
+    from deniable.results.covariance import Covariance, Interval
+    from deniable.results.discovery import Discovery, GramGraph, Stage
+    from deniable.results.joint import Joint
+    from deniable.results.marginal import Marginal, Measured
+    from deniable.results.periods import Trend
+    from deniable.results.survey_plan import Plan, QuestionDesign
 
 __all__ = [
     "AssociationTest",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from deniable.errors import InputError
+from deniable.extras import needs_packages
 from deniable.formatting import Columns, html_table, html_text, text_table
 from deniable.results.json_values import to_json_value, typed_fields
 
@@ -249,10 +250,10 @@ class Result(ABC):
         Raises
         ------
         InputError
-            If matplotlib is not installed, or this result has no plot.
+            If this result has no plot.
+        MissingPackage
+            If matplotlib is not installed.
         """
-        try:
+        with needs_packages("a plot"):
             axes: Axes = import_module("deniable.render.plots").draw(self, ax, **options)
-        except ModuleNotFoundError as error:
-            raise InputError(f"plots need {error.name}: pip install 'deniable[plots]'") from None
         return axes

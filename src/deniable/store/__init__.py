@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deniable.errors import InputError, StoreError
-from deniable.store.base import Compacted, Outcome, Store, Upload
+from deniable.errors import InputError
+from deniable.extras import needs_packages
+
+with needs_packages("deniable.store"):
+    from deniable.store.base import Compacted, Outcome, Store, Upload
 
 __all__ = ["Compacted", "Outcome", "Store", "Upload", "is_url", "open"]
 
@@ -55,6 +58,8 @@ def open(url: str | Path, *, create: bool = False) -> Store:
         If the store does not exist and `create` is False, or cannot be opened.
     InputError
         If the URL names a file that is not a store.
+    MissingPackage
+        If the URL is of PostgreSQL and its driver is not installed.
 
     Examples
     --------
@@ -66,12 +71,8 @@ def open(url: str | Path, *, create: bool = False) -> Store:
     """
     text = str(url)
     if text.startswith(("postgresql:", "postgres:")):
-        try:
+        with needs_packages("PostgreSQL", extra="postgres"):
             from deniable.store.sql.postgres import PostgresStore
-        except ModuleNotFoundError as error:
-            raise StoreError(
-                f"PostgreSQL needs {error.name}: pip install 'deniable[postgres]'"
-            ) from None
         return PostgresStore(text, create=create)
     if text.startswith("sqlite:") or text.partition("?")[0].endswith(".db"):
         from deniable.store.sql.sqlite import SqliteStore

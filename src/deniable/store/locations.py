@@ -19,6 +19,7 @@ from typing import IO
 
 from deniable.client.files import locked, replace_private, sync_folder
 from deniable.errors import InputError, StoreError, StoreFull, StoreUnavailable
+from deniable.extras import needs_packages
 
 PRIVATE_FOLDER = 0o700
 _READ_AHEAD = 1 << 20
@@ -142,7 +143,8 @@ class RemoteFolder(Folder):
 
     def __init__(self, url: str) -> None:
         try:
-            import fsspec
+            with needs_packages("this folder"):
+                import fsspec
 
             self._files, self._root = fsspec.core.url_to_fs(url)
         except (ImportError, ValueError) as error:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deniable.compute.progress import listening
 from deniable.errors import DeniableError
+from deniable.extras import needs_packages
 from deniable.survey import Survey
 
 if TYPE_CHECKING:
@@ -84,16 +85,12 @@ def main() -> None:
     try:
         survey = Survey.from_json(request["survey"].encode())
         write_progress("starting", None)
-        with listening(write_progress):
+        with listening(write_progress), needs_packages("the analysis"):
             result = perform(request, survey)
         write_progress("writing the result", None)
         _write_line(out, {"result": render(result, survey)})
     except DeniableError as error:
         _write_line(out, {"error": str(error)})
-    except ModuleNotFoundError as error:
-        _write_line(
-            out, {"error": f"the analysis needs {error.name}: pip install 'deniable[analysis]'"}
-        )
     except MemoryError:
         _write_line(out, {"error": "not enough memory: try fewer candidates or fewer days"})
 

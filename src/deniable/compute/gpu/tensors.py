@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import InputError
+from deniable.extras import needs_packages
 
 Tensor = Any
 """A `torch.Tensor`; torch may not be installed."""
@@ -25,12 +26,8 @@ DEVICE_KINDS = ("cuda", "cpu")
 @cache
 def torch() -> Any:
     """Return the package torch, imported at first use."""
-    try:
+    with needs_packages("a GPU backend"):
         import torch as package
-    except ImportError as error:
-        raise InputError(
-            "a GPU backend needs PyTorch, which is not installed: pip install 'deniable[gpu]'"
-        ) from error
     package.backends.cuda.matmul.allow_tf32 = False
     return package
 
