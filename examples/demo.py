@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from deniable import Client, ReportBatch, Survey, associate, decode, discover, simulate, store
-from deniable.cli.check_command import epsilon_meaning
 from deniable.client import new_secret
 from deniable.columns import to_wire
+from deniable.planning.in_words import epsilon_meaning
 from deniable.render.html import report
 from deniable.results import Discovery, Joint, Marginal
 from deniable.simulation import Population, contingency, exponential, top_domains

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import math
 
-from deniable.formatting import TextTable, cell, html_table, text_table
+from deniable.formatting import (
+    TextTable,
+    cell,
+    epsilon_text,
+    html_table,
+    odds_factor,
+    text_table,
+)
 
 COLUMNS = {"value": ["<b>", " x"], "estimate": [0.25, math.nan], "low": [0.2, 0.0],
            "high": [0.3, 1.0], "p_value": [0.0, 0.5], "detected": [True, False]}  # fmt: skip
@@ -34,3 +41,15 @@ def test_html_is_escaped_and_sorts_by_number() -> None:
     assert "<b>" not in page and "&lt;b&gt;" in page
     assert 'data-key="0.25"' in page and page.count("<button") == len(COLUMNS)
     assert "<button" not in html_table(COLUMNS)
+
+
+def test_what_is_promised_is_rounded_up() -> None:
+    """The factor after "at most", and ε, are never below the truth, and close to it."""
+    for step in range(1, 2000):
+        epsilon = step * math.pi / 320
+        assert epsilon * (1 - 1e-9) <= float(epsilon_text(epsilon)) <= epsilon * 1.001
+        if epsilon < 20:
+            shown = float(odds_factor(epsilon).replace(",", ""))
+            factor = math.exp(epsilon)
+            assert factor * (1 - 1e-8) <= shown <= factor * 1.1
+    assert odds_factor(math.log(3)) == "3.00" and odds_factor(22.2) == "10^10"

@@ -18,6 +18,7 @@ from typing import Any
 
 from deniable import conformance
 from deniable.analysis import counting
+from deniable.formatting import odds_factor
 from deniable.mechanisms import Bloom, Noise, calibrate
 from deniable.planning import discoverable
 from deniable.store import compaction
@@ -132,7 +133,9 @@ def epsilon_table() -> str:
     rows = []
     for epsilon, example in EPSILONS.items():
         odds = math.exp(epsilon)
-        rows.append([f"{epsilon:.3g}", f"× {odds:.2g}", f"{odds / (1 + odds):.2f}", example])
+        rows.append(
+            [f"{epsilon:.3g}", f"× {odds_factor(epsilon)}", f"{odds / (1 + odds):.2f}", example]
+        )
     return markdown_table(headings, rows)
 
 

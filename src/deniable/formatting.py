@@ -67,16 +67,39 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def odds_factor(epsilon: float) -> str:
-    """Return e^ε, the largest factor by which a report can change the odds of a guess.
+def rounded_up(value: float, digits: int) -> float:
+    """Return a positive number rounded up to this many significant digits.
 
-    >>> odds_factor(1.0), odds_factor(5.0), odds_factor(100.0)
-    ('2.72', '148', '10^43')
+    What exceeds a rounded number by less than a millionth of its last digit is a rounding error.
+
+    >>> rounded_up(1.2345, 3), rounded_up(2.9999999, 3), rounded_up(3.0000000000000004, 3)
+    (1.24, 3.0, 3.0)
+    """
+    decimals = digits - 1 - math.floor(math.log10(value))
+    return round(math.ceil(value * 10.0**decimals - 1e-6) / 10.0**decimals, max(decimals, 0))
+
+
+def epsilon_text(epsilon: float) -> str:
+    """Return ε rounded up to four significant digits.
+
+    >>> epsilon_text(1.60397), epsilon_text(4.999999995), epsilon_text(0.0)
+    ('1.604', '5', '0')
+    """
+    return f"{rounded_up(epsilon, 4):.6g}" if epsilon > 0 else "0"
+
+
+def odds_factor(epsilon: float) -> str:
+    """Return e^ε, the largest factor by which a report can change the odds of a guess, rounded up.
+
+    >>> odds_factor(1.0), odds_factor(5.0), odds_factor(7.0), odds_factor(100.0)
+    ('2.72', '149', '1,100', '10^44')
     """
     if epsilon > MAX_PRINTED_EPSILON:
-        return f"10^{epsilon / math.log(10):.0f}"
+        return f"10^{math.ceil(epsilon / math.log(10))}"
     factor = math.exp(epsilon)
-    return f"{factor:,.0f}" if factor >= 10 else f"{factor:.2f}"
+    if factor < 10:
+        return f"{rounded_up(factor, 3):.2f}"
+    return f"{rounded_up(factor, 3 if factor >= 100 else 2):,.0f}"
 
 
 def p_value(value: float) -> str:

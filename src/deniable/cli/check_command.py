@@ -15,7 +15,8 @@ from deniable.cli import options
 from deniable.cli.options import command
 from deniable.cli.output import console, print_outcome, print_table
 from deniable.errors import InputError
-from deniable.formatting import TextTable, counted, odds_factor, percent
+from deniable.formatting import TextTable, counted, epsilon_text, odds_factor
+from deniable.planning.in_words import epsilon_meaning, privacy_warnings, threshold_text
 from deniable.privacy import NANO
 from deniable.protocols.alphabet import count_strings
 from deniable.survey import Question, Survey
@@ -23,6 +24,8 @@ from deniable.survey.defaults import MAX_ENUMERATED_STRINGS
 from deniable.survey.draft import DESCRIPTION_PLACEHOLDER, OWNER_PLACEHOLDER
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from deniable.protocols import Prefixes, Protocol
 
 DEFAULT_SIZES = (10**4, 10**5, 10**6, 10**7, 10**8)
@@ -31,6 +34,8 @@ WARN_DAYS = 30
 """A note says that the survey ends if fewer days are left."""
 MAX_EXACT_COUNT = 10**12
 """Larger numbers of strings are written as powers of ten."""
+CLEAR_FIELDS = {"ngrams": "positions of the n-grams", "prefixes": "prefix length"}
+"""What clients of each protocol send without noise."""
 Findings = dict[str, Any]
 """What `check` found, as its JSON output has it."""
 THRESHOLD_TITLES = {
@@ -72,11 +77,12 @@ def check(file: Path, output: Path | None, sizes: tuple[int, ...], as_json: bool
     if as_json:
         print_outcome(findings, "", as_json)
     else:
-        _show(findings)
+        _show(survey, findings)
 
 
 def describe(survey: Survey, sizes: Sequence[int] = DEFAULT_SIZES) -> Findings:
     """Return everything that `check` shows, as plain data. An infinite ε is None."""
+    warnings = privacy_warnings(survey)
     return {
         "name": survey.name,
         "version": survey.version,
@@ -92,6 +98,7 @@ def describe(survey: Survey, sizes: Sequence[int] = DEFAULT_SIZES) -> Findings:
         "smallest_group": survey.smallest_group,
         "questions": [_describe_question(question, sizes) for question in survey.questions],
         "notes": [*_placeholders(survey), *_expiry(survey)],
+        **({"warnings": warnings} if warnings else {}),
     }
 
 
@@ -164,64 +171,89 @@ def _prefix_lengths(protocol: Protocol) -> str | None:
     return f"{text}; discover could test each of the {number} possible strings: leave levels out"
 
 
-def epsilon_meaning(epsilon: float | None, what: str) -> str:
-    """Say what ε means for a person who has never met it."""
-    if epsilon is None:
-        return f"{what}: no bound on ε except the budget; every further report reveals more."
-    return (
-        f"{what}: ε = {epsilon:.4g}. This changes the odds of any guess about the answers by a "
-        f"factor of at most {odds_factor(epsilon)}."
-    )
-
-
-def _show(findings: Findings) -> None:
+def _show(survey: Survey, findings: Findings) -> None:
     """Print the findings as tables and sentences."""
-    out, repeatedly = console(), findings["collect"] == "repeatedly"
+    out, repeatedly = console(), survey.collect == "repeatedly"
     out.print(
-        f"[bold]{findings['name']}[/] version {findings['version']}, "
-        f"collected {findings['collect']}, until {findings['expires']}"
+        f"[bold]{survey.name}[/] version {survey.version}, collected {survey.collect}, until "
+        f"{survey.expires}"
     )
     out.print(f"digest {findings['digest']}\n")
     whole = {"name": "whole survey", "kind": "", "protocol": ""}
     whole |= {"bytes": findings["batched_report_bytes"]}
     names = ["question", "kind", "protocol", "bytes", "ε per report", "odds change by at most"]
     rows = [
-        [row["name"], row["kind"], row["protocol"], str(row["bytes"]), f"{row['once']:.6g}"]
+        [row["name"], row["kind"], row["protocol"], str(row["bytes"]), epsilon_text(row["once"])]
         + [f"× {odds_factor(row['once'])}"]
-        + (["no bound" if row["forever"] is None else f"{row['forever']:.6g}"] * repeatedly)
+        + ([epsilon_text(row["forever"])] if repeatedly else [])
         for row in [*findings["questions"], findings | whole]
     ]
     print_table(TextTable(names + ["ε in total"] * repeatedly, rows), out)
-    out.print(epsilon_meaning(findings["once"], "One report"))
-    if repeatedly:
-        out.print(epsilon_meaning(findings["forever"], "All reports about one set of answers"))
-    elif findings["budget"] < 2 * findings["once"]:
-        out.print("A client answers once; a second answer is refused.")
-    else:
-        out.print(epsilon_meaning(findings["budget"], "All reports that the budget allows"))
-    out.print(
-        f"Budget per client over all versions: ε = {findings['budget']:.6g}.\n"
-        f"Size of a report: {findings['report_bytes']} bytes on its own, "
-        f"{findings['batched_report_bytes']} bytes in a batch, whatever the answer.\n"
-        f"The fields that are sent without noise (cohort, n-gram positions, prefix length) "
-        f"divide the clients into "
-        f"{counted(findings['groups'], 'group')}; the smallest contains about one "
-        f"client in {1 / findings['smallest_group']:,.0f}.\n"
-    )
-    for question in findings["questions"]:
-        if question["levels"]:
-            out.print(f"Clients report for {question['name']}: {question['levels']}.\n")
+    sentences = [*_promises(survey), *_sizes(survey, findings)]
+    sentences += [
+        f"Clients report for {question['name']}: {question['levels']}."
+        for question in findings["questions"]
+        if question["levels"]
+    ]
+    out.print("\n".join(sentences) + "\n", markup=False)
     for which, title in THRESHOLD_TITLES.items():
-        questions = [q for q in findings["questions"] if q[which] is not None]
-        if not questions:
-            continue
-        rows = []
-        for clients in questions[0][which]:
-            shares = [question[which][clients] for question in questions]
-            rows.append([f"{int(clients):,}", *("none" if x >= 1 else percent(x) for x in shares)])
-        out.print(f"{title}:")
-        print_table(TextTable(["clients", *(q["name"] for q in questions)], rows), out)
+        _show_thresholds(out, title, {q["name"]: q[which] for q in findings["questions"]})
     for note in findings["notes"]:
         out.print(f"Note: {note}.", markup=False)
+    for warning in findings.get("warnings", ()):
+        out.print(f"Warning: {warning}.", markup=False, style="bold red")
     if "published" in findings:
         out.print(f"Wrote the published survey to {findings['published']}.", markup=False)
+
+
+def _promises(survey: Survey) -> list[str]:
+    """Say what the reports of one client reveal at most, and when the client refuses to answer."""
+    budget, charges = survey.budget, [c for q in survey.questions for c in q.charges]
+    several = epsilon_meaning(budget / NANO, "All reports that the budget allows")
+    sentences = [epsilon_meaning(survey.loss.per_report, "One report")]
+    if survey.collect == "once":
+        twice = sum(2 * once if most is None else min(2 * once, most) for once, most in charges)
+        refused = "A client answers once; a second answer is refused."
+        sentences.append(refused if budget < twice else several)
+    else:
+        total, once = survey.loss.in_total, survey.loss.per_report
+        sentences.append(epsilon_meaning(total, "All reports about one set of answers"))
+        changed = "A client whose answers change soon refuses to answer; a larger budget allows it."
+        sentences.append(changed if budget < NANO * (total + once) else several)
+    return [*sentences, f"Budget per client over all versions: ε = {epsilon_text(budget / NANO)}."]
+
+
+def _sizes(survey: Survey, findings: Findings) -> list[str]:
+    """Say how large a report is, and what it contains besides noisy answers."""
+    sizes = (
+        f"Size of a report: {counted(findings['report_bytes'], 'byte')} on its own, "
+        f"{counted(survey.body_size, 'byte')} in a batch, whatever the answer."
+    )
+    if survey.groups == 1:
+        return [sizes]
+    protocols = {question.protocol.name for question in survey.questions}
+    clear = ["cohort"] * (survey.cohorts > 1)
+    clear += [field for protocol, field in CLEAR_FIELDS.items() if protocol in protocols]
+    return [
+        sizes,
+        f"Sent without noise, but chosen at random, whatever the answer: {', '.join(clear)}. This "
+        f"divides the clients into {survey.groups:,} groups; the smallest contains about one "
+        f"client in {1 / survey.smallest_group:,.0f}.",
+    ]
+
+
+def _show_thresholds(
+    out: Console, title: str, by_question: dict[str, dict[str, float] | None]
+) -> None:
+    """Print one table of thresholds: a row per number of clients, a column per question."""
+    columns = {name: shares for name, shares in by_question.items() if shares is not None}
+    if not columns:
+        return
+    rows = []
+    for clients in next(iter(columns.values())):
+        shares = [threshold_text(each[clients], int(clients)) for each in columns.values()]
+        rows.append([f"{int(clients):,}", *shares])
+    out.print(f"{title}:")
+    print_table(TextTable(["clients", *columns], rows), out)
+    if any("none" in row for row in rows):
+        out.print("(none: not even a value that all clients have is detected half of the time)")

@@ -11,7 +11,7 @@ from deniable.cli import options
 from deniable.cli.options import command
 from deniable.cli.output import console, print_table, write_result
 from deniable.errors import InputError
-from deniable.formatting import TextTable, percent
+from deniable.formatting import TextTable, epsilon_text, percent
 
 if TYPE_CHECKING:
     from deniable.results.survey_plan import Plan
@@ -102,30 +102,38 @@ def plan(
 
 def _show(planned: Plan) -> None:
     """Print the designs, how many strings they find, and thresholds at other ε and sizes."""
+    from deniable.planning.in_words import WEAK_EPSILON, threshold_text, weak_epsilon
+
     out, once, best = console(), planned.collect == "once", planned.best
-    aim = "" if planned.wanted is None else f", to detect {percent(planned.wanted)} of them"
+    aim = (
+        "" if planned.wanted is None else f", to detect what {percent(planned.wanted)} of them have"
+    )
     total = "per report" if once else "in total"
     out.print(
         f"[bold]{planned.question}[/]: {planned.clients:,} clients{aim}; ε = "
-        f"{planned.epsilon:.4g} {total}\n"
+        f"{epsilon_text(planned.epsilon)} {total}\n"
     )
     names = ["design", "detection threshold", "standard error", "bytes per report", "ε per report"]
     rows = [
         [
             design.name,
-            _threshold(design.threshold),
+            threshold_text(design.threshold, planned.clients),
             percent(design.noise_sd),
             str(design.bytes),
-            f"{design.once:.4g}",
-            *([] if once else [f"{design.forever:.4g}"]),
+            epsilon_text(design.once),
+            *([] if once else [epsilon_text(design.forever)]),
         ]
         for design in planned.designs
     ]
     names += [] if once else ["ε in total"]
     print_table(TextTable(names, rows, title="Designs, best first"), out)
+    share = threshold_text(best.threshold, planned.clients)
+    values = f"A value that {share} of the clients have"
+    if share == "none":
+        values = "Not even a value that all clients have"
     out.print(
-        f"A value held by {_threshold(best.threshold)} of the clients is detected half of the "
-        f"time; the probability of any false detection is at most {planned.alpha:g}.\n"
+        f"{values} is detected half of the time; the probability of any false detection is at "
+        f"most {planned.alpha:g}.\n"
     )
     if best.found:
         shapes = list(dict.fromkeys(name.split(" ", 1)[1] for name in planned.populations))
@@ -136,7 +144,7 @@ def _show(planned: Plan) -> None:
         title = "Strings detected on average, by their number and distribution"
         print_table(TextTable(["strings", *shapes], rows, title=title), out)
     rows = [
-        [f"{size:,}", *(_threshold(float(t)) for t in thresholds)]
+        [f"{size:,}", *(threshold_text(float(t), size) for t in thresholds)]
         for size, thresholds in zip(planned.sizes, planned.thresholds.T, strict=True)
     ]
     names = ["clients", *(f"ε = {epsilon:g}" for epsilon in planned.epsilons)]
@@ -145,6 +153,5 @@ def _show(planned: Plan) -> None:
     out.print("The question in a survey file:\n")
     out.print(best.toml, markup=False)
 
-
-def _threshold(share: float) -> str:
-    return percent(share) if share < 1 else "none"
+    if planned.epsilon >= WEAK_EPSILON:
+        out.print(f"Warning: {weak_epsilon(planned.epsilon, total)}.", style="bold red")

@@ -1,0 +1,85 @@
+"""What ε promises and what a survey can detect, in words for people who are new to both."""
+
+from deniable.formatting import epsilon_text, odds_factor, percent
+from deniable.planning.thresholds import detectable, discoverable, noise_sd
+from deniable.survey import Question, Survey
+
+WEAK_EPSILON = 8.0
+"""From this ε on, a survey is said to protect hardly anything: e^8 is almost 3,000."""
+WEAK_BOOLEAN_EPSILON = 3.0
+"""From this ε on, a yes-or-no answer can be guessed from its report in 95% of cases."""
+Z_95 = 1.96
+"""Standard errors in half of a 95% confidence interval."""
+
+
+def epsilon_meaning(epsilon: float, what: str) -> str:
+    """Say what ε means; `what` says of which reports.
+
+    >>> epsilon_meaning(2.0, "One report").split(". ")[1]
+    'This changes the odds of any guess about the answers by a factor of at most 7.39.'
+    """
+    return (
+        f"{what}: ε = {epsilon_text(epsilon)}. This changes the odds of any guess about the "
+        f"answers by a factor of at most {odds_factor(epsilon)}."
+    )
+
+
+def privacy_warnings(survey: Survey) -> list[str]:
+    """Say what is hardly protected, because its ε is so large; an empty list if nothing is."""
+    once = survey.collect == "once"
+    unit, reports = ("per report", "the report") if once else ("in total", "the reports")
+
+    def epsilon(of: Survey | Question) -> float:
+        return of.loss.per_report if once else of.loss.in_total
+
+    warnings = []
+    if (whole := epsilon(survey)) >= WEAK_EPSILON:
+        warnings.append(weak_epsilon(whole, unit))
+    for question in survey.questions:
+        if question.kind == "boolean" and (own := epsilon(question)) >= WEAK_BOOLEAN_EPSILON:
+            warnings.append(
+                f"{question.name}: ε = {epsilon_text(own)} {unit} hardly hides a yes-or-no answer; "
+                f"it can be guessed from {reports} with odds of up to {odds_factor(own)} to 1. For "
+                "such questions, 1 or 2 is usual"
+            )
+    return warnings
+
+
+def weak_epsilon(epsilon: float, unit: str) -> str:
+    """Say that ε is so large that it hardly protects anyone."""
+    return (
+        f"ε = {epsilon_text(epsilon)} {unit} is practically no protection, because the odds of a "
+        f"guess about a client's answers may change by a factor of {odds_factor(epsilon)}. Lower "
+        "ε, or ask fewer questions; 1 to 4 is usual"
+    )
+
+
+def threshold_text(threshold: float, clients: int) -> str:
+    """Return a detection threshold: at least one client; "none" if nothing is detected.
+
+    >>> threshold_text(0.0123, 1000), threshold_text(0.0001, 1000), threshold_text(1.2, 1000)
+    ('1.23%', '0.100%', 'none')
+    """
+    share = max(threshold, 1 / clients)
+    return percent(share) if share < 1 else "none"
+
+
+def outlook(question: Question, clients: int) -> str:
+    """Say what the reports of this many clients will show about a question."""
+    whole = question.protocol.mechanisms[0]
+    if question.kind != "string":
+        margin = Z_95 * noise_sd(whole, clients, 0.5)
+        if margin >= 0.5:
+            return "nothing: the noise is larger than any share. Ask more clients, or raise ε"
+        shares = "share of yes" if question.kind == "boolean" else "share of each option"
+        return f"the {shares}, to within ±{100 * margin:.2g} percentage points"
+    unlisted = question.protocol.name != "single"
+    threshold = (discoverable if unlisted else detectable)(question, clients)
+    if (common := max(threshold, 1 / clients)) >= 1:
+        return "nothing: not even a string that all clients have. Ask more clients, or raise ε"
+    strings = "strings that nobody listed" if unlisted else "the strings that you list"
+    return (
+        f"{strings}, if enough clients have them: a string that {percent(common)} of the clients "
+        f"have ({common * clients:,.0f} of {clients:,}) is found half of the time, one that is "
+        "twice as common almost always"
+    )

@@ -1,0 +1,113 @@
+"""What `deniable check` and `deniable plan` say about privacy and detection is true."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from deniable import Client, Survey
+from deniable.cli.app import app
+from deniable.client.ledger import Ledger
+from deniable.errors import BudgetExceeded
+
+HEAD = """\
+name = "s"
+version = 1
+owner = "me"
+description = "why"
+expires = 2999-12-31
+collect = "{collect}"
+{budget}
+[questions.ads]
+kind = "boolean"
+{noise}
+"""
+REFUSED = "A client answers once; a second answer is refused."
+CHANGED = "A client whose answers change soon refuses to answer"
+ALLOWED = "All reports that the budget allows: ε = "
+
+
+def survey_text(noise: str = "epsilon = 1.0", collect: str = "once", budget: str = "") -> str:
+    return HEAD.format(noise=noise, collect=collect, budget=budget)
+
+
+def check(path: Path, text: str, *args: str) -> str:
+    file = path / "s.toml"
+    file.write_text(text, encoding="utf-8")
+    got = CliRunner().invoke(app, ["check", str(file), *args])
+    assert got.exit_code == 0, got.output
+    return " ".join(got.output.split())
+
+
+@pytest.mark.parametrize("budget, refused", [("", True), ("budget = 1.9", True),
+                                             ("budget = 2.0", False)])  # fmt: skip
+@pytest.mark.parametrize("noise", ["epsilon = 1.0", "p = 0.25\nq = 0.75\nf = 0.2\nepsilon = 1.0"])
+def test_check_says_whether_a_client_answers_once(
+    tmp_path: Path, noise: str, budget: str, refused: bool
+) -> None:
+    """With permanent noise a second report may cost less than the first; the client decides."""
+    told = check(tmp_path, text := survey_text(noise, budget=budget))
+    client = Client(Survey.from_toml(text), secret=bytes(32), ledger=Ledger())
+    client.answer({"ads": True})
+    try:
+        client.answer({"ads": True})
+    except BudgetExceeded:
+        assert REFUSED in told and ALLOWED not in told
+    else:
+        assert ALLOWED in told and REFUSED not in told
+    if "f" not in noise.split():
+        assert (REFUSED in told) == refused
+    assert "further report" not in told and "no limit" not in told
+
+
+def test_check_says_what_a_budget_allows_repeatedly(tmp_path: Path) -> None:
+    told = check(tmp_path, survey_text(collect="repeatedly"))
+    assert "All reports about one set of answers: ε = 1." in told
+    assert CHANGED in told and ALLOWED not in told
+    told = check(tmp_path, survey_text(collect="repeatedly", budget="budget = 3.0"))
+    assert f"{ALLOWED}3." in told and CHANGED not in told
+
+
+def test_a_large_epsilon_warns(tmp_path: Path) -> None:
+    assert "Warning" not in check(tmp_path, survey_text("epsilon = 2.9"))
+    assert "warnings" not in json.loads(check(tmp_path, survey_text("epsilon = 2.9"), "--json"))
+    weak = check(tmp_path, survey_text("epsilon = 4.0"))
+    assert "Warning: ads: ε = 4 per report hardly hides a yes-or-no answer" in weak
+    assert "odds of up to 55 to 1" in weak and "no protection" not in weak
+    none = check(tmp_path, survey_text("epsilon = 800.0"))
+    assert "Warning: ε = 22.19 per report is practically no protection" in none
+    assert (
+        len(json.loads(check(tmp_path, survey_text("epsilon = 800.0"), "--json"))["warnings"]) == 2
+    )
+    total = check(tmp_path, survey_text("epsilon = 9.0", collect="repeatedly"))
+    assert "Warning: ε = 9 in total is practically no protection" in total
+
+
+def test_thresholds_are_those_of_the_given_clients_only(tmp_path: Path) -> None:
+    """Nothing speaks of other numbers, and no threshold is below one client or above all."""
+    told = check(tmp_path, survey_text("epsilon = 12.0"), "--clients", "50000")
+    assert "50,000" in told and "million" not in told and "000,000" not in told
+    assert "0.00200%" in told, "one client in 50,000, though the noise alone would allow fewer"
+    few = check(tmp_path, survey_text("epsilon = 0.1"), "--clients", "10")
+    assert "none" in few and "not even a value that all clients have" in few
+
+
+def test_one_group_and_one_byte(tmp_path: Path) -> None:
+    """A boolean has no clear fields, and its report is one byte."""
+    told = check(tmp_path, survey_text())
+    assert "1 byte in a batch" in told and "groups" not in told
+    string = survey_text().replace('"boolean"', '"string"')
+    assert "whatever the answer: cohort. This divides the clients into 64 groups" in check(
+        tmp_path, string
+    )
+
+
+@pytest.mark.slow
+def test_plan_with_too_few_clients_or_too_large_an_epsilon() -> None:
+    few = CliRunner().invoke(app, ["plan", "--clients", "10", "--epsilon", "0.1"]).output
+    assert "Not even a value that all clients have is detected" in few
+    large = CliRunner().invoke(app, ["plan", "--clients", "1e4", "--epsilon", "9"]).output
+    assert "Warning: ε = 9 per report is practically no protection" in large
