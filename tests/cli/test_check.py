@@ -77,6 +77,7 @@ def test_a_large_epsilon_warns(tmp_path: Path) -> None:
     weak = check(tmp_path, survey_text("epsilon = 4.0"))
     assert "Warning: ads: ε = 4 per report hardly hides a yes-or-no answer" in weak
     assert "odds of up to 55 to 1" in weak and "no protection" not in weak
+    assert "no protection" in check(tmp_path, survey_text("epsilon = 8.0"))
     none = check(tmp_path, survey_text("epsilon = 800.0"))
     assert "Warning: ε = 22.19 per report is practically no protection" in none
     assert (

@@ -1,6 +1,6 @@
 """What ε promises and what a survey can detect, in words for people who are new to both."""
 
-from deniable.formatting import epsilon_text, odds_factor, percent
+from deniable.formatting import epsilon_text, odds_factor, percent, rounded_up
 from deniable.planning.thresholds import detectable, discoverable, noise_sd
 from deniable.survey import Question, Survey
 
@@ -30,7 +30,7 @@ def privacy_warnings(survey: Survey) -> list[str]:
     unit, reports = ("per report", "the report") if once else ("in total", "the reports")
 
     def epsilon(of: Survey | Question) -> float:
-        return of.loss.per_report if once else of.loss.in_total
+        return rounded_up(of.loss.per_report if once else of.loss.in_total, 4)
 
     warnings = []
     if (whole := epsilon(survey)) >= WEAK_EPSILON:
