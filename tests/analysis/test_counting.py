@@ -14,8 +14,8 @@ import deniable
 from deniable import PairCounts, Survey, pair_counts
 from deniable.analysis.categories import axes_of
 from deniable.analysis.counting import PairLayout
-from deniable.analysis.decoding import count_all
 from deniable.analysis.source import Source
+from deniable.analysis.tallying import count_all
 from deniable.columns import ReportBatch, write
 from deniable.compute.cpu.threads import Threads
 from deniable.compute.named import default_backend

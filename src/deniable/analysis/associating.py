@@ -14,9 +14,9 @@ import numpy as np
 
 from deniable.analysis.categories import Strings, axes_of, joint_of
 from deniable.analysis.counting import pair_counts
-from deniable.analysis.decoding import count_all, provenance_of
 from deniable.analysis.from_counts import associate_counts
 from deniable.analysis.source import Part, Reports, Source
+from deniable.analysis.tallying import count_all, provenance_of
 from deniable.columns import ReportBatch
 from deniable.compute.arrays import ArrayKernels
 from deniable.compute.backend import Backend
@@ -174,10 +174,12 @@ def associate(
     source = Source(reports, survey)
     models, axes = axes_of(asked, given, partial(count_all, source, executor), settings)
     by_name = dict(zip(questions, models, strict=True))
-    held = source.hold(executor, partial(_rows, by_name, executor.arrays, survey.cohorts > 1))
+    held = source.hold(
+        executor, partial(likelihood_rows, by_name, executor.arrays, survey.cohorts > 1)
+    )
     shape = [len(axis.labels) for axis in axes]
-    likelihood_rows, log_factors = itemgetter(0), itemgetter(1)
-    evidence = evidence_of(held.hold(likelihood_rows), shape, executor.arrays)
+    rows_only, log_factors = itemgetter(0), itemgetter(1)
+    evidence = evidence_of(held.hold(rows_only), shape, executor.arrays)
     fit = maximise(evidence, nats=nats, max_passes=max_passes)
     joint = _joint(questions, axes, evidence, fit, shrink)
     return replace(
@@ -254,7 +256,7 @@ def associate_likelihoods(
 # --- from reports to likelihood rows to a table --------------------------------------------------
 
 
-def _rows(
+def likelihood_rows(
     models: Mapping[str, AnyModel], arrays: ArrayKernels, by_cohort: bool, batch: ReportBatch
 ) -> tuple[LikelihoodRows, float]:
     """Return the likelihood rows of a batch, and the logarithm of the factors removed from them.

@@ -1,25 +1,22 @@
 """The verb `decode`: estimate how common each value of one question is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial, reduce
-from operator import add
 
 from deniable.analysis.categories import Strings, candidates_of
-from deniable.analysis.source import NO_REPORTS, Reports, Source
-from deniable.columns import ReportBatch
+from deniable.analysis.segments import Segment, Where, decode_segment
+from deniable.analysis.source import Reports, Source
+from deniable.analysis.tallying import count_all, provenance_of
 from deniable.compute.backend import Backend
 from deniable.compute.named import default_backend
 from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError
 from deniable.inference.marginal.detection import Correction
 from deniable.inference.models import model_of
-from deniable.inference.models.base import AnyModel, Counter, ReportCounts
 from deniable.mechanisms import Mechanism
 from deniable.mechanisms.noise import ONE
-from deniable.results import Marginal, Provenance
-from deniable.survey import Question, Survey
-from deniable.version import __version__
+from deniable.results import Marginal
+from deniable.survey import Survey
 
 
 @reports_progress
@@ -27,8 +24,9 @@ def decode(
     survey: Survey,
     reports: Reports,
     question: str,
-    candidates: Strings | None = None,
+    candidates: Strings | Mapping[str, Strings] | None = None,
     *,
+    where: Where | None = None,
     alpha: float = 0.05,
     correction: Correction = "holm",
     reports_per_client: float = 1.0,
@@ -50,7 +48,14 @@ def decode(
         Name of the question to decode.
     candidates : iterable of str, or Discovery, optional
         Strings to look for, or the result of `discover`. Required for a string question, and not
-        allowed for a choice or boolean, whose options are known. Duplicates are ignored.
+        allowed for a choice or boolean, whose options are known. Duplicates are ignored. With
+        `where`, a mapping may list candidates of several questions, by question.
+    where : mapping of str to answers, optional
+        Decode only a segment: the clients that gave these answers to other questions, such as
+        ``{"browser": "Firefox"}``. A list means any of its answers; several questions mean all of
+        them. Answers are options, True or False, or strings. Estimates come from the joint
+        distribution of the questions, and are shares of the segment. A string has an estimate if it
+        is detected among all clients.
     alpha : float, default 0.05
         Significance level of the decision which values are present.
     correction : {"holm", "bonferroni", "fdr"} or None, default "holm"
@@ -102,17 +107,34 @@ def decode(
     (('Firefox', 'Safari'), [0.6, 0.4])
     """
     asked = survey.question(question)
-    model = model_of(candidates_of(asked, candidates))
     source = Source(reports, survey)
-    counts = count_all(source, executor or default_backend(), asked, model)
+    backend = executor or default_backend()
     inflation = variance_inflation(asked.protocol.mechanisms[0], reports_per_client)
-    effective = counts if inflation == 1 else counts.rescaled(counts.reports / inflation)
-    marginal = model.marginal(effective, alpha=alpha, correction=correction)
+    if where:
+        segment = Segment.of(survey, question, where)
+        lists = candidates if isinstance(candidates, Mapping) else {question: candidates}
+        marginal = decode_segment(
+            segment,
+            source,
+            {name: strings for name, strings in lists.items() if strings is not None},
+            backend,
+            alpha=alpha,
+            correction=correction,
+            # An upper bound: R reports of a client hold at least as much information as one.
+            inflation=reports_per_client,
+        )
+        questions = segment.questions
+    else:
+        model = model_of(candidates_of(asked, candidates))
+        counts = count_all(source, backend, asked, model)
+        effective = counts if inflation == 1 else counts.rescaled(counts.reports / inflation)
+        marginal = model.marginal(effective, alpha=alpha, correction=correction)
+        marginal = replace(marginal, question=question, reports=counts.reports)
+        questions = (asked,)
     return replace(
         marginal,
-        question=question,
-        reports=counts.reports,
-        provenance=provenance_of(survey, (asked,), counts.reports, source.origin),
+        total_reports=source.count if source.count != marginal.reports else None,
+        provenance=provenance_of(survey, questions, marginal.reports, source.origin),
     )
 
 
@@ -130,36 +152,3 @@ def variance_inflation(mechanism: Mechanism, reports_per_client: float) -> float
     p_star = float(noise.p_star)
     correlation = gain**2 * phi * (1 - phi) / (p_star * (1 - p_star))
     return 1 + (reports_per_client - 1) * correlation
-
-
-def count_all(
-    source: Source, executor: Backend, question: Question, model: AnyModel
-) -> ReportCounts:
-    """Count all reports of a question, as the marginal of its model needs them."""
-    parts = source.map(executor, partial(_count, question.name, model.counter()))
-    counts: ReportCounts = reduce(add, parts)
-    if not counts.reports:
-        raise InputError(NO_REPORTS)
-    return counts
-
-
-def _count(question: str, counter: Counter, batch: ReportBatch) -> ReportCounts:
-    """Count one batch."""
-    return counter(batch.column(question))
-
-
-def provenance_of(
-    survey: Survey, questions: Sequence[Question], reports: int, origin: str
-) -> Provenance:
-    """Return the provenance of a result about these questions."""
-    return Provenance(
-        survey=survey.name,
-        version=survey.version,
-        digest=survey.sha256.hex(),
-        questions=tuple(q.name for q in questions),
-        parameters={q.name: q.protocol.canonical() for q in questions},
-        epsilon={q.name: q.loss.per_report for q in questions},
-        reports=reports,
-        origin=origin,
-        library=__version__,
-    )

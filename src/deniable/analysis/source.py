@@ -109,6 +109,11 @@ class Source:
         self.origin = ""
         """Description of where the reports come from; empty until `partitions` is used."""
 
+    @property
+    def count(self) -> int:
+        """Number of reports."""
+        return sum(each.count for each in self.partitions)
+
     def map(self, executor: Backend, function: Callable[[ReportBatch], Result]) -> Iterator[Result]:
         """Yield function(batch) for the reports of each partition, in order."""
         return executor.map(partial(_apply, function), self._with_progress())
@@ -122,7 +127,7 @@ class Source:
 
         A quarter of all reports suffices if that is fewer; the last list may have fewer still.
         """
-        enough = min(rows, sum(each.count for each in self.partitions) // 4)
+        enough = min(rows, self.count // 4)
         group: list[Partition] = []
         for partition in self._with_progress():
             group.append(partition)
@@ -166,7 +171,7 @@ class Source:
 
     def _with_progress(self) -> Iterator[Partition]:
         """Yield the partitions, and report the fraction that was taken as progress."""
-        total, seen = sum(each.count for each in self.partitions), 0
+        total, seen = self.count, 0
         for partition in self.partitions:
             yield partition
             seen += partition.count

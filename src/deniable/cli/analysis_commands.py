@@ -125,7 +125,8 @@ class AnalysisRun:
 @command(note=options.SOURCES)
 @source_arguments
 @options.question_option()
-@options.option("--candidates", type=options.EXISTING_FILE, metavar="FILE")
+@options.option("--candidates", "lists", multiple=True, metavar="[QUESTION=]FILE")
+@options.option("--where", multiple=True, metavar="QUESTION=ANSWER")
 @options.alpha_option
 @options.option(
     "--correction", type=click.Choice(["holm", "bonferroni", "fdr", "none"]), default="holm"
@@ -134,7 +135,8 @@ class AnalysisRun:
 @run_options
 def decode(
     question: str | None,
-    candidates: Path | None,
+    lists: tuple[str, ...],
+    where: tuple[str, ...],
     alpha: float,
     correction: str,
     reports_per_client: float,
@@ -148,9 +150,13 @@ def decode(
     ----------
     question
         Question to decode. Required if the survey has several.
-    candidates
+    lists
         Candidate strings: a text file with one per line, a CSV file with a column "value", or a
-        JSON result of discover or decode.
+        JSON result of discover or decode. QUESTION=FILE gives candidates of a question in --where.
+    where
+        Decode only a segment: clients that gave this answer to another question. Several questions
+        mean clients that gave all of these answers; several answers to one question mean any of
+        them.
     correction
         Correction for testing many candidates. It decides what --alpha bounds: the probability of
         any false detection (holm or bonferroni), the expected share of false detections (fdr), or
@@ -162,21 +168,32 @@ def decode(
     --------
     deniable decode survey.toml reports.parquet --question browser
     deniable decode survey.toml reports.parquet --question page --candidates pages.txt -o pages.csv
+    deniable decode survey.toml reports.parquet --question browser --where ad_blocker=yes
     deniable decode survey.json sqlite:///reports.db --question browser --by week -o browser.svg
     """
     from deniable.analysis import decode as verb
 
     run = AnalysisRun(**common)
     name = question_of(run.survey, question)
-    strings = read_strings(candidates) if candidates else None
+    candidates = dict(_candidates(run.survey, item, name) for item in lists)
+    if extra := sorted(candidates.keys() - {name} if not where else ()):
+        raise click.UsageError(
+            f"--candidates {extra[0]}=FILE is for a condition: add --where {extra[0]}=ANSWER"
+        )
     settings: dict[str, Any] = {
+        "where": _conditions(where),
         "alpha": alpha,
         "correction": None if correction == "none" else correction,
         "reports_per_client": reports_per_client,
     }
     run.perform(
         lambda reports, executor: verb(
-            run.survey, reports, name, strings, executor=executor, **settings
+            run.survey,
+            reports,
+            name,
+            candidates if where else candidates.get(name),
+            executor=executor,
+            **settings,
         ),
         strict=True,
     )
@@ -262,12 +279,29 @@ def associate(
     )
 
 
-def _candidates(survey: Survey, item: str) -> tuple[str, list[str]]:
-    """Return the question and the strings that QUESTION=FILE names."""
+def _candidates(survey: Survey, item: str, default: str | None = None) -> tuple[str, list[str]]:
+    """Return the question and the strings that QUESTION=FILE names.
+
+    A FILE alone lists the strings of the question `default`, if there is one.
+    """
     name, equals, file = item.partition("=")
-    if not equals or not file:
+    if default is not None and (not equals or Path(item).is_file()):
+        name, file = default, item
+    elif not equals or not file:
         raise click.UsageError(f"expected --candidates QUESTION=FILE, got {item!r}")
-    return survey.question(name).name, read_strings(Path(file))
+    path = options.EXISTING_FILE.convert(file, None, click.get_current_context())
+    return survey.question(name).name, read_strings(path)
+
+
+def _conditions(items: tuple[str, ...]) -> dict[str, list[str]]:
+    """Return the answers of each question that QUESTION=ANSWER items name."""
+    conditions: dict[str, list[str]] = {}
+    for item in items:
+        name, equals, answer = item.partition("=")
+        if not equals:
+            raise click.UsageError(f"expected --where QUESTION=ANSWER, got {item!r}")
+        conditions.setdefault(name, []).append(answer)
+    return conditions
 
 
 @command(note=options.SOURCES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,6 +112,13 @@ class Marginal(Result):
         Name of the question.
     provenance : Provenance, optional
         Where the result comes from.
+    where : mapping of str to tuple of str, optional
+        Answers to other questions that select the segment of clients that the result describes.
+        All shares are then shares of this segment. None means all clients.
+    segment : Measured, optional
+        Share of all clients that are in the segment.
+    total_reports : int, optional
+        Number of all reports, if only some of them carry information about the candidates.
 
     Examples
     --------
@@ -156,6 +164,9 @@ class Marginal(Result):
     labels: tuple[str, ...] | None = None
     question: str = ""
     provenance: Provenance | None = None
+    where: Mapping[str, tuple[str, ...]] | None = None
+    segment: Measured | None = None
+    total_reports: int | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -189,12 +200,34 @@ class Marginal(Result):
         str
             Reports, detected candidates, their share of clients, and the detection threshold.
         """
+        reports = counted(self.reports, "report")
+        if self.total_reports is not None:
+            reports = f"{self.reports:,} of {counted(self.total_reports, 'report')}"
+        clients = "clients"
+        if self.segment is not None:
+            reports += f"; the segment is {self.segment} of clients"
+            clients = "the segment"
         return (
-            f"{self.question or 'marginal'}: {counted(self.reports, 'report')}; "
+            f"{self.title}: {reports}; "
             f"{int(self.detected.sum())} of {counted(len(self.estimate), 'candidate')} detected, "
-            f"held by {self.mass_found} of clients; "
+            f"held by {self.mass_found} of {clients}; "
             f"detection threshold {percent(self.detection_threshold)}"
         )
+
+    @property
+    def title(self) -> str:
+        """The question, and the conditions if the result describes a segment."""
+        conditions = " and ".join(
+            f"{name} = {' or '.join(answers)}" for name, answers in (self.where or {}).items()
+        )
+        question = self.question or "marginal"
+        return f"{question} where {conditions}" if conditions else question
+
+    def _json(self) -> dict[str, object]:
+        """Leave out what only some results have."""
+        written = super()._json()
+        optional = ("where", "segment", "total_reports")
+        return {k: v for k, v in written.items() if k not in optional or v is not None}
 
     @property
     def z(self) -> Floats:

@@ -10,8 +10,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from deniable.analysis.decoding import provenance_of
 from deniable.analysis.source import Source
+from deniable.analysis.tallying import provenance_of
 from deniable.compute.backend import Backend
 from deniable.discovery.shared.strings import Rows, StringTests
 from deniable.errors import InputError

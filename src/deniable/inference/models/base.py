@@ -118,12 +118,15 @@ class TableSettings:
         Number of strings that are fitted. Those beyond `top` are added up into Other afterwards.
     alpha : float
         Significance level at which a string must be detected.
+    required : tuple of str
+        Strings that are fitted besides the `top`, whether they are detected or not.
     """
 
     top: int = 10
     other: bool | OtherModel = True
     fitted: int | None = None
     alpha: float = 0.05
+    required: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.top < 0:

@@ -87,6 +87,14 @@ class StringModel(HashedStrings, CategoryModel[C]):
         counts = count()
         marginal = self.marginal(counts, alpha=settings.alpha, correction="bonferroni")
         chosen = marginal.top(max(settings.fitted or 0, settings.top))
+        required = [marginal.names.index(name) for name in settings.required]
+        for index in required:
+            if not np.isfinite(marginal.estimate[index]):
+                raise InputError(
+                    f"question {question!r}: the reports cannot distinguish "
+                    f"{marginal.names[index]!r} from other strings"
+                )
+        chosen = np.array(list(dict.fromkeys([*required, *chosen.tolist()])), np.intp)
         if chosen.size == 0:
             raise InputError(
                 f"question {question!r}: none of the {self.candidates} candidates was detected in "

@@ -1,0 +1,278 @@
+"""The part of `decode` that looks at a segment: the clients that gave certain answers.
+
+The joint table of the question and of the conditions is fitted as `associate` fits it. Its cells
+inside the segment, divided by the share of the segment, are the answer.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from math import prod
+from operator import itemgetter
+
+import numpy as np
+from scipy import stats
+
+from deniable.analysis.associating import likelihood_rows
+from deniable.analysis.categories import Strings, candidates_of
+from deniable.analysis.source import Source
+from deniable.analysis.tallying import count_all
+from deniable.compute.backend import Backend
+from deniable.errors import InputError, did_you_mean
+from deniable.inference.joint.collapse import collapse_influence
+from deniable.inference.joint.conditioning import Rates, one_step
+from deniable.inference.joint.evidence import Evidence, evidence_of
+from deniable.inference.joint.solver import MAX_CELLS, maximise
+from deniable.inference.joint.uncertainty import covariance, stratum_influence, widen_errors
+from deniable.inference.marginal.detection import Correction, rejection_cutoff
+from deniable.inference.models import Candidates, model_of
+from deniable.inference.models.base import (
+    OTHER,
+    AnyModel,
+    Axis,
+    ReportCounts,
+    TableSettings,
+)
+from deniable.kernels.array_types import Indices
+from deniable.results import Covariance, Marginal
+from deniable.results.covariance import Interval
+from deniable.results.marginal import Measured
+from deniable.survey import Question, Survey
+
+Answer = str | bool
+Where = Mapping[str, Answer | Iterable[Answer]]
+"""Answers that put a client into a segment, by question."""
+MAX_CONDITION_STRINGS = 10
+"""Candidates of a condition's string question that get categories besides the answers asked for."""
+BOOLEANS = {"yes": "yes", "true": "yes", "1": "yes", "no": "no", "false": "no", "0": "no"}
+"""Ways to write the answers to a boolean question."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A question, and the answers to other questions that select clients.
+
+    Parameters
+    ----------
+    questions : tuple of Question
+        First the question whose distribution is wanted, then those of the conditions.
+    answers : tuple of tuple of str
+        For each condition, the answers of which a client must have given one.
+    """
+
+    questions: tuple[Question, ...]
+    answers: tuple[tuple[str, ...], ...]
+
+    @property
+    def where(self) -> dict[str, tuple[str, ...]]:
+        """The answers, by question."""
+        return {q.name: a for q, a in zip(self.questions[1:], self.answers, strict=True)}
+
+    @classmethod
+    def of(cls, survey: Survey, question: str, where: Where) -> "Segment":
+        """Return a segment; raise InputError if a condition cannot be asked for."""
+        if not isinstance(where, Mapping):
+            raise InputError(
+                'where must map questions to answers, such as {"browser": "Firefox"}, got '
+                f"{type(where).__name__}"
+            )
+        if question in where:
+            raise InputError(
+                f"question {question!r} cannot be decoded and be a condition at the same time: "
+                "leave it out of where (--where on the command line)"
+            )
+        asked, *others = map(survey.question, (question, *where))
+        return cls((asked, *others), tuple(_answers(q, where[q.name]) for q in others))
+
+
+def _answers(question: Question, given: Answer | Iterable[Answer]) -> tuple[str, ...]:
+    """Return the labels of the answers that a condition gives, without duplicates."""
+    values = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    if not values:
+        raise InputError(f"where gives no answer to question {question.name!r}")
+    if question.kind == "string":
+        if wrong := [v for v in values if not isinstance(v, str)]:
+            raise InputError(
+                f"question {question.name!r} is a string question: where must give a string, got "
+                f"{wrong[0]!r}"
+            )
+        return tuple(dict.fromkeys(map(str, values)))
+    if question.kind == "boolean":
+        options: Mapping[str, str] = BOOLEANS
+        keys = [str(v).strip().lower() for v in values]
+    else:
+        options = {label: label for label in question.protocol.mechanisms[0].labels}
+        keys = [str(v) for v in values]
+    for key, value in zip(keys, values, strict=True):
+        if key not in options:
+            raise InputError(
+                f"where: {value!r} is not an answer to question {question.name!r}, which has the "
+                f"answers {', '.join(dict.fromkeys(options.values()))}."
+                f"{did_you_mean(key, options)}"
+            )
+    return tuple(dict.fromkeys(options[key] for key in keys))
+
+
+def decode_segment(
+    segment: Segment,
+    source: Source,
+    candidates: Mapping[str, Strings],
+    executor: Backend,
+    *,
+    alpha: float,
+    correction: Correction,
+    inflation: float,
+) -> Marginal:
+    """Estimate the distribution of a question within a segment.
+
+    Parameters
+    ----------
+    segment : Segment
+        The question, and the conditions.
+    source : Source
+        The reports.
+    candidates : mapping
+        Candidates of string questions, by question.
+    executor : Backend
+        Where the computation runs.
+    alpha, correction
+        Significance level, and how it accounts for several candidates; see `decode`.
+    inflation : float
+        Factor of all variances, for clients that report repeatedly.
+    """
+    questions, cohorts = segment.questions, source.survey.cohorts
+    listed = _candidates(segment, candidates)
+    tables = [model_of(each) for each in listed]
+    counted = [
+        cache(partial(count_all, source, executor, q, model))
+        for q, model in zip(questions, tables, strict=True)
+    ]
+    models, axes = _axes(segment, tables, counted, alpha)
+    by_name = {q.name: model for q, model in zip(questions, models, strict=True)}
+    rows = partial(likelihood_rows, by_name, executor.arrays, cohorts > 1)
+    held = source.hold(executor, rows).hold(itemgetter(0))
+    evidence = evidence_of(held, [len(axis.labels) for axis in axes], executor.arrays)
+    rates = Rates(_cells(evidence, axes, segment, inflation))
+    names, fitted = listed[0].names, axes[0].labels
+    rows_of = np.array([fitted.index(name) if name in fitted else -1 for name in names], np.intp)
+    return replace(
+        _marginal(rates, rows_of, alpha, correction),
+        labels=names,
+        question=questions[0].name,
+        reports=counted[0]().reports if questions[0].kind == "string" else source.count,
+        where=segment.where,
+    )
+
+
+def _candidates(segment: Segment, given: Mapping[str, Strings]) -> list[Candidates]:
+    """Return the candidates of all questions; those of a condition include its answers."""
+    asked, *others = segment.questions
+    names = [question.name for question in segment.questions]
+    if extra := sorted(given.keys() - set(names)):
+        raise InputError(
+            f"candidates are given for {extra[0]!r}, which is not one of the questions {names}."
+            f"{did_you_mean(extra[0], names)}"
+        )
+    listed = [candidates_of(asked, given.get(asked.name))]
+    for question, answers in zip(others, segment.answers, strict=True):
+        strings: Strings | None = given.get(question.name)
+        if question.kind == "string":
+            known = () if strings is None else candidates_of(question, strings).names
+            strings = [*answers, *known]
+        listed.append(candidates_of(question, strings))
+    return listed
+
+
+def _axes(
+    segment: Segment,
+    models: Sequence[AnyModel],
+    counted: Sequence[Callable[[], ReportCounts]],
+    alpha: float,
+) -> tuple[list[AnyModel], list[Axis]]:
+    """Return the models of the fitted categories, and the axes, the question's own first.
+
+    The question gets a category for each string that is detected among all clients.
+    """
+    settings = [TableSettings(top=MAX_CELLS, alpha=alpha)]
+    for answers in segment.answers:
+        settings.append(TableSettings(top=MAX_CONDITION_STRINGS, alpha=alpha, required=answers))
+    names = [question.name for question in segment.questions]
+    fitted = [
+        model.fitted(name, count, each)
+        for model, name, count, each in zip(models, names, counted, settings, strict=True)
+    ]
+    axes = [axis for _, axis in fitted]
+    sizes = [len(axis.labels) for axis in axes]
+    if prod(sizes) > MAX_CELLS:
+        parts = " × ".join(f"{s} of {n!r}" for s, n in zip(sizes, names, strict=True))
+        raise InputError(
+            f"the table of this segment would have {prod(sizes):,} cells ({parts}), more than the "
+            f"limit of {MAX_CELLS:,}: list fewer candidates, or give fewer conditions"
+        )
+    return [model for model, _ in fitted], axes
+
+
+def _cells(
+    evidence: Evidence, axes: Sequence[Axis], segment: Segment, inflation: float
+) -> Covariance:
+    """Return the cells of the segment, one per fitted category of the question."""
+    fit = maximise(evidence)
+    fitted = covariance(evidence, fit.table)
+    # On the axes of conditions, category 0 is inside the segment, and category 1 outside.
+    groups = [np.arange(len(axes[0].labels))]
+    for axis, answers in zip(axes[1:], segment.answers, strict=True):
+        groups.append(np.array([int(label not in answers) for label in axis.labels], np.intp))
+    shown = one_step(evidence, fitted).collapsed(groups)
+    with_other = [axis.labels[-1] == OTHER for axis in axes]
+    if any(with_other):
+        influence = collapse_influence(stratum_influence(evidence, fitted), groups)
+        shown = widen_errors(shown, influence, with_other)
+    numbered = np.arange(shown.table.size).reshape(len(axes[0].labels), -1)[:, 0]
+    matrix = inflation * shown.matrix[np.ix_(numbered, numbered)]
+    return Covariance(shown.table.ravel()[numbered], matrix)
+
+
+def _marginal(rates: Rates, rows: Indices, alpha: float, correction: Correction) -> Marginal:
+    """Return the rates of all candidates within a segment.
+
+    rows : cell of each candidate; −1 if it has none, because it was not detected among all clients
+    """
+    fitted = rows >= 0
+    cells = np.eye(len(rates.cells.table))[rows]
+    within = rates.of(cells)
+    # All candidates are counted as tested, also those that only all clients were searched for.
+    p_value = np.where(fitted, rates.absence_p_values()[rows], 1.0)
+    cutoff = rejection_cutoff(p_value, alpha, correction)
+    detected = fitted & (p_value <= cutoff)
+    found = _measured(rates.of(cells[detected].sum(axis=0, keepdims=True)))
+    errors = rates.cells.standard_errors[rows[fitted]]
+    threshold = float(stats.norm.isf(cutoff) * np.median(errors)) if fitted.any() else np.nan
+    share = rates.share
+    return Marginal(
+        estimate=np.where(fitted, within.estimate, np.nan),
+        standard_error=np.where(fitted, within.standard_error, np.inf),
+        low=np.where(fitted, within.low, 0.0),
+        high=np.where(fitted, within.high, 1.0),
+        p_value=p_value,
+        detected=detected,
+        identified=fitted & rates.known,
+        groups=(),
+        detection_threshold=min(threshold / share.estimate, 1.0) if rates.known else np.nan,
+        mass_found=found,
+        mass_unexplained=Measured(
+            1 - found.estimate, found.standard_error, 1 - found.high, 1 - found.low
+        ),
+        background=np.empty(0),
+        overdispersion=np.nan,
+        reports=0,
+        alpha=alpha,
+        correction=correction,
+        segment=share,
+    )
+
+
+def _measured(interval: Interval) -> Measured:
+    """Return the only rate of an interval."""
+    return Measured(
+        *(float(getattr(interval, f)[0]) for f in ("estimate", "standard_error", "low", "high"))
+    )
