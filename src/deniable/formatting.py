@@ -252,7 +252,8 @@ def html_table(columns: Columns, most: int = ROWS_SHOWN, *, sortable: bool = Fal
     rows, left_out = first_rows(columns, most)
     button = '<button type="button">{}</button>' if sortable else "{}"
     head = "".join(f'<th scope="col">{button.format(html_text(name))}</th>' for name in columns)
-    body = "".join(f"<tr>{''.join(map(_html_cell, row))}</tr>" for row in rows)
+    formats = [PLAIN_FORMATS.get(name, cell) for name in columns]
+    body = "".join(f"<tr>{''.join(map(_html_cell, row, formats))}</tr>" for row in rows)
     kind = ' class="sortable"' if sortable else ""
     more = f"<p>{left_out:,} more rows are not shown.</p>" if left_out else ""
     return (
@@ -261,7 +262,7 @@ def html_table(columns: Columns, most: int = ROWS_SHOWN, *, sortable: bool = Fal
     )
 
 
-def _html_cell(value: Value) -> str:
+def _html_cell(value: Value, shown: Callable[[Any], str]) -> str:
     number_key = isinstance(value, float | int) and not isinstance(value, bool)
     key = f' data-key="{float(value)!r}"' if number_key else ""
-    return f"<td{key}>{html_text(cell(value))}</td>"
+    return f"<td{key}>{html_text(shown(value))}</td>"

@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -17,9 +18,11 @@ from deniable import associate, decode, discover, simulate
 from deniable.cli.app import app
 from deniable.errors import InputError
 from deniable.planning import clients_to_move
-from deniable.render import svg
+from deniable.render import svg, view_of
+from deniable.render.colours import LIGHT
 from deniable.render.html import report
-from deniable.results import Result
+from deniable.render.svg_marks import WIDE, standalone
+from deniable.results import Joint, Marginal, Result
 from deniable.simulation import Population, zipf
 from tests.surveys import make_survey
 
@@ -118,11 +121,40 @@ def test_every_mark_says_its_numbers_and_charts_have_alternative_text(
 ) -> None:
     page = Page(report(results, survey=SURVEY))
     charts = [a for t, a in page.tags if t == "svg"]
-    assert len(charts) == 4
+    assert len(charts) == 2 * 4, "one for wide and one for narrow windows"
     assert all(a["role"] == "img" and a["aria-label"] for a in charts)
     marks = [i for i, (_, a) in enumerate(page.tags) if a.get("class") == "mark"]
     assert marks
     assert all(page.tags[i + 1][0] == "title" and page.tags[i][1]["tabindex"] == "0" for i in marks)
+
+
+def test_a_result_without_values_or_numbers_has_a_page(results: list[Result]) -> None:
+    marginal = results[0]
+    assert isinstance(marginal, Marginal)
+    none = np.empty(0)
+    fields = ("estimate", "standard_error", "low", "high", "p_value", "detected", "identified")
+    empty = replace(marginal, labels=(), **dict.fromkeys(fields, none), detection_threshold=np.nan)  # type: ignore[arg-type]
+    assert "no candidates to look for in 20,000 reports" in report([empty], survey=SURVEY)
+    unknown = {name: np.full(4, np.nan) for name in fields[:5]}
+    page = report([replace(marginal, **unknown, detection_threshold=np.nan)], survey=SURVEY)  # type: ignore[arg-type]
+    assert page.count("not identified") == 2 * 4 and "malicious" not in page
+    joint = results[1]
+    assert isinstance(joint, Joint)
+    lost = replace(joint, standard_error=np.full(joint.table.shape, np.nan))
+    assert "nan" not in re.sub(r'data-key="nan"', "", svg.heatmap(lost))
+
+
+def test_a_p_value_of_zero_is_too_small_to_compute(results: list[Result]) -> None:
+    marginal = results[0]
+    assert isinstance(marginal, Marginal)
+    assert "&lt; 1e-300</td>" in report([replace(marginal, p_value=np.zeros(4))])
+
+
+def test_a_saved_chart_has_its_colours_and_is_well_formed(results: list[Result]) -> None:
+    for result in results:
+        saved = standalone(view_of(result).chart(WIDE))
+        assert ElementTree.fromstring(saved).tag == "{http://www.w3.org/2000/svg}svg"
+        assert LIGHT["sure"] in saved and "var(" not in saved
 
 
 def test_a_budget_for_several_answers_is_named(results: list[Result]) -> None:

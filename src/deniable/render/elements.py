@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from deniable.formatting import html_table, html_text, percent
@@ -46,7 +47,8 @@ def table(result: Result) -> str:
 
 def influence(survey: Survey | None, question: str, reports: int, shift: float) -> str:
     """Say how many malicious clients can change an estimate by `shift`, if the survey is known."""
-    if survey is None or question not in {q.name for q in survey.questions}:
+    asked = survey is not None and question in {q.name for q in survey.questions}
+    if survey is None or not asked or not math.isfinite(shift):
         return ""
     needed = clients_to_move(survey.question(question), reports, shift)
     return paragraph(

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deniable.formatting import shortened, visible
+from deniable.render.colours import DIVERGING, LIGHT, STEPS
 from deniable.render.view import Shares, view_of
 from deniable.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-DETECTED, NOT_DETECTED, TRUTH = "#1f6f8b", "#b8b8b8", "#c4541a"
-"""Colours."""
+DETECTED, NOT_DETECTED, TRUTH = (LIGHT[name] for name in ("sure", "unsure", "truth"))
+"""Colours of estimates and of true shares."""
 MAX_LABEL = 32
 """Characters of a label."""
 
@@ -70,6 +71,17 @@ def intervals(ax: Axes, shares: Shares) -> None:
     ax.set_xlabel(
         "% of clients, 95% confidence intervals (dotted: detection threshold)", fontsize=9
     )
+
+
+def heat_scale() -> dict[str, Any]:
+    """Return the colours of residuals for `imshow`: one per standard error, as on pages."""
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+
+    bounds = [step for step in range(-STEPS, STEPS + 1) if step]
+    return {
+        "cmap": ListedColormap(DIVERGING),
+        "norm": BoundaryNorm(bounds, len(DIVERGING), extend="both"),
+    }
 
 
 def title(ax: Axes, text: str) -> None:

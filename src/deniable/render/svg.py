@@ -1,92 +1,93 @@
-"""Charts as SVG text: intervals, heat maps, trends, stages; without scripts and styles.
-
-Colours are classes of `static/style.css`, for light, dark and print. Every mark carries its numbers
-as a <title> and can be reached by keyboard. Labels are decoded strings, which may be hostile: all
-text is escaped.
-"""
+"""Charts as SVG text: intervals, heat maps, trends, stages. `svg_marks` has their parts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from deniable.formatting import counted, html_text, percent, shortened
+from deniable.formatting import counted, percent, shortened
+from deniable.render.colours import LINES, STEPS
+from deniable.render.svg_marks import (
+    WIDE,
+    Layout,
+    frame,
+    mark,
+    shape,
+    text,
+    text_within,
+    tick_label,
+    ticks,
+)  # fmt: skip
 from deniable.render.view import Shares
 from deniable.results import Discovery, Joint
 
-LABEL, WIDTH, ROW, MARGIN = 190, 740, 22, 26
-"""Width of labels and of charts, height of rows, and margin, in user units."""
-MAX_LABEL = 22
-"""Characters of a label."""
-SERIES = 8
-"""Number of colours of lines."""
+MARGIN = 26
+"""Space above and below the rows of a chart, in user units."""
+MIN_CELL, MAX_CELL = 50.0, 110.0
+"""Smallest and largest width of a cell of a heat map."""
+HEAT_LABELS = {True: (104.0, 13), False: (190.0, 22)}
+"""Width of the row labels of a heat map and characters of all its labels, by narrowness."""
 
 
-def frame(width: float, height: float, text: str, body: Sequence[str]) -> str:
-    """Return an SVG image with its alternative text."""
-    return (
-        f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{html_text(text)}" '
-        f'xmlns="http://www.w3.org/2000/svg">{"".join(body)}</svg>'
-    )
+class _Rows:
+    """Positions in a chart of rows: labels on the left, or above the rows in a narrow chart."""
+
+    def __init__(self, layout: Layout, count: int, top: float, value: float) -> None:
+        """Place `count` rows below `top`, with `value` units for a number on the right."""
+        self.layout, self.top = layout, top
+        self.step = 38 if layout.narrow else 22
+        self.left = layout.label or 6
+        self.right = layout.width - (6 if layout.narrow else value)
+        self.bottom = top + self.step * count
+        self.height = self.bottom + 40  # ticks, and the title of the axis
+
+    def y(self, row: int) -> float:
+        """Return the middle of the row's bar."""
+        return self.top + self.step * row + (27 if self.layout.narrow else 11)
+
+    def texts(self, row: int, label: str, value: str) -> str:
+        """Return the label of a row and its number."""
+        at = self.y(row) - (11 if self.layout.narrow else -4)
+        start = (0, "start") if self.layout.narrow else (self.left - 8, "end")
+        name = text(start[0], at, shortened(label, self.layout.longest), "label", start[1])
+        return name + text(self.layout.width - 2, at, value, "small", "end")
+
+    def axis(self, places: Sequence[tuple[float, str]], title: str) -> str:
+        """Return grid lines with labels below them, and the title of the axis."""
+        ends = 0.0, self.layout.width
+        lines = (
+            shape("line", "grid", x1=x, x2=x, y1=self.top, y2=self.bottom + 4)
+            + text_within(x, self.bottom + 17, label, ends)
+            for x, label in places
+        )
+        middle = (self.left + self.right) / 2
+        return "".join(lines) + text_within(middle, self.bottom + 34, title, ends)
 
 
-def mark(title: str, body: str, kind: str = "mark") -> str:
-    """Return a mark whose title is shown when it is pointed at or reached by keyboard."""
-    return f'<g class="{kind}" tabindex="0"><title>{html_text(title)}</title>{body}</g>'
-
-
-def shape(name: str, kind: str, **places: float) -> str:
-    """Return an element with its class and coordinates."""
-    where = "".join(f' {key}="{value:.1f}"' for key, value in places.items())
-    return f'<{name} class="{kind}"{where}/>'
-
-
-def text(x: float, y: float, content: str, kind: str = "", anchor: str = "start") -> str:
-    """Return escaped text at a position."""
-    place = f'x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}"'
-    return f"<text {place}>{html_text(content)}</text>"
-
-
-def ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """Return round numbers from low to high.
-
-    >>> ticks(0, 1)
-    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
-    """
-    span = max(high - low, 1e-12)
-    raw = span / count
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = power * next(m for m in (1, 2, 5, 10) if m * power >= raw * 0.999)
-    first = math.ceil(low / step - 1e-9)
-    last = math.floor(high / step + 1e-9)
-    return [round(i * step, 15) for i in range(first, last + 1)]
-
-
-def intervals(shares: Shares) -> str:
+def intervals(shares: Shares, layout: Layout = WIDE) -> str:
     """Return estimates with 95% confidence intervals, one row per value, and the threshold."""
-    ends = (*shares.estimate, *shares.low, *shares.high)
+    ends = (*shares.estimate, *shares.low, *shares.high, shares.threshold)
     known = [v for v in ends if math.isfinite(v)]
-    left, right = min([0.0, *known]), max([shares.threshold or 0.0, 1e-9, *known])
-    room = WIDTH - LABEL - 90
+    left, right = min([0.0, *known]), max([0.0, *known]) or 1.0
+    rows = _Rows(layout, len(shares.names), MARGIN, 70)
 
     def x(share: float) -> float:
-        return LABEL + room * (min(max(share, left), right) - left) / (right - left)
+        inside = min(max(share, left), right)
+        return rows.left + (rows.right - rows.left) * (inside - left) / (right - left)
 
-    height = ROW * len(shares.names) + 2 * MARGIN
+    places = [(x(t), tick_label(t)) for t in ticks(left, right, 4 if layout.narrow else 6)]
     body = [
-        shape("line", "grid", x1=x(t), x2=x(t), y1=MARGIN - 8, y2=height - 18)
-        + text(x(t), height - 4, percent(t), "small", "middle")
-        for t in ticks(left, right)
+        rows.axis(places, "share of clients, with 95% confidence intervals"),
+        shape("line", "zero", x1=x(0), x2=x(0), y1=rows.top, y2=rows.bottom + 4),
     ]
-    if left <= shares.threshold <= right:
+    if math.isfinite(shares.threshold):
         at = x(shares.threshold)
-        body.append(shape("line", "threshold", x1=at, x2=at, y1=MARGIN - 8, y2=height - 18))
-        body.append(text(at, MARGIN - 12, "detection threshold", "small", "middle"))
+        body.append(shape("line", "threshold", x1=at, x2=at, y1=rows.top - 8, y2=rows.bottom + 4))
+        body.append(text_within(at, rows.top - 12, "detection threshold", (0, layout.width)))
     for i, (name, estimate) in enumerate(zip(shares.names, shares.estimate, strict=True)):
-        y = MARGIN + ROW * i + ROW / 2
-        body.append(text(LABEL - 8, y + 4, _short(name), "label", "end"))
+        y = rows.y(i)
         if not math.isfinite(estimate):
-            body.append(text(LABEL + 4, y + 4, "not identified", "small"))
+            body += [rows.texts(i, name, ""), text(rows.left + 4, y + 4, "not identified", "small")]
             continue
         kind = "sure" if shares.detected[i] else "unsure"
         low, high = shares.low[i], shares.high[i]
@@ -97,88 +98,111 @@ def intervals(shares: Shares) -> str:
             at = x(shares.truth[i])
             drawn += shape("line", "truth", x1=at, x2=at, y1=y - 7, y2=y + 7)
             numbers += f", truth {percent(shares.truth[i])}"
-        body.append(mark(numbers, drawn))
-        body.append(text(WIDTH - 4, y + 4, percent(estimate), "small", "end"))
-    return frame(
-        WIDTH, height, f"{counted(len(shares.names), 'value')} with 95% confidence intervals", body
-    )
-
-
-def _short(label: str) -> str:
-    return shortened(label, MAX_LABEL)
+        body += [rows.texts(i, name, percent(estimate)), mark(numbers, drawn)]
+    count = counted(len(shares.names), "value")
+    return frame(layout.width, rows.height, f"{count} with 95% confidence intervals", body)
 
 
 def _with_interval(name: str, estimate: float, low: float, high: float) -> str:
     return f"{name}: {percent(estimate)}, 95% confidence interval {percent(low)} to {percent(high)}"
 
 
-def heatmap(joint: Joint) -> str:
+def heatmap(joint: Joint, layout: Layout = WIDE) -> str:
     """Return the joint table of two questions, coloured by the difference from independence."""
-    table, residuals = joint.table, joint.residuals
-    rows, columns = joint.labels
+    names, questions = joint.labels, joint.questions
+    arrays = [joint.table, joint.low, joint.high, joint.residuals]
+    if layout.narrow and len(names[1]) > len(names[0]):
+        names, questions, arrays = names[::-1], questions[::-1], [a.T for a in arrays]
+    table, *_, residuals = arrays
+    label_width, longest = HEAT_LABELS[layout.narrow]
+    rows, columns = ([shortened(label, longest) for label in axis] for axis in names)
     across, down = table.sum(axis=0), table.sum(axis=1)
-    wide = max(44.0, min(110.0, (WIDTH - LABEL) / len(columns)))
-    longest = max(len(_short(label)) for label in columns)
-    top = 20.0 + 5 * longest  # a turned letter is about 6 wide and 5 high
-    body = [
-        f'<g transform="translate({LABEL + wide * (j + 0.5):.1f} {top - 8:.1f}) rotate(-40)">'
-        + text(0, 0, _short(label), "label")
+    reach = 5.0 * max(map(len, columns))  # of a turned label, to the right and upwards
+    fitting = (layout.width - label_width - reach) / (len(columns) - 0.5)
+    wide = max(MIN_CELL, min(MAX_CELL, fitting))
+    top = 36.0 + reach
+    body = [text(0, 12, f"rows: {questions[0]}; columns: {questions[1]}", "small")]
+    body += [
+        f'<g transform="translate({label_width + wide * (j + 0.5):.1f} {top - 8:.1f}) rotate(-40)">'
+        + text(0, 0, label, "label")
         + "</g>"
         for j, label in enumerate(columns)
     ]
-    for i, row in enumerate(rows):
+    for i, (row, row_name) in enumerate(zip(rows, names[0], strict=True)):
         y = top + 30 * i
-        body.append(text(LABEL - 8, y + 19, _short(row), "label", "end"))
-        for j, column in enumerate(columns):
-            expected = float(down[i] * across[j])
+        body.append(text(label_width - 8, y + 19, row, "label", "end"))
+        for j, column_name in enumerate(names[1]):
             residual = float(residuals[i, j])
-            step = min(4, int(abs(residual)))
+            step = min(STEPS, int(abs(residual))) if math.isfinite(residual) else 0
+            cell = (float(part[i, j]) for part in arrays[:3])
+            title = _with_interval(f"{row_name} and {column_name}", *cell)
+            if math.isfinite(residual):
+                expected = percent(float(down[i] * across[j]))
+                title += f"; {expected} if independent ({residual:+.1f} standard errors)"
+            at = label_width + wide * j
             kind = f"cell {'more' if residual > 0 else 'less'}{step}"
-            cell = (float(part[i, j]) for part in (table, joint.low, joint.high))
-            title = (
-                f"{_with_interval(f'{row} and {column}', *cell)}; "
-                f"{percent(expected)} if independent ({residual:+.1f} standard errors)"
-            )
-            at = LABEL + wide * j
             box = shape("rect", kind, x=at, y=y, width=wide - 2, height=28, rx=3)
             middle, share = at + wide / 2 - 1, percent(float(table[i, j]))
             body.append(mark(title, box + text(middle, y + 19, share, f"on{step}", "middle")))
-    alternative = (
-        f"{joint.questions[0]} by {joint.questions[1]}, table of {len(rows)} by {len(columns)}"
+    bottom = top + 30 * len(rows)
+    body.append(_heat_key(bottom + 16, layout.width))
+    alternative = f"{' by '.join(questions)}, table of {len(rows)} by {len(columns)}"
+    right = label_width + wide * len(columns) + max(8, reach - wide / 2)
+    return frame(max(layout.width, right), bottom + 70, alternative, body)
+
+
+def _heat_key(y: float, width: float) -> str:
+    """Return the colours of a heat map with the differences that they stand for."""
+    kinds = [f"less{s}" for s in range(STEPS, 0, -1)] + [f"more{s}" for s in range(STEPS + 1)]
+    size = min(44.0, width / len(kinds))
+    left = (width - size * len(kinds)) / 2
+    boxes = (
+        shape("rect", kind, x=left + size * i, y=y, width=size - 1, height=12)
+        for i, kind in enumerate(kinds)
     )
-    right = LABEL + wide * len(columns) + max(8, 6 * longest - wide / 2)
-    return frame(max(WIDTH, right), top + 30 * len(rows) + 8, alternative, body)
+    bounds = [n for n in range(-STEPS, STEPS + 1) if n]
+    labels = (
+        text(left + size * (i + 1), y + 27, f"{n:+d}".replace("-", "−"), "small", "middle")
+        for i, n in enumerate(bounds)
+    )
+    title = "less ← standard errors from independence → more"
+    return "".join((*boxes, *labels, text_within(width / 2, y + 46, title, (0, width))))
 
 
-def stages(discovery: Discovery) -> str:
+def stages(discovery: Discovery, layout: Layout = WIDE) -> str:
     """Return how many strings each stage of a search kept, on a logarithmic scale."""
     largest = max([1, *(s.kept + s.dropped for s in discovery.stages)])
-    room = WIDTH - LABEL - 150
+    rows = _Rows(layout, len(discovery.stages), 6, 150)
 
     def reach(count: int) -> float:
-        return room * math.log1p(count) / math.log1p(largest)
+        return (rows.right - rows.left) * math.log1p(count) / math.log1p(largest)
 
-    body = []
+    step = 1 if largest < 10_000 else 2
+    powers = range(step, math.floor(math.log10(largest)) + 1, step)
+    places = [(rows.left + reach(n), _count_label(n)) for n in (0, *(10**k for k in powers))]
+    body = [rows.axis(places, "number of strings, on a logarithmic scale")]
     for i, stage in enumerate(discovery.stages):
-        y = 8 + ROW * i
+        total = stage.kept + stage.dropped
         title = (
             f"{stage.name}: kept {stage.kept:,}, dropped {stage.dropped:,}, {stage.seconds:.2f} s"
         )
-        place = {"x": LABEL, "y": y, "height": ROW - 6, "rx": 2}
-        bars = shape("rect", "dropped", width=reach(stage.kept + stage.dropped), **place)
+        place = {"x": rows.left, "y": rows.y(i) - 7, "height": 14.0, "rx": 2.0}
+        bars = shape("rect", "dropped", width=reach(total), **place)
         bars += shape("rect", "kept", width=reach(stage.kept), **place)
-        body += [text(LABEL - 8, y + 13, _short(stage.name), "label", "end"), mark(title, bars)]
-        counted = f"{stage.kept:,} of {stage.kept + stage.dropped:,}"
-        body.append(text(WIDTH - 4, y + 13, counted, "small", "end"))
-    return frame(WIDTH, ROW * len(discovery.stages) + 16, "Number kept by each stage", body)
+        body += [rows.texts(i, stage.name, f"{stage.kept:,} of {total:,}"), mark(title, bars)]
+    return frame(layout.width, rows.height, "Number kept by each stage", body)
+
+
+def _count_label(count: int) -> str:
+    """Return the label of a tick: 10,000 or 1 M."""
+    return f"{count:,}" if count < 1_000_000 else f"{count // 1_000_000:,} M"
 
 
 def lines(
     days: Sequence[str],
     labels: Sequence[str],
-    estimate: Sequence[Sequence[float]],
-    low: Sequence[Sequence[float]],
-    high: Sequence[Sequence[float]],
+    shares: tuple[Sequence[Sequence[float]], Sequence[Sequence[float]], Sequence[Sequence[float]]],
+    layout: Layout = WIDE,
 ) -> str:
     """Return shares over time, one line per value, with 95% confidence intervals as bands.
 
@@ -188,46 +212,69 @@ def lines(
         First day of each period.
     labels
         The values.
-    estimate, low, high
-        One sequence per value, with one number per period.
+    shares
+        Estimates and both ends of their intervals: one sequence per value each, with one number per
+        period.
+    layout
+        Size of the chart; a narrow one has a legend below it instead of names beside the lines.
     """
-    height, bottom = 300.0, 260.0
+    estimate, low, high = shares
+    top, bottom, left = 24.0, 264.0, 50.0
+    right = layout.width - (36 if layout.narrow else 160)
     known = [v for series in (*low, *high) for v in series if math.isfinite(v)]
-    least, most = min([0.0, *known]), max([1e-9, *known])
-    room = WIDTH - 70 - 130
+    least, most = min([0.0, *known]), max([0.0, *known]) or 1.0
 
     def x(i: int) -> float:
-        return 60 + room * (i / max(len(days) - 1, 1))
+        return left + (right - left) * (i / (len(days) - 1) if len(days) > 1 else 0.5)
 
     def y(share: float) -> float:
-        return bottom - (bottom - 16) * (share - least) / (most - least)
+        return bottom - (bottom - top) * (share - least) / (most - least)
 
-    body = [
-        shape("line", "grid", x1=60, x2=60 + room, y1=y(t), y2=y(t))
-        + text(54, y(t) + 4, percent(t), "small", "end")
+    body = [text(0, 12, "share of clients", "small")]
+    body += [
+        shape("line", "grid" if t else "zero", x1=left, x2=right, y1=y(t), y2=y(t))
+        + text(left - 6, y(t) + 4, tick_label(t), "small", "end")
         for t in ticks(least, most)
     ]
-    step = max(1, len(days) // 8)
-    body += [
-        text(x(i), bottom + 20, d, "small", "middle") for i, d in enumerate(days) if i % step == 0
-    ]
+    step = math.ceil(len(days) / (3 if layout.narrow else 7))
+    body += [text(x(i), bottom + 20, days[i], "small", "middle") for i in range(0, len(days), step)]
+    ends: list[tuple[float, int]] = []
     for k, label in enumerate(labels):
         known_days = [i for i in range(len(days)) if math.isfinite(estimate[k][i])]
         if not known_days:
             continue
+        kind = f"series{k % LINES}"
         up = " ".join(f"{x(i):.1f},{y(high[k][i]):.1f}" for i in known_days)
         down = " ".join(f"{x(i):.1f},{y(low[k][i]):.1f}" for i in reversed(known_days))
         path = " ".join(f"{x(i):.1f},{y(estimate[k][i]):.1f}" for i in known_days)
-        body.append(f'<polygon class="band series{k % SERIES}" points="{up} {down}"/>')
-        body.append(f'<polyline class="line series{k % SERIES}" points="{path}"/>')
+        body.append(f'<polygon class="band {kind}" points="{up} {down}"/>')
+        body.append(f'<polyline class="line {kind}" points="{path}"/>')
         for i in known_days:
             numbers = _with_interval(f"{label}, {days[i]}", estimate[k][i], low[k][i], high[k][i])
-            dot = shape("circle", f"series{k % SERIES}", cx=x(i), cy=y(estimate[k][i]), r=3.5)
-            body.append(mark(numbers, dot))
-        last = known_days[-1]
-        body.append(
-            text(x(last) + 8, y(estimate[k][last]) + 4, _short(label)[:16], f"name{k % SERIES}")
-        )
-    return frame(
-        WIDTH, height, f"{counted(len(labels), 'value')} over {counted(len(days), 'period')}", body
-    )
+            body.append(mark(numbers, shape("circle", kind, cx=x(i), cy=y(estimate[k][i]), r=3.5)))
+        ends.append((y(estimate[k][known_days[-1]]), k))
+    legend, height = _legend(ends, labels, (right, bottom), layout)
+    title = f"{counted(len(labels), 'value')} over {counted(len(days), 'period')}"
+    return frame(layout.width, height, title, [*body, *legend])
+
+
+def _legend(
+    ends: list[tuple[float, int]],
+    labels: Sequence[str],
+    corner: tuple[float, float],
+    layout: Layout,
+) -> tuple[list[str], float]:
+    """Return the names of the lines, and the height of the chart with them.
+
+    Names stand beside the ends of their lines, moved down where they would overlap, or below a
+    narrow chart. `ends` are pairs of height and index, `corner` is the lower right one of the plot.
+    """
+    right, bottom = corner
+    made, at = [], bottom + 26 if layout.narrow else 0.0
+    for end, k in ends if layout.narrow else sorted(ends):
+        at = at + 20 if layout.narrow else max(end, at + 15)
+        start = 0.0 if layout.narrow else right + 8
+        longest = layout.longest if layout.narrow else 18
+        made.append(shape("rect", f"series{k % LINES}", x=start, y=at - 5, width=10, height=10))
+        made.append(text(start + 16, at + 4, shortened(labels[k], longest), "label"))
+    return made, max(bottom + 30, at + 12)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from deniable.errors import InputError
 from deniable.formatting import TextTable
 from deniable.render import elements
+from deniable.render.svg_marks import Layout
 from deniable.results import Result, Trend
 from deniable.survey import Survey
 
@@ -178,6 +179,23 @@ class View(Generic[R]):
         """
         return elements.section(self.body(survey, truth), self.result.provenance)
 
+    def chart(self, layout: Layout, truth: Truth | None = None) -> str:
+        """Return the chart of the section.
+
+        Parameters
+        ----------
+        layout : Layout
+            Size of the chart.
+        truth : mapping, optional
+            True shares of a simulated crowd.
+
+        Returns
+        -------
+        str
+            SVG; empty if the result has no chart.
+        """
+        return ""
+
     def body(self, survey: Survey | None, truth: Truth | None) -> list[str]:
         """Return the elements of the section: text, chart and table.
 
@@ -194,6 +212,23 @@ class View(Generic[R]):
             HTML elements.
         """
         return [elements.table(self.result)]
+
+    def trend_chart(self, trend: Trend[R], layout: Layout) -> str:
+        """Return the chart of a trend whose first part is this result.
+
+        Parameters
+        ----------
+        trend : Trend
+            Trend to draw.
+        layout : Layout
+            Size of the chart.
+
+        Returns
+        -------
+        str
+            SVG; empty if such trends have no chart.
+        """
+        return ""
 
     def trend_section(self, trend: Trend[R], survey: Survey | None) -> str:
         """Return a trend whose first part is this result: one section per period.

@@ -19,6 +19,9 @@ from deniable.results import Result
 from deniable.survey import Survey
 from deniable.survey.survey import total_charge
 
+STYLES = ("colours.css", "chart.css", "style.css")
+"""Style sheets of a page of results."""
+
 
 def report(
     results: Sequence[Result],
@@ -60,7 +63,7 @@ def report(
     """
     if not results:
         raise InputError("expected at least one result, got none")
-    style, script = static("style.css"), static("report.js")
+    style, script = "".join(map(static, STYLES)), static("report.js")
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "base-uri 'none'; form-action 'none'"

@@ -9,6 +9,8 @@ import numpy as np
 from deniable.errors import InputError
 from deniable.formatting import TextTable, p_phrase
 from deniable.render import elements, plots, svg
+from deniable.render.colours import LIGHT, STEPS
+from deniable.render.svg_marks import Layout, responsive
 from deniable.render.view import Truth, View, shows
 from deniable.results import Joint, Trend
 from deniable.survey import Survey
@@ -63,10 +65,9 @@ class JointView(View[Joint]):
         if joint.table.ndim != 2:
             raise InputError(f"a heat map needs two questions, this table has {joint.table.ndim}")
         residuals = joint.residuals
-        limit = max(3.0, float(np.abs(residuals).max()))
-        image = ax.imshow(residuals, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto")
+        image = ax.imshow(residuals, **plots.heat_scale(), aspect="auto")
         for (i, j), share in np.ndenumerate(joint.table):
-            colour = "white" if abs(residuals[i, j]) > 0.6 * limit else "black"
+            colour = LIGHT["on"] if abs(residuals[i, j]) >= STEPS else LIGHT["ink"]
             text = f"{100 * share:.{digits}f}"
             ax.text(j, i, text, ha="center", va="center", fontsize=8, color=colour)
         rows, columns = ([plots.label(name) for name in names] for names in joint.labels)
@@ -88,7 +89,7 @@ class JointView(View[Joint]):
         estimate, low, high = np.array([(v.estimate, v.low, v.high) for v in effects]).T
         ends = [np.maximum(estimate - low, 0), np.maximum(high - estimate, 0)]
         days = np.array(trend.periods, "datetime64[D]")
-        ax.errorbar(days, estimate, yerr=ends, fmt="o-", ms=4, capsize=3)
+        ax.errorbar(days, estimate, yerr=ends, fmt="o-", ms=4, capsize=3, color=plots.DETECTED)
         ax.set_ylabel("Cramér's V (95% confidence intervals)")
         ax.set_ylim(0, None)
 
@@ -108,6 +109,10 @@ class JointView(View[Joint]):
             elements.details("All cells", elements.table(joint)),
         ]
 
+    def chart(self, layout: Layout, truth: Truth | None = None) -> str:
+        """Return the heat map of two questions."""
+        return svg.heatmap(self.result, layout) if len(self.result.questions) == 2 else ""
+
     def _pair(self, facts: dict[str, str]) -> list[str]:
         """Return the test and the heat map of two questions, and add to the facts."""
         test, effect = self.result.test(), self.result.cramers_v()
@@ -119,7 +124,7 @@ class JointView(View[Joint]):
             verdict = "The questions show no association: the answers look independent"
         return [
             elements.paragraph(f"{verdict} ({test})."),
-            svg.heatmap(self.result),
+            responsive(self.chart),
             elements.paragraph(
                 "Orange cells are more common than they would be if the questions were "
                 "independent, blue cells less common."

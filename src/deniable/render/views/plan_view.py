@@ -9,14 +9,12 @@ import numpy as np
 
 from deniable.formatting import percent
 from deniable.render import plots
+from deniable.render.colours import LIGHT
 from deniable.render.view import View, shows
 from deniable.results import Plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-CHOSEN = "#0b5394"
-"""Colour of the planned ε."""
 
 
 @shows(Plan)
@@ -36,19 +34,19 @@ class PlanView(View[Plan]):
             y = 100 * first_threshold * np.sqrt(sizes[0] / clients)
             line_colour, width, text_colour = str(shade), 1.2, "black"
             if np.isclose(epsilon, plan.epsilon):
-                line_colour, width, text_colour = CHOSEN, 2.4, CHOSEN
+                line_colour, width, text_colour = plots.DETECTED, 2.4, plots.DETECTED
             ax.plot(clients[y <= 100], y[y <= 100], color=line_colour, lw=width)
             end = (clients[-1], y[-1])
             write(f"ε = {epsilon:g}", end, (4, 0), va="center", fontsize=8, color=text_colour)
         point = (plan.clients, 100 * plan.threshold)
-        ax.plot(*point, "o", color=CHOSEN, ms=7)
+        ax.plot(*point, "o", color=plots.DETECTED, ms=7)
         box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
-        write(percent(plan.threshold), point, (6, 8), fontsize=9, color=CHOSEN, bbox=box)
+        write(percent(plan.threshold), point, (6, 8), fontsize=9, color=plots.DETECTED, bbox=box)
         ax.set_xscale("log")
         ax.set_yscale("log")
         ax.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
         ax.set_xlim(sizes[0], sizes[-1] * 2.2)
         ax.set_xlabel("number of clients")
         ax.set_ylabel("detection threshold, % of clients")
-        ax.grid(which="major", lw=0.4, color="#dddddd")
+        ax.grid(which="major", lw=0.4, color=LIGHT["edge"])
         plots.title(ax, f"{plan.question}: {plan.best.name}")

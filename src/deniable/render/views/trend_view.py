@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from deniable.errors import InputError
 from deniable.render import elements, plots
+from deniable.render.svg_marks import Layout
 from deniable.render.view import Truth, View, shows, view_of
 from deniable.results import Result, Trend
 from deniable.survey import Survey
@@ -33,6 +34,11 @@ class TrendView(View[Trend[Result]]):
         view_of(self.result.parts[0]).draw_trend(self.result, ax, most)
         plots.title(ax, self.result.heading())
         ax.tick_params(axis="x", rotation=30)
+
+    def chart(self, layout: Layout, truth: Truth | None = None) -> str:
+        """Return the chart of the first part's view."""
+        trend = self.result
+        return view_of(trend.parts[0]).trend_chart(trend, layout) if trend.parts else ""
 
     def section(self, survey: Survey | None = None, truth: Truth | None = None) -> str:
         """Return the section of the first part's view, and the skipped periods."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from deniable.errors import InputError
 from deniable.formatting import counted, percent
 from deniable.render import elements, plots, svg
+from deniable.render.colours import SERIES
+from deniable.render.svg_marks import Layout, responsive
 from deniable.render.view import Shares, Truth, View, shows
 from deniable.results import Discovery, Marginal, Trend
 from deniable.survey import Survey
@@ -61,6 +64,7 @@ class ValuesView(View[Values]):
                 points.setdefault(name, []).append((i, *(100 * float(n) for n in numbers)))
         total = {name: np.nansum([p[1] for p in seen]) for name, seen in points.items()}
         days = np.array(trend.periods, "datetime64[D]")
+        ax.set_prop_cycle(color=SERIES)
         for name in sorted(total, key=lambda name: -total[name])[:most]:
             where, estimate, low, high = np.array(points[name]).T
             label = plots.label(name)
@@ -76,6 +80,13 @@ class ValuesView(View[Values]):
         ax.axhline(0, color="black", lw=0.6)
         ax.set_ylabel("% of clients (95% confidence intervals)")
         ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+    def chart(self, layout: Layout, truth: Truth | None = None) -> str:
+        """Return the chart of the largest estimates."""
+        if not self.result.names:
+            return ""
+        shares = self.shares(MAX_VALUES, (truth or {}).get(self.result.question))
+        return svg.intervals(shares, layout)
 
     def facts(self, name: str, count: str) -> str:
         """Return the numbers at the top of a section."""
@@ -117,12 +128,16 @@ class MarginalView(ValuesView[Marginal]):
     def body(self, survey: Survey | None, truth: Truth | None) -> list[str]:
         """Return the numbers, the chart of the largest estimates, and the table."""
         marginal = self.result
+        heading = elements.title(f"{marginal.question}: share of clients per value")
+        if not marginal.names:
+            text = f"There were no candidates to look for in {marginal.reports:,} reports."
+            return [heading, elements.paragraph(text)]
         return [
-            elements.title(f"{marginal.question}: share of clients per value"),
+            heading,
             self.facts(
                 "values detected", f"{int(marginal.detected.sum())} of {len(marginal.names):,}"
             ),
-            svg.intervals(self.shares(MAX_VALUES, (truth or {}).get(marginal.question))),
+            responsive(lambda layout: self.chart(layout, truth)),
             elements.paragraph(
                 f"A value held by {percent(marginal.detection_threshold)} of the clients (the "
                 "detection threshold) is detected half of the time. Grey values were not detected "
@@ -133,10 +148,17 @@ class MarginalView(ValuesView[Marginal]):
             elements.details("All values", elements.table(marginal)),
         ]
 
+    def trend_chart(self, trend: Trend[Marginal], layout: Layout) -> str:
+        """Return one line per value, for the values that are most common on average."""
+        largest = trend.largest(MAX_LINES)
+        estimate, low, high = (
+            array[:, largest].T.tolist() for array in (trend.estimate, trend.low, trend.high)
+        )
+        names = [trend.labels[i] for i in largest]
+        return svg.lines(trend.periods, names, (estimate, low, high), layout) if names else ""
+
     def trend_section(self, trend: Trend[Marginal], survey: Survey | None) -> str:
         """Return one chart with the values over all periods."""
-        largest = trend.largest(MAX_LINES)
-        lines = (array[:, largest].T.tolist() for array in (trend.estimate, trend.low, trend.high))
         facts = {
             "reports": f"{int(trend.reports.sum()):,}",
             f"{trend.by}s": f"{len(trend.periods)}",
@@ -150,7 +172,7 @@ class MarginalView(ValuesView[Marginal]):
         body = [
             elements.title(f"{trend.question}: share of clients per value and {trend.by}"),
             elements.numbers(facts),
-            svg.lines(trend.periods, [trend.labels[i] for i in largest], *lines),
+            responsive(partial(self.trend_chart, trend)),
             elements.paragraph(text),
             elements.details("All values and periods", elements.table(trend)),
         ]
@@ -229,13 +251,11 @@ class DiscoveryView(ValuesView[Discovery]):
     def body(self, survey: Survey | None, truth: Truth | None) -> list[str]:
         """Return the numbers, the chart of the largest estimates, and the table."""
         discovery = self.result
-        chart = elements.paragraph("No string was discovered: nothing stands out from the noise.")
-        if discovery.strings:
-            chart = svg.intervals(self.shares(MAX_VALUES, (truth or {}).get(discovery.question)))
         body = [
             elements.title(f"{discovery.question}: discovered strings"),
             self.facts("strings discovered", f"{len(discovery.strings)}"),
-            chart,
+            responsive(lambda layout: self.chart(layout, truth))
+            or elements.paragraph("No string was discovered: nothing stands out from the noise."),
             elements.paragraph(
                 f"{counted(discovery.candidates, 'candidate')} tested ({discovery.correction}). "
                 "The probability that any of these strings is held by no client is at most "
@@ -256,6 +276,7 @@ class DiscoveryView(ValuesView[Discovery]):
             *body,
             self.influence(survey),
             "<h3>Stages of the search</h3>",
-            svg.stages(discovery),
+            responsive(partial(svg.stages, discovery)),
+            elements.paragraph("Blue: strings that a stage kept; grey: those that it dropped."),
             elements.details("All strings", elements.table(discovery)),
         ]
