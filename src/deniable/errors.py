@@ -22,6 +22,10 @@
         ├── FieldOutOfRange   a clear field or number has a value that the survey does not allow
         └── PaddingBits       a bit is set beyond the last bit of a slot
 
+    UserWarning
+    ├── LossyAnswerWarning    answers in a simulation or a test cannot be reported in full
+    └── NotPrivateWarning     a client for testing was made, whose reports protect nobody
+
 A message says what is wrong, where, and what to do next.
 """
 
@@ -130,6 +134,14 @@ class FieldOutOfRange(WireError):
 
 class PaddingBits(WireError):
     """Raised if a bit is set beyond the last bit of a slot."""
+
+
+class LossyAnswerWarning(UserWarning):
+    """Warns that answers in a simulation or a test cannot be reported in full."""
+
+
+class NotPrivateWarning(UserWarning):
+    """Warns that a client for testing was made, whose reports protect nobody."""
 
 
 def check_integer(name: str, value: object, low: int, high: int) -> None:

@@ -179,6 +179,10 @@ class Mechanism(ABC):
         """Options that are counted without a list of candidates; empty for strings."""
         return ()
 
+    def lost(self, token: Token) -> str | None:
+        """Say what a report of this token does not contain; None if it contains all of it."""
+        return None
+
     def own_cohort(self, cohort: Cohort) -> Cohort:
         """Reduce a cohort of the survey, or an array of them, to a cohort of this mechanism."""
         if self.cohorts == MAX_COHORTS:  # nothing to reduce, and the divisor exceeds uint16

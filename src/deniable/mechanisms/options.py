@@ -65,6 +65,10 @@ class Choice(BitMechanism):
         i = None if token is None else self.index.get(token)
         return 0 if i is None else 1 << i
 
+    def lost(self, token: str) -> str | None:
+        """Say what is lost of an answer that is not an option."""
+        return None if token in self.index else "answers that are not options count as no answer"
+
     @property
     def separations(self) -> tuple[tuple[int, int], ...]:
         """Two options differ in one bit each."""

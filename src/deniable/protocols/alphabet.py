@@ -14,7 +14,7 @@ from typing import Self
 
 from deniable.errors import InputError, check_integer
 from deniable.mechanisms.base import Settings
-from deniable.protocols.base import Protocol
+from deniable.protocols.base import Protocol, Value
 
 PAD = 0xFF
 OTHER = 0xFE
@@ -144,6 +144,17 @@ class TextProtocol(Protocol):
     def symbols(self, text: str) -> bytes:
         """Return the symbols of a string, truncated or padded to `max_length`."""
         return self.alphabet.symbols(text, self.max_length)
+
+    def lost(self, value: Value) -> str | None:
+        """Say what is lost of a string that is too long or has other characters."""
+        text = well_formed(value)
+        characters = self.alphabet.characters
+        unit, content = ("bytes", text.encode()) if characters is None else ("characters", text)
+        if len(content) > self.max_length:
+            return f"strings of more than {self.max_length} {unit} are cut"
+        if characters is not None and not self.alphabet.codes.keys() >= set(text):
+            return "characters outside the alphabet are reported as one unknown symbol"
+        return None
 
     def symbols_reported(self, slot: int) -> int:
         """Return how many symbols this slot of the first part reports."""

@@ -148,6 +148,14 @@ class Protocol(ABC):
         """
         return None
 
+    def lost(self, value: Value) -> str | None:
+        """Say what no report about this value contains; None if its whole can be reported.
+
+        Simulations and tests warn about it. A client must not: its behaviour would depend on the
+        value.
+        """
+        return None
+
     # --- the same for all ----------------------------------------------------------------------
 
     def within(self, survey: str, question: str) -> Self:

@@ -39,6 +39,10 @@ class Single(Protocol):
         text = well_formed(value)
         return text.encode() if self.mechanism.question_kind == "string" else text
 
+    def lost(self, value: Value) -> str | None:
+        """Say what is lost of an answer that is not an option."""
+        return self.mechanism.lost(self.token(value, 0, 0))
+
     def canonical(self) -> Settings:
         """Return the settings that define the protocol, for the published survey."""
         return {**self.token_settings, "mechanism": self.mechanism.canonical()}

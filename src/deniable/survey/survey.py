@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT = "deniable-survey/1"
+TESTING_FORMAT = "deniable-testing-survey/1"
+"""Format of a survey that was published for testing; releases that do not know it refuse it."""
 DIGEST_SIZE = 16
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 NAME_RULE = "1 to 64 characters from a-z, 0-9, _ and -, beginning with a letter"
@@ -146,6 +148,24 @@ class Question:
             f"not {type(value).__name__}"
         )
 
+    def lost(self, value: Value) -> str | None:
+        """Say what no report about this value contains.
+
+        Simulations and `Client.for_testing` warn about it. The client of a real survey never asks,
+        because its behaviour must not depend on the answer.
+
+        Parameters
+        ----------
+        value : str, bool or None
+            Answer to this question.
+
+        Returns
+        -------
+        str or None
+            What is lost, in words; None if the whole value can be reported.
+        """
+        return None if value is None else self.protocol.lost(self.checked(value))
+
     def canonical(self) -> Settings:
         """Return the question as in the published survey.
 
@@ -222,6 +242,8 @@ class Survey:
         Maximum loss in total of one client over all versions, in billionths of a nat.
     questions : tuple of Question
         The questions.
+    testing : bool, default False
+        Whether the survey is for testing only; see `for_testing`.
 
     Raises
     ------
@@ -253,6 +275,7 @@ class Survey:
     collect: Collect
     budget: int
     questions: tuple[Question, ...]
+    testing: bool = False
 
     def __post_init__(self) -> None:
         check_name("survey", self.name)
@@ -292,6 +315,25 @@ class Survey:
             replace(q, protocol=q.protocol.within(self.name, q.name)) for q in self.questions
         )
         object.__setattr__(self, "questions", keyed)
+
+    def for_testing(self) -> Survey:
+        """Return the same survey, marked as a survey for testing.
+
+        It has another digest, so a collector of the real survey refuses its reports. Only
+        `Client.for_testing` answers it.
+
+        Returns
+        -------
+        Survey
+            The survey for testing.
+
+        Examples
+        --------
+        >>> from deniable.survey import example_survey
+        >>> example_survey().for_testing()
+        <Survey example v1 FOR TESTING 58bbdf433285>
+        """
+        return replace(self, testing=True)
 
     # --- privacy and clear fields -----------------------------------------------------------
 
@@ -360,10 +402,11 @@ class Survey:
         """Published form: canonical JSON."""
         data = {
             **{field.name: getattr(self, field.name) for field in fields(self)},
-            "format": FORMAT,
+            "format": TESTING_FORMAT if self.testing else FORMAT,
             "expires": self.expires.isoformat(),
             "questions": [q.canonical() for q in self.questions],
         }
+        del data["testing"]  # the format says it
         return json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
 
     @cached_property
@@ -383,7 +426,8 @@ class Survey:
         return hash(self.sha256)
 
     def __repr__(self) -> str:
-        return f"<Survey {self.name} v{self.version} {self.digest.hex()[:12]}>"
+        mark = "FOR TESTING " if self.testing else ""
+        return f"<Survey {self.name} v{self.version} {mark}{self.digest.hex()[:12]}>"
 
     def draw(self, secret: bytes) -> tuple[int, tuple[Draw, ...]]:
         """Return the cohort and the clear fields of a client, which never change.
@@ -428,11 +472,12 @@ class Survey:
         """
         try:
             raw = json.loads(data, parse_float=_no_float, parse_constant=_no_float)
-            if raw.get("format") != FORMAT:
+            if raw.get("format") not in (FORMAT, TESTING_FORMAT):
                 raise InputError(
                     f"this is not a published survey: its format must be {FORMAT!r}, "
                     f"not {raw.get('format')!r:.80}"
                 )
+            raw["testing"] = raw["format"] == TESTING_FORMAT
             raw["expires"] = dt.date.fromisoformat(raw["expires"])
             raw["questions"] = tuple(map(Question.from_canonical, raw["questions"]))
             survey = cls(**{field.name: raw[field.name] for field in fields(cls)})
