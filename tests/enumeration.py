@@ -20,10 +20,10 @@ from typing import Any
 
 import pytest
 
-from deniable.client import Client
 from deniable.mechanisms import prf
 from deniable.mechanisms.noise import DIGITS, ONE, Noise, digits_needed
 from deniable.survey import Survey
+from tests.replayed import replayed_client
 
 SECRET = bytes(range(32))
 Outcome = tuple[bytes, ...]
@@ -159,7 +159,7 @@ def distribution(
             for day in range(days):
                 world.day = day
                 # A new object each day, as after a restart: nothing but the secret is kept.
-                today = Client(survey, secret=SECRET, entropy=world.entropy)
+                today = replayed_client(survey, secret=SECRET, entropy=world.entropy)
                 reports.append(bytes(today.answer(value))[20:])
         return tuple(reports)
 

@@ -13,7 +13,7 @@ import json
 import sys
 from typing import Any
 
-from deniable.client import Client, Ledger
+from deniable.client import Client, Ledger, encode_report
 from deniable.errors import BudgetExceeded
 from deniable.mechanisms import Bloom, Domain, Noise, randomise
 from deniable.survey import Survey, from_bytes, to_batch
@@ -82,9 +82,8 @@ def slots(canonical: str, secret: str, question: str, value: Any, **_: Any) -> d
 def reports(canonical: str, secret: str, values: dict[str, Any], rand: str, **_: Any) -> Any:
     """Return a whole report."""
     survey = Survey.from_json(canonical.encode())
-    fresh = bytes.fromhex(rand)
-    client = Client(survey, secret=bytes.fromhex(secret), entropy=lambda size: fresh[:size])
-    return {"report": bytes(client.answer(values)).hex()}
+    keys = {"secret": bytes.fromhex(secret), "rand": bytes.fromhex(rand)}
+    return {"report": bytes(encode_report(survey, values, **keys)).hex()}
 
 
 def batches(canonical: str, reports: list[str], **_: Any) -> dict[str, Any]:

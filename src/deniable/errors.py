@@ -4,7 +4,7 @@
     ├── InputError            an argument is invalid (also a ValueError)
     ├── SurveyError           a survey file has mistakes; `.mistakes` lists all of them
     ├── SecretError           the client's secret cannot be read, or other users can read it
-    ├── LedgerError           the ledger cannot be read, so nothing may be sent
+    ├── LedgerError           the ledger cannot be read, so no report is made
     ├── OutboxError           the outbox cannot be read or written
     ├── TransferError         a server sent no response, or not the expected one
     ├── BudgetExceeded        the answer would exceed the survey's privacy budget
@@ -69,7 +69,7 @@ class SecretError(DeniableError):
 
 
 class LedgerError(DeniableError):
-    """Raised if the ledger cannot be read: spending is unknown, so nothing may be sent."""
+    """Raised if the ledger cannot be read: what was spent is unknown, so no report is made."""
 
 
 class OutboxError(DeniableError):
@@ -81,7 +81,7 @@ class TransferError(DeniableError):
 
 
 class BudgetExceeded(DeniableError):
-    """Raised if an answer would exceed the survey's privacy budget; nothing was spent or sent."""
+    """Raised if an answer would exceed the survey's privacy budget; nothing was spent."""
 
 
 class SurveyExpired(DeniableError):

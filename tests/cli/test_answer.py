@@ -65,7 +65,7 @@ def test_answer_and_send(folder: Path) -> None:
 def test_answering_past_the_budget_exits_with_3(folder: Path) -> None:
     survey = str(folder / "survey.json")
     assert [run(folder, "answer", survey).exit_code for _ in range(3)] == [0, 0, 3]
-    assert "of the budget" in run(folder, "answer", survey).output
+    assert "has already answered survey" in run(folder, "answer", survey).output
 
 
 def test_answer_a_published_survey_with_its_digest(folder: Path) -> None:

@@ -33,6 +33,7 @@ from deniable.errors import (
 )
 from deniable.privacy import NANO
 from deniable.survey import Survey
+from tests.replayed import replayed_client
 from tests.surveys import survey_toml
 
 HEAD = survey_toml(name="s", version="{version}", expires="2099-12-31", collect="{collect}")
@@ -191,7 +192,7 @@ def test_a_client_sends_what_the_documented_function_makes(collect: str) -> None
         drawn.append(os.urandom(size))
         return drawn[-1]
 
-    sent = Client(s, secret=SECRET, entropy=entropy).answer(values)
+    sent = replayed_client(s, secret=SECRET, entropy=entropy).answer(values)
     (rand,) = drawn
     assert bytes(sent) == bytes(encode_report(s, values, secret=SECRET, rand=rand))
     with pytest.raises(InputError, match="random bytes"):
@@ -205,7 +206,7 @@ def test_entropy_is_the_operating_systems_and_asked_once() -> None:
         asked.append(size)
         return os.urandom(size)
 
-    Client(survey(DARK + WORD), secret=SECRET, entropy=entropy).answer({"word": "a"})
+    replayed_client(survey(DARK + WORD), secret=SECRET, entropy=entropy).answer({"word": "a"})
     assert len(asked) == 1
     assert Client(survey(DARK), secret=SECRET)._entropy is os.urandom
 
@@ -271,7 +272,10 @@ def test_one_report_over_all_versions(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.json")
     Client(survey(DARK), secret=SECRET, ledger=ledger).answer({"dark": True})
     for version in (1, 2):
-        with pytest.raises(BudgetExceeded, match="nothing was sent"):
+        with pytest.raises(
+            BudgetExceeded,
+            match=r"already answered survey .s., .*: no report was made. Client.for_testing",
+        ):
             Client(survey(DARK, version=version), secret=SECRET, ledger=ledger).answer({})
     assert ledger.spent("s") == pytest.approx(1.0)
 
@@ -412,6 +416,7 @@ HAMMER = """
 import sys
 from deniable.client.ledger import Charge, Ledger
 from deniable.errors import BudgetExceeded
+from tests.replayed import replayed_client
 ledger = Ledger(sys.argv[1])
 while True:
     try:
@@ -461,6 +466,6 @@ def test_written_before_the_report_exists(tmp_path: Path) -> None:
         seen.append(Ledger(path).spent("s"))
         return os.urandom(size)
 
-    client = Client(survey(DARK), secret=SECRET, ledger=Ledger(path), entropy=entropy)
+    client = replayed_client(survey(DARK), secret=SECRET, ledger=Ledger(path), entropy=entropy)
     client.answer({"dark": True})
     assert seen == [pytest.approx(1.0)]

@@ -8,7 +8,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from deniable.client import Client
 from deniable.columns import ReportBatch
 from deniable.errors import FieldOutOfRange, InputError, SurveyError
 from deniable.mechanisms import Domain, LocalHash, Noise, from_canonical
@@ -17,6 +16,7 @@ from deniable.privacy import log_sum_rounding_up
 from deniable.simulation import simulate
 from deniable.simulation.number_parts import noise_numbers, true_numbers
 from deniable.survey import Survey, from_batch, to_batch
+from tests.replayed import replayed_client
 from tests.single_reports import batch_of, single_reports
 from tests.surveys import survey_toml
 
@@ -139,7 +139,7 @@ def test_simulated_reports_of_secrets_have_the_clients_true_numbers() -> None:
     m = s.questions[0].protocol.mechanisms[0]
     kept = 0
     for i, report in enumerate(single_reports(batch)):
-        client = Client(s, secret=secrets[i].tobytes(), entropy=bytes)
+        client = replayed_client(s, secret=secrets[i].tobytes(), entropy=bytes)
         own = client.answer({"page": values[i]})
         assert (own.cohort, own.answers[0].clear) == (report.cohort, report.answers[0].clear)
         kept += own.answers[0].slots == report.answers[0].slots and values[i] is not None

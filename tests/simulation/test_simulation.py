@@ -44,6 +44,7 @@ from deniable.simulation import crowd as crowd_module
 from deniable.simulation.bit_parts import PermanentBits
 from deniable.simulation.clear_fields import _of_random_secrets
 from deniable.survey import Survey
+from tests.replayed import replayed_client
 from tests.single_reports import single_reports
 from tests.surveys import make_survey, survey_toml
 from tests.vectors import make
@@ -136,7 +137,7 @@ def test_equals_the_real_client_on_the_same_secrets_and_random_words(survey: Sur
     )
     simulated = single_reports(ReportBatch(survey, kept.cohort, kept.clear, bits, "simulated"))
     for i in range(n):
-        client = Client(
+        client = replayed_client(
             survey, secret=secrets[i].tobytes(), entropy=lambda size, i=i: words(size, i)
         )
         assert client.answer(answers[i]) == simulated[i], answers[i]

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable.client import Client
 from deniable.errors import (
     FieldOutOfRange,
     InputError,
@@ -21,6 +20,7 @@ from deniable.errors import (
 )
 from deniable.survey import from_batch, from_bytes, to_batch
 from deniable.survey.report import HEADER_SIZE
+from tests.replayed import replayed_client
 from tests.vectors import make
 
 SURVEYS = {s.name: s for s in make.surveys()}
@@ -30,7 +30,7 @@ URLS, EVERY = SURVEYS["urls"], SURVEYS["vectors"]
 def a_report(name: str = "urls", value: str = "example.com") -> bytes:
     survey = SURVEYS[name]
     entropy = partial(make.stretch, "wire")
-    client = Client(survey, secret=make.SECRETS[2], entropy=entropy)
+    client = replayed_client(survey, secret=make.SECRETS[2], entropy=entropy)
     return bytes(client.answer(make.answers(survey, value, 0)))
 
 

@@ -19,6 +19,7 @@ from deniable.mechanisms import Bloom, Domain, Noise, randomise
 from deniable.mechanisms.noise import digits_needed
 from deniable.privacy import NANO
 from deniable.survey import Survey, to_batch
+from tests.replayed import replayed_client
 
 HERE = Path(__file__).parent
 VECTORS = Path(deniable.conformance.__file__).parent / "vectors"
@@ -170,7 +171,7 @@ def batches() -> list[dict[str, Any]]:
     for survey in surveys():
         made = []
         for secret in SECRETS:
-            client = Client(survey, secret=secret, entropy=lambda n: stretch("batch", n))
+            client = replayed_client(survey, secret=secret, entropy=lambda n: stretch("batch", n))
             made.append(client.answer(answers(survey, "example.com", 0)))
         rows.append(
             {

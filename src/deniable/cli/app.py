@@ -35,6 +35,7 @@ SECTIONS = {
     "Answer a survey": {
         "answer": ("cli.client_commands", "Answer a survey and queue the report."),
         "send": ("cli.client_commands", "Send queued reports to a collector."),
+        "ledger": ("cli.client_commands", "Show how much ε a device has spent."),
     },
     "Collect reports": {
         "serve": ("cli.collector_commands", "Collect reports over HTTP."),

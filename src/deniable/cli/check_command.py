@@ -50,8 +50,11 @@ THRESHOLD_TITLES = {
 @click.argument("file", type=options.EXISTING_FILE)
 @options.option("-o", "--output", type=options.OutputPath(".json"), metavar="FILE")
 @options.option("--clients", "sizes", multiple=True, type=options.parse_count, metavar="N")
+@options.flag("--testing")
 @options.json_option("the findings")
-def check(file: Path, output: Path | None, sizes: tuple[int, ...], as_json: bool) -> None:
+def check(
+    file: Path, output: Path | None, sizes: tuple[int, ...], testing: bool, as_json: bool
+) -> None:
     """Validate a survey and show what it promises to clients and what it can detect.
 
     FILE is a survey file (TOML) or a published survey (JSON). All mistakes are listed at once.
@@ -62,15 +65,21 @@ def check(file: Path, output: Path | None, sizes: tuple[int, ...], as_json: bool
         Publish the survey: write the canonical JSON that clients load to FILE.
     sizes
         Predict thresholds for this many clients; may be repeated.  [default: 10,000 to 100,000,000]
+    testing
+        Mark the survey as one for testing, which only Client.for_testing answers. It has another
+        digest, so no collector of the real survey accepts its reports.
 
     Examples
     --------
     deniable check survey.toml -o survey.json
+    deniable check survey.toml --testing -o testing.json
     """
     survey = Survey.load(file)
+    if testing:
+        survey = survey.for_testing()
     findings = describe(survey, sizes or DEFAULT_SIZES)
     if output:
-        if placeholders := _placeholders(survey):
+        if (placeholders := _placeholders(survey)) and not survey.testing:
             raise InputError("\n".join(placeholders))
         survey.publish(output)
         findings["published"] = str(output)
@@ -97,8 +106,9 @@ def describe(survey: Survey, sizes: Sequence[int] = DEFAULT_SIZES) -> Findings:
         "groups": survey.groups,
         "smallest_group": survey.smallest_group,
         "questions": [_describe_question(question, sizes) for question in survey.questions],
-        "notes": [*_placeholders(survey), *_expiry(survey)],
+        "notes": [*_testing(survey), *_placeholders(survey), *_expiry(survey)],
         **({"warnings": warnings} if warnings else {}),
+        **({"testing": True} if survey.testing else {}),
     }
 
 
@@ -143,6 +153,13 @@ def _placeholders(survey: Survey) -> list[str]:
         for text, placeholder, advice in fields
         if text == placeholder
     ]
+
+
+def _testing(survey: Survey) -> list[str]:
+    """Say that the survey is for testing."""
+    if not survey.testing:
+        return []
+    return ["this survey is FOR TESTING: only Client.for_testing answers it, and protects nobody"]
 
 
 def _expiry(survey: Survey) -> list[str]:

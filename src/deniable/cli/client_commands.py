@@ -1,4 +1,4 @@
-"""`deniable answer` and `deniable send`: one device answers a survey and sends its reports."""
+"""`deniable answer`, `send` and `ledger`: one device answers, sends, and shows what it spent."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from deniable.cli import options
 from deniable.cli.exit_codes import ERROR, UNAVAILABLE
 from deniable.cli.inputs import parse_answer
 from deniable.cli.options import command
-from deniable.cli.output import print_outcome
-from deniable.client import Client
+from deniable.cli.output import console, print_outcome, print_table
+from deniable.client import Client, Ledger, Spending
 from deniable.errors import InputError
+from deniable.formatting import TextTable
 from deniable.privacy import NANO
 from deniable.survey import Survey
+from deniable.survey.lossy_answers import LossyAnswers
 
 if TYPE_CHECKING:
     from deniable.client import Sender, Sent
@@ -27,11 +29,13 @@ if TYPE_CHECKING:
 MIN_PAUSE = 0.01
 """Least number of seconds between two attempts to send."""
 
+DEFAULT_FOLDER = Path("~/.local/share/deniable")
+
 folder_option = options.option(
     "--folder",
     type=options.FOLDER,
     envvar="DENIABLE_FOLDER",
-    default=Path("~/.local/share/deniable"),
+    default=DEFAULT_FOLDER,
     metavar="FOLDER",
     help="Folder of the client's secret, ledger of spent ε, and outbox.",
 )
@@ -55,8 +59,9 @@ def answer(
     """Answer SURVEY, a survey file or the address of a published survey, and queue the report.
 
     You may leave out questions: nobody can tell whether a report answers a question. A choice that
-    is not among the options is reported as no answer, without an error. Other users of this machine
-    can read a command line while it runs; pass sensitive answers with --values.
+    is not among the options is reported as no answer; a warning on this terminal says so after the
+    report was made. Other users of this machine can read a command line while it runs; pass
+    sensitive answers with --values.
 
     Parameters
     ----------
@@ -77,7 +82,8 @@ def answer(
     else:
         survey = check_digest(Survey.load(survey_at), digest, survey_at)
     client = Client.open(survey, folder)
-    report = client.answer_and_queue(_read_answers(survey, answers, file))
+    values = _read_answers(survey, answers, file)
+    report = client.answer_and_queue(values)
     assert client.outbox is not None  # Client.open makes one
     waiting = client.outbox.counts().waiting
     spent, budget = client.ledger.spent(survey.name), survey.budget / NANO
@@ -95,6 +101,10 @@ def answer(
         f"Reports that wait to be sent: {waiting}. Next: deniable send ADDRESS"
     )
     print_outcome(data, text, as_json)
+    lossy = LossyAnswers()
+    for question in survey.questions:
+        lossy.add(question, [(values.get(question.name), 1)])
+    lossy.warn(stacklevel=1)
 
 
 def _read_answers(
@@ -189,6 +199,42 @@ def send(
         click.get_current_context().exit(ERROR)
     if any(each["waiting"] for each in outcomes.values()):
         click.get_current_context().exit(UNAVAILABLE)
+
+
+@command()
+@click.argument("folder", type=options.FOLDER, envvar="DENIABLE_FOLDER", default=DEFAULT_FOLDER)
+@options.json_option("the ledger")
+def ledger(folder: Path, as_json: bool) -> None:
+    """Show how much ε the client in FOLDER has spent on each survey, over all its versions.
+
+    FOLDER is the folder of the client's secret and ledger, by default that of deniable answer:
+    ~/.local/share/deniable, or the environment variable DENIABLE_FOLDER. Nothing is changed.
+
+    Examples
+    --------
+    deniable ledger
+    deniable ledger my-device --json
+    """
+    path = folder.expanduser() / "ledger.json"
+    if not path.exists():
+        raise InputError(
+            f"there is no ledger {path}: no survey was answered from this folder; name the folder "
+            "that your program passes to Client.open, or --folder of deniable answer"
+        )
+    known = Ledger(path).spending()
+    if as_json:
+        print_outcome({"ledger": str(path), "surveys": list(map(asdict, known))}, "", as_json)
+        return
+    names = ["survey", "ε spent", "budget", "reports"]
+    rows = [_spending_row(spending) for spending in known]
+    print_table(TextTable(names, rows, right=[False, True, True, True]), console())
+
+
+def _spending_row(spending: Spending) -> list[str]:
+    """Return the cells of a survey in the ledger."""
+    budget = "unknown" if spending.budget is None else f"{spending.budget:.6g}"
+    reports = "unknown" if spending.reports is None else f"{spending.reports:,}"
+    return [spending.survey, f"{spending.spent:.6g}", budget, reports]
 
 
 def _outboxes(folder: Path, surveys: tuple[str, ...]) -> list[Path]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deniable.client.client import Client
 from deniable.client.encoder import encode_report
-from deniable.client.ledger import Ledger
+from deniable.client.ledger import Ledger, Spending
 from deniable.client.secret import load_or_create_secret, load_secret, new_secret
 from deniable.lazy import lazy_exports
 
@@ -22,6 +22,7 @@ __all__ = [
     "Outbox",
     "Sender",
     "Sent",
+    "Spending",
     "encode_report",
     "fetch_survey",
     "load_or_create_secret",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from deniable.client.encoder import Encoder, Values
 from deniable.client.ledger import Ledger
 from deniable.client.secret import SECRET_SIZE, load_or_create_secret
-from deniable.errors import InputError, SecretError, SurveyExpired
+from deniable.errors import BudgetExceeded, InputError, SecretError, SurveyExpired
+from deniable.mechanisms.base import Token
 from deniable.survey import Report, Survey
 
 if TYPE_CHECKING:
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 
     from deniable.client.outbox import Outbox
     from deniable.client.sender import Sent
+    from deniable.client.testing import ClientForTesting
 
-Entropy = Callable[[int], bytes]
+DEVELOP = "Client.for_testing makes a client that you can answer with again and again."
+"""Advice for a developer whose client has answered already."""
 
 
 class Client:
@@ -35,8 +38,6 @@ class Client:
         Record of the spent privacy budget; None keeps it in memory only.
     outbox : Outbox or None, default None
         Queue of reports that wait to be sent; None if reports are sent in another way.
-    entropy : callable, default os.urandom
-        Returns a number of random bytes. Only tests should replace it.
 
     Attributes
     ----------
@@ -50,6 +51,8 @@ class Client:
     ------
     SecretError
         If the secret does not have 32 bytes.
+    InputError
+        If the survey was published for testing; see `for_testing`.
 
     Examples
     --------
@@ -77,8 +80,8 @@ class Client:
         secret: bytes,
         ledger: Ledger | None = None,
         outbox: Outbox | None = None,
-        entropy: Entropy = os.urandom,
     ) -> None:
+        self._check_survey(survey)
         if not isinstance(secret, bytes) or len(secret) != SECRET_SIZE:
             got = f"{len(secret)}" if isinstance(secret, bytes) else type(secret).__name__
             raise SecretError(
@@ -89,12 +92,65 @@ class Client:
         self.ledger = Ledger() if ledger is None else ledger
         self.outbox = outbox
         self._encoder = Encoder(survey, secret)
-        self._entropy = entropy
+        self._entropy: Callable[[int], bytes] = os.urandom
         self.cohort, self.draws = self._encoder.cohort, self._encoder.draws
 
     def __repr__(self) -> str:
         ledger = "memory" if self.ledger.path is None else self.ledger.path
         return f"<Client of survey {self.survey.name} v{self.survey.version}, ledger in {ledger}>"
+
+    @staticmethod
+    def for_testing(
+        survey: Survey, *, seed: int = 0, strict: bool = False, outbox: Outbox | None = None
+    ) -> ClientForTesting:
+        """Make a client for tests and development: seeded, without a ledger and without files.
+
+        It may answer any number of times. Its noise can be predicted, so its reports protect
+        nobody; a warning says so. It answers only surveys that were published with
+        `deniable check --testing`; no collector of the real survey accepts its reports.
+
+        Parameters
+        ----------
+        survey : Survey
+            Survey for testing; see `Survey.for_testing`.
+        seed : int, default 0
+            Stands for one person. Clients with the same survey and seed make the same reports.
+        strict : bool, default False
+            Raise InputError for an answer that cannot be reported in full, such as a choice that is
+            not an option. By default, warn.
+        outbox : Outbox or None, default None
+            Queue for `answer_and_queue` and `send`.
+
+        Returns
+        -------
+        Client
+            The client.
+
+        Raises
+        ------
+        InputError
+            If the survey is a real one.
+
+        Warns
+        -----
+        NotPrivateWarning
+            Always.
+
+        Examples
+        --------
+        >>> import warnings
+        >>> from deniable.survey import example_survey
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")
+        ...     client = Client.for_testing(example_survey().for_testing(), seed=7)
+        >>> client
+        <Client FOR TESTING of survey example v1, seed 7: not private>
+        >>> [bytes(client.answer({"dark_mode": True}))[-1] for _ in range(5)]
+        [1, 0, 1, 1, 1]
+        """
+        from deniable.client.testing import ClientForTesting
+
+        return ClientForTesting(survey, seed=seed, strict=strict, outbox=outbox)
 
     @classmethod
     def open(cls, survey: Survey, folder: str | Path) -> Client:
@@ -117,11 +173,14 @@ class Client:
         ------
         SecretError
             If the secret cannot be read or created, or if other users can read it.
+        InputError
+            If the survey was published for testing.
         """
         from pathlib import Path
 
         from deniable.client.outbox import Outbox
 
+        cls._check_survey(survey)  # before any file exists
         folder = Path(folder).expanduser()
         secret = load_or_create_secret(folder / "secret")
         # All versions of a survey share an outbox; surveys may have different collectors.
@@ -156,10 +215,10 @@ class Client:
         survey = self.survey
         if (today or dt.date.today()) > survey.expires:
             raise SurveyExpired(
-                f"survey {survey.name!r} expired on {survey.expires}: nothing was sent"
+                f"survey {survey.name!r} expired on {survey.expires}: no report was made"
             )
         encoded = self._encoder.tokens(values)
-        self.ledger.charge(survey.name, survey.budget, self._encoder.charges(encoded))
+        self._charge(encoded)
         return self._encoder.report(encoded, self._entropy(self._encoder.rand_size))
 
     def answer_and_queue(self, values: Values) -> Report:
@@ -208,6 +267,29 @@ class Client:
         from deniable.client.sender import Sender
 
         return Sender(self._require_outbox(), url, token=token, spread=spread).send()
+
+    @staticmethod
+    def _check_survey(survey: Survey) -> None:
+        """Refuse a survey for testing: people would spend their budget on reports nobody wants."""
+        if survey.testing:
+            raise InputError(
+                f"survey {survey.name!r} was published for testing, so people cannot answer it: "
+                "use Client.for_testing, or publish it with deniable check, without --testing"
+            )
+
+    def _charge(self, tokens: Sequence[Token]) -> None:
+        """Charge the ledger for a report, or raise BudgetExceeded."""
+        survey = self.survey
+        try:
+            self.ledger.charge(survey.name, survey.budget, self._encoder.charges(tokens))
+        except BudgetExceeded as error:
+            if survey.collect == "repeatedly":
+                raise
+            # One answer fits the budget, so there was an answer before, whatever the value is.
+            raise BudgetExceeded(
+                f"this person has already answered survey {survey.name!r}, which is collected "
+                f"once: no report was made. {DEVELOP}"
+            ) from error
 
     def _require_outbox(self) -> Outbox:
         """Return the outbox, or raise InputError if there is none."""

@@ -68,8 +68,54 @@ class _Entry:
 
 Entries = dict[str, _Entry]
 """Entries of one survey by name of the permanent noise."""
-Book = dict[str, Entries]
-"""Entries by survey name."""
+
+
+@dataclass
+class _Account:
+    """All entries of one survey, and what is remembered for people to see.
+
+    budget : at the last charge; reports : charged so far. None if an older release wrote the file.
+    """
+
+    entries: Entries
+    budget: int | None = None
+    reports: int | None = None
+
+    @property
+    def spent(self) -> int:
+        """Loss on this survey in billionths of a nat."""
+        return sum(entry.spent for entry in self.entries.values())
+
+
+Book = dict[str, _Account]
+"""Accounts by survey name."""
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What a ledger says about one survey.
+
+    Parameters
+    ----------
+    survey : str
+        Name of the survey.
+    spent : float
+        Privacy loss ε in nats that was spent so far, over all versions.
+    budget : float or None
+        Largest ε that may be spent, as the version that was answered last says; None if unknown.
+    reports : int or None
+        Number of reports that were charged; None if unknown.
+
+    Examples
+    --------
+    >>> Spending("homepages", spent=2.0, budget=3.0, reports=1).budget
+    3.0
+    """
+
+    survey: str
+    spent: float
+    budget: float | None
+    reports: int | None
 
 
 class Ledger:
@@ -111,7 +157,37 @@ class Ledger:
         float
             Privacy loss ε in nats.
         """
-        return _total(self._read().get(survey, {})) / NANO
+        return self._read().get(survey, _Account({})).spent / NANO
+
+    def spending(self) -> tuple[Spending, ...]:
+        """Return what was spent on each survey; nothing is written.
+
+        Returns
+        -------
+        tuple of Spending
+            One per survey, sorted by name; empty if the file does not exist.
+
+        Raises
+        ------
+        LedgerError
+            If the file cannot be read.
+
+        Examples
+        --------
+        >>> ledger = Ledger()
+        >>> ledger.charge("homepages", 3_000_000_000, [Charge("full", 2_000_000_000, None)])
+        >>> ledger.spending()
+        (Spending(survey='homepages', spent=2.0, budget=3.0, reports=1),)
+        """
+        return tuple(
+            Spending(
+                survey,
+                account.spent / NANO,
+                None if account.budget is None else account.budget / NANO,
+                account.reports,
+            )
+            for survey, account in sorted(self._read().items())
+        )
 
     def charge(self, survey: str, budget: int, charges: Sequence[Charge]) -> None:
         """Record the charges of one report, or raise BudgetExceeded and change nothing.
@@ -159,14 +235,14 @@ class Ledger:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise LedgerError(
                 f"{self.path} is not a ledger ({error}). The spent privacy loss is unknown, so "
-                "nothing is sent: restore the file from a backup"
+                "no report is made: restore the file from a backup"
             ) from None
 
 
 def _spend(book: Book, survey: str, budget: int, charges: Sequence[Charge]) -> None:
     """Add the charges to the book, or raise BudgetExceeded and change nothing."""
-    entries = book.setdefault(survey, {})
-    before = _total(entries)
+    account = book.get(survey) or _Account({}, reports=0)
+    entries, before = account.entries, account.spent
     extra = 0
     changed: Entries = {}
     for charge in charges:
@@ -177,10 +253,22 @@ def _spend(book: Book, survey: str, budget: int, charges: Sequence[Charge]) -> N
         changed[noise_id] = entry
     if before + extra > budget:
         raise BudgetExceeded(
-            f"survey {survey!r}: this answer needs ε = {extra / NANO:.9f}, but {before / NANO:.9f} "
-            f"of the budget of {budget / NANO:.9f} is already spent; nothing was sent"
+            f"survey {survey!r}: this answer needs ε = {_shown(extra)}, but {_shown(before)} of "
+            f"the budget of {_shown(budget)} is already spent: no report was made"
         )
     entries.update(changed)
+    account.budget = budget
+    account.reports = None if account.reports is None else account.reports + 1
+    book[survey] = account
+
+
+def _shown(amount: int) -> str:
+    """Return billionths of a nat as ε with four digits; published losses are just below them.
+
+    >>> _shown(4_999_999_995), _shown(1_098_612_289)
+    ('5', '1.099')
+    """
+    return f"{amount / NANO:.4g}"
 
 
 def _larger_limit(a: int | None, b: int | None) -> int | None:
@@ -188,18 +276,17 @@ def _larger_limit(a: int | None, b: int | None) -> int | None:
     return None if a is None or b is None else max(a, b)
 
 
-def _total(entries: Entries) -> int:
-    """Return the loss of one survey in billionths of a nat."""
-    return sum(entry.spent for entry in entries.values())
-
-
 def _to_json(book: Book) -> bytes:
     """Return the contents of the file."""
     surveys = {
-        survey: {noise_id: [entry.charged, entry.limit] for noise_id, entry in entries.items()}
-        for survey, entries in book.items()
+        survey: {
+            noise_id: [entry.charged, entry.limit] for noise_id, entry in account.entries.items()
+        }
+        for survey, account in book.items()
     }
-    return json.dumps({"format": FORMAT, "surveys": surveys}, separators=(",", ":")).encode()
+    history = {survey: [account.budget, account.reports] for survey, account in book.items()}
+    data = {"format": FORMAT, "surveys": surveys, "history": history}
+    return json.dumps(data, separators=(",", ":")).encode()
 
 
 def _from_json(data: Any) -> Book:
@@ -207,11 +294,20 @@ def _from_json(data: Any) -> Book:
     if data["format"] != FORMAT:
         raise ValueError(f"its format is {data['format']!r}, not {FORMAT!r}")
     book: Book = {}
+    history = data.get("history", {})  # older releases neither write nor keep it
     for survey, entries in data["surveys"].items():
-        book[survey] = {}
+        budget, reports = history.get(survey, (None, None))
+        _check_amounts(survey, budget, reports)
+        book[survey] = _Account({}, budget, reports)
         for noise_id, (charged, limit) in entries.items():
-            amounts = (charged,) if limit is None else (charged, limit)
-            if any(type(x) is not int or x < 0 for x in amounts):
+            if charged is None:
                 raise ValueError(f"an entry of {survey!r} is {[charged, limit]}")
-            book[survey][noise_id] = _Entry(charged, limit)
+            _check_amounts(survey, charged, limit)
+            book[survey].entries[noise_id] = _Entry(charged, limit)
     return book
+
+
+def _check_amounts(survey: str, *amounts: object) -> None:
+    """Raise ValueError unless each amount is None or an integer from 0."""
+    if any(x is not None and (type(x) is not int or x < 0) for x in amounts):
+        raise ValueError(f"an entry of {survey!r} is {list(amounts)}")

@@ -106,6 +106,14 @@ async def serve(settings: Settings) -> None:
             asyncio.get_running_loop().add_signal_handler(stop_signal, stopping.set)
         serving = asyncio.create_task(server.serve())
         log.info("listening on http://%s:%d", settings.host, settings.port)
+        for survey in app.catalogue.all():
+            if survey.testing:
+                log.warning(
+                    "survey %s v%d is FOR TESTING: this collects test data, and refuses the reports "
+                    "of real clients",
+                    survey.name,
+                    survey.version,
+                )
         await asyncio.wait(
             [serving, waiting := asyncio.create_task(stopping.wait())],
             return_when=asyncio.FIRST_COMPLETED,

@@ -59,6 +59,7 @@ async def surveys(request: Request) -> Response:
     collector = collector_of(request)
     content = [
         {"name": s.name, **_identity(s), "expires": s.expires.isoformat()}
+        | ({"testing": True} if s.testing else {})
         for s in collector.catalogue.all()
     ]
     return JSONResponse(content, headers=_cache_headers(collector))
