@@ -13,6 +13,7 @@ from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError, did_you_mean
 from deniable.inference.marginal.detection import Correction
 from deniable.results import Marginal, Result, Trend
+from deniable.results.base import TEST_DATA
 from deniable.store import Store
 from deniable.survey import Survey
 
@@ -100,6 +101,8 @@ def by_period(
     provenance = None
     if sources:
         total = sum(source.reports for source in sources)
+        if sources[0].is_test_data:
+            origin = f"{TEST_DATA}; {origin}"
         provenance = replace(sources[0], reports=total, origin=origin)
     return Trend(by, tuple(parts), tuple(parts.values()), skipped, provenance)
 

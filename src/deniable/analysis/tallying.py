@@ -10,6 +10,7 @@ from deniable.compute.backend import Backend
 from deniable.errors import InputError
 from deniable.inference.models.base import AnyModel, Counter, ReportCounts
 from deniable.results import Provenance
+from deniable.results.base import TEST_DATA
 from deniable.survey import Question, Survey
 from deniable.version import __version__
 
@@ -33,7 +34,9 @@ def _count(question: str, counter: Counter, batch: ReportBatch) -> ReportCounts:
 def provenance_of(
     survey: Survey, questions: Sequence[Question], reports: int, origin: str
 ) -> Provenance:
-    """Return the provenance of a result about these questions."""
+    """Return the provenance of a result about these questions; test data are marked."""
+    if survey.testing:
+        origin = f"{TEST_DATA}; {origin}" if origin else TEST_DATA
     return Provenance(
         survey=survey.name,
         version=survey.version,

@@ -109,8 +109,8 @@ async def serve(settings: Settings) -> None:
         for survey in app.catalogue.all():
             if survey.testing:
                 log.warning(
-                    "survey %s v%d is FOR TESTING: this collects test data, and refuses the reports "
-                    "of real clients",
+                    "survey %s v%d is FOR TESTING: its reports are test data, and "
+                    "the reports of real clients are refused",
                     survey.name,
                     survey.version,
                 )

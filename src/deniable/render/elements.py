@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from deniable.formatting import html_table, html_text, percent
 from deniable.planning import clients_to_move
 from deniable.results import Provenance, Result
+from deniable.results.base import TEST_DATA_NOTE
 from deniable.survey import Survey
 
 MAX_ROWS = 1000
@@ -16,7 +17,10 @@ MAX_ROWS = 1000
 
 def section(body: Sequence[str], provenance: Provenance | None) -> str:
     """Return a section, with the provenance of its result at the end."""
-    return f"<section>{''.join(body)}{_provenance(provenance)}</section>"
+    mark = ""
+    if provenance is not None and provenance.is_test_data:
+        mark = f'<p class="card"><b>{TEST_DATA_NOTE}</b></p>'
+    return f"<section>{mark}{''.join(body)}{_provenance(provenance)}</section>"
 
 
 def title(text: str) -> str:

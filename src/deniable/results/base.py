@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FORMAT = "deniable-result/1"
+TEST_DATA = "TEST DATA"
+"""First words of the origin of reports that answer a survey for testing."""
+TEST_DATA_NOTE = f"{TEST_DATA}: the survey was published for testing."
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,8 @@ class Provenance:
     reports : int
         Number of reports.
     origin : str
-        Origin that the reports state, such as "simulated, seed 7"; empty if they state none.
+        Origin that the reports state, such as "simulated, seed 7"; empty if they state none. It
+        begins with "TEST DATA" if the survey was published for testing.
     library : str
         Version of this library.
 
@@ -64,6 +68,11 @@ class Provenance:
     reports: int
     origin: str
     library: str
+
+    @property
+    def is_test_data(self) -> bool:
+        """Whether the reports answer a survey that was published for testing."""
+        return self.origin.startswith(TEST_DATA)
 
 
 @dataclass(frozen=True, eq=False)

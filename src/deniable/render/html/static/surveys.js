@@ -11,7 +11,8 @@ function epsilon({ loss }, collect) {
 }
 
 function card(survey) {
-  const { name, version, description, owner, expires, collect, budget, questions } = survey;
+  const { name, version, description, owner, expires, collect, budget, questions, format } = survey;
+  const testing = format.includes("testing") && "Test data: this survey was published for testing. Real clients do not answer it.";
   const count = html("p", { className: "count", textContent: "…" }), days = html("div");
   count.setAttribute("aria-live", "off");
   cards.set(`${name} ${version}`, { count, days, before: "" });
@@ -21,6 +22,7 @@ function card(survey) {
   ]);
   return html("article", { className: "card" },
     html("h3", { textContent: `${name}, version ${version}` }),
+    ...(testing ? [html("p", { className: "wrong", textContent: testing })] : []),
     html("p", { textContent: description }),
     html("p", { className: "soft", textContent: `${owner} · collected ${collect} · until ${expires} · ε per client at most ${(budget / 1e9).toFixed(2)}` }),
     html("dl", {}, ...rows), count, days);
