@@ -13,9 +13,10 @@ from deniable.cli import options
 from deniable.cli.inputs import parse_answer
 from deniable.cli.options import command
 from deniable.cli.output import print_outcome, track
-from deniable.errors import InputError
+from deniable.errors import InputError, did_you_mean
 from deniable.formatting import counted
 from deniable.survey import Survey
+from deniable.survey.lossy_answers import LossyAnswers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 @options.option("--population", "populations", multiple=True, metavar="[QUESTION=]SPEC")
 @options.option("--table", "tables", multiple=True, metavar="Q1,Q2=FILE.csv")
 @options.option("--clients", type=options.POSITIVE_INT, metavar="N")
+@options.option("--unanswered", multiple=True, metavar="QUESTION")
+@options.flag("--strict")
 @options.option("--seed", type=click.IntRange(0), metavar="NUMBER")
 @options.option(
     "-o", "--output", required=True, type=options.OutputPath(*options.REPORT_FILES), metavar="FILE"
@@ -43,6 +46,8 @@ def simulate(
     populations: tuple[str, ...],
     tables: tuple[str, ...],
     clients: int | None,
+    unanswered: tuple[str, ...],
+    strict: bool,
     seed: int | None,
     output: Path,
     as_json: bool,
@@ -68,6 +73,12 @@ def simulate(
         per answer to Q2. May be repeated.
     clients
         Number of clients, with --population or --table.
+    unanswered
+        Question that nobody answers, if the file of --values has no column for it. May be repeated.
+    strict
+        Refuse an answer that cannot be reported in full: a choice that is not an option, or a
+        string that is too long or has characters outside the question's alphabet. By default, a
+        warning counts them.
     seed
         Seed of the random numbers, to get the same reports again; by default the system's
         randomness is used.
@@ -93,12 +104,14 @@ def simulate(
     if values is not None:
         if clients is not None:
             raise click.UsageError("--clients goes with --population, not with --values")
-        batches = _simulate_values(survey, values, rng)
+        batches = _simulate_values(survey, values, unanswered, rng, strict)
     else:
         if clients is None:
             raise click.UsageError("--population needs --clients")
+        if unanswered:
+            raise click.UsageError("--unanswered goes with --values, not with --population")
         draw = _population(survey, populations, tables, rng)
-        stream = simulate_stream(survey, draw, clients, rng=rng, rows=MAX_BATCH_ROWS)
+        stream = simulate_stream(survey, draw, clients, rng=rng, rows=MAX_BATCH_ROWS, strict=strict)
         batches = track(stream, clients, "simulating", size=len)
     origin = f"simulated, seed {seed}" if seed is not None else "simulated"
     with ReportWriter(output, survey, origin) as writer:
@@ -112,19 +125,43 @@ def simulate(
     )
 
 
-def _simulate_values(survey: Survey, path: Path, rng: np.random.Generator) -> Iterator[ReportBatch]:
+def _questions_of(
+    survey: Survey, path: Path, header: list[str], unanswered: tuple[str, ...]
+) -> dict[str, str]:
+    """Return the kind of each question in the header of a CSV file of answers.
+
+    Every question needs a column, unless the user says that nobody answers it.
+    """
+    if not header:
+        raise InputError(f"{path} is empty: expected a header with names of questions")
+    asked = [question.name for question in survey.questions]
+    skipped = {survey.question(name).name for name in unanswered}
+    for name in asked:
+        if name not in header and name not in skipped:
+            hint = did_you_mean(name, [column for column in header if column not in asked])
+            raise InputError(
+                f"{path} has no column for question {name!r}; its columns are "
+                f"{', '.join(header)}.{hint} If nobody answers the question: --unanswered {name}"
+            )
+    if both := sorted(skipped.intersection(header)):
+        raise InputError(f"{path} has a column for question {both[0]!r}: omit --unanswered")
+    if len(set(header)) != len(header):
+        raise InputError(f"{path}: a question occurs twice in the header {','.join(header)}")
+    return {name: survey.question(name).kind for name in header}
+
+
+def _simulate_values(
+    survey: Survey, path: Path, unanswered: tuple[str, ...], rng: np.random.Generator, strict: bool
+) -> Iterator[ReportBatch]:
     """Yield the reports of the clients whose answers are the rows of a CSV file."""
     from deniable.columns.files import MAX_BATCH_ROWS
     from deniable.columns.spreadsheet import read_rows
-    from deniable.simulation import simulate
+    from deniable.simulation.crowd import crowd_of
 
     rows = read_rows(path)
     _, header = next(rows, (0, []))
-    kinds = {name: survey.question(name).kind for name in header}
-    if not header:
-        raise InputError(f"{path} is empty: expected a header with names of questions")
-    if len(kinds) != len(header):
-        raise InputError(f"{path}: a question occurs twice in the header {','.join(header)}")
+    kinds = _questions_of(survey, path, header, unanswered)
+    lossy = LossyAnswers(strict)
     while chunk := list(islice(rows, MAX_BATCH_ROWS)):
         columns: dict[str, list[str | bool | None]] = {name: [] for name in header}
         for line, row in chunk:
@@ -135,7 +172,9 @@ def _simulate_values(survey: Survey, path: Path, rng: np.random.Generator) -> It
             for (name, kind), cell in zip(kinds.items(), row, strict=True):
                 answer = parse_answer(cell, kind, f"{path}, line {line}") if cell else None
                 columns[name].append(answer)
-        yield simulate(survey, columns, rng=rng)
+        crowd, codes = crowd_of(survey, columns, lossy)
+        yield crowd.report(codes, rng=rng)
+    lossy.warn(stacklevel=1)
 
 
 def _population(

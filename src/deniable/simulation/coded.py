@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -75,14 +75,30 @@ class Coded:
         -------
         Coded
             The same answers.
+
+        Raises
+        ------
+        InputError
+            If this is not a sequence of answers, such as a single text.
         """
         if isinstance(values, Coded):
             return values
+        if isinstance(values, str | bytes | Mapping | Set) or not isinstance(values, Iterable):
+            raise InputError(
+                "the answers to a question must be a sequence with one answer per client, such as "
+                f"a list or a column of a data frame, not {values!r:.60}"
+            )
         names = ("to_pylist", "tolist", "to_list")  # Arrow, numpy and pandas, polars
         methods = [getattr(values, name) for name in names if hasattr(values, name)]
-        items: Iterable[object] = methods[0]() if methods else values
+        items = list(methods[0]() if methods else values)
         index: dict[object, int] = {None: NO_ANSWER}
-        # NaN, which pandas uses for a missing text, is not equal to itself.
-        codes = [index.setdefault(v, len(index) - 1) if v == v else NO_ANSWER for v in items]
-        levels = tuple(index)[1:]
-        return Coded(levels, np.array(codes, np.int32))
+        try:
+            # NaN, which pandas uses for a missing text, is not equal to itself.
+            codes = [index.setdefault(v, len(index) - 1) if v == v else NO_ANSWER for v in items]
+        except TypeError:
+            if any(type(v).__name__ == "NAType" for v in items):  # pandas.NA has no truth value
+                return Coded.of([None if type(v).__name__ == "NAType" else v for v in items])
+            wrong = next((v for v in items if not isinstance(v, Hashable)), items)
+            raise InputError(f"an answer must be a text or a boolean, not {wrong!r:.60}") from None
+        levels = [v.item() if isinstance(v, np.generic) else v for v in index]
+        return Coded(tuple(levels[1:]), np.array(codes, np.int32))

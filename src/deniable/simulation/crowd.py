@@ -31,6 +31,7 @@ from deniable.simulation.parts import (
     PartSimulator,
 )
 from deniable.survey import Survey
+from deniable.survey.lossy_answers import LossyAnswers
 
 Values = Mapping[str, Coded | Iterable[object]] | Coded | Iterable[object]
 """Answers per question, or the answers of a survey's only question."""
@@ -49,7 +50,12 @@ SIMULATORS: dict[str, type[AnySimulator]] = {
 
 
 def simulate(
-    survey: Survey, values: Values, *, rng: np.random.Generator, secrets: Bytes | None = None
+    survey: Survey,
+    values: Values,
+    *,
+    rng: np.random.Generator,
+    secrets: Bytes | None = None,
+    strict: bool = False,
 ) -> ReportBatch:
     """Simulate one report per client.
 
@@ -66,6 +72,10 @@ def simulate(
     secrets : ndarray of uint8, shape (N, 32), optional
         One secret per client. Cohorts, clear fields and permanent noise are then those that a
         client with this secret has. By default everything is drawn from `rng`.
+    strict : bool, default False
+        Raise InputError for an answer that cannot be reported in full: a choice that is not an
+        option, or a string that is too long or has characters outside the alphabet of the question.
+        By default, warn.
 
     Returns
     -------
@@ -76,6 +86,11 @@ def simulate(
     ------
     InputError
         If an answer does not fit its question, or the questions have different numbers of answers.
+
+    Warns
+    -----
+    LossyAnswerWarning
+        If answers cannot be reported in full and not `strict`.
 
     Examples
     --------
@@ -93,7 +108,9 @@ def simulate(
     >>> len(simulate(survey, [True, False, None], rng=np.random.default_rng(1)))
     3
     """
-    crowd, codes = _crowd_of(survey, values)
+    lossy = LossyAnswers(strict)
+    crowd, codes = crowd_of(survey, values, lossy)
+    lossy.warn(stacklevel=2)
     return crowd.report(codes, rng=rng, secrets=secrets)
 
 
@@ -104,6 +121,7 @@ def simulate_days(
     *,
     rng: np.random.Generator,
     secrets: Bytes | None = None,
+    strict: bool = False,
 ) -> Iterator[ReportBatch]:
     """Simulate the reports of the same clients with the same answers on several days.
 
@@ -121,6 +139,9 @@ def simulate_days(
         Source of randomness.
     secrets : ndarray of uint8, shape (N, 32), optional
         One secret per client; see `simulate`.
+    strict : bool, default False
+        Raise InputError for an answer that cannot be reported in full, instead of a warning; see
+        `simulate`.
 
     Yields
     ------
@@ -143,7 +164,9 @@ def simulate_days(
     >>> [len(day) for day in simulate_days(survey, [True] * 5, 3, rng=np.random.default_rng(1))]
     [5, 5, 5]
     """
-    crowd, codes = _crowd_of(survey, values)
+    lossy = LossyAnswers(strict)
+    crowd, codes = crowd_of(survey, values, lossy)
+    lossy.warn(stacklevel=2)
     permanent = crowd.permanent(codes, rng=rng, secrets=secrets)
     for _ in range(days):
         yield permanent.report(rng)
@@ -156,6 +179,7 @@ def simulate_stream(
     *,
     rng: np.random.Generator,
     rows: int = CLIENTS_PER_CHUNK,
+    strict: bool = False,
 ) -> Iterator[ReportBatch]:
     """Simulate any number of reports in bounded memory.
 
@@ -171,6 +195,9 @@ def simulate_stream(
         Source of randomness.
     rows : int, default 131072
         Maximum number of reports per batch.
+    strict : bool, default False
+        Raise InputError for an answer that cannot be reported in full; see `simulate`. By default,
+        warn after the last batch.
 
     Yields
     ------
@@ -197,12 +224,16 @@ def simulate_stream(
     [100, 100, 50]
     """
     crowd: Crowd | None = None
+    lossy = LossyAnswers(strict)
     for start in range(0, clients, rows):
         values = draw(min(rows, clients - start), rng)
         levels = {name: coded.levels for name, coded in values.items()}
         if crowd is None or crowd.levels != levels:
             crowd = Crowd(survey, levels)
-        yield crowd.report({name: c.codes for name, c in values.items()}, rng=rng)
+        codes = {name: c.codes for name, c in values.items()}
+        crowd.find_lossy(codes, lossy)
+        yield crowd.report(codes, rng=rng)
+    lossy.warn(stacklevel=2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,6 +302,31 @@ class Crowd:
 
     def __repr__(self) -> str:
         return f"<Crowd of {self.survey!r}>"
+
+    @cached_property
+    def _lossy_levels(self) -> dict[str, list[int]]:
+        """Per question, the indices of the answers that reports do not contain in full."""
+        questions = {name: self.survey.question(name) for name in self.levels}
+        return {
+            name: [i for i, level in enumerate(levels) if questions[name].lost(level)]
+            for name, levels in self.levels.items()
+        }
+
+    def find_lossy(self, codes: Codes, lossy: LossyAnswers) -> None:
+        """Collect the answers of these clients that reports do not contain in full.
+
+        Parameters
+        ----------
+        codes : mapping of str to ndarray of int32, shape (N,)
+            Per question and client the index of the answer in `levels`; −1 for no answer.
+        lossy : LossyAnswers
+            Collects them, or raises InputError if it is strict.
+        """
+        for name, indices in self._lossy_levels.items():
+            if indices:
+                clients = np.bincount(codes[name] + 1, minlength=len(self.levels[name]) + 1)[1:]
+                lost = [(self.levels[name][i], int(clients[i])) for i in indices]
+                lossy.add(self.survey.question(name), lost)
 
     @cached_property
     def _simulators(self) -> list[list[AnySimulator]]:
@@ -368,8 +424,10 @@ def _origin(rng: np.random.Generator) -> str:
     return f"simulated, seed {seed}"
 
 
-def _crowd_of(survey: Survey, values: Values) -> tuple[Crowd, dict[str, Int32s]]:
-    """Return the crowd that gives these answers, and the codes of the answers."""
+def crowd_of(
+    survey: Survey, values: Values, lossy: LossyAnswers
+) -> tuple[Crowd, dict[str, Int32s]]:
+    """Return the crowd that gives these answers, and their codes; collect the lossy ones."""
     frame: Any = values
     if hasattr(frame, "columns"):  # pandas or polars
         values = {str(name): frame[name].to_list() for name in frame.columns}
@@ -380,9 +438,19 @@ def _crowd_of(survey: Survey, values: Values) -> tuple[Crowd, dict[str, Int32s]]
                 f"the survey has several questions: give a mapping with the answers to {names}"
             )
         values = {survey.questions[0].name: values}
-    coded = {str(name): Coded.of(v) for name, v in values.items()}
+    coded = {survey.question(str(name)).name: _column(str(name), v) for name, v in values.items()}
     crowd = Crowd(survey, {name: c.levels for name, c in coded.items()})
-    return crowd, {name: c.codes for name, c in coded.items()}
+    codes = {name: c.codes for name, c in coded.items()}
+    crowd.find_lossy(codes, lossy)
+    return crowd, codes
+
+
+def _column(question: str, values: Coded | Iterable[object]) -> Coded:
+    """Return the answers to a question as codes; an error names the question."""
+    try:
+        return Coded.of(values)
+    except InputError as error:
+        raise InputError(f"question {question!r}: {error}") from None
 
 
 def _number_of_clients(codes: Codes, secrets: Bytes | None) -> int:
