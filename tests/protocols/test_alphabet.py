@@ -13,6 +13,8 @@ from deniable.simulation import Population
 from deniable.survey import Survey
 from tests.surveys import survey_toml
 
+# These strings are too long, or have characters outside the alphabet, on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore::deniable.errors.LossyAnswerWarning")
 TOML = survey_toml(
     """
 [questions.s]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import deniable
 from deniable.cli.app import app
 from deniable.client import Client
 from deniable.columns import ReportBatch, read
-from deniable.errors import InputError
+from deniable.errors import InputError, LossyAnswerWarning
 from deniable.mechanisms import Mechanism
 from deniable.simulation import (
     Coded,
@@ -470,18 +471,156 @@ def test_command_called_wrongly(args: list[str], says: str, code: int, tmp_path:
     [
         ("", "is empty"),
         ("nope\nx\n", "no question 'nope'"),
-        ("ads\nmaybe\n", "line 2: expected yes, no"),
-        ("ads,url\nyes\n", "line 2: expected 2 cells"),
+        (
+            "ads,uri,browser\n",
+            "no question 'uri'; its questions are url, browser, ads. Did you mean",
+        ),
+        ("ads,url,url\nyes,a,b\n", "occurs twice"),
+        (
+            "ads,url\nyes,a\n",
+            "no column for question 'browser'; its columns are ads, url: if nobody",
+        ),
+        ("ads,url,browser\nmaybe,a,\n", "line 2: expected yes, no"),
+        ("ads,url,browser\nyes\n", "line 2: expected 3 cells"),
     ],
 )
 def test_command_with_bad_values(text: str, says: str, tmp_path: Path) -> None:
-    values = tmp_path / "v.csv"
-    values.write_text(text)
-    out = tmp_path / "r.dn"
-    got = run(str(make.HERE / "survey-once.toml"), "--values", str(values), "-o", str(out))
+    got, out = simulated_values(text, tmp_path)
     assert got.exit_code == 1
     assert says in got.output
     assert not out.exists()
+
+
+def simulated_values(text: str, folder: Path, *options: str) -> tuple[Any, Path]:
+    """Simulate the answers of a CSV file; return the outcome, and the file of reports."""
+    values, out = folder / "v.csv", folder / "r.dn"
+    values.write_text(text)
+    survey = str(make.HERE / "survey-once.toml")
+    return run(survey, "--values", str(values), "-o", str(out), *options), out
+
+
+def test_command_with_a_question_that_nobody_answers(tmp_path: Path) -> None:
+    got, out = simulated_values("ads,url\nyes,a\n", tmp_path, "--unanswered", "browser")
+    assert got.exit_code == 0 and out.exists()
+    got, _ = simulated_values("ads,url\nyes,a\n", tmp_path, "--unanswered", "url")
+    assert got.exit_code == 1 and "has a column for question 'url'" in got.output
+    got, _ = simulated_values("ads,url\nyes,a\n", tmp_path, "--unanswered", "bowser")
+    assert got.exit_code == 1 and 'Did you mean "browser"?' in got.output
+
+
+@pytest.mark.filterwarnings("always::deniable.errors.LossyAnswerWarning")
+def test_command_warns_of_answers_that_are_lost(tmp_path: Path) -> None:
+    text = "ads,url,browser\nyes,a,firefox\nno,b,Netscape\n,,Netscape\n"
+    got, out = simulated_values(text, tmp_path)
+    assert got.exit_code == 0 and out.exists()
+    assert "warning: question 'browser': answers that are not options count as no" in got.output
+    assert "(3 answers, such as 'firefox', 'Netscape')" in got.output
+    assert 'Did you mean "Firefox"?' in got.output
+    out.unlink()
+    got, out = simulated_values(text, tmp_path, "--strict")
+    assert got.exit_code == 1 and not out.exists()
+    assert "error: question 'browser'" in got.output
+    fine, _ = simulated_values("ads,url,browser\nyes,a,Firefox\n", tmp_path, "--strict")
+    assert fine.exit_code == 0 and "warning" not in fine.output
+
+
+# --- answers that are lost --------------------------------------------------------------------
+
+LOSSY = make_survey(
+    """
+[questions.editor]
+kind = "choice"
+options = ["vim", "emacs"]
+epsilon = 1
+[questions.page]
+kind = "string"
+epsilon = 2
+[questions.page.dictionary]
+protocol = "prefixes"
+max_length = 4
+alphabet = "a-z"
+levels = [2, 4]
+[questions.word]
+kind = "string"
+epsilon = 2
+[questions.dark]
+kind = "boolean"
+epsilon = 1
+"""
+)
+
+
+def test_a_simulation_warns_of_answers_that_are_lost_or_refuses_them() -> None:
+    rng = np.random.default_rng(1)
+    values = {
+        "editor": ["vim", "nano", None, "nano", "Vim"],
+        "page": ["abcd", "abcde", "ab.c", "", None],
+        "word": ["abcdefgh" * 99, "\ud800", "Ü", "", None],
+        "dark": [True, False, None, True, True],
+    }
+    with pytest.warns(LossyAnswerWarning) as caught:
+        batch = simulate(LOSSY, values, rng=rng)
+    assert len(batch) == 5 and caught[0].filename == __file__
+    assert str(caught[0].message).splitlines() == [
+        "question 'editor': answers that are not options count as no answer (3 answers, such as "
+        "'nano', 'Vim'). The options are vim, emacs.",
+        "question 'page': strings of more than 4 characters are cut (1 answer, such as 'abcde').",
+        "question 'page': characters outside the alphabet are reported as one unknown symbol (1 "
+        "answer, such as 'ab.c').",
+    ]
+    for name in ("editor", "page"):
+        with pytest.raises(InputError, match=f"question '{name}'"):
+            simulate(LOSSY, {name: values[name]}, rng=rng, strict=True)
+        with pytest.raises(InputError, match=f"question '{name}'"):
+            next(simulate_days(LOSSY, {name: values[name]}, 2, rng=rng, strict=True))
+    simulate(LOSSY, {"word": values["word"], "dark": values["dark"]}, rng=rng, strict=True)
+
+
+def test_a_stream_warns_once_of_the_answers_that_were_drawn() -> None:
+    levels, never = ("vim", "nano", "ed"), 2
+
+    def draw(n: int, rng: np.random.Generator) -> dict[str, Coded]:
+        return {"editor": Coded(levels, rng.integers(0, never, n, dtype=np.int32))}
+
+    stream = simulate_stream(LOSSY, draw, 1000, rng=np.random.default_rng(1), rows=100)
+    with pytest.warns(LossyAnswerWarning) as caught:
+        assert sum(map(len, stream)) == 1000
+    (one,) = caught
+    assert "answers, such as 'nano')" in str(one.message) and "'ed'" not in str(one.message)
+    (count,) = re.findall(r"\((\d+) answers", str(one.message))
+    assert int(count) == pytest.approx(500, abs=100)  # 6 sd
+    stream = simulate_stream(LOSSY, draw, 1000, rng=np.random.default_rng(1), strict=True)
+    with pytest.raises(InputError, match="'nano'"):
+        next(stream)
+
+
+@pytest.mark.parametrize("column", ["vim", b"vim", {"vim": 3}, {"vim"}, 5, None, True])
+def test_a_column_is_a_sequence(column: Any) -> None:
+    with pytest.raises(InputError, match=r"question 'editor': .* one answer per client"):
+        simulate(LOSSY, {"editor": column}, rng=np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("answer", ["yes", 1, 0, 1.0, [], {}])
+def test_a_boolean_question_takes_booleans(answer: Any) -> None:
+    with pytest.raises(InputError, match="boolean"):
+        simulate(LOSSY, {"dark": [answer]}, rng=np.random.default_rng(1))
+
+
+def test_columns_of_numpy_and_pandas_keep_their_booleans_and_gaps() -> None:
+    for column in (
+        [np.True_, np.False_, None],
+        np.array([True, False, None]),
+        pandas.Series([True, False, None], dtype="boolean"),
+        pandas.Series([True, False, None]),
+    ):
+        coded = Coded.of(column)
+        assert coded.levels == (True, False) and all(type(x) is bool for x in coded.levels)
+        assert coded.codes.tolist() == [0, 1, -1]
+
+
+def test_unknown_questions_of_a_simulation_get_a_hint() -> None:
+    with pytest.raises(InputError, match='Did you mean "editor"'):
+        simulate(LOSSY, {"editors": ["vim"]}, rng=np.random.default_rng(1))
 
 
 def test_top_level_names() -> None:

@@ -13,7 +13,7 @@ from deniable.cli import options
 from deniable.cli.inputs import parse_answer
 from deniable.cli.options import command
 from deniable.cli.output import print_outcome, track
-from deniable.errors import InputError, did_you_mean
+from deniable.errors import InputError
 from deniable.formatting import counted
 from deniable.survey import Survey
 from deniable.survey.lossy_answers import LossyAnswers
@@ -134,20 +134,22 @@ def _questions_of(
     """
     if not header:
         raise InputError(f"{path} is empty: expected a header with names of questions")
-    asked = [question.name for question in survey.questions]
-    skipped = {survey.question(name).name for name in unanswered}
-    for name in asked:
-        if name not in header and name not in skipped:
-            hint = did_you_mean(name, [column for column in header if column not in asked])
-            raise InputError(
-                f"{path} has no column for question {name!r}; its columns are "
-                f"{', '.join(header)}.{hint} If nobody answers the question: --unanswered {name}"
-            )
-    if both := sorted(skipped.intersection(header)):
-        raise InputError(f"{path} has a column for question {both[0]!r}: omit --unanswered")
-    if len(set(header)) != len(header):
+    kinds = {name: survey.question(name).kind for name in header}
+    if len(kinds) != len(header):
         raise InputError(f"{path}: a question occurs twice in the header {','.join(header)}")
-    return {name: survey.question(name).kind for name in header}
+    skipped = {survey.question(name).name for name in unanswered}
+    for question in survey.questions:
+        if (question.name in kinds) == (question.name in skipped):
+            problem, advice = (
+                ("a", "leave out")
+                if question.name in kinds
+                else ("no", "if nobody answers it, add")
+            )
+            raise InputError(
+                f"{path} has {problem} column for question {question.name!r}; its columns are "
+                f"{', '.join(header)}: {advice} --unanswered {question.name}"
+            )
+    return kinds
 
 
 def _simulate_values(
