@@ -1,14 +1,14 @@
 /**
- * Browser client of deniable: turns answers into noisy reports, and sends them.
+ * Browser client of deniable: turns answers into noisy reports and sends them.
  *
- * Implements docs/reference/wire.md, scheme deniable-1; sections are numbered as there. WebCrypto
- * does randomness, SHA-256 and HMAC; numbers that can exceed 2^53 are BigInts. The `name` of an error is
- * SurveyError, SurveyExpired, InputError, BudgetExceeded or StoreError.
+ * Implements docs/reference/wire.md, scheme deniable-1; sections are numbered as there. Numbers
+ * that can exceed 2^53 are BigInts. The `name` of an error is SurveyError, SurveyExpired, InputError,
+ * BudgetExceeded or StoreError.
  */
 /**
  * @typedef {Uint8Array<ArrayBuffer>} Bytes
  * @typedef {{name: string, version: number, owner: string, description: string, expires: string,
- *   collect: string, budget: number, digest: Bytes, cohorts: number, questions: {name: string, kind:
+ *   collect: string, budget: number, digest: Bytes, cohorts: number, testing: boolean, questions: {name: string, kind:
  *   string, description: string, protocol: any, loss: {once: number, forever: number | null}[]}[]
  *   }} Survey
  * @typedef {{update: (key: string, change: (old: any) => any) => Promise<any>,
@@ -27,6 +27,7 @@ export type Survey = {
     budget: number;
     digest: Bytes;
     cohorts: number;
+    testing: boolean;
     questions: {
         name: string;
         kind: string;
@@ -44,18 +45,16 @@ export type Store = {
 };
 /**
  * Reads a published survey. The digest (16 or 32 bytes, hexadecimal) must be that of the survey that
- * the author of the page reviewed; publishing checked its numbers.
+ * you reviewed; publishing checked its numbers.
  * @param {ArrayBuffer | Bytes} data @param {string} digest @returns {Promise<Survey>}
  */
 export declare function readSurvey(data: ArrayBuffer | Bytes, digest: string): Promise<Survey>;
 /**
  * Opens the client of one person, whose secret and ledger are in the store, created on first use.
- * @param {Survey} survey
- * @param {{store?: Store, entropy?: (size: number) => Bytes}} [options] `entropy` is for tests
+ * @param {Survey} survey @param {{store?: Store}} [options]
  */
-export declare function openClient(survey: Survey, { store, entropy }?: {
+export declare function openClient(survey: Survey, { store }?: {
     store?: Store;
-    entropy?: (size: number) => Bytes;
 }): Promise<{
     cohort: number;
     clear: number[][];
@@ -87,5 +86,5 @@ export declare function openSender(collector: string, { store, token, days }?: {
         waiting: number;
     }>;
 };
-/** For test vectors. @type {any} */
+/** For tests. @type {any} */
 export declare const steps: any;

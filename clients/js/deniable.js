@@ -1,14 +1,14 @@
 /**
- * Browser client of deniable: turns answers into noisy reports, and sends them.
+ * Browser client of deniable: turns answers into noisy reports and sends them.
  *
- * Implements docs/reference/wire.md, scheme deniable-1; sections are numbered as there. WebCrypto
- * does randomness, SHA-256 and HMAC; numbers that can exceed 2^53 are BigInts. The `name` of an error is
- * SurveyError, SurveyExpired, InputError, BudgetExceeded or StoreError.
+ * Implements docs/reference/wire.md, scheme deniable-1; sections are numbered as there. Numbers
+ * that can exceed 2^53 are BigInts. The `name` of an error is SurveyError, SurveyExpired, InputError,
+ * BudgetExceeded or StoreError.
  */
 /**
  * @typedef {Uint8Array<ArrayBuffer>} Bytes
  * @typedef {{name: string, version: number, owner: string, description: string, expires: string,
- *   collect: string, budget: number, digest: Bytes, cohorts: number, questions: {name: string, kind:
+ *   collect: string, budget: number, digest: Bytes, cohorts: number, testing: boolean, questions: {name: string, kind:
  *   string, description: string, protocol: any, loss: {once: number, forever: number | null}[]}[]
  *   }} Survey
  * @typedef {{update: (key: string, change: (old: any) => any) => Promise<any>,
@@ -68,7 +68,7 @@ function shapeOf({ kind, p, q, bits = 1, cohorts = 1, values, digits, families, 
 
 /**
  * Reads a published survey. The digest (16 or 32 bytes, hexadecimal) must be that of the survey that
- * the author of the page reviewed; publishing checked its numbers.
+ * you reviewed; publishing checked its numbers.
  * @param {ArrayBuffer | Bytes} data @param {string} digest @returns {Promise<Survey>}
  */
 export async function readSurvey(data, digest) {
@@ -76,8 +76,8 @@ export async function readSurvey(data, digest) {
   const same = digest?.length >= 32 && hex(sum).startsWith(digest);
   check(same, "SurveyError", `the digest of the survey is ${hex(sum)}, not ${digest}`);
   const raw = JSON.parse(text), counts = [];
-  const known = raw.format === "deniable-survey/1" && Number.isSafeInteger(raw.budget);
-  check(known, "SurveyError", `unknown format ${raw.format}, or budget ${raw.budget} above 2^53`);
+  const [known, testing] = /^deniable-(testing-)?survey\/1$/.exec(raw.format) ?? [];
+  check(known && Number.isSafeInteger(raw.budget), "SurveyError", `unknown format ${raw.format}, or budget ${raw.budget} above 2^53`);
   for (const { kind, protocol } of raw.questions)
     for (const m of mechanismsOf(protocol)) {
       const way = `${kind} ${protocol.name} ${m?.kind} ${m?.scheme ?? ""}`;
@@ -85,8 +85,8 @@ export async function readSurvey(data, digest) {
       counts.push(shapeOf(m).cohorts);
     }
   let cohorts = 1;
-  while (counts.some((count) => cohorts % count)) cohorts++; // at most 65536
-  return { ...raw, digest: sum.slice(0, 16), cohorts };
+  while (counts.some((count) => cohorts % count)) cohorts++;
+  return { ...raw, digest: sum.slice(0, 16), cohorts, testing: !!testing };
 }
 
 // 2. Clear fields
@@ -129,7 +129,6 @@ function slotsOf(question, clear) {
   });
 }
 
-/** Token of a value for a slot. */
 function tokenOf({ question: { protocol: p }, m, start, end }, value) {
   if (typeof value !== "string") return value;
   const bytes = utf8(value), text = decoder.decode(bytes);
@@ -157,7 +156,6 @@ async function positions(header, token, k, h, c) {
   });
 }
 
-/** Number of a token with local hashing. */
 async function numberOf({ values: g, digits }, header, token, c) {
   const lines = g ** (digits - 1);
   let line = c % lines, number = 0, factor = 1;
@@ -213,7 +211,6 @@ async function permanent(bits, width, flip, key, message) {
   return randomise(bits, width, flip, ONE - flip, join(...stream));
 }
 
-/** Noisy bytes of a slot. */
 async function noised({ m, width, size }, bits, key, message, rand) {
   if (m.kind !== "localhash") {
     const kept = m.flip ? await permanent(bits, width, m.flip, key, message) : bits;
@@ -229,10 +226,15 @@ async function noised({ m, width, size }, bits, key, message, rand) {
 
 /**
  * Opens the client of one person, whose secret and ledger are in the store, created on first use.
- * @param {Survey} survey
- * @param {{store?: Store, entropy?: (size: number) => Bytes}} [options] `entropy` is for tests
+ * @param {Survey} survey @param {{store?: Store}} [options]
  */
-export async function openClient(survey, { store = browserStore(), entropy = random } = {}) {
+export async function openClient(survey, { store = browserStore() } = {}) {
+  check(!survey.testing, "SurveyError", "this survey is for testing: see testing.js");
+  return clientOf(survey, store, random);
+}
+
+/** @param {Survey} survey @param {Store} store */
+async function clientOf(survey, store, entropy) {
   const made = { secret: random(32), spent: new Map() };
   const { secret } = await store.update("client", (kept) => kept ?? made), key = await hmacKey(secret);
   const draw = async (question, what, bound) => {
@@ -258,7 +260,7 @@ export async function openClient(survey, { store = browserStore(), entropy = ran
     check(!unknown.length, "InputError", `survey ${name} has no question ${unknown}`);
     const filled = await Promise.all(slots.map((slot) => fill(slot, given.get(slot.question.name) ?? null)));
     await store.update("client", (kept) => charged(kept, filled));
-    const rand = entropy(slots.reduce((sum, slot) => sum + slot.rand, 0));
+    const rand = await entropy(slots.reduce((sum, slot) => sum + slot.rand, 0));
     let at = 0;
     const sent = await Promise.all(filled.map(({ slot, bits, message }) =>
       noised(slot, bits, key, message, rand.subarray(at, (at += slot.rand)))));
@@ -281,7 +283,7 @@ export async function openClient(survey, { store = browserStore(), entropy = ran
 
   // 7. The ledger
 
-  /** Sums are exact below 2^53; larger ones exceed every budget and limit. */
+  /** Sums above 2^53 are inexact, but exceed every budget. */
   function charged(kept, filled) {
     const same = kept && hex(kept.secret) === hex(secret), { name, budget } = survey;
     check(same, "StoreError", "the storage was cleared: open a new client");
@@ -291,8 +293,8 @@ export async function openClient(survey, { store = browserStore(), entropy = ran
       page.set(noise, [sum + once, Math.max(limit, forever ?? Infinity)]);
     }
     const cost = [...page.values()].reduce((total, [sum, limit]) => total + Math.min(sum, limit), 0);
-    const why = `survey ${name}: loss ${cost / 1e9} would exceed the budget ${budget / 1e9}; nothing was sent`;
-    check(cost <= budget, "BudgetExceeded", why);
+    const why = survey.collect === "once" ? "has already been answered" : "would exceed its budget";
+    check(cost <= budget, "BudgetExceeded", `survey ${name} ${why}: no report was made`);
     return { ...kept, spent: new Map(kept.spent).set(name, page) };
   }
 }
@@ -309,7 +311,7 @@ export function browserStore() {
   request.onupgradeneeded = () => request.result.createObjectStore("kept");
   return {
     async update(key, change) {
-      // Other tabs wait for this transaction; strict: it is on disk when it completes.
+      // Other tabs wait for this; strict: it is on disk when it completes.
       const tx = (await opened).transaction("kept", "readwrite", { durability: "strict" });
       const kept = tx.objectStore("kept"), read = kept.get(key);
       let value, failure;
@@ -374,7 +376,7 @@ export function openSender(collector, { store = browserStore(), token, days = 6 
     return { sent, refused: statuses.filter(isPermanent), waiting: left };
   }
 
-  /** Claims an upload, so that no other tab sends it, and sends it. */
+  /** Claims an upload from other tabs, and sends it. */
   async function attempt(upload) {
     const now = Date.now();
     let mine;
@@ -391,7 +393,7 @@ export function openSender(collector, { store = browserStore(), token, days = 6 
     const { key, body, tries } = upload, ingest = token && { Authorization: `Bearer ${token}` };
     const headers = { "Content-Type": "application/octet-stream", "Idempotency-Key": key, ...ingest };
     upload.busy = Date.now() + HOLD;
-    // Without a response (offline, timeout), the key makes a retry safe.
+    // Without a response, the key makes a retry safe.
     const answer = await fetch(url, {
       method: "POST", body, headers, keepalive: body.length < 60_000, credentials: "omit",
       redirect: "error", referrerPolicy: "no-referrer", signal: AbortSignal.timeout(HOLD),
@@ -405,7 +407,7 @@ export function openSender(collector, { store = browserStore(), token, days = 6 
     return status;
   }
 
-  /** Sends waiting reports when the page may close; they stay queued until accepted. */
+  /** Sends waiting reports when the page may close; they stay queued. */
   function hide() {
     for (const upload of waiting)
       if (!upload.done && Math.max(hold, upload.busy) <= Date.now())
@@ -413,5 +415,5 @@ export function openSender(collector, { store = browserStore(), token, days = 6 
   }
 }
 
-/** For test vectors. @type {any} */
-export const steps = { headerOf, positions, messageOf, permanent, randomise, slotsOf, tokenOf };
+/** For tests. @type {any} */
+export const steps = { clientOf, headerOf, positions, messageOf, permanent, randomise, slotsOf, tokenOf };

@@ -47,7 +47,7 @@ export const replay = {
       if (2 * size !== rand.length) throw new Error(`expected ${rand.length / 2} random bytes, drew ${size}`);
       return bytes(rand);
     };
-    const client = await openClient(await published(canonical), { store: person(secret), entropy });
+    const client = await steps.clientOf(await published(canonical), person(secret), entropy);
     return { report: hex(await client.answer(values)) };
   },
   batches: ({ reports }) => ({ batch: hex(toBatch(reports.map(bytes))) }),

@@ -71,7 +71,7 @@ def test_the_ledger_is_the_same_as_in_python() -> None:
     assert found["ended"] == ended
     assert {"answered", "BudgetExceeded"} == set(ended)
     assert found["pages"] == {
-        name: [[noise, entry.charged, entry.limit] for noise, entry in page.items()]
+        name: [[noise, entry.charged, entry.limit] for noise, entry in page.entries.items()]
         for name, page in ledger._memory.items()
     }
 
