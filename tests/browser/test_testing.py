@@ -1,4 +1,4 @@
-"""The client for testing, in node and Chromium: the same reports as in Python, for no real survey."""
+"""The client for testing, in node and Chromium: the same reports as in Python, never for people."""
 
 from __future__ import annotations
 
