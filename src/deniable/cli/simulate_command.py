@@ -127,7 +127,7 @@ def simulate(
 
 def _questions_of(
     survey: Survey, path: Path, header: list[str], unanswered: tuple[str, ...]
-) -> dict[str, str]:
+) -> Mapping[str, str]:
     """Return the kind of each question in the header of a CSV file of answers.
 
     Every question needs a column, unless the user says that nobody answers it.
