@@ -68,13 +68,15 @@ def counted(count: int, noun: str) -> str:
 
 
 def rounded_up(value: float, digits: int) -> float:
-    """Return a positive number rounded up to this many significant digits.
+    """Return a number rounded up to this many significant digits, if it is above 0.
 
     What exceeds a rounded number by less than a millionth of its last digit is a rounding error.
 
     >>> rounded_up(1.2345, 3), rounded_up(2.9999999, 3), rounded_up(3.0000000000000004, 3)
     (1.24, 3.0, 3.0)
     """
+    if value <= 0:
+        return value
     decimals = digits - 1 - math.floor(math.log10(value))
     return round(math.ceil(value * 10.0**decimals - 1e-6) / 10.0**decimals, max(decimals, 0))
 
@@ -85,7 +87,7 @@ def epsilon_text(epsilon: float) -> str:
     >>> epsilon_text(1.60397), epsilon_text(4.999999995), epsilon_text(0.0)
     ('1.604', '5', '0')
     """
-    return f"{rounded_up(epsilon, 4):.6g}" if epsilon > 0 else "0"
+    return f"{rounded_up(epsilon, 4):.6g}"
 
 
 def odds_factor(epsilon: float) -> str:

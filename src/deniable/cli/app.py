@@ -113,6 +113,8 @@ class App(SuggestingGroup):
             _exit(ctx, f"error: {_describe(error)}", ERROR)
         except KeyboardInterrupt:
             _exit(ctx, "interrupted", INTERRUPTED)
+        except click.Abort as error:
+            _exit(ctx, *_aborted(error))
 
 
 def _describe(error: OSError) -> str:
@@ -122,6 +124,15 @@ def _describe(error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         return f"there is no file or folder {error.filename}: check its name and its folder"
     return f"cannot use {error.filename}: {error.strerror}"
+
+
+def _aborted(error: click.Abort) -> tuple[str, int]:
+    """Return why a question of a command was not answered, and the exit code."""
+    if isinstance(error.__context__, KeyboardInterrupt):
+        return "interrupted", INTERRUPTED
+    if isinstance(error.__context__, EOFError):
+        return "error: the input ended before the question was answered", ERROR
+    return "error: not confirmed, so nothing was changed", ERROR
 
 
 def _exit(ctx: click.Context, message: str, code: int) -> None:

@@ -1,38 +1,30 @@
-"""`deniable init`: the first survey file, from a few questions or from options."""
+"""`deniable init`: the first survey file, from a conversation or from options."""
 
 from __future__ import annotations
 
-import math
+import os
+import shlex
 import sys
-from datetime import date
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from deniable.cli import options
+from deniable.cli.interview.conversation import Conversation, say
+from deniable.cli.interview.outline import DEFAULT_EPSILON, Outline, OutlineQuestion
+from deniable.cli.interview.steps import interview
 from deniable.cli.options import command
 from deniable.cli.output import print_outcome
 from deniable.errors import InputError
-from deniable.formatting import counted
-from deniable.survey.draft import (
-    DESCRIPTION_PLACEHOLDER,
-    OWNER_PLACEHOLDER,
-    Draft,
-    DraftQuestion,
-    survey_name,
-)
-
-DEFAULT_EPSILON = {"string": 3.0, "unknown": 4.0, "choice": 2.0, "boolean": 1.0}
-"""ε of a question by its kind; a given total is divided in these proportions."""
-DICTIONARY = {
-    "protocol": ("prefixes", "# each client reports one prefix; deniable discover reads them"),
-    "max_length": (20, "# longer strings are cut"),
-    "alphabet": ("a-z0-9._-", '# or "bytes" for any text at all'),
-}
-"""Dictionary section of a question whose strings nobody lists."""
-AskedQuestion = tuple[str, str, tuple[str, ...]]
-"""Name, kind and options of a question."""
+from deniable.formatting import counted, epsilon_text
+from deniable.privacy import NANO
+from deniable.survey.draft import survey_name
 
 
 @command()
@@ -47,14 +39,14 @@ AskedQuestion = tuple[str, str, tuple[str, ...]]
 @options.option("--choice", multiple=True, metavar="NAME=A,B,C")
 @options.option("--boolean", multiple=True, metavar="NAME")
 @options.option("--epsilon", type=options.POSITIVE_FLOAT, metavar="NUMBER")
+@options.flag("--ask/--no-ask", default=None)
 @options.flag("--force")
 @options.json_option("the outcome")
-def init(
-    file: Path, expires: date | None, collect: str, epsilon: float | None, **given: Any
-) -> None:
+def init(file: Path, ask: bool | None, force: bool, as_json: bool, **given: Any) -> None:
     """Write a survey file with comments to FILE (by default survey.toml).
 
-    On a terminal, the command asks for everything that the options do not give.
+    On a terminal, the command asks for what the options do not give, checks each answer at once,
+    and shows what the survey will be able to detect. Unfinished answers are kept in FILE.draft.
 
     Parameters
     ----------
@@ -78,6 +70,9 @@ def init(
     epsilon
         Total ε of all questions, divided among them; by default 1 to 4 per question,
         depending on its kind.
+    ask
+        Ask for what the options do not give. By default the command asks only on a terminal, and
+        only if the owner, the description or the questions are not given.
     force
         Overwrite FILE if it exists.
 
@@ -87,74 +82,92 @@ def init(
     deniable init survey.toml --owner "Ada, ada@example.com" --boolean dark_mode
     deniable init survey.toml --unknown homepage --choice browser=Firefox,Safari,another --epsilon 6
     """
-    if file.exists() and not given["force"]:
-        raise InputError(f"{file} already exists: choose another name, or overwrite with --force")
-    asked = [_parse_question(kind, item) for kind in DEFAULT_EPSILON for item in given[kind]]
-    name, owner, description = (given[text] for text in ("name", "owner", "description"))
-    if sys.stdin.isatty() and sys.stdout.isatty() and not given["as_json"]:
-        name = name or click.prompt("Name of the survey", default=survey_name(file.name))
-        owner = owner or click.prompt("Who is responsible for it, and how to reach them")
-        description = description or click.prompt("What you ask and why, for the people you ask")
-        asked = asked or _prompt_questions()
-    questions = _drafts(asked or [("answer", "boolean", ())], epsilon, collect)
-    name, owner = name or survey_name(file.name), owner or OWNER_PLACEHOLDER
-    draft = Draft(
-        name, tuple(questions), owner, description or DESCRIPTION_PLACEHOLDER, expires, collect
-    )
-    survey = draft.survey()
-    file.write_text(draft.toml(file.name), encoding="utf-8")
+    if ask and as_json:
+        raise click.UsageError("--ask and --json cannot be combined")
+    outline = _outline(given)
+    if ask is None:
+        terminal = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
+        ask = terminal and not (outline.owner and outline.description and outline.questions)
+    _check_target(file, force, ask)
+    # Find mistakes before anything is asked; ε is divided among questions that may not be known.
+    (outline if outline.questions else replace(outline, epsilon=None)).draft().survey()
+    check = f"deniable check {shlex.quote(str(file))}"
+    with _conversation(file) if ask else nullcontext() as talk:
+        if talk is not None:
+            outline, clients = interview(talk, outline, file)
+            published = shlex.quote(str(file.with_suffix(".json")))
+            check += f" --clients {clients} -o {published}"
+        draft = outline.draft(survey_name(file.name))
+        survey = draft.survey()
+        file.write_text(draft.toml(file.name), encoding="utf-8")
     print_outcome(
         {"file": str(file), "name": survey.name, "questions": [q.name for q in survey.questions]},
         f"Wrote {file} with {counted(len(survey.questions), 'question')}, ε = "
-        f"{survey.budget / 1e9:.6g} in total. Next: deniable check {file}",
-        given["as_json"],
+        f"{epsilon_text(survey.budget / NANO)} in total. Next: {check}",
+        as_json,
     )
 
 
-def _parse_question(kind: str, item: str) -> AskedQuestion:
+def _outline(given: dict[str, Any]) -> Outline:
+    """Return what the options say about the survey."""
+    source = click.get_current_context().get_parameter_source("collect")
+    if (expires := given["expires"]) is not None:
+        _check_expiry(expires)
+    return Outline(
+        name=given["name"],
+        owner=given["owner"],
+        description=given["description"],
+        expires=expires,
+        collect=None if source is ParameterSource.DEFAULT else given["collect"],
+        questions=tuple(_question(kind, item) for kind in DEFAULT_EPSILON for item in given[kind]),
+        epsilon=given["epsilon"],
+    )
+
+
+def _check_expiry(expires: date) -> None:
+    """Refuse a day that has passed."""
+    if expires < (today := datetime.now(UTC).date()):
+        raise InputError(f"--expires {expires} has passed: choose {today} or a later day")
+
+
+def _question(kind: str, item: str) -> OutlineQuestion:
     """Return a question as an option gives it."""
     if kind != "choice":
-        return item, kind, ()
+        return OutlineQuestion(item, kind)
     name, equals, choices = item.partition("=")
     if not equals or not choices:
         raise click.UsageError(f"expected --choice NAME=A,B,C, got {item!r}")
-    return name, kind, tuple(part.strip() for part in choices.split(","))
+    return OutlineQuestion(name, kind, tuple(part.strip() for part in choices.split(",")))
 
 
-def _prompt_questions() -> list[AskedQuestion]:
-    """Ask for questions until a name is left empty."""
-    asked: list[AskedQuestion] = []
-    while True:
-        allowed = "" if asked else " (a-z, 0-9, _ and -)"
-        name = click.prompt(
-            f"Name of a question{allowed}, or empty to finish", default="", show_default=False
-        )
-        if not name and asked:
-            return asked
-        if not name:
-            click.echo("  A survey needs at least one question.")
-            continue
-        kinds = "string (you list candidates), unknown (nobody lists them), choice or boolean"
-        kind = click.prompt(
-            f"  Kind: {kinds}", type=click.Choice(list(DEFAULT_EPSILON)), default="boolean"
-        )
-        choices = click.prompt("  Options, separated by commas") if kind == "choice" else ""
-        asked.append((name, kind, tuple(o.strip() for o in choices.split(",") if o.strip())))
+def _check_target(file: Path, force: bool, ask: bool) -> None:
+    """Refuse a file that cannot be written, or that exists and shall not be overwritten."""
+    if not file.parent.is_dir():
+        raise InputError(f"the folder {file.parent} does not exist; create it first")
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise InputError(f"cannot write {file}: permission denied")
+    overwrite = force or not file.exists()
+    if not overwrite and ask:
+        overwrite = click.confirm(f"{file} already exists. Overwrite it?")
+    if not overwrite:
+        raise InputError(f"{file} already exists: choose another name, or overwrite with --force")
 
 
-def _drafts(asked: list[AskedQuestion], epsilon: float | None, collect: str) -> list[DraftQuestion]:
-    """Return the questions with their ε; rounded down, so that they never exceed the total."""
-    whole = sum(DEFAULT_EPSILON[kind] for _, kind, _ in asked)
-    drafts = []
-    for name, kind, choices in asked:
-        own = DEFAULT_EPSILON[kind]
-        if epsilon is not None:
-            own *= epsilon / whole
-            own = math.floor(1e6 * own) / 1e6 or own
-        settings: dict[str, Any] = {"options": list(choices)} if kind == "choice" else {}
-        if kind == "unknown" and collect == "once":
-            settings["mechanism"] = "localhash"
-        dictionary = DICTIONARY if kind == "unknown" else None
-        kind = "string" if kind == "unknown" else kind
-        drafts.append(DraftQuestion(name, kind, own, settings=settings, dictionary=dictionary))
-    return drafts
+@contextmanager
+def _conversation(file: Path) -> Iterator[Conversation]:
+    """Begin a conversation, or continue one; its answers are kept unless it ends well."""
+    talk = Conversation(file.with_name(f"{file.name}.draft"))
+    if talk.unfinished:
+        answers = counted(talk.unfinished, "answer")
+        if not click.confirm(f"Continue with the {answers} in {talk.path}?", default=True):
+            talk.forget()
+    say(f"This writes {file}. Ctrl-C interrupts; your answers are kept for the next time.")
+    try:
+        yield talk
+    except BaseException:
+        if talk.answers:
+            again = shlex.join(["deniable", "init", str(file)])
+            answers = counted(len(talk.answers), "answer")
+            click.echo(f"\nKept {answers} in {talk.path}. To continue: {again}", err=True)
+        raise
+    talk.forget()

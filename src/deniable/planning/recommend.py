@@ -26,10 +26,10 @@ from deniable.planning.thresholds import (
 from deniable.results.survey_plan import Plan, QuestionDesign
 from deniable.simulation import exponential, zipf
 from deniable.survey import Question
-from deniable.survey.draft import Draft, DraftQuestion
+from deniable.survey.draft import MAX_EPSILON, Draft, DraftQuestion
 
-MIN_EPSILON, MAX_EPSILON = 0.05, 12.0
-"""Range of ε that plans cover."""
+MIN_EPSILON = 0.05
+"""Smallest ε that plans cover."""
 TABLE_EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
 """Values of ε for which a plan tabulates thresholds."""
 SHAPES: dict[str, Callable[[int], Floats]] = {

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from deniable.survey.survey import Survey, check_name
+from deniable.errors import InputError
+from deniable.survey.survey import Survey, check_name, suggested_name
+
+MAX_EPSILON = 12.0
+"""Largest ε of a question in a draft. A survey file may have more, but hides nothing then."""
 
 OWNER_PLACEHOLDER = "YOUR NAME, and how to reach you"
 DESCRIPTION_PLACEHOLDER = "WHAT IS ASKED AND WHY, for those who are asked"
@@ -69,6 +73,11 @@ class DraftQuestion:
 
     def __post_init__(self) -> None:
         check_name("question", self.name)
+        if self.epsilon > MAX_EPSILON:
+            raise InputError(
+                f"epsilon = {self.epsilon:g} would hide nothing about the answers to {self.name}: "
+                f"choose at most {MAX_EPSILON:g} per question; 1 to 4 is usual"
+            )
 
     def toml(self) -> str:
         """Return the tables of the question as TOML."""
@@ -118,16 +127,24 @@ class Draft:
     expires: dt.date | None = None
     collect: str = "once"
 
+    def __post_init__(self) -> None:
+        check_name("survey", self.name)
+        names = [question.name for question in self.questions]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise InputError(
+                f"two questions are called {sorted(twice)[0]!r}: give each its own name"
+            )
+
     def toml(self, file: str = "survey.toml") -> str:
         """Return the file, with comments."""
         expires = self.expires or dt.date.today() + dt.timedelta(days=365)
         head = HEAD.format(
-            file=file,
+            file=shlex.quote(file),
             name=toml_string(self.name),
             owner=toml_string(self.owner),
             description=toml_string(self.description),
             expires=expires.isoformat(),
-            collect=f"{toml_string(self.collect):20} {COLLECT[self.collect]}",
+            collect=f"{toml_string(self.collect):18} {COLLECT[self.collect]}",
         )
         return "\n".join([head, *(question.toml() for question in self.questions)])
 
@@ -152,8 +169,7 @@ def survey_name(file: str) -> str:
     >>> survey_name("Home Pages.toml"), survey_name("2027.toml")
     ('home-pages', 'survey')
     """
-    stem = re.sub(r"[^a-z0-9_-]+", "-", file.lower().removesuffix(".toml")).strip("-")[:64]
-    return stem if stem[:1].isalpha() else "survey"
+    return suggested_name(file.lower().removesuffix(".toml"), "-") or "survey"
 
 
 def _line(key: str, value: object, comment: str = "") -> str:

@@ -43,7 +43,22 @@ _ANSWER_TYPES: dict[str, type] = {"string": str, "choice": str, "boolean": bool}
 def check_name(noun: str, name: str) -> None:
     """Raise InputError unless `name` is a valid name of a survey or question."""
     if not NAME.fullmatch(name):
-        raise InputError(f"the name of a {noun} must be {NAME_RULE}, not {name!r:.200}")
+        suggestion = suggested_name(name, "-" if noun == "survey" else "_")
+        hint = f' Did you mean "{suggestion}"?' if suggestion else ""
+        raise InputError(f"the name of a {noun} must be {NAME_RULE}, not {name!r:.200}.{hint}")
+
+
+def suggested_name(text: str, separator: str = "_") -> str:
+    """Return a valid name that resembles a text; empty if nothing of it can be kept.
+
+    >>> suggested_name("Dark Mode?"), suggested_name("Café 2027", "-"), suggested_name("1")
+    ('dark_mode', 'cafe-2027', '')
+    """
+    import unicodedata  # loaded after a mistake only
+
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    joined = re.sub(r"[^a-z0-9_-]+", separator, plain)
+    return re.sub(r"^[^a-z]+", "", joined)[:64].rstrip("_-")
 
 
 def check_text(setting: str, text: object) -> None:

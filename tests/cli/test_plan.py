@@ -1,13 +1,7 @@
-"""init, plan and check: from nothing to a published survey."""
+"""plan: parameters of a question, and what it will be able to detect."""
 
 from __future__ import annotations
 
-import datetime as dt
-import json
-import os
-import select
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +13,6 @@ from deniable.cli.app import app
 from deniable.errors import InputError
 from deniable.planning import detectable, discoverable
 from deniable.results import Plan
-from deniable.survey.draft import Draft, DraftQuestion
 
 
 def run(*args: str, text: str | None = None) -> Result:
@@ -149,100 +142,3 @@ def test_wrong_plans_are_explained(args: tuple[str, ...], code: int, words: str)
     got = run("plan", *args)
     assert got.exit_code == code, got.output
     assert words.replace("such as 1e6", "1000000 or 1e6") in got.output
-
-
-# --- init and check ------------------------------------------------------------------------------
-
-
-def test_init_from_flags_then_check_and_publish() -> None:
-    got = run("init", "Home Pages.toml", "--owner", 'Ada "A", ada@example.com', "--description",
-              "which\npages", "--unknown", "page", "--choice", "browser=Firefox, Safari",
-              "--boolean", "ads", "--string", "word", "--epsilon", "5",
-              "--expires", "2999-12-31")  # fmt: skip
-    assert got.exit_code == 0, got.output
-    survey = Survey.load("Home Pages.toml")
-    assert survey.name == "home-pages" and survey.owner == 'Ada "A", ada@example.com'
-    assert survey.description == "which\npages"
-    assert [q.kind for q in survey.questions] == ["string", "string", "choice", "boolean"]
-    assert 4.99 < survey.loss.per_report <= 5.0
-    published = run("check", "Home Pages.toml", "-o", "s.json", "--clients", "5e5")
-    assert published.exit_code == 0, published.output
-    assert "500,000" in published.output and "Note" not in published.output
-    assert Survey.load("s.json") == survey
-
-
-def test_nobody_publishes_without_a_name() -> None:
-    assert run("init").exit_code == 0
-    assert "Note: the owner is a placeholder" in run("check", "survey.toml").output
-    got = run("check", "survey.toml", "-o", "s.json")
-    assert got.exit_code == 1
-    assert "the owner is" in got.output and "the description is" in got.output
-    assert not Path("s.json").exists()
-
-
-def test_check_tells_of_the_end(tmp_path: Path) -> None:
-    today = dt.datetime.now(dt.UTC).date()
-    for days, words in ((-3, "the survey ended 3 days ago"), (1, "the survey ends in 1 day")):
-        draft = Draft("s", (DraftQuestion("ads", "boolean", 1.0),), "me", "why",
-                      today + dt.timedelta(days=days))  # fmt: skip
-        Path("s.toml").write_text(draft.toml())
-        assert words in run("check", "s.toml").output
-        assert words in json.loads(run("check", "s.toml", "--json").output)["notes"][0]
-
-
-@pytest.mark.parametrize(
-    "args, code, words",
-    [(("--boolean", "Two words"), 1, "the name of a question must be"),
-     (("--boolean", "a", "--boolean", "a"), 1, "Cannot declare"),
-     (("--choice", "browser"), 2, "--choice NAME=A,B,C"),
-     (("--choice", "b=A,A"), 1, "options"), (("--epsilon", "-1"), 2, "epsilon"),
-     (("--expires", "soon"), 2, "soon"), (("--name", "Ü"), 1, "name"),
-     (("--epsilon", "1e-12"), 1, "is too small")],
-)  # fmt: skip
-def test_wrong_beginnings_are_explained(args: tuple[str, ...], code: int, words: str) -> None:
-    got = run("init", *args)
-    assert got.exit_code == code, got.output
-    assert words in got.output
-    assert not Path("survey.toml").exists()
-
-
-def test_init_never_overwrites() -> None:
-    Path("survey.toml").write_text("mine")
-    assert run("init").exit_code == 1
-    assert Path("survey.toml").read_text() == "mine"
-    assert run("init", "--force").exit_code == 0
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-def test_init_asks_on_a_terminal(tmp_path: Path) -> None:
-    """Answers typed at a pseudo-terminal, an empty and a wrong one among them."""
-    said = ["pages", "Ada", "why not", "", "browser", "chioce", "choice", "A, B", "page",
-            "unknown", ""]  # fmt: skip
-    terminal, its_side = os.openpty()
-    child = subprocess.Popen(
-        [sys.executable, "-m", "deniable", "init", "s.toml"],
-        stdin=its_side, stdout=its_side, stderr=its_side,
-    )  # fmt: skip
-    os.close(its_side)
-    for line in said:
-        heard = b""
-        while not heard.rstrip().endswith(b":"):
-            heard += _heard(terminal)
-        os.write(terminal, line.encode() + b"\n")
-    while _heard(terminal):
-        pass
-    assert child.wait(60) == 0
-    survey = Survey.load(tmp_path / "s.toml")
-    assert (survey.name, survey.owner, survey.description) == ("pages", "Ada", "why not")
-    assert [q.name for q in survey.questions] == ["browser", "page"]
-    assert survey.questions[1].protocol.name == "prefixes"
-    os.close(terminal)
-
-
-def _heard(terminal: int) -> bytes:
-    """What was said; nothing after the end."""
-    assert select.select([terminal], [], [], 60)[0], "it neither asks nor ends"
-    try:
-        return os.read(terminal, 4096)
-    except OSError:  # what Linux says of a terminal that nobody writes to
-        return b""
