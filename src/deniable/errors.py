@@ -2,6 +2,7 @@
 
     DeniableError
     ├── InputError            an argument is invalid (also a ValueError)
+    │   └── UnknownKey        a result has no row of this name (also a KeyError)
     ├── SurveyError           a survey file has mistakes; `.mistakes` lists all of them
     ├── SecretError           the client's secret cannot be read, or other users can read it
     ├── LedgerError           the ledger cannot be read, so no report is made
@@ -40,6 +41,12 @@ class DeniableError(Exception):
 
 class InputError(DeniableError, ValueError):
     """Raised for an invalid argument."""
+
+
+class UnknownKey(InputError, KeyError):
+    """Raised by `result[key]` if the result has no row of this name."""
+
+    __str__ = Exception.__str__  # KeyError quotes its message
 
 
 class SurveyError(DeniableError):

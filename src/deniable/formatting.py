@@ -135,7 +135,7 @@ def cell(value: Value) -> str:
 
 
 FORMATS: Mapping[str, Callable[[Any], str]] = {
-    **dict.fromkeys(("estimate", "standard_error", "proportion", "threshold"), percent),
+    **dict.fromkeys(("estimate", "standard_error", "proportion", "share", "threshold"), percent),
     "p_value": p_value,
     "evidence": "{:.1f}".format,
     "reports": "{:,}".format,
@@ -200,6 +200,24 @@ class TextTable:
         head, *rows = aligned([self.names, *self.rows], self.right)
         widths = [max(map(len, column)) for column in zip(self.names, *self.rows, strict=True)]
         return [head, "  ".join("-" * width for width in widths), *rows]
+
+    def html(self) -> str:
+        """Return the table as HTML."""
+        kinds = [' class="number"' if right else "" for right in self.right]
+        head = "".join(
+            f'<th scope="col"{kind}>{html_text(name)}</th>'
+            for name, kind in zip(self.names, kinds, strict=True)
+        )
+        body = "".join(
+            f"<tr>{''.join(f'<td{k}>{html_text(c)}</td>' for c, k in zip(row, kinds, strict=True))}"
+            "</tr>"
+            for row in self.rows
+        )
+        more = f"<p>{self.left_out:,} more rows are not shown.</p>" if self.left_out else ""
+        return (
+            f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
+            f"<tbody>{body}</tbody></table></div>{more}"
+        )
 
 
 def column_title(name: str) -> str:

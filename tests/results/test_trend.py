@@ -9,57 +9,10 @@ import numpy as np
 import pytest
 
 from deniable.errors import InputError
-from deniable.results import Discovery, Marginal, Measured, Result, Trend
+from deniable.results import Discovery, Result, Trend
+from tests.results.samples import discovery, marginal
 
-SHARE = Measured.normal(0.5, 0.1)
 DAYS = ("2027-01-04", "2027-01-05")
-
-
-def marginal(first: float) -> Marginal:
-    estimate = np.array([first, 1 - first])
-    return Marginal(
-        estimate=estimate,
-        standard_error=np.full(2, 0.1),
-        low=estimate - 0.2,
-        high=estimate + 0.2,
-        p_value=np.full(2, 0.01),
-        detected=np.array([True, False]),
-        identified=np.array([True, True]),
-        groups=(),
-        detection_threshold=0.1,
-        mass_found=SHARE,
-        mass_unexplained=SHARE,
-        background=np.zeros(1),
-        overdispersion=0.0,
-        reports=7,
-        alpha=0.05,
-        correction="holm",
-        labels=("a", "b"),
-        question="page",
-    )
-
-
-def discovery(*strings: str) -> Discovery:
-    numbers = np.full(len(strings), 0.25)
-    return Discovery(
-        strings=strings,
-        symbols=np.zeros((len(strings), 1), np.uint8),
-        **dict.fromkeys(("estimate", "standard_error", "low", "high"), numbers),
-        **dict.fromkeys(("p_value", "evidence", "level"), numbers),
-        evidence_name="z",
-        candidates=9,
-        correction="all of them",
-        truncation="",
-        stages=(),
-        detection_threshold=0.1,
-        mass_found=SHARE,
-        mass_unexplained=SHARE,
-        mass_at_end=None,
-        reports=7,
-        alpha=0.05,
-        reading="prefixes",
-        question="word",
-    )
 
 
 def test_a_trend_of_marginals_is_written_as_arrays() -> None:

@@ -43,8 +43,7 @@ from deniable.inference.linear.joint_counts import PairCounts
 from deniable.inference.models.base import AnyModel, Axis, OtherModel, TableSettings
 from deniable.kernels.array_types import Indices, Integers, Table
 from deniable.results import Covariance, Joint
-from deniable.results.association import AssociationTest
-from deniable.results.joint import Tests
+from deniable.results.association import AssociationTest, Tests
 from deniable.survey import Survey
 
 

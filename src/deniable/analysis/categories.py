@@ -14,7 +14,7 @@ from deniable.inference.models.base import AnyModel, Axis, ReportCounts, TableSe
 from deniable.kernels.array_types import Bytes
 from deniable.protocols.alphabet import TEXT_SETTINGS
 from deniable.results import Covariance, Discovery, Joint
-from deniable.results.joint import Tests
+from deniable.results.association import Tests
 from deniable.survey import Question
 
 Strings = Iterable[str] | Discovery

@@ -22,8 +22,7 @@ from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.models.base import AnyModel, ReportCounts, TableSettings
 from deniable.kernels.array_types import Indices
 from deniable.results import Joint
-from deniable.results.association import AssociationTest
-from deniable.results.joint import Tests
+from deniable.results.association import AssociationTest, Tests
 from deniable.survey import Question, Survey
 
 

@@ -4,6 +4,12 @@ from deniable.extras import needs_packages
 
 with needs_packages("deniable.render"):
     from deniable.render.view import View, shows, view_of
-    from deniable.render.views import joint_view, plan_view, trend_view, values_view  # noqa: F401
+    from deniable.render.views import (  # noqa: F401
+        joint_view,
+        plan_view,
+        shares_view,
+        trend_view,
+        values_view,
+    )
 
 __all__ = ["View", "shows", "view_of"]

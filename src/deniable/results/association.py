@@ -1,12 +1,14 @@
 """Tests of independence and effect sizes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from deniable.formatting import counted, p_phrase
+from deniable.results.rows import ComparedByFields
 
 
-@dataclass(frozen=True)
-class AssociationTest:
+@dataclass(frozen=True, eq=False)
+class AssociationTest(ComparedByFields):
     """The outcome of a test of independence.
 
     Parameters
@@ -42,8 +44,8 @@ class AssociationTest:
         )
 
 
-@dataclass(frozen=True)
-class EffectSize:
+@dataclass(frozen=True, eq=False)
+class EffectSize(ComparedByFields):
     """Cramér's V: how strongly two questions are associated, from 0 (independent) to 1.
 
     Parameters
@@ -68,3 +70,25 @@ class EffectSize:
             f"Cramér's V = {self.estimate:.3f} "
             f"(95% confidence interval {self.low:.3f} to {self.high:.3f})"
         )
+
+
+@dataclass(frozen=True)
+class Tests:
+    """Tests that need the reports; a result that was read from JSON has none.
+
+    Parameters
+    ----------
+    association : callable
+        Test of independence of two questions, by the name of a method.
+    effect : callable
+        Cramér's V of two questions.
+    mutual : callable
+        Test of mutual independence of all questions.
+    conditional : callable
+        Test of conditional independence of two questions, by their axes.
+    """
+
+    association: Callable[[str], AssociationTest]
+    effect: Callable[[], EffectSize]
+    mutual: Callable[[], AssociationTest]
+    conditional: Callable[[tuple[int, int]], AssociationTest]

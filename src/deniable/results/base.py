@@ -5,15 +5,24 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from deniable.errors import InputError
 from deniable.extras import needs_packages
-from deniable.formatting import Columns, html_table, html_text, text_table
+from deniable.formatting import (
+    Columns,
+    TextTable,
+    Value,
+    counted,
+    html_text,
+    text_table,
+    visible,
+)
 from deniable.results.json_values import to_json_value, typed_fields
+from deniable.results.rows import ComparedByFields
 
 if TYPE_CHECKING:
     import pandas
@@ -27,7 +36,7 @@ TEST_DATA = "TEST DATA"
 TEST_DATA_NOTE = f"{TEST_DATA}: the survey was published for testing."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Provenance:
     """Where a result comes from: the survey, the reports, and the version of this library.
 
@@ -63,8 +72,8 @@ class Provenance:
     version: int
     digest: str
     questions: tuple[str, ...]
-    parameters: Mapping[str, Mapping[str, object]]
-    epsilon: Mapping[str, float]
+    parameters: Mapping[str, Mapping[str, object]] = field(hash=False)
+    epsilon: Mapping[str, float] = field(hash=False)
     reports: int
     origin: str
     library: str
@@ -74,14 +83,19 @@ class Provenance:
         """Whether the reports answer a survey that was published for testing."""
         return self.origin.startswith(TEST_DATA)
 
+    def __repr__(self) -> str:
+        reports = counted(self.reports, "report")
+        return f"<Provenance survey {self.survey} v{self.version}, {reports}>"
 
-@dataclass(frozen=True, eq=False)
-class Result(ABC):
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result(ComparedByFields, ABC):
     """Base class of all results.
 
-    A subclass is a frozen dataclass that defines `columns`. It overrides `_json` and `_from_json`
-    if its JSON is not one key per field. Results are immutable and can be printed, plotted, saved
-    as JSON and turned into data frames.
+    A subclass is a frozen dataclass that defines `columns` and `summary`, and extends `Rows`. It
+    overrides `_json` and `_from_json` if its JSON is not one key per field. Results are immutable
+    and can be printed, plotted, compared, copied, pickled, saved as JSON and turned into data
+    frames.
 
     Examples
     --------
@@ -119,16 +133,19 @@ class Result(ABC):
         """
 
     def to_arrow(self) -> pyarrow.Table:
-        """Return the columns as an Arrow table.
+        """Return the columns as an Arrow table; needs pyarrow.
 
         Returns
         -------
         pyarrow.Table
             One row per row of `columns`.
-        """
-        import pyarrow as pa
 
-        return pa.table({name: pa.array(list(c)) for name, c in self.columns().items()})
+        Raises
+        ------
+        MissingPackage
+            If pyarrow is not installed.
+        """
+        return cast("pyarrow.Table", _frames("pyarrow", "to_arrow()").table(self._lists()))
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the columns as a pandas data frame; needs pandas.
@@ -137,8 +154,13 @@ class Result(ABC):
         -------
         pandas.DataFrame
             One row per row of `columns`.
+
+        Raises
+        ------
+        MissingPackage
+            If pandas is not installed.
         """
-        return self.to_arrow().to_pandas()
+        return cast("pandas.DataFrame", _frames("pandas", "to_pandas()").DataFrame(self._lists()))
 
     def to_polars(self) -> polars.DataFrame:
         """Return the columns as a polars data frame; needs polars.
@@ -147,10 +169,16 @@ class Result(ABC):
         -------
         polars.DataFrame
             One row per row of `columns`.
-        """
-        import polars
 
-        return cast(polars.DataFrame, polars.from_arrow(self.to_arrow()))
+        Raises
+        ------
+        MissingPackage
+            If polars is not installed.
+        """
+        return cast("polars.DataFrame", _frames("polars", "to_polars()").DataFrame(self._lists()))
+
+    def _lists(self) -> dict[str, list[Value]]:
+        return {name: list(column) for name, column in self.columns().items()}
 
     # --- as JSON ---------------------------------------------------------------------------------
 
@@ -225,6 +253,16 @@ class Result(ABC):
 
     # --- for people ------------------------------------------------------------------------------
 
+    def summary(self) -> str:
+        """Return the most important facts in a few words.
+
+        Returns
+        -------
+        str
+            What a Python prompt shows.
+        """
+        return ""
+
     def heading(self) -> str:
         """Return one line that summarises the result.
 
@@ -233,13 +271,34 @@ class Result(ABC):
         str
             The line above the printed table.
         """
-        return type(self).__name__
+        return self.summary() or type(self).__name__
 
     def __str__(self) -> str:
         return text_table(self.heading(), self.columns())
 
+    def __repr__(self) -> str:
+        return f"<{visible(f'{type(self).__name__} {self.summary()}'.strip())}>"
+
     def _repr_html_(self) -> str:
-        return f"<p>{html_text(self.heading())}</p>{html_table(self.columns())}"
+        """Return what a notebook shows: the heading, a picture if it can be drawn, and a table."""
+        style, picture, table = "", "", self._crosstab()
+        try:
+            notebook = import_module("deniable.render.notebook")
+        except ImportError:  # pictures need packages that tables do not
+            pass
+        else:
+            style, picture = notebook.style(), "" if table else notebook.picture(self)
+        table = table or TextTable.readable(self.columns()).html()
+        heading = f"<p>{html_text(self.heading())}</p>"
+        return f'<div class="deniable-result">{style}{heading}{picture}{table}</div>'
+
+    def _crosstab(self) -> str:
+        """Return a table as HTML that shows the result better than chart and columns."""
+        return ""
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the fields, to pickle and copy."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw the result; needs matplotlib, which the `plots` extra installs.
@@ -266,3 +325,9 @@ class Result(ABC):
         with needs_packages("a plot"):
             axes: Axes = import_module("deniable.render.plots").draw(self, ax, **options)
         return axes
+
+
+def _frames(package: str, method: str) -> Any:
+    """Import a package of data frames for a method."""
+    with needs_packages(method, "frames"):
+        return import_module(package)

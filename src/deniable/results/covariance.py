@@ -9,10 +9,11 @@ import numpy.typing as npt
 
 from deniable.errors import InputError
 from deniable.kernels.array_types import Floats
+from deniable.results.rows import ComparedByFields
 
 
-@dataclass(frozen=True)
-class Interval:
+@dataclass(frozen=True, eq=False, repr=False)
+class Interval(ComparedByFields):
     """Estimates with standard errors and confidence intervals, as arrays of one shape.
 
     Parameters
@@ -36,9 +37,12 @@ class Interval:
     low: Floats
     high: Floats
 
+    def __repr__(self) -> str:
+        return f"<Interval of {_shape(self.estimate)} estimates>"
 
-@dataclass(frozen=True)
-class Covariance:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Covariance(ComparedByFields):
     """An estimated table of shares, and the covariance of its cells.
 
     Parameters
@@ -70,6 +74,9 @@ class Covariance:
                 f"matrix must be {self.table.size} × {self.table.size} for a table of shape "
                 f"{self.table.shape}, got {self.matrix.shape}"
             )
+
+    def __repr__(self) -> str:
+        return f"<Covariance of a table of {_shape(self.table)} cells>"
 
     @property
     def standard_errors(self) -> Floats:
@@ -173,6 +180,10 @@ class Covariance:
             summing = np.kron(summing, np.eye(shape[-1])[labels].T)
         table = (summing @ self.table.ravel()).reshape(shape)
         return Covariance(table, summing @ self.matrix @ summing.T)
+
+
+def _shape(array: Floats) -> str:
+    return " × ".join(map(str, array.shape))
 
 
 def _clipped(estimate: Floats, error: Floats, level: float) -> Interval:

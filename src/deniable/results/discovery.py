@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,6 +10,7 @@ from deniable.formatting import Columns, counted, text_table
 from deniable.kernels.array_types import Bytes, Floats
 from deniable.results.base import Provenance, Result
 from deniable.results.marginal import Measured
+from deniable.results.rows import Rows, ValueRow
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Stage:
     note: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GramGraph:
     """The graph of n-grams that the paper's algorithm searches for cliques.
 
@@ -69,9 +71,13 @@ class GramGraph:
     weights: tuple[float, ...]
     cliques: tuple[tuple[int, ...], ...]
 
+    def __repr__(self) -> str:
+        positions, edges = counted(len(self.labels), "position"), counted(len(self.edges), "edge")
+        return f"<GramGraph {positions}, {edges}, {counted(len(self.cliques), 'clique')}>"
 
-@dataclass(frozen=True, eq=False)
-class Discovery(Result):
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Discovery(Rows[ValueRow], Result):
     r"""Strings that were discovered without a list of candidates, most common first.
 
     Parameters
@@ -149,8 +155,9 @@ class Discovery(Result):
     ... ''')
     >>> answers = {"word": ["ab"] * 800 + ["ec"] * 200}
     >>> reports = simulate(survey, answers, rng=np.random.default_rng(1))
-    >>> discover(survey, reports, "word").strings
-    ('ab', 'ec')
+    >>> discovery = discover(survey, reports, "word")
+    >>> discovery.strings, discovery["ab"].estimate > 0.5
+    (('ab', 'ec'), True)
     """
 
     strings: tuple[str, ...]
@@ -198,6 +205,27 @@ class Discovery(Result):
             named[name] = getattr(self, name).tolist()
         return named
 
+    def _keys(self) -> Sequence[str]:
+        return self.strings
+
+    def _make_rows(self) -> Iterable[ValueRow]:
+        columns = {**self.columns(), "detected": [True] * len(self)}
+        return map(ValueRow._make, zip(*(columns[name] for name in ValueRow._fields), strict=True))
+
+    def summary(self) -> str:
+        """Return the most important facts in a few words.
+
+        Returns
+        -------
+        str
+            Question, reports, discovered strings and tested candidates.
+        """
+        return (
+            f"{self.question or 'discovery'}: {counted(self.reports, 'report')}; "
+            f"{counted(len(self), 'string')} discovered among "
+            f"{counted(self.candidates, 'candidate')}"
+        )
+
     def heading(self) -> str:
         """Return one line that summarises the result.
 
@@ -206,11 +234,7 @@ class Discovery(Result):
         str
             Reports, discovered strings, their share of clients, and what the search left out.
         """
-        text = (
-            f"{self.question or 'discovery'}: {counted(self.reports, 'report')}; "
-            f"{counted(len(self.strings), 'string')} discovered among "
-            f"{counted(self.candidates, 'candidate')}, held by {self.mass_found} of clients"
-        )
+        text = f"{self.summary()}, held by {self.mass_found} of clients"
         return f"{text}; incomplete: {self.truncation}" if self.truncation else text
 
     def stage_table(self) -> str:

@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, fields, replace
+from itertools import product
+from typing import Any, Self
 
 import numpy as np
 
-from deniable.errors import InputError, did_you_mean
+from deniable.errors import DeniableError, InputError, did_you_mean
 from deniable.formatting import Columns, counted
 from deniable.kernels.array_types import Floats
-from deniable.results.association import AssociationTest, EffectSize
+from deniable.results.association import AssociationTest, EffectSize, Tests
 from deniable.results.base import Provenance, Result
 from deniable.results.covariance import Covariance, Interval
+from deniable.results.crosstab import crosstabs
+from deniable.results.rows import CellRow, Rows
 
 CELL_FIELDS = ("table", "standard_error", "low", "high", "p_value")
 """Fields of a joint table that have one number per cell."""
 
 
-@dataclass(frozen=True)
-class Tests:
-    """Tests that need the reports; a result that was read from JSON has none.
-
-    Parameters
-    ----------
-    association : callable
-        Test of independence of two questions, by the name of a method.
-    effect : callable
-        Cramér's V of two questions.
-    mutual : callable
-        Test of mutual independence of all questions.
-    conditional : callable
-        Test of conditional independence of two questions, by their axes.
-    """
-
-    association: Callable[[str], AssociationTest]
-    effect: Callable[[], EffectSize]
-    mutual: Callable[[], AssociationTest]
-    conditional: Callable[[tuple[int, int]], AssociationTest]
-
-
-@dataclass(frozen=True, eq=False)
-class Joint(Result):
+@dataclass(frozen=True, eq=False, repr=False)
+class Joint(Rows[CellRow], Result):
     """The joint distribution of several questions.
 
     Parameters
@@ -77,9 +60,9 @@ class Joint(Result):
     shrinkage : float, optional
         Weight of independence in `shrunk`.
     association : AssociationTest, optional
-        Test of independence of two questions, in a result that was read from JSON.
+        Test of independence of two questions, in a result that was read from JSON or unpickled.
     effect : EffectSize, optional
-        Cramér's V of two questions, in a result that was read from JSON.
+        Cramér's V of two questions, in a result that was read from JSON or unpickled.
     provenance : Provenance, optional
         Where the result comes from.
     made_from : str, default "reports"
@@ -111,7 +94,9 @@ class Joint(Result):
     >>> joint = associate(survey, reports, ["editor", "dark"])
     >>> joint.table.shape, joint.test().p_value < 0.001
     ((2, 2), True)
-    >>> bool(joint.cell("vim", "yes")["low"] > 0.4)
+    >>> joint
+    <Joint editor × dark: 1,000 reports, 2 × 2 cells>
+    >>> joint["vim", "yes"].low > 0.4
     True
     """
 
@@ -131,11 +116,11 @@ class Joint(Result):
     other: tuple[str, ...]
     shrunk: Floats | None = None
     shrinkage: float | None = None
-    association: AssociationTest | None = None
-    effect: EffectSize | None = None
+    association: AssociationTest | None = field(default=None, compare=False)
+    effect: EffectSize | None = field(default=None, compare=False)
     provenance: Provenance | None = None
     made_from: str = "reports"
-    tests: Tests | None = field(default=None, repr=False)
+    tests: Tests | None = field(default=None, compare=False)
 
     def margin(self, question: str) -> Interval:
         """Return the distribution of one question, from this table.
@@ -188,20 +173,32 @@ class Joint(Result):
 
         Raises
         ------
-        InputError
+        UnknownKey
             If the number of categories is wrong, or one of them is not in the table.
         """
-        if len(values) != len(self.labels):
-            raise InputError(f"expected {len(self.labels)} categories, got {len(values)}")
-        at = []
-        for value, labels, question in zip(values, self.labels, self.questions, strict=True):
+        _, *numbers = self[values]
+        return dict(zip(CELL_FIELDS, numbers, strict=True))
+
+    def __getitem__(self, key: Hashable) -> CellRow:
+        """Return one cell, such as `joint["Firefox", "yes"]`."""
+        return super().__getitem__(key if isinstance(key, tuple) else (key,))
+
+    def _keys(self) -> Sequence[tuple[str, ...]]:
+        return list(product(*self.labels))
+
+    def _make_rows(self) -> Iterable[CellRow]:
+        numbers = [getattr(self, name).ravel().tolist() for name in CELL_FIELDS]
+        return map(CellRow, self._keys(), *numbers)
+
+    def _unknown(self, key: Any) -> str:
+        if len(key) != len(self.labels):
+            wanted = ", ".join(self.questions)
+            return f"expected one category per question ({wanted}), got {len(key)} categories"
+        for value, labels, question in zip(key, self.labels, self.questions, strict=True):
             if value not in labels:
-                raise InputError(
-                    f"question {question!r} has no category {value!r} in this table."
-                    f"{did_you_mean(value, labels)}"
-                )
-            at.append(labels.index(value))
-        return {name: float(getattr(self, name)[tuple(at)]) for name in CELL_FIELDS}
+                hint = did_you_mean(value, labels)
+                return f"question {question!r} has no category {value!r:.200} in this table.{hint}"
+        return super()._unknown(key)
 
     def test(self, method: str = "score") -> AssociationTest:
         """Test whether two questions are independent.
@@ -281,6 +278,19 @@ class Joint(Result):
             named[shown] = getattr(self, name).ravel().tolist()
         return named
 
+    def summary(self) -> str:
+        """Return the most important facts in a few words.
+
+        Returns
+        -------
+        str
+            Questions, reports, and the size of the table.
+        """
+        shape = " × ".join(map(str, self.table.shape))
+        reports = counted(self.reports, "report")
+        text = f"{' × '.join(self.questions)}: {reports}, {shape} cells"
+        return text if self.converged else f"{text}, NOT CONVERGED"
+
     def heading(self) -> str:
         """Return one line that summarises the result.
 
@@ -300,12 +310,35 @@ class Joint(Result):
 
     def _json(self) -> dict[str, object]:
         """Add the test of independence and the effect size of two questions; omit the tests."""
-        known = replace(self, tests=None)
-        if self.tests is not None and len(self.questions) == 2:
-            known = replace(known, association=self.test(), effect=self.cramers_v())
-        written = super(Joint, known)._json()
+        written = super(Joint, self._without_reports())._json()
         del written["tests"]
         return written
+
+    def _without_reports(self) -> Self:
+        """Return the result without its reports, but with the tests of two questions."""
+        if self.tests is None or len(self.questions) != 2:
+            return replace(self, tests=None)
+        return replace(self, tests=None, association=self.test(), effect=self.cramers_v())
+
+    def _crosstab(self) -> str:
+        return crosstabs(self)
+
+    # --- copies: the tests hold the reports, which are neither copied nor pickled ----------------
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what JSON holds too; without tests if they cannot be computed any more."""
+        try:
+            known = self._without_reports()
+        except DeniableError:  # for instance, a cluster that held the reports was closed
+            known = replace(self, tests=None)
+        return super(Joint, known).__getstate__()
+
+    def __copy__(self) -> Self:
+        return replace(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        copied = [f.name for f in fields(self) if f.name != "tests"]
+        return replace(self, **{name: deepcopy(getattr(self, name), memo) for name in copied})
 
     @property
     def _covariance(self) -> Covariance:
@@ -314,7 +347,10 @@ class Joint(Result):
     @property
     def _tests(self) -> Tests:
         if self.tests is None:
-            raise InputError("this result was read from JSON, without reports: run associate again")
+            raise InputError(
+                "this test needs the reports, which a result that was read from JSON or unpickled "
+                "does not hold: run associate again"
+            )
         return self.tests
 
     def _axis(self, question: str) -> int:

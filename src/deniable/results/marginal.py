@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,13 +10,15 @@ import numpy as np
 from deniable.formatting import Columns, counted, percent
 from deniable.kernels.array_types import Floats, Indices, Mask
 from deniable.results.base import Provenance, Result
+from deniable.results.consistent import ConsistentShares, nearest_shares
+from deniable.results.rows import ComparedByFields, Rows, ValueRow
 
 Z95 = 1.9599639845400545
 """Number of standard errors from an estimate to each end of its 95% interval."""
 
 
-@dataclass(frozen=True)
-class Measured:
+@dataclass(frozen=True, eq=False)
+class Measured(ComparedByFields):
     """A number with its uncertainty.
 
     Parameters
@@ -65,8 +67,8 @@ class Measured:
 UNMEASURED = Measured(np.nan, np.nan, np.nan, np.nan)
 
 
-@dataclass(frozen=True, eq=False)
-class Marginal(Result):
+@dataclass(frozen=True, eq=False, repr=False)
+class Marginal(Rows[ValueRow], Result):
     """How common each candidate of one question is, and which candidates occur at all.
 
     Parameters
@@ -139,6 +141,10 @@ class Marginal(Result):
     >>> answers = {"editor": ["vim"] * 700 + ["emacs"] * 300}
     >>> reports = simulate(survey, answers, rng=np.random.default_rng(1))
     >>> marginal = decode(survey, reports, "editor")
+    >>> marginal
+    <Marginal editor: 1,000 reports; 2 of 2 candidates detected>
+    >>> marginal["vim"].detected, "nano" in marginal
+    (True, False)
     >>> marginal.names, marginal.detected.tolist()
     (('vim', 'emacs'), [True, True])
     >>> bool(marginal.low[0] < 0.7 < marginal.high[0])
@@ -192,6 +198,30 @@ class Marginal(Result):
             named[name] = getattr(self, name)[order].tolist()
         return named
 
+    def _keys(self) -> Sequence[str]:
+        return [self.names[i] for i in self.order]
+
+    def _make_rows(self) -> Iterable[ValueRow]:
+        return map(ValueRow._make, zip(*self.columns().values(), strict=True))
+
+    def summary(self) -> str:
+        """Return the most important facts in a few words.
+
+        Returns
+        -------
+        str
+            Question, reports, and detected candidates.
+        """
+        reports = counted(self.reports, "report")
+        if self.total_reports is not None:
+            reports = f"{self.reports:,} of {counted(self.total_reports, 'report')}"
+        if self.segment is not None:
+            reports += f"; the segment is {self.segment} of clients"
+        return (
+            f"{self.title}: {reports}; {int(self.detected.sum())} of "
+            f"{counted(len(self), 'candidate')} detected"
+        )
+
     def heading(self) -> str:
         """Return one line that summarises the result.
 
@@ -200,18 +230,55 @@ class Marginal(Result):
         str
             Reports, detected candidates, their share of clients, and the detection threshold.
         """
-        reports = counted(self.reports, "report")
-        if self.total_reports is not None:
-            reports = f"{self.reports:,} of {counted(self.total_reports, 'report')}"
-        clients = "clients"
-        if self.segment is not None:
-            reports += f"; the segment is {self.segment} of clients"
-            clients = "the segment"
+        clients = "clients" if self.segment is None else "the segment"
         return (
-            f"{self.title}: {reports}; "
-            f"{int(self.detected.sum())} of {counted(len(self.estimate), 'candidate')} detected, "
-            f"held by {self.mass_found} of {clients}; "
+            f"{self.summary()}, held by {self.mass_found} of {clients}; "
             f"detection threshold {percent(self.detection_threshold)}"
+        )
+
+    def consistent(self) -> ConsistentShares:
+        """Return shares that are not negative and sum to at most 1, for pie charts and dashboards.
+
+        These shares are the closest ones to the estimates, measured in standard errors. They are
+        biased: on average rare values come out too common, because negative estimates become 0, and
+        common ones too rare if the estimates sum to more than 1. Tests and confidence intervals
+        are those of this marginal.
+
+        Returns
+        -------
+        ConsistentShares
+            One row per candidate, and one for (other), which gets what is missing to 1. Of
+            candidates that cannot be distinguished, each gets an equal part of their sum.
+            Candidates without an estimate are left out.
+
+        Examples
+        --------
+        >>> from deniable import decode, simulate
+        >>> from deniable.survey import example_survey
+        >>> survey = example_survey()
+        >>> reports = simulate(survey, {"dark_mode": [True] * 99}, rng=np.random.default_rng(6))
+        >>> marginal = decode(survey, reports, "dark_mode")
+        >>> marginal["yes"].estimate > 1, marginal.consistent()["yes"].share
+        (True, 1.0)
+        """
+        in_groups = {i for group in self.groups for i in group}
+        single = [(i,) for i in range(len(self.estimate)) if i not in in_groups]
+        parts = [part for part in (*single, *self.groups) if np.isfinite(self.estimate[part[0]])]
+        first, size = [part[0] for part in parts], np.array([len(part) for part in parts])
+        total = self.estimate[first] * size
+        # The interval of each member of a group ends where that of their sum ends.
+        of_sum = (self.high[first] - total) / Z95
+        error = np.where(size > 1, of_sum, self.standard_error[first])
+        share = np.zeros(len(self.estimate))
+        for part, each in zip(parts, nearest_shares(total, np.square(error)), strict=True):
+            share[list(part)] = each / len(part)
+        kept = sorted((i for part in parts for i in part), key=lambda i: (-share[i], i))
+        return ConsistentShares(
+            labels=tuple(self.names[i] for i in kept),
+            share=share[kept],
+            reports=self.reports,
+            question=self.title if self.where else self.question,
+            provenance=self.provenance,
         )
 
     @property

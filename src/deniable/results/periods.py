@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Self, TypeVar, cast
 
@@ -14,6 +14,7 @@ from deniable.kernels.array_types import Floats, Indices, Int64s, Mask
 from deniable.results.base import Provenance, Result
 from deniable.results.json_values import to_json_value, typed_fields
 from deniable.results.marginal import UNMEASURED, Marginal
+from deniable.results.rows import Rows
 
 R = TypeVar("R", bound=Result, covariant=True)
 
@@ -21,8 +22,8 @@ SHARES = ("estimate", "standard_error", "low", "high", "detected")
 """Fields of each period's marginal that the JSON of a trend holds."""
 
 
-@dataclass(frozen=True, eq=False)
-class Trend(Result, Generic[R]):
+@dataclass(frozen=True, eq=False, repr=False)
+class Trend(Rows[R], Result, Generic[R]):
     """Results of one class, one per period, earliest first.
 
     The tests of a period count only the candidates of that period: over many periods, expect some
@@ -51,8 +52,11 @@ class Trend(Result, Generic[R]):
     --------
     >>> from deniable import plan
     >>> part = plan(clients=100_000, epsilon=4.0, kind="boolean")
-    >>> Trend("day", ("2027-01-04", "2027-01-05"), (part, part)).heading()
-    '2 days, 2027-01-04 to 2027-01-05'
+    >>> trend = Trend("day", ("2027-01-04", "2027-01-05"), (part, part))
+    >>> trend
+    <Trend 2 days, 2027-01-04 to 2027-01-05>
+    >>> len(trend), trend["2027-01-05"] == part
+    (2, True)
     """
 
     by: str
@@ -173,7 +177,13 @@ class Trend(Result, Generic[R]):
                 named.setdefault(name, []).extend(column)
         return dict(named)
 
-    def heading(self) -> str:
+    def _keys(self) -> Sequence[str]:
+        return self.periods
+
+    def _make_rows(self) -> Iterable[R]:
+        return self.parts
+
+    def summary(self) -> str:
         """Return one line that summarises the trend.
 
         Returns

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from deniable.errors import InputError
 from deniable.formatting import Columns, counted, percent
 from deniable.kernels.array_types import Floats
 from deniable.results.base import Result
+from deniable.results.rows import Rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class QuestionDesign:
     """One way to ask a question: what it promises, sends and detects.
 
@@ -54,9 +55,13 @@ class QuestionDesign:
     found: Mapping[str, float]
     toml: str
 
+    def __repr__(self) -> str:
+        threshold, size = percent(self.threshold), counted(self.bytes, "byte")
+        return f"<QuestionDesign {self.name}: detection threshold {threshold}, {size} per report>"
 
-@dataclass(frozen=True, eq=False)
-class Plan(Result):
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan(Rows[QuestionDesign], Result):
     """Recommended parameters for a question, with predictions.
 
     Parameters
@@ -97,7 +102,9 @@ class Plan(Result):
     --------
     >>> from deniable import plan
     >>> planned = plan(clients=100_000, epsilon=4.0, kind="boolean")
-    >>> round(planned.threshold, 4)
+    >>> planned
+    <Plan a yes-or-no question: 100,000 clients, ε = 4 per report; best design: one bit>
+    >>> round(planned["one bit"].threshold, 4)
     0.0007
     """
 
@@ -171,6 +178,26 @@ class Plan(Result):
             named[f"found of {population}"] = self.found[..., k].ravel().tolist()
         return named
 
+    def _keys(self) -> Sequence[str]:
+        return [design.name for design in self.designs]
+
+    def _make_rows(self) -> Iterable[QuestionDesign]:
+        return self.designs
+
+    def summary(self) -> str:
+        """Return the most important facts in a few words.
+
+        Returns
+        -------
+        str
+            Question, clients, ε, and the recommended design.
+        """
+        return (
+            f"{self.question}: {counted(self.clients, 'client')}, ε = {self.epsilon:.4g} "
+            f"{'per report' if self.collect == 'once' else 'in total'}; best design: "
+            f"{self.best.name}"
+        )
+
     def heading(self) -> str:
         """Return one line that summarises the plan.
 
@@ -180,8 +207,6 @@ class Plan(Result):
             Question, clients, ε, the recommended design and its detection threshold.
         """
         return (
-            f"{self.question}: {counted(self.clients, 'client')}, ε = {self.epsilon:.4g} "
-            f"{'per report' if self.collect == 'once' else 'in total'}; best design: "
-            f"{self.best.name}, detection threshold {percent(self.threshold)}, "
+            f"{self.summary()}, detection threshold {percent(self.threshold)}, "
             f"{counted(self.best.bytes, 'byte')} per report"
         )
