@@ -6,16 +6,31 @@ therefore uses the notebook's text colour, and colours that can be read on both.
 
 from __future__ import annotations
 
+from deniable.render.colours import DARK, LIGHT, LINES
 from deniable.render.html.static_files import static
 from deniable.render.svg_marks import WIDE
 from deniable.render.view import view_of
 from deniable.results import Result
 
+USED = {
+    **{name: name for name in ("sure", "unsure", "truth", *(f"s{i}" for i in range(LINES)))},
+    "more": "more3",
+    "less": "less3",
+}
+"""Variables of `notebook.css` and `chart.css`, and the colours of pages that they come from."""
+
 
 def style() -> str:
     """Return the style of results, as an element."""
+    colours = "".join(f"--{name}: {_between(colour)}; " for name, colour in USED.items())
     charts = static("chart.css")
-    return f"<style>{static('notebook.css')}.deniable-result {{ {charts} }}</style>"
+    return f"<style>{static('notebook.css')}.deniable-result {{ {colours}{charts} }}</style>"
+
+
+def _between(name: str) -> str:
+    """Return the colour half way between those of light and of dark pages."""
+    pairs = zip(bytes.fromhex(LIGHT[name][1:]), bytes.fromhex(DARK[name][1:]), strict=True)
+    return "#" + bytes((light + dark) // 2 for light, dark in pairs).hex()
 
 
 def picture(result: Result) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from deniable.errors import InputError
 from deniable.formatting import Columns, counted
@@ -69,7 +70,7 @@ class ConsistentShares(Rows[ShareRow], Result):
     @property
     def other(self) -> float:
         """Share of the clients that hold none of the values: what is missing to 1."""
-        return max(0.0, 1.0 - float(self.share.sum()))
+        return remainder(self.share)
 
     def columns(self) -> Columns:
         """Return one row per value, largest share first, and at the end that of (other).
@@ -112,6 +113,12 @@ class ConsistentShares(Rows[ShareRow], Result):
             f"{self.summary()}, biased: on average rare values come out too common and common ones "
             "too rare"
         )
+
+
+def remainder(shares: npt.ArrayLike) -> float:
+    """Return what is missing to 1, apart from rounding errors."""
+    missing = 1.0 - float(np.sum(shares))
+    return missing if missing > 1e-12 else 0.0
 
 
 def nearest_shares(estimate: Floats, variance: Floats) -> Floats:

@@ -8,6 +8,7 @@ from deniable.render import elements, plots, svg
 from deniable.render.svg_marks import Layout, responsive
 from deniable.render.view import Truth, View, shows
 from deniable.results import ConsistentShares
+from deniable.results.consistent import OTHER, remainder
 from deniable.survey import Survey
 
 if TYPE_CHECKING:
@@ -55,6 +56,5 @@ class SharesView(View[ConsistentShares]):
     def _largest(self, most: int) -> tuple[list[str], list[float]]:
         """Return the largest shares, with what is left for all other clients."""
         rows = list(self.result)[: min(most, len(self.result) - 1)]
-        names = [*(row.value for row in rows), "(other)"]
         shares = [row.share for row in rows]
-        return names, [*shares, max(0.0, 1.0 - sum(shares))]
+        return [*(row.value for row in rows), OTHER], [*shares, remainder(shares)]
