@@ -1,6 +1,8 @@
 """Decorators that compile functions with Numba: cached on disk, without the interpreter lock.
 
-All kernels use them. Several threads can then run kernels at the same time (see `chunks`). Numba's
+All kernels use them. The cache is the folder that the variable NUMBA_CACHE_DIR names, else it lies
+next to the source files, else in the home directory. If none is writable, every process compiles
+what it uses. Several threads can run kernels at the same time (see `chunks`). Numba's
 `parallel=True` is not used: it adds seconds of compilation to the first call.
 """
 
@@ -37,10 +39,12 @@ def _compile(
     fastmath: frozenset[str] = frozenset(),
 ) -> Callable[Parameters, Result]:
     """Compile a function; inline : into its callers; fastmath : flags of LLVM."""
-    compiler = njit(
-        cache=True, nogil=True, error_model="numpy", forceinline=inline, fastmath=set(fastmath)
-    )
+    compiler = njit(nogil=True, error_model="numpy", forceinline=inline, fastmath=set(fastmath))
     kernel: Any = compiler(function)
+    try:
+        kernel.enable_caching()
+    except RuntimeError:  # no folder is writable: each process compiles what it uses
+        return cast(Callable[Parameters, Result], kernel)
     # Numba recompiles a cached kernel if its own file has changed, but not if a function that it
     # calls from another file has: it would run old code. So the cache depends on all files here.
     with suppress(AttributeError):  # a private attribute: without it only this check is lost
