@@ -132,7 +132,7 @@ def test_a_source_stays_the_same_while_its_store_grows(
 
 
 def test_what_cannot_be_read_is_said(path: Path) -> None:
-    with pytest.raises(InputError, match="no reports of <Survey habits"):
+    with pytest.raises(InputError, match="no reports of survey habits"):
         decode(SURVEY, Stored(path, since=date(2030, 1, 1)), "dark")
     with pytest.raises(InputError, match="must not be after until"):
         Stored(path, date(2030, 1, 2), date(2030, 1, 1))

@@ -88,7 +88,10 @@ def test_status_check_backup_delete(path: Path, tmp_path: Path) -> None:
     assert "marks v1: 120 reports" in run("store", "status", path).output
     copy = tmp_path / "copy.db"
     run("store", "backup", path, copy)
-    assert "Delete these reports" in run("store", "delete", path, "marks@1", code=1).output
+    assert (
+        "delete 120 reports of marks v1, received on"
+        in run("store", "delete", path, "marks@1", code=1).output
+    )
     assert said("store", "delete", path, "marks@1", "--older-than", 1, "--yes")["deleted"] == 120
     assert said("store", "delete", path, "marks", "--before", NEXT, "--yes")["deleted"] == 0
     assert "No problems found" in run("store", "check", copy).output

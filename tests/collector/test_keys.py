@@ -71,7 +71,7 @@ def test_a_change_is_noticed_without_a_restart(file: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("{", "not a key file"),
+        ("{", "key file .* is not JSON"),
         ("[]", "not a key file"),
         ('{"format": "x", "keys": []}', "expected format"),
         ('{"format": "deniable-keys/1", "keys": [{"id": "x"}]}', "not a key file"),

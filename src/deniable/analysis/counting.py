@@ -205,8 +205,9 @@ def _check_belongs(counts: PairCounts, survey: Survey, layout: PairLayout) -> No
     expected = (survey.sha256.hex(), (first.name, second.name))
     if (counts.survey, counts.questions) != expected:
         raise InputError(
-            f"expected counts of {first.name!r} × {second.name!r} of {survey!r}, survey "
-            f"{expected[0][:12]}, got {counts!r}, survey {counts.survey[:12]}"
+            f"expected counts of {first.name} × {second.name} of {survey}, got counts of "
+            f"{' × '.join(counts.questions)} of the survey with digest {counts.survey[:12]}; name "
+            "the questions in the same order"
         )
     shape = (layout.strata, *layout.widths)
     if counts.both.shape != shape:

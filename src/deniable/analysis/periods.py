@@ -86,7 +86,7 @@ def by_period(
         days = sorted(day for day in opened.days(survey) if first <= day <= last)
         if not days:
             raise InputError(
-                f"{opened.url} has no reports of {survey!r} from {since or 'the first day'} to "
+                f"{opened.url} has no reports of {survey} from {since or 'the first day'} to "
                 f"{until or 'the last'}"
             )
         for start, end in _periods(days, by).items():

@@ -1,5 +1,6 @@
 """Reports from memory, files and stores, cut into partitions that workers load."""
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -106,6 +107,7 @@ class Source:
         self._parts = [each for part in listed(reports) for each in _parts(part)]
         if not self._parts:
             raise InputError(NO_REPORTS)
+        _check_distinct(self._parts)
         self.origin = ""
         """Description of where the reports come from; empty until `partitions` is used."""
 
@@ -154,8 +156,7 @@ class Source:
             for partition in new:
                 if partition.survey != self.survey:
                     raise InputError(
-                        f"the reports must answer {self.survey!r}, but some answer "
-                        f"{partition.survey!r}"
+                        f"the reports must answer {self.survey}, but some answer {partition.survey}"
                     )
             located += new
             origins |= dict.fromkeys([origin, *(each.origin for each in new)])
@@ -202,7 +203,7 @@ class Source:
             url = store.url
         if not len(snapshot):
             raise InputError(
-                f"{url} has no reports of {self.survey!r} from {part.since or 'the first day'} "
+                f"{url} has no reports of {self.survey} from {part.since or 'the first day'} "
                 f"to {part.until or 'the last'}"
             )
         days = snapshot.days
@@ -221,12 +222,24 @@ def _apply(function: Callable[[ReportBatch], Result], part: Partition) -> Result
     return function(part.load())
 
 
+def _check_distinct(parts: Iterable[Part]) -> None:
+    """Raise InputError if a file is named twice: its reports would count twice."""
+    seen: set[str] = set()
+    for part in parts:
+        if isinstance(part, str | Path):
+            if (path := os.path.realpath(part)) in seen:
+                raise InputError(f"{part} is given twice, so its reports would count twice")
+            seen.add(path)
+
+
 def _parts(part: Part) -> list[Part]:
     """Return a store as all its days, a folder that is not a store as its files."""
     if isinstance(part, Store):
         return [Stored(part)]
     if not isinstance(part, str | Path):
         return [part]
+    if not str(part):
+        raise InputError("the name of a file of reports is empty")
     if Path(part).is_dir():
         files = sorted(p for p in Path(part).iterdir() if p.suffix in SUFFIXES)
         if files:  # a store keeps its files in subfolders

@@ -131,7 +131,7 @@ class AnalysisRun:
 @options.option(
     "--correction", type=click.Choice(["holm", "bonferroni", "fdr", "none"]), default="holm"
 )
-@options.option("--reports-per-client", type=click.FloatRange(1), default=1.0, metavar="NUMBER")
+@options.option("--reports-per-client", type=options.Number(1), default=1.0, metavar="NUMBER")
 @run_options
 def decode(
     question: str | None,

@@ -111,6 +111,8 @@ class App(SuggestingGroup):
             _exit(ctx, f"error: {error}", ERROR)
         except OSError as error:
             _exit(ctx, f"error: {_describe(error)}", ERROR)
+        except MemoryError as error:
+            _exit(ctx, f"error: not enough memory. {error}".strip(), ERROR)
         except KeyboardInterrupt:
             _exit(ctx, "interrupted", INTERRUPTED)
         except click.Abort as error:
@@ -120,7 +122,7 @@ class App(SuggestingGroup):
 def _describe(error: OSError) -> str:
     """Return what is wrong with which file, without the number of the error."""
     if error.filename is None or error.strerror is None:
-        return str(error)
+        return error.strerror or str(error)
     if isinstance(error, FileNotFoundError):
         return f"there is no file or folder {error.filename}: check its name and its folder"
     return f"cannot use {error.filename}: {error.strerror}"

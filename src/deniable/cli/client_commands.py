@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, TextIO
 
 import click
 
@@ -17,11 +16,13 @@ from deniable.cli.inputs import parse_answer
 from deniable.cli.options import command
 from deniable.cli.output import console, print_outcome, print_table
 from deniable.client import Client, Ledger, Spending
+from deniable.client.files import expanded
 from deniable.errors import InputError
 from deniable.formatting import TextTable
 from deniable.privacy import NANO
 from deniable.survey import Survey
 from deniable.survey.lossy_answers import LossyAnswers
+from deniable.text_files import decode_text, parse_json
 
 if TYPE_CHECKING:
     from deniable.client import Sender, Sent
@@ -77,12 +78,12 @@ def answer(
     """
     from deniable.client.exchange import check_digest, fetch_survey
 
-    if survey_at.startswith(("http://", "https://")):
+    if "://" in survey_at:
         survey = fetch_survey(survey_at, digest=digest)
     else:
         survey = check_digest(Survey.load(survey_at), digest, survey_at)
-    client = Client.open(survey, folder)
     values = _read_answers(survey, answers, file)
+    client = Client.open(survey, folder)
     report = client.answer_and_queue(values)
     assert client.outbox is not None  # Client.open makes one
     waiting = client.outbox.counts().waiting
@@ -113,12 +114,11 @@ def _read_answers(
     """Return the answers by question, from the file and from the command line."""
     values: dict[str, object] = {}
     if file is not None:
-        try:
-            values = json.loads(file.read())
-        except ValueError as error:
-            raise InputError(f"the file of --values is not JSON: {error}") from None
+        values = parse_json(file.read(), "the file of --values")
         if not isinstance(values, dict):
             raise InputError(f"expected a JSON object of answers in --values, got {values!r:.80}")
+    for name, value in values.items():
+        survey.question(name).checked(value)
     for item in answers:
         name, equals, text = item.partition("=")
         if not equals:
@@ -138,7 +138,7 @@ def _read_answers(
 @options.option("--survey", "surveys", multiple=True, metavar="NAME")
 @options.option("--token-file", type=click.File("r"), metavar="FILE")
 @options.option("--batch", type=options.POSITIVE_INT, default=1, metavar="COUNT")
-@options.option("--wait", type=click.FloatRange(min=0), default=0.0, metavar="SECONDS")
+@options.option("--wait", type=options.Number(min=0), default=0.0, metavar="SECONDS")
 @options.flag("--now")
 @options.flag("--again")
 @options.json_option("the outcome")
@@ -146,7 +146,7 @@ def send(
     address: str,
     folder: Path,
     surveys: tuple[str, ...],
-    token_file: IO[str] | None,
+    token_file: TextIO | None,
     batch: int,
     wait: float,
     now: bool,
@@ -181,11 +181,13 @@ def send(
     """
     from deniable.client import Outbox, Sender
 
-    token = token_file.read().strip() if token_file else os.environ.get("DENIABLE_TOKEN")
+    token = os.environ.get("DENIABLE_TOKEN")
+    if token_file:
+        token = decode_text(token_file.buffer.read(), "the file of --token-file").strip()
     deadline = time.monotonic() + wait
     outcomes: dict[str, dict[str, object]] = {}
     lines: list[str] = []
-    for path in _outboxes(folder.expanduser(), surveys):
+    for path in _outboxes(expanded(folder), surveys):
         outbox = Outbox(path)
         if again:
             outbox.try_again()
@@ -215,7 +217,7 @@ def ledger(folder: Path, as_json: bool) -> None:
     deniable ledger
     deniable ledger my-device --json
     """
-    path = folder.expanduser() / "ledger.json"
+    path = expanded(folder) / "ledger.json"
     if not path.exists():
         raise InputError(
             f"there is no ledger {path}: no survey was answered from this folder; name the folder "

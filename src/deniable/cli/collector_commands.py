@@ -86,7 +86,7 @@ def keys() -> None:
 @command(make=keys.command, short_help="Create a key and print its token.")
 @click.argument("name")
 @options.option("--role", required=True, type=click.Choice(["ingest", "analyst"]))
-@options.option("--quota", type=click.IntRange(0), default=0, metavar="COUNT")
+@options.option("--quota", type=options.WholeNumber(0), default=0, metavar="COUNT")
 @keys_option
 @options.json_option("the key")
 def add(name: str, role: str, quota: int, file: Path, as_json: bool) -> None:
@@ -120,12 +120,13 @@ def list_(file: Path, as_json: bool) -> None:
     """
     names = ("name", "id", "role", "quota")
     rows = [{name: getattr(key, name) for name in names} for key in key_file.read(file)]
+    none = "There are no keys." if file.exists() else f"There are no keys: {file} does not exist."
     lines = [
         f"{row['name']:20} {row['id']}  {row['role']:8} "
         + (f"{row['quota']:,} reports per hour" if row["quota"] else "no limit")
         for row in rows
     ]
-    print_outcome({"keys": rows}, "\n".join(lines) or "There are no keys.", as_json)
+    print_outcome({"keys": rows}, "\n".join(lines) or none, as_json)
 
 
 @command(make=keys.command)

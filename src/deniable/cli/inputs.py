@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from deniable import store
+from deniable.cli.options import REPORT_FILES
 from deniable.errors import InputError, did_you_mean
 from deniable.survey import Survey
+from deniable.text_files import read_text
 
 if TYPE_CHECKING:
     from deniable.results import Result
@@ -35,6 +37,10 @@ def survey_in(opened: store.Store, name: str) -> Survey:
 
 def survey_of(name: str, reports: Sequence[str]) -> Survey:
     """Return the survey in the file NAME, or the one called NAME in the first store."""
+    if store.is_url(name) or Path(name).suffix in REPORT_FILES:
+        raise InputError(
+            f"expected a survey before the reports, got {name}: write SURVEY, then REPORTS"
+        )
     if Path(name).is_file():
         return Survey.load(name)
     for url in filter(store.is_url, reports):
@@ -86,7 +92,7 @@ def read_strings(path: Path) -> list[str]:
         return [row[0] for row in _columns(path, ("value",))]
     if path.suffix == ".json":
         return _strings_of_result(path)
-    strings = [line for line in _text(path).replace("\r\n", "\n").split("\n") if line]
+    strings = [line for line in read_text(path).replace("\r\n", "\n").split("\n") if line]
     if not strings:
         raise InputError(f"{path} is empty: expected one string per line")
     return strings
@@ -125,7 +131,7 @@ def read_result(path: Path) -> Result:
     from deniable.results import Result
 
     try:
-        return Result.from_json(_text(path))
+        return Result.from_json(read_text(path))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -142,10 +148,3 @@ def _strings_of_result(path: Path) -> list[str]:
         return [name for name, detected in pairs if detected]
     kind = type(result).__name__
     raise InputError(f"{path}: expected a result of decode or discover, got a {kind}")
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text: {error}") from None

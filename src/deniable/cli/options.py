@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from inspect import cleandoc
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,8 @@ Context = click.Context | None
 SECTION = re.compile(r"\n\n(Parameters|Examples)\n-+\n")
 ENTRY = re.compile(r"^(\w+)\n((?:    .*\n?)+)", re.MULTILINE)
 REPORT_FILES = (".parquet", ".arrow", ".dn")
-RESULT_FILES = (".csv", ".parquet", ".json", ".png", ".svg", ".html")
+FIGURES = (".png", ".svg")
+RESULT_FILES = (".csv", ".parquet", ".json", *FIGURES, ".html")
 STORES = "STORE is sqlite:///FILE.db, FILE.db, postgresql://…, or a folder of Parquet files."
 SOURCES = (
     "SURVEY is a survey file, or the name of a survey in the store. REPORTS are one or more report "
@@ -78,8 +81,33 @@ new_group = partial(click.group, cls=SuggestingGroup)
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
-POSITIVE_INT = click.IntRange(1)
-POSITIVE_FLOAT = click.FloatRange(0, min_open=True)
+
+
+class Number(click.FloatRange):
+    """A finite number in a range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: Context) -> Any:
+        """Return the number; fail for text, NaN and infinity, which click would accept."""
+        if not math.isfinite(_number(str(value))):
+            self.fail(f"expected a number, got {value!r}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class WholeNumber(click.IntRange):
+    """An integer in a range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: Context) -> Any:
+        """Return the integer, which may be typed as 1000000, 1,000,000 or 1e6."""
+        number = _number(str(value).replace(",", ""))
+        if not number.is_integer():
+            self.fail(f"expected a whole number, got {value!r}", param, ctx)
+        if isinstance(value, str):
+            value = int(number) if "e" in value.lower() else value.replace(",", "")
+        return super().convert(value, param, ctx)
+
+
+POSITIVE_INT = WholeNumber(1)
+POSITIVE_FLOAT = Number(0, min_open=True)
 
 
 class Day(click.DateTime):
@@ -110,6 +138,9 @@ class OutputPath(click.Path):
             self.fail(f"expected a file name that ends in {', '.join(self.suffixes)}; got {path}")
         if not path.parent.is_dir():
             self.fail(f"the folder {path.parent} does not exist; create it first")
+        if path.suffix in FIGURES and find_spec("matplotlib") is None:
+            # Before the analysis, which may take an hour.
+            raise ModuleNotFoundError(name="matplotlib")
         return path
 
 
@@ -192,7 +223,7 @@ output_option = option(
 )
 alpha_option = option(
     "--alpha",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=Number(0, 1, min_open=True, max_open=True),
     default=0.05,
     metavar="NUMBER",
     help="Significance level: maximum probability of any false detection (family-wise).",

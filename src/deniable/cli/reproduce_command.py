@@ -19,7 +19,7 @@ from deniable.reproduction import PAPER
     "names", nargs=-1, required=True, metavar="NAME...", type=click.Choice([*PAPER, "all"])
 )
 @options.flag("--quick")
-@options.option("--seed", type=click.IntRange(0), metavar="NUMBER")
+@options.option("--seed", type=options.WholeNumber(0), metavar="NUMBER")
 @options.option("-o", "--output", "folder", type=options.FOLDER, metavar="FOLDER")
 @options.json_option("the comparison")
 def reproduce(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @options.option("--clients", type=options.POSITIVE_INT, metavar="N")
 @options.option("--unanswered", multiple=True, metavar="QUESTION")
 @options.flag("--strict")
-@options.option("--seed", type=click.IntRange(0), metavar="NUMBER")
+@options.option("--seed", type=options.WholeNumber(0), metavar="NUMBER")
 @options.option(
     "-o", "--output", required=True, type=options.OutputPath(*options.REPORT_FILES), metavar="FILE"
 )
@@ -164,6 +164,10 @@ def _simulate_values(
     _, header = next(rows, (0, []))
     kinds = _questions_of(survey, path, header, unanswered)
     lossy = LossyAnswers(strict)
+    first = next(rows, None)
+    if first is None:
+        raise InputError(f"{path} has a header and no rows: expected one row per client")
+    rows = chain([first], rows)
     while chunk := list(islice(rows, MAX_BATCH_ROWS)):
         columns: dict[str, list[str | bool | None]] = {name: [] for name in header}
         for line, row in chunk:

@@ -20,7 +20,8 @@ from deniable.survey import Survey
 
 
 def _days_ago(days: int) -> date:
-    return datetime.now(UTC).date() - timedelta(days=days)
+    today = datetime.now(UTC).date()
+    return today - timedelta(days=min(days, (today - date.min).days))
 
 
 @command(make=options.new_group)
@@ -115,13 +116,11 @@ def backup(store: str, to: str, as_json: bool) -> None:
 @click.argument("store")
 @click.argument("survey")
 @options.day_option("--before")
-@options.option("--older-than", type=click.IntRange(0), metavar="DAYS")
+@options.option("--older-than", type=options.WholeNumber(0), metavar="DAYS")
 @options.json_option("the outcome")
-@click.confirmation_option(
-    prompt="Delete these reports permanently?", help="Delete without asking for confirmation."
-)
+@options.flag("--yes")
 def delete(
-    store: str, survey: str, before: date | None, older_than: int | None, as_json: bool
+    store: str, survey: str, before: date | None, older_than: int | None, as_json: bool, yes: bool
 ) -> None:
     """Permanently delete the reports of SURVEY (NAME or NAME@VERSION) from STORE.
 
@@ -131,6 +130,8 @@ def delete(
         Delete only reports received before this day.
     older_than
         Delete only reports older than this many days.
+    yes
+        Delete without asking for confirmation.
 
     Examples
     --------
@@ -142,6 +143,11 @@ def delete(
         before = _days_ago(older_than)
     with deniable.store.open(store) as opened:
         wanted = survey_in(opened, survey)
+        days = {d: n for d, n in opened.days(wanted).items() if before is None or d < before}
+        if days and not yes:
+            what = f"{counted(sum(days.values()), 'report')} of {wanted.name} v{wanted.version}"
+            period = f"on {min(days)}" if len(days) == 1 else f"from {min(days)} to {max(days)}"
+            click.confirm(f"Permanently delete {what}, received {period}?", abort=True, err=as_json)
         deleted = opened.delete(wanted, before=before)
     print_outcome(
         {"deleted": deleted, "survey": wanted.name, "version": wanted.version},
@@ -179,6 +185,8 @@ def import_(
     from deniable.store.bulk import import_file, import_store
 
     survey = Survey.load(survey_file) if survey_file else None
+    for file in files:  # before the store is created
+        _check_source(file, survey)
     counts = []
     with deniable.store.open(store, create=True) as opened:
         for file in files:
@@ -193,6 +201,16 @@ def import_(
         f"Read {counted(read, 'report')} and added {new:,} new ones to {opened.url}.",
         as_json,
     )
+
+
+def _check_source(file: str, survey: Survey | None) -> None:
+    """Raise an error if a file or store cannot be read; only the first reports are read."""
+    from deniable.columns import scan
+
+    if deniable.store.is_url(file):
+        deniable.store.open(file).close()
+    else:
+        next(scan(file, survey=survey), None)
 
 
 @command(note=options.STORES)

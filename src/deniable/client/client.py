@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from deniable.client.encoder import Encoder, Values
+from deniable.client.files import expanded
 from deniable.client.ledger import Ledger
 from deniable.client.secret import SECRET_SIZE, load_or_create_secret
 from deniable.errors import BudgetExceeded, InputError, SecretError, SurveyExpired
@@ -176,12 +177,10 @@ class Client:
         InputError
             If the survey was published for testing.
         """
-        from pathlib import Path
-
         from deniable.client.outbox import Outbox
 
         cls._check_survey(survey)  # before any file exists
-        folder = Path(folder).expanduser()
+        folder = expanded(folder)
         secret = load_or_create_secret(folder / "secret")
         # All versions of a survey share an outbox; surveys may have different collectors.
         outbox = Outbox(folder / f"outbox-{survey.name}.db")

@@ -93,6 +93,7 @@ def parse_url(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        (parts.hostname or "").encode("idna")  # raises an error if a part is empty or too long
     except ValueError:
         valid = False
     if not valid or not url.isascii() or any(c <= " " for c in url) or "@" in parts.netloc:
@@ -161,7 +162,7 @@ def exchange(
         response = connection.getresponse()
         data = response.read(MAX_RESPONSE_BYTES + 1)
     except (OSError, http.client.HTTPException) as error:
-        why = str(error) or type(error).__name__
+        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise TransferError(f"no response from {parts.netloc}: {why}") from None
     finally:
         if timer is not None:

@@ -7,11 +7,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from deniable.errors import InputError
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 PRIVATE_MODE = 0o600
 """File mode: readable and writable by the owner only."""
+
+
+def expanded(folder: str | Path) -> Path:
+    """Return the path with ~ replaced by the home directory; raise InputError if there is none."""
+    from pathlib import Path
+
+    try:
+        return Path(folder).expanduser()
+    except RuntimeError:
+        raise InputError(
+            f"this user has no home directory for {folder}: name a folder by its whole path"
+        ) from None
 
 
 def sync_folder(folder: Path) -> None:

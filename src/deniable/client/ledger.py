@@ -229,7 +229,7 @@ class Ledger:
         except FileNotFoundError:
             return {}
         except OSError as error:
-            raise LedgerError(f"cannot read the ledger {self.path}: {error}") from None
+            raise LedgerError(f"cannot read the ledger {self.path}: {error.strerror}") from None
         try:
             return _from_json(json.loads(data))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

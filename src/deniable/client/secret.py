@@ -71,7 +71,7 @@ def load_secret(path: str | Path) -> bytes:
             )
         data = path.read_bytes()
     except OSError as error:
-        raise SecretError(f"cannot read the secret {path}: {error}") from None
+        raise SecretError(f"cannot read the secret {path}: {error.strerror}") from None
     if len(data) != SECRET_SIZE:
         raise SecretError(
             f"the secret {path} must have {SECRET_SIZE} bytes, not {len(data)}: restore it from a "
@@ -123,7 +123,11 @@ def load_or_create_secret(path: str | Path) -> bytes:
         sync_folder(path.parent)
         sync_folder(path.parent.parent)
     except OSError as error:
-        raise SecretError(f"cannot create the secret {path}: {error}") from None
+        raise SecretError(
+            f"cannot create the secret {path}: {error.strerror}; choose a folder "
+            "that this user may write"
+        ) from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
     return load_secret(path)

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from deniable.collector.api.problems import FORBIDDEN, QUOTA, UNAUTHORISED, Problem
-from deniable.collector.keys import Key, hash_of, id_of, read
+from deniable.collector.keys import Key, check_exists, hash_of, id_of, read
 from deniable.errors import InputError
 
 RELOAD_SECONDS = 1.0
@@ -67,8 +67,7 @@ class Keyring:
         self._version: tuple[int, int] | None = None
         self._last_check = time.monotonic()
         if path is not None:
-            if not path.exists():
-                raise InputError(f"there is no key file {path}: create it with `deniable keys add`")
+            check_exists(path)
             self._load(path)
 
     def _load(self, path: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from deniable.client.files import locked, replace_private
 from deniable.errors import InputError, did_you_mean
+from deniable.text_files import parse_json
 
 FORMAT = "deniable-keys/1"
 ROLES = ("ingest", "analyst")
@@ -53,16 +54,20 @@ class Key:
 def read(path: Path) -> list[Key]:
     """Return the keys in a file, or none if the file does not exist."""
     try:
-        raw = json.loads(path.read_bytes())
+        raw = parse_json(path.read_bytes(), f"the key file {path}")
         if raw["format"] != FORMAT:
             raise InputError(f"{path}: expected format {FORMAT!r}, got {raw['format']!r}")
         return [Key(**entry) for entry in raw["keys"]]
     except FileNotFoundError:
         return []
-    except ValueError as error:
-        raise InputError(f"{path} is not a key file: {error}") from None
     except (KeyError, TypeError, AttributeError):
         raise InputError(f"{path} is not a key file, or one of its entries is damaged") from None
+
+
+def check_exists(path: Path) -> None:
+    """Raise InputError if there is no key file."""
+    if not path.exists():
+        raise InputError(f"there is no key file {path}: create it with `deniable keys add`")
 
 
 def _write(path: Path, keys: Sequence[Key]) -> None:
@@ -76,6 +81,9 @@ def add(path: Path, name: str, role: str, quota: int = 0) -> str:
     id, secret = secrets.token_hex(ID_SIZE), secrets.token_urlsafe(SECRET_SIZE)
     token = f"{TOKEN_PREFIX}{id}_{secret}"
     key = Key(id, name, role, hash_of(token), quota)
+    if not path.parent.is_dir():
+        raise InputError(f"there is no folder {path.parent} for the key file: create it")
+    read(path)  # a file of another kind gets no lock file next to it
     with locked(path):
         keys = read(path)
         if any(other.name == name for other in keys):
@@ -86,14 +94,12 @@ def add(path: Path, name: str, role: str, quota: int = 0) -> str:
 
 def remove(path: Path, name: str) -> None:
     """Remove a key from the file; a running collector reads the change."""
+    check_exists(path)
     with locked(path):
         keys = read(path)
         names = [key.name for key in keys]
         if name not in names:
-            hint = (
-                did_you_mean(name, names)
-                or f" It has {', '.join(names) or 'no keys: check the name of the file'}."
-            )
+            hint = did_you_mean(name, names) or f" It has {', '.join(names) or 'no keys'}."
             raise InputError(f"{path} has no key {name!r}.{hint}")
         _write(path, [key for key in keys if key.name != name])
 

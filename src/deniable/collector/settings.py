@@ -7,16 +7,21 @@ The value of a setting comes from the command line, or else from the environment
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 from deniable.errors import InputError, did_you_mean
+from deniable.text_files import read_text
 
 T = TypeVar("T")
 ENVIRONMENT_PREFIX = "DENIABLE_"
+OTHER_VARIABLES = ("DENIABLE_FOLDER", "DENIABLE_TOKEN")
+"""Variables of other commands."""
 MIB = 1 << 20
 TYPE_NAMES = {bool: "yes or no", int: "a whole number", float: "a number", str: "a string"}
 """Types of settings, as error messages name them."""
@@ -67,6 +72,11 @@ class Settings:
                 f"expected max_memory to hold at least two bodies ({2 * self.max_body} bytes), one "
                 f"as sent and one decompressed; got {self.max_memory}"
             )
+        if self.cors not in ("", "*") and not re.fullmatch(r"https?://[^/\s]+", self.cors):
+            raise InputError(
+                "cors must be *, empty, or an origin such as https://app.example; got "
+                f"{self.cors!r}"
+            )
         if self.require_key and not self.keys:
             raise InputError("require_key needs keys, a file written by `deniable keys add`")
 
@@ -89,17 +99,30 @@ class Settings:
                     hint = did_you_mean(name, defaults) or f" Settings: {', '.join(defaults)}."
                     raise InputError(f"{file}: there is no setting {name!r}.{hint}")
                 values[name] = _check_type(defaults[name], value, f"{file}: {name}")
+        _warn_of_unknown(environment, defaults)
         for name, default in defaults.items():
             if (text := environment.get(ENVIRONMENT_PREFIX + name.upper())) is not None:
                 values[name] = _parse(default, text, ENVIRONMENT_PREFIX + name.upper())
         return cls(**{**values, **flags})
 
 
+def _warn_of_unknown(environment: Mapping[str, str], names: Iterable[str]) -> None:
+    """Warn of variables that look like settings and are none.
+
+    This is no error: a container platform may set variables for a service of this name.
+    """
+    known = [ENVIRONMENT_PREFIX + name.upper() for name in names]
+    for variable in environment:
+        if variable.startswith(ENVIRONMENT_PREFIX) and variable not in (*known, *OTHER_VARIABLES):
+            hint = did_you_mean(variable, known)
+            warnings.warn(f"{variable} is not a setting and is ignored.{hint}", stacklevel=3)
+
+
 def _from_file(path: Path) -> dict[str, object]:
     """Return the content of a TOML file."""
     try:
-        return tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(read_text(path))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{path} is not valid TOML: {error}") from None
 
 

@@ -54,7 +54,7 @@ def survey_of(schema: pa.Schema) -> Survey:
     wanted = schema_of(survey)
     if not schema.equals(wanted):
         raise InputError(
-            f"expected columns {wanted.names} of {survey!r}, got {schema.names}, or columns of "
+            f"expected columns {wanted.names} of {survey}, got {schema.names}, or columns of "
             "other types"
         )
     return survey
@@ -114,7 +114,7 @@ def from_frame(frame: Frame, survey: Survey) -> ReportBatch:
     wanted = schema_of(survey)
     if set(table.column_names) != set(wanted.names):
         raise InputError(
-            f"expected a frame with the columns {wanted.names} of {survey!r}, got "
+            f"expected a frame with the columns {wanted.names} of {survey}, got "
             f"{table.column_names}"
         )
     try:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deniable.columns.batch import ReportBatch, to_wire
-from deniable.columns.partition import Partition, WirePartition, load_all, row_groups
+from deniable.columns.partition import Partition, WirePartition, load_all, naming, row_groups
 from deniable.errors import InputError, did_you_mean
 from deniable.survey import Survey
 from deniable.survey.report import BATCH_HEADER_SIZE, batch_size
@@ -70,8 +70,8 @@ class ReportWriter:
         """Append a batch of the writer's survey."""
         if batch.survey != self.survey:
             raise InputError(
-                f"a file has reports of one survey: expected reports of {self.survey!r}, got "
-                f"{batch.survey!r}"
+                f"a file has reports of one survey: expected reports of {self.survey}, got "
+                f"{batch.survey}"
             )
         self._sink.write(batch)
         self.reports += len(batch)
@@ -224,7 +224,7 @@ def partitions(path: str | Path, *, survey: Survey | None = None) -> list[Partit
         return [WirePartition(survey, "", 0, sum(count for _, count in extents), path, extents)]
     parts = row_groups(partial(_open_groups, path))
     if survey is not None and parts and parts[0].survey != survey:
-        raise InputError(f"{path} has reports of {parts[0].survey!r}, expected {survey!r}")
+        raise InputError(f"{path} has reports of {parts[0].survey}, expected {survey}")
     return [*parts]
 
 
@@ -236,7 +236,8 @@ def _open_groups(path: Path) -> Iterator[Groups]:
     from deniable.columns.arrow import ArrowGroups, ParquetGroups
 
     try:
-        yield ArrowGroups(path) if path.suffix == ".arrow" else ParquetGroups(path)
+        with naming(path):
+            yield ArrowGroups(path) if path.suffix == ".arrow" else ParquetGroups(path)
     except pa.ArrowInvalid as error:
         raise InputError(f"cannot read {path} as a {path.suffix} file: {error}") from None
 
@@ -247,7 +248,8 @@ def _extents(path: Path, survey: Survey) -> Iterator[tuple[int, int]]:
     with path.open("rb") as file:
         offset = 0
         while head := file.read(BATCH_HEADER_SIZE):
-            size, _ = batch_size(head, survey)
+            with naming(path):
+                size, _ = batch_size(head, survey)
             if size > bytes_left:
                 raise InputError(
                     f"{path} ends within a batch, which has {bytes_left} of {size} bytes: the file "

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from deniable.columns.batch import ReportBatch, from_bodies
+from deniable.errors import InputError, WireError
 from deniable.survey import Survey
 
 if TYPE_CHECKING:
@@ -91,6 +92,15 @@ class BatchPartition(Partition):
         """Return the same reports as partitions of almost equal size, at most `max_rows` each."""
         ranges = even_ranges(self.count, max_rows)
         return [self.of(self.batch.select(slice(start, stop))) for start, stop in ranges]
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name the file in errors about what is in it."""
+    try:
+        yield
+    except (InputError, WireError) as error:
+        raise type(error)(f"{path}: {error}") from None
 
 
 class LocalPartition(Partition):
@@ -171,4 +181,5 @@ class WirePartition(Partition):
             for offset, count in self.extents:
                 file.seek(offset)
                 bodies.append(file.read(count * self.survey.body_size))
-        return from_bodies(b"".join(bodies), self.survey)
+        with naming(self.path):
+            return from_bodies(b"".join(bodies), self.survey)

@@ -37,13 +37,15 @@ def unescape(cell: str) -> str:
 def read_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the line number and the unescaped cells of each row of a CSV file; skip blank lines."""
     with Path(path).open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file)
+        reader = csv.reader(file, strict=True)
         try:
             for row in reader:
                 if row:
                     yield reader.line_num, [unescape(cell) for cell in row]
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise InputError(f"{path}, line {reader.line_num + 1}: {error}") from None
+        except UnicodeDecodeError:
+            raise InputError(f"{path} is not UTF-8 text: save it as UTF-8") from None
+        except csv.Error as error:
+            raise InputError(f"{path}, line {reader.line_num}: {error}") from None
 
 
 def write_rows(path: str | Path, rows: Iterable[Sequence[str | float]]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from deniable.discovery.ngrams.cliques import PartiteGraph, find_cliques
 from deniable.errors import InputError
+from deniable.text_files import read_text
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ def read_graph(path: str | Path) -> GramEdges:
     """Read a graph: `num_partitions 3`, `ngram_size 2`, then lines such as `edge 0.ab 1.cd`."""
     sizes: dict[str, int] = {}
     edges = []
-    text = Path(path).read_text(encoding="utf-8")
+    text = read_text(path)
     for number, line in enumerate(text.split("\n"), 1):
         words = line.rstrip("\r").split(" ")
         try:

@@ -22,6 +22,8 @@ from deniable.kernels.array_types import Floats, Int32s
 from deniable.simulation.coded import Coded, Levels
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
+MAX_STRINGS, MAX_LENGTH = 10_000_000, 10_000
+"""Largest number and length of random strings that a text can ask for."""
 
 
 def zipf(n: int = 100, s: float = 1.0) -> Floats:
@@ -212,7 +214,7 @@ class Population:
                 f"a population needs one weight per value and at least one value, got {len(w)} "
                 f"weights and {len(self.values)} values"
             )
-        object.__setattr__(self, "weights", _checked(w, "weights"))
+        object.__setattr__(self, "weights", _normalised(w, "weights"))
 
     def __repr__(self) -> str:
         return f"<Population of {counted(len(self), 'value')}>"
@@ -291,7 +293,7 @@ class JointPopulation:
                 f"a joint population needs a table with one axis per question: the values have "
                 f"shape {shape}, the table has {t.shape}"
             )
-        object.__setattr__(self, "table", _checked(t, "table entries"))
+        object.__setattr__(self, "table", _normalised(t, "table entries"))
 
     def __repr__(self) -> str:
         shape = " × ".join(map(str, self.table.shape))
@@ -594,6 +596,12 @@ def from_spec(spec: str, rng: np.random.Generator) -> Population:
             raise InputError(
                 f"{name} has the settings {', '.join(known)}; got {key}.{did_you_mean(key, known)}"
             )
+    whole = {"n": (1, MAX_STRINGS), "length": (1, MAX_LENGTH)}
+    for key, (low, high) in whole.items():
+        if not low <= settings.get(key, low) <= high:
+            raise InputError(
+                f"{key} in {spec!r} must be a number from {low} to {high:,}, not {settings[key]:g}"
+            )
     length = int(settings.pop("length", 6))
     if "n" in settings:
         settings["n"] = int(settings["n"])
@@ -608,15 +616,10 @@ def _drawn(weights: Floats, clients: int, rng: np.random.Generator) -> Int32s:
     return indices.astype(np.int32)
 
 
-def _checked(weights: Floats, name: str) -> Floats:
-    """Return normalised weights, or raise if they are no weights."""
-    if not np.isfinite(weights).all() or (weights < 0).any() or weights.max() == 0:
+def _normalised(weights: NDArray[np.floating], name: str = "weights") -> Floats:
+    """Return weights that add up to 1, or raise InputError if they are no weights."""
+    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
         raise InputError(f"{name} must be finite and at least 0, and one must be positive")
-    return _normalised(weights)
-
-
-def _normalised(weights: NDArray[np.floating]) -> Floats:
-    """Return weights that add up to 1."""
     scaled = weights / np.max(weights)  # so that the sum of huge weights stays finite
     return np.asarray(scaled / scaled.sum(), np.float64)
 

@@ -423,8 +423,10 @@ class Store(ABC):
         if digest not in self._known:
             surveys = self.surveys()  # another process may have added it
             if digest not in self._known:
-                known = ", ".join(f"{s.name} v{s.version}" for s in surveys) or "none"
-                raise UnknownSurvey(f"{self.url} has no survey {digest.hex()}, only {known}")
+                known = ", ".join(f"{s.name} v{s.version}" for s in surveys) or "no surveys"
+                raise UnknownSurvey(
+                    f"{self.url} has no survey with digest {digest.hex()[:12]}; it has {known}"
+                )
         return self._known[digest]
 
     def _is_new(self, survey: Survey, published: Iterable[bytes]) -> bool:
@@ -451,7 +453,7 @@ class Store(ABC):
             if len(upload.bodies) != upload.reports * survey.body_size:
                 raise InputError(
                     f"expected {upload.reports * survey.body_size} bytes for {upload.reports} "
-                    f"reports of {survey!r}, got {len(upload.bodies)}"
+                    f"reports of {survey}, got {len(upload.bodies)}"
                 )
 
     def _check_staged(self, staged: Iterable[tuple[bytes, int, int]]) -> Iterator[str]:

@@ -70,7 +70,7 @@ def import_store(store: Store, source: Store) -> tuple[int, int]:
         store.add_survey(survey)
         if shared_days := sorted(store.days(survey).keys() & source.days(survey).keys()):
             raise StoreError(
-                f"{store.url} and {source.url} both have reports of {survey!r} on "
+                f"{store.url} and {source.url} both have reports of {survey} on "
                 f"{shared_days[0]}, perhaps the same ones, which would be counted twice: delete "
                 "them from one of the two first"
             )

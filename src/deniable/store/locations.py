@@ -211,4 +211,4 @@ def _translate_errors(file: str | Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StoreFull(f"no space left to write {file}: free some disk space") from error
-        raise StoreUnavailable(f"cannot read or write {file}: {error}") from error
+        raise StoreUnavailable(f"cannot read or write {file}: {error.strerror or error}") from error

@@ -90,7 +90,7 @@ def check_segment(
     except DeniableError as error:
         return [str(error)]
     if any(batch.survey != survey for batch in batches):
-        return [f"segment {name} answers a different survey than {survey!r}"]
+        return [f"segment {name} answers a different survey than {survey}"]
     if (count := sum(map(len, batches))) != reports:
         return [f"segment {name}: expected {reports} reports, got {count}"]
     return []

@@ -23,6 +23,7 @@ from deniable.mechanisms.base import MAX_COHORTS, Settings
 from deniable.privacy import NANO, NO_LOSS, PrivacyLoss, nanonats_up
 from deniable.protocols import Protocol
 from deniable.protocols.base import Draw, Value
+from deniable.text_files import read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -230,7 +231,9 @@ def total_charge(questions: Iterable[Question], collect: Collect) -> int:
 
 def _no_float(text: str) -> None:
     """Refuse a number of a published survey that is not an integer."""
-    raise InputError(f"a published survey has integers only, not {text:.80}")
+    raise InputError(
+        f"this is not a published survey, which has integers only: it has the number {text:.80}"
+    )
 
 
 @dataclass(frozen=True)
@@ -440,6 +443,9 @@ class Survey:
     def __hash__(self) -> int:
         return hash(self.sha256)
 
+    def __str__(self) -> str:
+        return f"survey {self.name} version {self.version} (digest {self.digest.hex()[:12]})"
+
     def __repr__(self) -> str:
         mark = "FOR TESTING " if self.testing else ""
         return f"<Survey {self.name} v{self.version} {mark}{self.digest.hex()[:12]}>"
@@ -487,21 +493,34 @@ class Survey:
         """
         try:
             raw = json.loads(data, parse_float=_no_float, parse_constant=_no_float)
-            if raw.get("format") not in (FORMAT, TESTING_FORMAT):
-                raise InputError(
-                    f"this is not a published survey: its format must be {FORMAT!r}, "
-                    f"not {raw.get('format')!r:.80}"
-                )
-            raw["testing"] = raw["format"] == TESTING_FORMAT
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(
+                "this is not a published survey, because it is not JSON; publish one with: "
+                "deniable check survey.toml -o survey.json"
+            ) from None
+        got = raw.get("format") if isinstance(raw, dict) else raw
+        if got not in (FORMAT, TESTING_FORMAT):
+            raise InputError(
+                f"this is not a published survey: its format must be {FORMAT!r}, not {got!r:.80}"
+            )
+        raw["testing"] = got == TESTING_FORMAT
+        try:
             raw["expires"] = dt.date.fromisoformat(raw["expires"])
             raw["questions"] = tuple(map(Question.from_canonical, raw["questions"]))
             survey = cls(**{field.name: raw[field.name] for field in fields(cls)})
         except InputError:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        except KeyError as error:
             raise InputError(
-                f"this is not a published survey ({type(error).__name__}: {error}); publish one "
-                "with: deniable check survey.toml -o survey.json"
+                f"this is not a published survey: it has no {error.args[0]!r:.80}; publish it "
+                "again from its TOML file"
+            ) from None
+        except (TypeError, ValueError, AttributeError, RecursionError):
+            raise InputError(
+                "this is not a published survey: a setting has the wrong type; publish it again "
+                "from its TOML file"
             ) from None
         if survey.canonical != data.removesuffix(b"\n"):
             raise InputError(
@@ -554,16 +573,17 @@ class Survey:
         SurveyError
             If a TOML file has mistakes; it lists all of them.
         """
+        if not str(path).endswith(".json"):
+            try:
+                return cls.from_toml(read_text(path))
+            except SurveyError as error:
+                raise SurveyError(error.mistakes, str(path)) from None
         with open(path, "rb") as file:
             data = file.read()
-        if str(path).endswith(".json"):
-            return cls.from_json(data)
         try:
-            return cls.from_toml(data.decode())
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path} is not UTF-8 text: {error}") from None
-        except SurveyError as error:
-            raise SurveyError(error.mistakes, str(path)) from None
+            return cls.from_json(data)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
 
     def publish(self, path: str | Path) -> None:
         """Write the published form, which clients load.

@@ -118,8 +118,9 @@ class PairCounts:
         mine, theirs = ((c.survey, c.questions, c.both.shape) for c in (self, other))
         if mine != theirs:
             raise InputError(
-                f"cannot add {other!r} of survey {other.survey[:12]} to {self!r} of survey "
-                f"{self.survey[:12]}: counts must be of the same questions of one survey"
+                f"cannot add counts of {' × '.join(other.questions)} (digest {other.survey[:12]}) "
+                f"to counts of {' × '.join(self.questions)} (digest {self.survey[:12]}): counts "
+                "must be of the same questions of one survey, in the same order"
             )
         origins = dict.fromkeys(o for o in (self.origin, other.origin) if o)
         sums = {name: getattr(self, name) + getattr(other, name) for name in ARRAYS}
@@ -167,8 +168,10 @@ class PairCounts:
             with np.load(Path(path), allow_pickle=False) as file:
                 form, survey, x, y, origin = (str(text) for text in file["said"])
                 both, first, second, total = (file[name] for name in ARRAYS)
-        except (ValueError, KeyError, AttributeError, EOFError, zipfile.BadZipFile) as error:
-            raise InputError(f"{path} does not hold pair counts: {error}") from None
+        except (ValueError, KeyError, AttributeError, EOFError, zipfile.BadZipFile):
+            raise InputError(
+                f"{path} does not hold pair counts, which deniable count writes, or it is damaged"
+            ) from None
         if form != FORMAT:
             raise InputError(f"{path} has the format {form}, but this version reads {FORMAT}")
         return cls(survey, (x, y), both, first, second, total, origin)

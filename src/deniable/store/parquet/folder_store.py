@@ -60,8 +60,8 @@ class FolderStore(Store):
                 raise  # never replace the manifest of a store that cannot be read
             if not create:
                 raise StoreError(
-                    f"there is no store at {url}: import reports first. The segments of a database "
-                    "store are read through the database"
+                    f"there is no store at {url}: expected FILE.db, postgresql://… or a folder "
+                    "that deniable import made"
                 ) from None
             self._write_manifest([], generation=0)
 

@@ -56,6 +56,8 @@ class SqliteStore(SqlStore):
             if not create:
                 raise StoreError(f"there is no store {self.path}: collect or import reports first")
             _create_file(self.path)
+        elif not create or self.path.stat().st_size:
+            _check_is_store(self.path)
         self._lock = Lock()
         self._writer = _connect(self.path)
         super().__init__(f"sqlite:///{self.path}", segments, create=True)
@@ -149,6 +151,20 @@ class _SqliteSession:
 
     def stream(self, statement: str, values: Row = ()) -> Iterator[Row]:
         return self._connection.execute(statement, values)
+
+
+def _check_is_store(path: Path) -> None:
+    """Raise StoreError if a file has no tables of a store; the file is not changed."""
+    if not path.is_file():
+        raise StoreError(f"{path} is not a store: it is a folder")
+    if not path.stat().st_size:
+        raise StoreError(f"{path} is empty, not a store: collect or import reports first")
+    with path.open("rb") as file:
+        header = file.read(64)
+    # Until the log is written back, the version of a new store may be in the log only.
+    logged = path.with_name(path.name + "-wal").exists()
+    if header.startswith(b"SQLite format 3") and header[60:64] == bytes(4) and not logged:
+        raise StoreError(f"{path} is a database of another program, not a store")
 
 
 def _create_file(path: Path) -> None:
