@@ -27,6 +27,9 @@ from tests.discovery.inputs import masses, rows_of
 from tests.single_reports import single_reports
 from tests.surveys import make_survey, survey_toml
 
+# Some strings are longer than the questions allow, on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore::deniable.errors.LossyAnswerWarning")
+
 TOML = survey_toml(
     """
 [questions.word]
