@@ -140,3 +140,78 @@ def test_token_comes_from_a_file_or_the_environment(folder: Path) -> None:
             full = {"DENIABLE_FOLDER": str(folder / "mine"), **environment}
             CliRunner().invoke(app, ["send", server.url, *args], env=full)
         assert server.requests[0].headers["Authorization"] == "Bearer abc"
+
+
+@pytest.mark.filterwarnings("always::deniable.errors.LossyAnswerWarning")
+def test_an_answer_that_is_lost_warns_after_the_report_was_made(folder: Path) -> None:
+    survey = make_survey(
+        '[questions.browser]\nkind = "choice"\noptions = ["Firefox", "Chromium"]\nepsilon = 1\n',
+        name="options",
+        budget=9,
+    )
+    survey.publish(folder / "options.json")
+    fine = run(folder, "answer", str(folder / "options.json"), "browser=Firefox")
+    lost = run(folder, "answer", str(folder / "options.json"), "browser=Chrome", "--json")
+    assert fine.exit_code == lost.exit_code == 0 and not fine.stderr
+    assert json.loads(lost.stdout)["waiting"] == 2, "the report is queued all the same"
+    assert "warning: question 'browser': answers that are not options" in lost.stderr
+    assert "such as 'Chrome'). The options are Firefox, Chromium." in lost.stderr
+
+
+def test_a_survey_for_testing_is_not_answered(folder: Path) -> None:
+    SURVEY.for_testing().publish(folder / "testing.json")
+    got = run(folder, "answer", str(folder / "testing.json"), "word=a")
+    assert got.exit_code == 1 and "published for testing" in got.output
+    assert not (folder / "mine").exists()
+
+
+# --- deniable ledger --------------------------------------------------------------------------
+
+
+def test_the_ledger_shows_what_was_spent_and_changes_nothing(folder: Path) -> None:
+    got = run(folder, "ledger")
+    assert got.exit_code == 1
+    assert "there is no ledger" in got.output and not (folder / "mine").exists()
+    for _ in range(2):
+        run(folder, "answer", str(folder / "survey.json"), "word=abc")
+    mine = folder / "mine"
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in mine.iterdir()}
+    got = run(folder, "ledger")
+    assert got.exit_code == 0
+    (row,) = [line for line in got.output.splitlines() if "shell" in line]
+    assert row.split()[1::2] == ["shell", "20", "20", "2"]
+    data = json.loads(run(folder, "ledger", str(mine), "--json").output)
+    assert data["ledger"] == str(mine / "ledger.json")
+    (survey,) = data["surveys"]
+    assert survey == {"survey": "shell", "spent": survey["spent"], "budget": 20.0, "reports": 2}
+    assert survey["spent"] == pytest.approx(20)
+    assert before == {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in mine.iterdir()}
+
+
+def test_a_ledger_of_an_older_release_is_read_and_kept(folder: Path) -> None:
+    """It knows neither the budget nor the number of reports, and an older release drops both."""
+    mine = folder / "mine"
+    mine.mkdir()
+    old = {
+        "format": "deniable-ledger/1",
+        "surveys": {"shell": {"word/full": [5_000_000_000, None]}},
+    }
+    (mine / "ledger.json").write_text(json.dumps(old))
+    row = ["shell", "5", "unknown", "unknown"]
+    for expected in (row, ["shell", "15", "20", "unknown"]):
+        got = run(folder, "ledger").output
+        (line,) = [line for line in got.splitlines() if "shell" in line]
+        assert line.split()[1::2] == expected
+        assert run(folder, "answer", str(folder / "survey.json")).exit_code in (0, 3)
+
+
+@pytest.mark.parametrize(
+    "history", ['{"shell": [1.5, 1]}', '{"shell": [1, -1]}', '{"shell": 3}', "[]"]
+)
+def test_a_damaged_ledger_is_named(folder: Path, history: str) -> None:
+    mine = folder / "mine"
+    mine.mkdir()
+    text = '{"format": "deniable-ledger/1", "surveys": {"shell": {}}, "history": ' + history + "}"
+    (mine / "ledger.json").write_text(text)
+    got = run(folder, "ledger")
+    assert got.exit_code == 3 and "ledger.json is not a ledger" in got.output

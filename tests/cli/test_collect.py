@@ -117,3 +117,20 @@ COMMANDS += [["store", name] for name in ("status", "check", "backup", "delete")
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_command_has_an_example(command: list[str]) -> None:
     assert f"Examples:\n    deniable {' '.join(command)} " in run(*command, "--help").output
+
+
+def test_an_import_that_fails_creates_no_store(tmp_path: Path, files: list[Path]) -> None:
+    (tmp_path / "broken.parquet").write_text("broken")
+    before = set(tmp_path.iterdir())
+    for wrong in ("missing.parquet", "broken.parquet", "c.dn", "missing.db"):
+        run("import", tmp_path / "new.db", files[0], tmp_path / wrong, code=1)
+        assert set(tmp_path.iterdir()) == before
+
+
+def test_mistakes_with_keys_leave_nothing_behind(tmp_path: Path) -> None:
+    missing = tmp_path / "keys.json"
+    assert "no key file" in run("keys", "remove", "phones", "--keys", missing, code=1).output
+    lost = tmp_path / "no" / "keys.json"
+    got = run("keys", "add", "phones", "--role", "ingest", "--keys", lost, code=1)
+    assert "no folder" in got.output
+    assert not list(tmp_path.iterdir())

@@ -44,6 +44,16 @@ def test_check_in_plain_words() -> None:
     assert "odds of any guess" in run("check", REPEATEDLY).output
 
 
+def test_check_publishes_for_testing(tmp_path: Path) -> None:
+    published = tmp_path / "testing.json"
+    got = run("check", ONCE, "--testing", "-o", str(published))
+    assert got.exit_code == 0 and "FOR TESTING" in got.output
+    assert Survey.load(published) == Survey.load(ONCE).for_testing()
+    again = run("check", str(published), "--json")
+    assert json.loads(again.output)["testing"] is True
+    assert "testing" not in json.loads(run("check", ONCE, "--json").output)
+
+
 def test_check_publishes(tmp_path: Path) -> None:
     published = tmp_path / "s.json"
     assert run("check", ONCE, "-o", str(published)).exit_code == 0
