@@ -206,8 +206,8 @@ def _check_belongs(counts: PairCounts, survey: Survey, layout: PairLayout) -> No
     if (counts.survey, counts.questions) != expected:
         raise InputError(
             f"expected counts of {first.name} × {second.name} of {survey}, got counts of "
-            f"{' × '.join(counts.questions)} of the survey with digest {counts.survey[:12]}; name "
-            "the questions in the same order"
+            f"{' × '.join(counts.questions)} of the survey with digest {counts.survey[:12]}; the "
+            "survey, the questions and their order must be the same"
         )
     shape = (layout.strata, *layout.widths)
     if counts.both.shape != shape:
