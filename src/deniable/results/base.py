@@ -214,10 +214,10 @@ class Result(ComparedByFields, ABC):
         try:
             data = json.loads(text)
             kind = Result._kinds[data["kind"]] if data.pop("format") == FORMAT else None
-        except ValueError as error:
+        except (ValueError, RecursionError):
             raise InputError(
                 "this is not a result of deniable: expected JSON that an analysis wrote with "
-                f"-o FILE.json, or that save() wrote, but it is not JSON: {error}"
+                "-o FILE.json, or that save() wrote, but it is not JSON"
             ) from None
         except (KeyError, TypeError, AttributeError):
             raise InputError(
@@ -225,7 +225,7 @@ class Result(ComparedByFields, ABC):
                 "-o FILE.json, or that save() wrote"
             ) from None
         if kind is None or not issubclass(kind, cls):
-            raise InputError(f"expected a {cls.__name__} in {FORMAT}, got {data['kind']}")
+            raise InputError(f"expected a {cls.__name__} in {FORMAT}, got {data.get('kind')}")
         return kind._from_json(data)
 
     def save(self, path: str | Path) -> None:

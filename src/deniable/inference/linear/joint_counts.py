@@ -165,7 +165,7 @@ class PairCounts:
             If the file holds no pair counts.
         """
         try:
-            with np.load(Path(path), allow_pickle=False) as file:
+            with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 form, survey, x, y, origin = (str(text) for text in file["said"])
                 both, first, second, total = (file[name] for name in ARRAYS)
         except (ValueError, KeyError, AttributeError, EOFError, zipfile.BadZipFile):
