@@ -107,9 +107,11 @@ def odds_factor(epsilon: float) -> str:
 def p_value(value: float) -> str:
     """Return a p-value with three significant digits; 0 means "too small to compute".
 
-    >>> p_value(0.04567), p_value(0.0)
-    ('0.0457', '< 1e-300')
+    >>> p_value(0.04567), p_value(0.0), p_value(math.nan)
+    ('0.0457', '< 1e-300', '–')
     """
+    if math.isnan(value):
+        return "–"
     return "< 1e-300" if value < 1e-300 else f"{value:.3g}"
 
 

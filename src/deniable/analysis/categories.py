@@ -114,6 +114,9 @@ def joint_of(
     The log-likelihood is left out. A table from reports adds it, with the details of its fit.
     """
     intervals = shown.intervals()
+    last_shares = [
+        float(np.moveaxis(shown.table, question, 0)[-1].sum()) for question in range(len(axes))
+    ]
     return Joint(
         questions=tuple(questions),
         labels=tuple(axis.shown for axis in axes),
@@ -128,6 +131,8 @@ def joint_of(
         passes=1,
         converged=True,
         reports=reports,
-        other=tuple(axis.meaning for axis in axes),
+        other=tuple(
+            axis.last_category(share) for axis, share in zip(axes, last_shares, strict=True)
+        ),
         tests=tests,
     )

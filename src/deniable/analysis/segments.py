@@ -27,7 +27,6 @@ from deniable.inference.joint.uncertainty import covariance, stratum_influence, 
 from deniable.inference.marginal.detection import Correction, rejection_cutoff
 from deniable.inference.models import Candidates, model_of
 from deniable.inference.models.base import (
-    OTHER,
     AnyModel,
     Axis,
     ReportCounts,
@@ -36,6 +35,7 @@ from deniable.inference.models.base import (
 from deniable.kernels.array_types import Indices
 from deniable.results import Covariance, Marginal
 from deniable.results.covariance import Interval
+from deniable.results.joint import OTHER
 from deniable.results.marginal import Measured
 from deniable.survey import Question, Survey
 
@@ -240,9 +240,9 @@ def _marginal(rates: Rates, rows: Indices, alpha: float, correction: Correction)
     fitted = rows >= 0
     cells = np.eye(len(rates.cells.table))[rows]
     within = rates.of(cells)
-    # All candidates are counted as tested, also those that only all clients were searched for.
-    p_value = np.where(fitted, rates.absence_p_values()[rows], 1.0)
-    cutoff = rejection_cutoff(p_value, alpha, correction)
+    p_value = np.where(fitted, rates.absence_p_values()[rows], np.nan)
+    # All candidates count as tested, also those that only the reports of all clients ruled out.
+    cutoff = rejection_cutoff(np.nan_to_num(p_value, nan=1.0), alpha, correction)
     detected = fitted & (p_value <= cutoff)
     found = _measured(rates.of(cells[detected].sum(axis=0, keepdims=True)))
     errors = rates.cells.standard_errors[rows[fitted]]

@@ -14,7 +14,6 @@ from deniable.errors import InputError, did_you_mean
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.detection import Correction
 from deniable.inference.marginal.estimate import estimate_marginal
-from deniable.inference.models.base import OTHER
 from deniable.inference.models.bloom import BloomModel
 from deniable.inference.models.options import OptionModel
 from deniable.inference.models.other import mixture_other
@@ -24,6 +23,7 @@ from deniable.rappor import files as rappor
 from deniable.rappor.files import DistMetrics, Params, ResultRow, Variable
 from deniable.rappor.reports import Reports, read_reports
 from deniable.results import Joint, Marginal
+from deniable.results.joint import OTHER
 
 
 def decode_dist(

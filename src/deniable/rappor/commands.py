@@ -19,6 +19,7 @@ from deniable.cli.options import (
     option,
 )
 from deniable.cli.output import print_outcome
+from deniable.formatting import p_phrase
 
 if TYPE_CHECKING:
     from deniable.inference.marginal.detection import Correction
@@ -160,7 +161,7 @@ def decode_assoc(
     }
     text = (
         f"{joint}\n\nTest of independence: score statistic {test.statistic:.2f}, "
-        f"{test.degrees_of_freedom} degrees of freedom, p = {test.p_value:.3g}\nwritten to {path}"
+        f"{test.degrees_of_freedom} degrees of freedom, {p_phrase(test.p_value)}\nwritten to {path}"
     )
     print_outcome(result, text, as_json)
 

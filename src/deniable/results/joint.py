@@ -19,6 +19,10 @@ from deniable.results.covariance import Covariance, Interval
 from deniable.results.crosstab import crosstabs
 from deniable.results.rows import CellRow, Rows
 
+NO_ANSWER = "(no answer)"
+"""Label of the category of clients that gave none of the options."""
+OTHER = "(other)"
+"""Label of the category of all unlisted values."""
 CELL_FIELDS = ("table", "standard_error", "low", "high", "p_value")
 """Fields of a joint table that have one number per cell."""
 

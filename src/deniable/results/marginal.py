@@ -212,15 +212,16 @@ class Marginal(Rows[ValueRow], Result):
         str
             Question, reports, and detected candidates.
         """
-        reports = counted(self.reports, "report")
-        if self.total_reports is not None:
-            reports = f"{self.reports:,} of {counted(self.total_reports, 'report')}"
+        about = f"{self.title}: {self.reports_phrase}"
         if self.segment is not None:
-            reports += f"; the segment is {self.segment} of clients"
-        return (
-            f"{self.title}: {reports}; {int(self.detected.sum())} of "
-            f"{counted(len(self), 'candidate')} detected"
-        )
+            about += f"; the segment is {self.segment} of clients"
+            if not self.identified.any():
+                return f"{about}: too small to say anything about it"
+        if self.is_boolean:
+            yes = Measured.normal(float(self.estimate[0]), float(self.standard_error[0]))
+            return f"{about}; yes {yes}, no {percent(1 - yes.estimate)} of {self.whom}"
+        count = int(self.detected.sum())
+        return f"{about}; {count} of {counted(len(self.estimate), 'candidate')} detected"
 
     def heading(self) -> str:
         """Return one line that summarises the result.
@@ -230,11 +231,29 @@ class Marginal(Rows[ValueRow], Result):
         str
             Reports, detected candidates, their share of clients, and the detection threshold.
         """
-        clients = "clients" if self.segment is None else "the segment"
-        return (
-            f"{self.summary()}, held by {self.mass_found} of {clients}; "
-            f"detection threshold {percent(self.detection_threshold)}"
-        )
+        if self.segment is not None and not self.identified.any():
+            return self.summary()
+        found = f", held by {self.mass_found} of {self.whom}" if not self.is_boolean else ""
+        return f"{self.summary()}{found}; detection threshold {percent(self.detection_threshold)}"
+
+    @property
+    def reports_phrase(self) -> str:
+        """Number of reports that carry information, of how many."""
+        if self.total_reports is None:
+            return counted(self.reports, "report")
+        return f"{self.reports:,} of {counted(self.total_reports, 'report')}"
+
+    @property
+    def whom(self) -> str:
+        """Whom the shares are shares of: all clients, or the segment."""
+        return "clients" if self.segment is None else "the segment"
+
+    @property
+    def is_boolean(self) -> bool:
+        """Whether the question is a boolean: clients that do not hold "yes" hold "no"."""
+        parameters = self.provenance.parameters if self.provenance else {}
+        mechanism = parameters.get(self.question, {}).get("mechanism")
+        return isinstance(mechanism, Mapping) and mechanism.get("kind") == "boolean"
 
     def consistent(self) -> ConsistentShares:
         """Return shares that are not negative and sum to at most 1, for pie charts and dashboards.

@@ -24,18 +24,16 @@ from deniable.columns import Column
 from deniable.compute.arrays import ArrayKernels, Likelihood
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
+from deniable.formatting import percent
 from deniable.inference.joint.collapse import category_averages
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.detection import Correction
 from deniable.kernels.array_types import Bytes, Floats, Indices, Integers, Mask
 from deniable.protocols.alphabet import PAD
+from deniable.results.joint import NO_ANSWER, OTHER
 from deniable.results.marginal import Marginal
 from deniable.survey import Question
 
-NO_ANSWER = "(no answer)"
-"""Label of the category of clients that gave none of the options."""
-OTHER = "(other)"
-"""Label of the category of all unlisted values."""
 OtherModel = Literal["mixture", "product"]
 
 
@@ -163,6 +161,12 @@ class Axis:
     def ends_with_other(self) -> bool:
         """Whether the last category shown is Other."""
         return self.shown[-1] == OTHER
+
+    def last_category(self, share: float) -> str:
+        """Say what the last category stands for, and its share of clients in the table."""
+        if self.shown[-1] not in (OTHER, NO_ANSWER) or not self.meaning:
+            return self.meaning
+        return f"{self.meaning}, about {percent(share)} of clients"
 
 
 @dataclass(frozen=True, eq=False)

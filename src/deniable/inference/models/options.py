@@ -15,7 +15,6 @@ from deniable.inference.marginal.bit_counts import BitCounts, count_bits
 from deniable.inference.marginal.closed_form import estimate_basic
 from deniable.inference.marginal.detection import Correction
 from deniable.inference.models.base import (
-    NO_ANSWER,
     Axis,
     Candidates,
     CategoryModel,
@@ -25,6 +24,7 @@ from deniable.inference.models.base import (
 )
 from deniable.inference.models.bit_likelihood import channel_rows
 from deniable.kernels.array_types import Bytes, Floats, Integers
+from deniable.results.joint import NO_ANSWER
 from deniable.results.marginal import Marginal
 
 

@@ -14,9 +14,9 @@ import numpy as np
 from deniable.compute.arrays import ArrayKernels, Likelihood
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
+from deniable.formatting import percent
 from deniable.inference.marginal.design import HashedStrings
 from deniable.inference.models.base import (
-    OTHER,
     Axis,
     C,
     Candidates,
@@ -29,6 +29,7 @@ from deniable.kernels.array_types import Bytes, DeviceArray, Floats, Indices, In
 from deniable.kernels.hashing.positions import bloom_positions, hash_pairs
 from deniable.mechanisms.base import StringMechanism
 from deniable.mechanisms.schemes import DENIABLE_1
+from deniable.results.joint import OTHER
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,19 +110,18 @@ class StringModel(HashedStrings, CategoryModel[C]):
             other = mixture_other(marginal, self, chosen)
         labels = known.labels or ()
         shown = labels[: settings.top]
-        meaning = ""
-        if other is not None:
-            labels += (OTHER,)
-            meaning = (
-                f"all values except the {len(shown)} named ones, about {other.mass:.1%} of reports"
-            )
-        elif settings.other:
-            total = estimate.sum()
-            meaning = f"not in the table, because its categories sum to {total:.1%} of reports"
         # All categories beyond those that are shown are added up into one group, the last.
+        labels += (OTHER,) if other is not None else ()
         groups = np.minimum(np.arange(len(labels)), len(shown))
+        meaning = ""
         if len(labels) > len(shown):
+            meaning = f"all values except the {len(shown)} named ones"
+            if other is None:
+                meaning = f"the detected strings except the {len(shown)} named ones"
             shown += (OTHER,)
+        elif settings.other:
+            total = percent(float(estimate.sum()))
+            meaning = f"not in the table, because decode finds {total} of clients in its categories"
         return known.with_other(other), Axis(labels, shown, groups, meaning)
 
     def with_other(self, other: Other | None) -> Self:

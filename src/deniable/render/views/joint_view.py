@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deniable.errors import InputError
-from deniable.formatting import TextTable, p_phrase
+from deniable.formatting import TextTable, counted, p_phrase
 from deniable.render import elements, plots, svg
 from deniable.render.colours import LIGHT, STEPS
 from deniable.render.svg_marks import Layout, responsive
 from deniable.render.view import Truth, View, shows
 from deniable.results import Joint, Trend
+from deniable.results.joint import NO_ANSWER, OTHER
 from deniable.survey import Survey
 
 if TYPE_CHECKING:
@@ -48,10 +49,17 @@ class JointView(View[Joint]):
         else:
             outcome, effect = joint.mutual_independence(), ""
         verdict = "are associated" if outcome.p_value < ALPHA else "show no association"
-        pairs = zip(joint.questions, joint.other, strict=True)
+        return [f"The questions {verdict} ({outcome}).{effect}", *self._last_categories()]
+
+    def _last_categories(self) -> list[str]:
+        """Say what (other) or (no answer) stands for, per question that has such a category."""
+        joint = self.result
         return [
-            f"The questions {verdict} ({outcome}).{effect}",
-            *(f"(other) of {question}: {other}." for question, other in pairs if other),
+            f"{NO_ANSWER if labels[-1] == NO_ANSWER else OTHER} of {question}: {meaning}."
+            for question, labels, meaning in zip(
+                joint.questions, joint.labels, joint.other, strict=True
+            )
+            if meaning
         ]
 
     def figure_size(self, most: int, graph: bool) -> tuple[float, float]:
@@ -75,7 +83,7 @@ class JointView(View[Joint]):
         ax.set_xticks(range(len(columns)), columns, rotation=45, ha="right")
         ax.set_ylabel(joint.questions[0])
         ax.set_xlabel(joint.questions[1])
-        ax.set_title(f"% of {joint.reports:,} reports", fontsize=10, loc="left")
+        ax.set_title(f"% of clients, {counted(joint.reports, 'report')}", fontsize=10, loc="left")
         figure = ax.get_figure()
         if figure is not None:
             bar = figure.colorbar(image, ax=ax, shrink=0.8)
@@ -100,12 +108,11 @@ class JointView(View[Joint]):
         if joint.made_from == "counts":
             facts["estimated from"] = "counts"
         pair = self._pair(facts) if len(joint.questions) == 2 else []
-        others = zip(joint.questions, joint.other, strict=True)
         return [
             elements.title("Joint distribution of " + " and ".join(joint.questions)),
             elements.numbers(facts),
             *pair,
-            *(elements.paragraph(f"(other) of {q}: {o}.") for q, o in others if o),
+            *map(elements.paragraph, self._last_categories()),
             elements.details("All cells", elements.table(joint)),
         ]
 

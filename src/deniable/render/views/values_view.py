@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -11,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import InputError
-from deniable.formatting import counted, percent
+from deniable.formatting import TextTable, counted, percent
 from deniable.render import elements, plots, svg
 from deniable.render.colours import SERIES
 from deniable.render.svg_marks import Layout, responsive
 from deniable.render.view import Shares, Truth, View, shows
-from deniable.results import Discovery, Marginal, Trend
+from deniable.results import Discovery, Marginal, Measured, Trend
 from deniable.survey import Survey
 
 if TYPE_CHECKING:
@@ -34,13 +35,18 @@ TrueShares = Mapping[str, float] | None
 class ValuesView(View[Values]):
     """What both views share."""
 
+    @property
+    def shown(self) -> Values:
+        """The result with all rows that tables and charts show."""
+        return self.result
+
     @abstractmethod
     def rows(self, most: int, truth: TrueShares) -> tuple[NDArray[np.intp], list[bool]]:
         """Return the indices of the `most` largest estimates, and which of them are detected."""
 
     def shares(self, most: int, truth: TrueShares) -> Shares:
         """Return the `most` most common values as a chart draws them."""
-        result, (order, detected) = self.result, self.rows(most, truth)
+        result, (order, detected) = self.shown, self.rows(most, truth)
         names = [result.names[i] for i in order]
         return Shares(
             names,
@@ -54,7 +60,7 @@ class ValuesView(View[Values]):
 
     def figure_size(self, most: int, graph: bool) -> tuple[float, float]:
         """Return a size with room for one row per value."""
-        return 6.4, 4.0 if graph else 0.24 * min(len(self.result.names), most) + 1.4
+        return 6.4, 4.0 if graph else 0.24 * min(len(self.shown.names), most) + 1.4
 
     def draw_trend(self, trend: Trend[Values], ax: Axes, most: int) -> None:
         """Draw one line per value, for the values that are most common on average."""
@@ -83,21 +89,10 @@ class ValuesView(View[Values]):
 
     def chart(self, layout: Layout, truth: Truth | None = None) -> str:
         """Return the chart of the largest estimates."""
-        if not self.result.names:
+        if not self.rows(MAX_VALUES, None)[1]:
             return ""
         shares = self.shares(MAX_VALUES, (truth or {}).get(self.result.question))
         return svg.intervals(shares, layout)
-
-    def facts(self, name: str, count: str) -> str:
-        """Return the numbers at the top of a section."""
-        return elements.numbers(
-            {
-                "reports": f"{self.result.reports:,}",
-                name: count,
-                "of clients hold them": str(self.result.mass_found),
-                "of clients hold none of them": str(self.result.mass_unexplained),
-            }
-        )
 
     def influence(self, survey: Survey | None) -> str:
         """Say how many malicious clients can make a value look present."""
@@ -107,46 +102,136 @@ class ValuesView(View[Values]):
         )
 
 
+def _with_no(marginal: Marginal) -> Marginal:
+    """Return the result with a row for "no" if the question is a boolean: 1 minus that of "yes".
+
+    This row is not tested, so its p-value is NaN.
+    """
+    if not marginal.is_boolean:
+        return marginal
+    low = 1 - marginal.high
+    return replace(
+        marginal,
+        labels=(*marginal.names, "no"),
+        estimate=np.append(marginal.estimate, 1 - marginal.estimate),
+        standard_error=np.tile(marginal.standard_error, 2),
+        low=np.append(marginal.low, low),
+        high=np.append(marginal.high, 1 - marginal.low),
+        p_value=np.append(marginal.p_value, np.nan),
+        detected=np.append(marginal.detected, low > 0),
+        identified=np.tile(marginal.identified, 2),
+    )
+
+
 @shows(Marginal)
 class MarginalView(ValuesView[Marginal]):
     """Shows how common each candidate is; candidates that were not detected are grey."""
 
+    @property
+    def shown(self) -> Marginal:
+        """The result; that of a boolean with a row for "no"."""
+        return _with_no(self.result)
+
+    def table(self) -> TextTable:
+        """Return the table for a terminal."""
+        return TextTable.readable(self.shown.columns())
+
+    def notes(self, *, test: str = "score", stages: bool = False) -> list[str]:
+        """Say which reports are used, and what is not known about a segment."""
+        marginal, notes = self.result, []
+        if marginal.total_reports is not None:
+            notes.append(
+                f"{marginal.reports_phrase} are used: the others report only a shorter prefix, "
+                "which does not identify a string."
+            )
+        if marginal.is_boolean:
+            notes.append("Clients that did not answer count as no.")
+        if marginal.segment is None:
+            return notes
+        if not marginal.identified.any():
+            return [
+                *notes,
+                "Nothing can be said about this segment: its share of clients, "
+                f"{marginal.segment}, cannot be distinguished from 0. Choose a larger segment, or "
+                "collect more reports.",
+            ]
+        if left_out := int((~marginal.identified).sum()):
+            notes.append(
+                f"{counted(left_out, 'candidate')} without an estimate: only values that are "
+                "detected among all clients can be estimated in a segment."
+            )
+        notes.append(
+            "A value is detected if the hypothesis that no client in the segment holds it is "
+            "rejected."
+        )
+        return notes
+
     def rows(self, most: int, truth: TrueShares) -> tuple[NDArray[np.intp], list[bool]]:
         """Return the candidates of the `most` largest estimates, and which are detected."""
-        order = self.result.order[:most]
-        return order, self.result.detected[order].tolist()
+        shown = self.shown
+        order = shown.order[:most]
+        if shown.segment is not None:
+            order = order[shown.identified[order]]
+        return order, shown.detected[order].tolist()
 
     def draw(self, ax: Axes, *, most: int = MAX_VALUES, truth: TrueShares = None) -> None:
         """Draw the `most` largest estimates."""
         marginal = self.result
         plots.intervals(ax, self.shares(most, truth))
         count = counted(int(marginal.detected.sum()), "value")
-        plots.title(
-            ax, f"{marginal.question or 'values'}: {count} detected, {marginal.reports:,} reports"
-        )
+        plots.title(ax, f"{marginal.title}: {count} detected, {marginal.reports_phrase}")
+
+    def shares(self, most: int, truth: TrueShares) -> Shares:
+        """Return the `most` most common values as a chart draws them."""
+        if truth is not None and self.result.is_boolean:
+            truth = {"no": 1 - truth.get("yes", 0.0), **truth}
+        return super().shares(most, truth)
 
     def body(self, survey: Survey | None, truth: Truth | None) -> list[str]:
         """Return the numbers, the chart of the largest estimates, and the table."""
         marginal = self.result
-        heading = elements.title(f"{marginal.question}: share of clients per value")
+        heading = elements.title(f"{marginal.title}: share of {marginal.whom} per value")
         if not marginal.names:
             text = f"There were no candidates to look for in {marginal.reports:,} reports."
             return [heading, elements.paragraph(text)]
+        facts, notes = elements.numbers(self._facts()), map(elements.paragraph, self.notes())
+        if not marginal.identified.any() and marginal.segment is not None:
+            return [heading, facts, *notes]
+        # How far malicious clients can change shares of a segment depends on the whole joint table.
+        influence = self.influence(survey) if marginal.segment is None else ""
         return [
             heading,
-            self.facts(
-                "values detected", f"{int(marginal.detected.sum())} of {len(marginal.names):,}"
-            ),
+            facts,
             responsive(lambda layout: self.chart(layout, truth)),
             elements.paragraph(
-                f"A value held by {percent(marginal.detection_threshold)} of the clients (the "
+                f"A value held by {percent(marginal.detection_threshold)} of {marginal.whom} (the "
                 "detection threshold) is detected half of the time. Grey values were not detected "
                 "and may be absent. The probability that any absent value is called detected is at "
                 f"most {marginal.alpha:g}."
             ),
-            self.influence(survey),
-            elements.details("All values", elements.table(marginal)),
+            *notes,
+            influence,
+            elements.details("All values", elements.table(self.shown)),
         ]
+
+    def _facts(self) -> dict[str, str]:
+        """Return the numbers at the top of the section."""
+        marginal, shown = self.result, self.shown
+        facts = {"reports": f"{marginal.reports:,}"}
+        if marginal.total_reports is not None:
+            facts = {"reports": f"{marginal.reports:,} of {marginal.total_reports:,}"}
+        if marginal.segment is not None:
+            facts["of clients are in the segment"] = str(marginal.segment)
+        if marginal.is_boolean:
+            for name, estimate, error in zip(
+                shown.names, shown.estimate, shown.standard_error, strict=True
+            ):
+                facts[f"of {marginal.whom} say {name}"] = str(Measured.normal(estimate, error))
+            return facts
+        facts["values detected"] = f"{int(marginal.detected.sum())} of {len(marginal.names):,}"
+        facts[f"of {marginal.whom} hold them"] = str(marginal.mass_found)
+        facts[f"of {marginal.whom} hold none of them"] = str(marginal.mass_unexplained)
+        return facts
 
     def trend_chart(self, trend: Trend[Marginal], layout: Layout) -> str:
         """Return one line per value, for the values that are most common on average."""
@@ -253,7 +338,14 @@ class DiscoveryView(ValuesView[Discovery]):
         discovery = self.result
         body = [
             elements.title(f"{discovery.question}: discovered strings"),
-            self.facts("strings discovered", f"{len(discovery.strings)}"),
+            elements.numbers(
+                {
+                    "reports": f"{discovery.reports:,}",
+                    "strings discovered": f"{len(discovery.strings)}",
+                    "of clients hold them": str(discovery.mass_found),
+                    "of clients hold none of them": str(discovery.mass_unexplained),
+                }
+            ),
             responsive(lambda layout: self.chart(layout, truth))
             or elements.paragraph("No string was discovered: nothing stands out from the noise."),
             elements.paragraph(
