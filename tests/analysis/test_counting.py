@@ -140,7 +140,9 @@ def test_categories_are_those_of_the_reports() -> None:
     """Marginals from counts choose what marginals from reports choose, Other and all."""
     for pair in PAIRS:
         mine, theirs = (associated(BATCH, pair, from_counts=b) for b in (True, False))
-        assert mine.labels == theirs.labels and mine.other == theirs.other
+        assert mine.labels == theirs.labels
+        for one, other in zip(mine.other, theirs.other, strict=True):  # shares differ by noise
+            assert one.split(", about")[0] == other.split(", about")[0]
 
 
 def test_a_local_hash_counts_as_its_reports_do() -> None:

@@ -30,7 +30,7 @@ from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.detection import Correction
 from deniable.kernels.array_types import Bytes, Floats, Indices, Integers, Mask
 from deniable.protocols.alphabet import PAD
-from deniable.results.joint import NO_ANSWER, OTHER
+from deniable.results.joint import OTHER
 from deniable.results.marginal import Marginal
 from deniable.survey import Question
 
@@ -163,10 +163,9 @@ class Axis:
         return self.shown[-1] == OTHER
 
     def last_category(self, share: float) -> str:
-        """Say what the last category stands for, and its share of clients in the table."""
-        if self.shown[-1] not in (OTHER, NO_ANSWER) or not self.meaning:
-            return self.meaning
-        return f"{self.meaning}, about {percent(share)} of clients"
+        """Say what the last category stands for; of Other also its share of clients."""
+        about = f", about {percent(share)} of clients" if self.ends_with_other else ""
+        return self.meaning + about if self.meaning else ""
 
 
 @dataclass(frozen=True, eq=False)

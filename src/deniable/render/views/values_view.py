@@ -222,6 +222,8 @@ class MarginalView(ValuesView[Marginal]):
             facts = {"reports": f"{marginal.reports:,} of {marginal.total_reports:,}"}
         if marginal.segment is not None:
             facts["of clients are in the segment"] = str(marginal.segment)
+            if not marginal.identified.any():
+                return facts
         if marginal.is_boolean:
             for name, estimate, error in zip(
                 shown.names, shown.estimate, shown.standard_error, strict=True
