@@ -111,7 +111,8 @@ CASES = {
         Asked(bloom(), geometric(30), 8), Asked(bloom(), zipf(40), 10), 4
     ),
 }
-REPORTS = {20_000: 100, 200_000: 20}
+REPORTS = {20_000: 400, 200_000: 80, 2_000_000: 8}
+"""Number of trials by number of reports."""
 
 
 @dataclass(frozen=True, eq=False)
