@@ -111,7 +111,7 @@ CASES = {
         Asked(bloom(), geometric(30), 8), Asked(bloom(), zipf(40), 10), 4
     ),
 }
-REPORTS = {20_000: 400, 200_000: 80, 2_000_000: 8}
+REPORTS = {20_000: 300, 200_000: 60, 1_000_000: 6}
 """Number of trials by number of reports."""
 
 
