@@ -107,7 +107,7 @@ def _with_no(marginal: Marginal) -> Marginal:
 
     This row is not tested, so its p-value is NaN.
     """
-    if not marginal.is_boolean:
+    if not marginal.is_boolean or len(marginal.names) > 1:
         return marginal
     low = 1 - marginal.high
     return replace(
