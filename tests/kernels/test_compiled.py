@@ -47,30 +47,6 @@ def test_a_change_in_a_called_file_is_compiled_anew(tmp_path: Path) -> None:
     assert run() != first
 
 
-@pytest.mark.slow
-def test_kernels_compile_where_nothing_can_be_cached(tmp_path: Path) -> None:
-    """Neither the package nor the home directory is writable, as in a container."""
-    source = tmp_path / "src"
-    shutil.copytree(
-        Path(str(deniable.__file__)).parent,
-        source / "deniable",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
-    folders = [source / "deniable" / "kernels", *(source / "deniable" / "kernels").iterdir()]
-    for folder in folders:
-        if folder.is_dir():
-            (folder / "__pycache__").touch()  # below a file not even root can create a folder
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "XDG_"))}
-    environment |= {"PYTHONPATH": str(source), "HOME": str(source / "deniable" / "py.typed" / "x")}
-    command = [sys.executable, "-c", SCRIPT]
-    printed = subprocess.run(
-        command, env=environment, check=True, capture_output=True, text=True
-    ).stdout
-    here: dict[str, object] = {}
-    exec(SCRIPT, here)
-    assert printed == f"{here['rows']}\n"
-
-
 def test_read_only_copies_only_what_it_must() -> None:
     array = np.arange(10, dtype=np.int32)
     view = read_only(array, np.int32)

@@ -1,9 +1,8 @@
 """Decorators that compile functions with Numba: cached on disk, without the interpreter lock.
 
-All kernels use them. The cache is the folder that the variable NUMBA_CACHE_DIR names, else it lies
-next to the source files, else in the home directory. If none is writable, every process compiles
-what it uses. Several threads can run kernels at the same time (see `chunks`). Numba's
-`parallel=True` is not used: it adds seconds of compilation to the first call.
+All kernels use them. Several threads can then run kernels at the same time (see `chunks`). Numba's
+`parallel=True` is not used: it adds seconds of compilation to the first call. The environment
+variable NUMBA_CACHE_DIR chooses the folder of the cache.
 """
 
 from collections.abc import Callable
@@ -12,8 +11,10 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
-from numba import njit
+from numba import config, njit
 from numpy.typing import NDArray
+
+from deniable.kernels.cache_folder import private_cache_folder
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -41,15 +42,29 @@ def _compile(
     """Compile a function; inline : into its callers; fastmath : flags of LLVM."""
     compiler = njit(nogil=True, error_model="numpy", forceinline=inline, fastmath=set(fastmath))
     kernel: Any = compiler(function)
-    try:
-        kernel.enable_caching()
-    except RuntimeError:  # no folder is writable: each process compiles what it uses
-        return cast(Callable[Parameters, Result], kernel)
+    _cache(kernel)
     # Numba recompiles a cached kernel if its own file has changed, but not if a function that it
     # calls from another file has: it would run old code. So the cache depends on all files here.
     with suppress(AttributeError):  # a private attribute: without it only this check is lost
         kernel._cache._cache_file._source_stamp = SOURCES
     return cast(Callable[Parameters, Result], kernel)
+
+
+def _cache(kernel: Any) -> None:
+    """Cache a kernel on disk: where Numba does, else in a private temporary folder, if possible."""
+    try:
+        kernel.enable_caching()
+    except RuntimeError:  # neither the folder of the source nor the home directory can be written
+        folder = private_cache_folder()
+        if folder is None:
+            return
+        settings: Any = config  # its attributes are made at run time
+        before, settings.CACHE_DIR = settings.CACHE_DIR, str(folder)
+        try:
+            with suppress(RuntimeError):
+                kernel.enable_caching()
+        finally:
+            settings.CACHE_DIR = before
 
 
 def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
