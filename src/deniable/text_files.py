@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import Any
 
 from deniable.errors import InputError
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-def read_text(path: str | Path) -> str:
+def read_text(path: str | PathLike[str]) -> str:
     """Return the text of a file in UTF-8, with or without a byte order mark.
 
     Raises

@@ -17,6 +17,7 @@ from deniable.analysis.counting import pair_counts
 from deniable.analysis.from_counts import associate_counts
 from deniable.analysis.source import Part, Reports, Source
 from deniable.analysis.tallying import count_all, provenance_of
+from deniable.arguments import as_names
 from deniable.columns import ReportBatch
 from deniable.compute.arrays import ArrayKernels
 from deniable.compute.backend import Backend
@@ -42,14 +43,15 @@ from deniable.inference.joint.uncertainty import (
 from deniable.inference.linear.joint_counts import PairCounts
 from deniable.inference.models.base import AnyModel, Axis, OtherModel, TableSettings
 from deniable.kernels.array_types import Indices, Integers, Table
+from deniable.kernels.random_generator import generator_of
 from deniable.results import Covariance, Joint
 from deniable.results.association import AssociationTest, Tests
-from deniable.survey import Survey
+from deniable.survey import Survey, SurveyOrPath
 
 
 @reports_progress
 def associate(
-    survey: Survey,
+    survey: SurveyOrPath,
     reports: Reports | PairCounts | Iterable[Part | PairCounts],
     questions: Sequence[str],
     *,
@@ -60,7 +62,7 @@ def associate(
     alpha: float = 0.05,
     nats: float = 0.01,
     max_passes: int = 200,
-    shrink: np.random.Generator | None = None,
+    shrink: np.random.Generator | int | None = None,
     from_counts: bool = False,
     executor: Backend | None = None,
     progress: Progress | None = None,
@@ -69,8 +71,8 @@ def associate(
 
     Parameters
     ----------
-    survey : Survey
-        Survey that the reports answer.
+    survey : Survey, str or Path
+        Survey that the reports answer, or the path of its file.
     reports : ReportBatch, str, Path, Arrow table, data frame, Store, Stored, or several of these
         Reports to analyse. Counts made by `pair_counts`, or .npz files of them, may take the place
         of reports of two questions.
@@ -97,9 +99,10 @@ def associate(
     max_passes : int, default 200
         Maximum number of passes over the reports. A `NotConvergedWarning` is issued if the fit
         has not converged by then.
-    shrink : numpy.random.Generator, optional
+    shrink : int or numpy.random.Generator, optional
         Also give point estimates that are shrunk towards independence, which are more accurate for
-        weak signals. The generator splits the reports into folds for cross-validation.
+        weak signals. The generator, or one with this seed, splits the reports into folds for
+        cross-validation.
     from_counts : bool, default False
         Estimate the table of two questions from counts of bits that are set together. This needs
         a single pass, and is less precise if strings have several hashes.
@@ -151,6 +154,7 @@ def associate(
     >>> joint.test().p_value < 0.001
     True
     """
+    survey, questions = Survey.of(survey), as_names("questions", questions)
     if len(questions) < 2 or len(set(questions)) != len(questions):
         raise InputError(f"name two or more different questions, got {list(questions)}")
     asked = [survey.question(name) for name in questions]
@@ -278,7 +282,7 @@ def _joint(
     axes: Sequence[Axis],
     evidence: Evidence,
     fit: JointFit,
-    shrink: np.random.Generator | None,
+    shrink: np.random.Generator | int | None,
 ) -> Joint:
     """Return the result of a fit, with its categories added up into those that are shown."""
     fit_covariance = covariance(evidence, fit.table)
@@ -290,7 +294,7 @@ def _joint(
         shown = widen_errors(shown, influence, with_other)
     point, strength = None, None
     if shrink is not None:
-        penalised = shrunk(evidence, rng=shrink)
+        penalised = shrunk(evidence, rng=generator_of(shrink))
         no_errors = np.zeros_like(fit_covariance.matrix)
         point = Covariance(penalised.fit.table, no_errors).collapsed(groups).table
         strength = penalised.strength

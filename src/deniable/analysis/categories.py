@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from deniable.arguments import as_names
 from deniable.errors import InputError
 from deniable.inference.joint.collapse import how_many_to_fit
 from deniable.inference.models import Candidates, model_of
@@ -34,8 +35,6 @@ def candidates_of(question: Question, given: Strings | None) -> Candidates:
             f"question {question.name!r} is a string question: pass the candidates to look for "
             "(--candidates on the command line)"
         )
-    if isinstance(given, str):
-        raise InputError(f"candidates must be a list of strings, got the single string {given!r}")
     if isinstance(given, Discovery):
         if not given.strings:
             raise InputError(
@@ -46,9 +45,7 @@ def candidates_of(question: Question, given: Strings | None) -> Candidates:
         if _same_symbols(given, question):
             return Candidates(question, given.strings, given.symbols)
         given = given.strings
-    names = tuple(dict.fromkeys(given))
-    if wrong := [c for c in names if not isinstance(c, str)]:
-        raise InputError(f"candidates must be strings, got {wrong[0]!r}")
+    names = tuple(dict.fromkeys(as_names("candidates", given)))
     return Candidates(question, names, _symbols(question, names))
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from deniable.analysis.source import Part, Reports, Source, listed
+from deniable.arguments import as_names
 from deniable.columns import ReportBatch
 from deniable.columns.batch import packed_numbers
 from deniable.columns.partition import Partition
@@ -25,7 +26,7 @@ from deniable.errors import InputError
 from deniable.inference.linear.joint_counts import PairCounts
 from deniable.kernels.array_types import Bytes, Indices, Integers
 from deniable.kernels.counting.pair_tables import PairTables
-from deniable.survey import Question, Survey
+from deniable.survey import Question, Survey, SurveyOrPath
 
 MAX_COUNTERS = 1 << 26
 """Maximum number of counters: pairs of bits over all strata. They take half a gigabyte."""
@@ -99,7 +100,7 @@ class PairLayout:
 
 @reports_progress
 def pair_counts(
-    survey: Survey,
+    survey: SurveyOrPath,
     reports: Reports | PairCounts | Iterable[Part | PairCounts],
     questions: Sequence[str],
     *,
@@ -114,8 +115,8 @@ def pair_counts(
 
     Parameters
     ----------
-    survey : Survey
-        Survey that the reports answer.
+    survey : Survey, str or Path
+        Survey that the reports answer, or the path of its file.
     reports : ReportBatch, str, Path, Arrow table, data frame, Store, Stored, or several of these
         Reports to count. Earlier counts and .npz files of counts are added to them.
     questions : sequence of str
@@ -169,6 +170,7 @@ def pair_counts(
     array([[0. , 0.5],
            [0. , 0.5]])
     """
+    survey, questions = Survey.of(survey), as_names("questions", questions)
     if len(questions) != 2 or questions[0] == questions[1]:
         raise InputError(
             f"name two different questions to count (--question twice on the command line), got "

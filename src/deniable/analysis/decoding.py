@@ -16,12 +16,12 @@ from deniable.inference.models import model_of
 from deniable.mechanisms import Mechanism
 from deniable.mechanisms.noise import ONE
 from deniable.results import Marginal
-from deniable.survey import Survey
+from deniable.survey import Survey, SurveyOrPath
 
 
 @reports_progress
 def decode(
-    survey: Survey,
+    survey: SurveyOrPath,
     reports: Reports,
     question: str,
     candidates: Strings | Mapping[str, Strings] | None = None,
@@ -40,8 +40,8 @@ def decode(
 
     Parameters
     ----------
-    survey : Survey
-        Survey that the reports answer.
+    survey : Survey, str or Path
+        Survey that the reports answer, or the path of its file.
     reports : ReportBatch, str, Path, Arrow table, data frame, Store, Stored, or several of these
         Reports to analyse: in memory, in files, or in a store.
     question : str
@@ -106,6 +106,7 @@ def decode(
     >>> result.labels, result.estimate.round(1).tolist()
     (('Firefox', 'Safari'), [0.6, 0.4])
     """
+    survey = Survey.of(survey)
     asked = survey.question(question)
     source = Source(reports, survey)
     backend = executor or default_backend()

@@ -1,34 +1,36 @@
 """The verb `trend`, and any other analysis of a store by day or week."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from deniable.analysis.categories import Strings
 from deniable.analysis.decoding import decode
 from deniable.analysis.source import Stored
+from deniable.arguments import Day, as_names, as_optional_day
 from deniable.compute.backend import Backend
 from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError, did_you_mean
 from deniable.inference.marginal.detection import Correction
-from deniable.results import Marginal, Result, Trend
+from deniable.results import Discovery, Marginal, Result, Trend
 from deniable.results.base import TEST_DATA
 from deniable.store import Store
-from deniable.survey import Survey
+from deniable.survey import Survey, SurveyOrPath
 
 By = Literal["day", "week"]
 R = TypeVar("R", bound=Result)
 
 
 def by_period(
-    survey: Survey,
+    survey: SurveyOrPath,
     store: Store | str | Path,
     analyse: Callable[[Stored], R],
     *,
     by: By = "day",
-    since: date | None = None,
-    until: date | None = None,
+    since: Day | None = None,
+    until: Day | None = None,
     strict: bool = False,
 ) -> Trend[R]:
     """Analyse each day or week of a store separately.
@@ -37,17 +39,17 @@ def by_period(
 
     Parameters
     ----------
-    survey : Survey
-        Survey that the reports answer.
+    survey : Survey, str or Path
+        Survey that the reports answer, or the path of its file.
     store : Store, str or Path
         An open store, or its URL.
     analyse : callable
         Called with the `Stored` reports of one period; returns a result.
     by : {"day", "week"}, default "day"
         Length of a period. Weeks begin on Monday.
-    since : date, optional
+    since : date or str, optional
         First day to analyse.
-    until : date, optional
+    until : date or str, optional
         Last day to analyse.
     strict : bool, default False
         If a period cannot be analysed, raise the error instead of skipping the period.
@@ -81,6 +83,8 @@ def by_period(
         )
     parts: dict[str, R] = {}
     skipped: dict[str, str] = {}
+    survey = Survey.of(survey)
+    since, until = as_optional_day("since", since), as_optional_day("until", until)
     first, last = since or date.min, until or date.max
     with Stored(store, since, until).opened() as opened:
         days = sorted(day for day in opened.days(survey) if first <= day <= last)
@@ -109,14 +113,14 @@ def by_period(
 
 @reports_progress
 def trend(
-    survey: Survey,
+    survey: SurveyOrPath,
     store: Store | str | Path,
     question: str,
-    candidates: Iterable[str] | None = None,
+    candidates: Strings | None = None,
     *,
     by: By = "day",
-    since: date | None = None,
-    until: date | None = None,
+    since: Day | None = None,
+    until: Day | None = None,
     alpha: float = 0.05,
     correction: Correction = "holm",
     reports_per_client: float = 1.0,
@@ -131,19 +135,19 @@ def trend(
 
     Parameters
     ----------
-    survey : Survey
-        Survey that the reports answer.
+    survey : Survey, str or Path
+        Survey that the reports answer, or the path of its file.
     store : Store, str or Path
         An open store, or its URL.
     question : str
         Name of the question to decode.
-    candidates : iterable of str, optional
-        Strings to look for. Required for a string question.
+    candidates : iterable of str, or Discovery, optional
+        Strings to look for, or the result of `discover`. Required for a string question.
     by : {"day", "week"}, default "day"
         Length of a period. Weeks begin on Monday.
-    since : date, optional
+    since : date or str, optional
         First day to analyse.
-    until : date, optional
+    until : date or str, optional
         Last day to analyse.
     alpha : float, default 0.05
         Significance level in each period; see `decode`.
@@ -201,14 +205,16 @@ def trend(
     >>> [part.estimate.round(1).tolist() for part in result.parts]
     [[0.2], [0.8]]
     """
-    names = None if candidates is None else list(candidates)
+    survey = Survey.of(survey)
+    if candidates is not None and not isinstance(candidates, Discovery):
+        candidates = as_names("candidates", candidates)  # read once, used in every period
 
     def analyse(reports: Stored) -> Marginal:
         return decode(
             survey,
             reports,
             question,
-            names,
+            candidates,
             alpha=alpha,
             correction=correction,
             reports_per_client=reports_per_client,

@@ -5,12 +5,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import deniable.store
+from deniable.arguments import Day, as_optional_day
 from deniable.columns import ReportBatch
 from deniable.columns.files import SUFFIXES, partitions
 from deniable.columns.frames import ArrowStream, PandasFrame
@@ -36,31 +36,33 @@ class Stored:
     store : Store, str or Path
         An open store, or its URL: `sqlite:///FILE.db`, `FILE.db`, `postgresql://…`, or a folder
         of Parquet files.
-    since : date, optional
-        First day. All earlier days are included by default.
-    until : date, optional
+    since : date or str, optional
+        First day, also as text: "2025-03-01". All earlier days are included by default.
+    until : date or str, optional
         Last day. All later days are included by default.
 
     Raises
     ------
     InputError
-        If `since` is after `until`.
+        If `since` is after `until`, or one of them is not a day.
 
     Examples
     --------
-    >>> from datetime import date
     >>> from deniable import Stored
-    >>> Stored("reports.db", since=date(2025, 3, 1)).since.isoformat()
-    '2025-03-01'
+    >>> Stored("reports.db", since="2025-03-01").since
+    datetime.date(2025, 3, 1)
     """
 
     store: Store | str | Path
-    since: date | None = None
-    until: date | None = None
+    since: Day | None = None
+    until: Day | None = None
 
     def __post_init__(self) -> None:
-        if self.since and self.until and self.since > self.until:
-            raise InputError(f"since ({self.since}) must not be after until ({self.until})")
+        since, until = as_optional_day("since", self.since), as_optional_day("until", self.until)
+        if since and until and since > until:
+            raise InputError(f"since ({since}) must not be after until ({until})")
+        object.__setattr__(self, "since", since)
+        object.__setattr__(self, "until", until)
 
     def __repr__(self) -> str:
         store, days = self.store, (self.since, self.until)

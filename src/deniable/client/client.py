@@ -7,13 +7,14 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from deniable.arguments import Day, as_optional_day
 from deniable.client.encoder import Encoder, Values
 from deniable.client.files import expanded
 from deniable.client.ledger import Ledger
 from deniable.client.secret import SECRET_SIZE, load_or_create_secret
 from deniable.errors import BudgetExceeded, InputError, SecretError, SurveyExpired
 from deniable.mechanisms.base import Token
-from deniable.survey import Report, Survey
+from deniable.survey import Report, Survey, SurveyOrPath
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,8 +32,8 @@ class Client:
 
     Parameters
     ----------
-    survey : Survey
-        Survey to answer.
+    survey : Survey, str or Path
+        Survey to answer, or the path of its file.
     secret : bytes
         32 random bytes that only this client knows; see `deniable.client.new_secret`.
     ledger : Ledger or None, default None
@@ -76,12 +77,13 @@ class Client:
 
     def __init__(
         self,
-        survey: Survey,
+        survey: SurveyOrPath,
         *,
         secret: bytes,
         ledger: Ledger | None = None,
         outbox: Outbox | None = None,
     ) -> None:
+        survey = Survey.of(survey)
         self._check_survey(survey)
         if not isinstance(secret, bytes) or len(secret) != SECRET_SIZE:
             got = f"{len(secret)}" if isinstance(secret, bytes) else type(secret).__name__
@@ -102,7 +104,7 @@ class Client:
 
     @staticmethod
     def for_testing(
-        survey: Survey, *, seed: int = 0, strict: bool = False, outbox: Outbox | None = None
+        survey: SurveyOrPath, *, seed: int = 0, strict: bool = False, outbox: Outbox | None = None
     ) -> ClientForTesting:
         """Make a client for tests and development: seeded, without a ledger and without files.
 
@@ -112,8 +114,8 @@ class Client:
 
         Parameters
         ----------
-        survey : Survey
-            Survey for testing; see `Survey.for_testing`.
+        survey : Survey, str or Path
+            Survey for testing, or the path of its file; see `Survey.for_testing`.
         seed : int, default 0
             Stands for one person. Clients with the same survey and seed make the same reports.
         strict : bool, default False
@@ -154,13 +156,13 @@ class Client:
         return ClientForTesting(survey, seed=seed, strict=strict, outbox=outbox)
 
     @classmethod
-    def open(cls, survey: Survey, folder: str | Path) -> Client:
+    def open(cls, survey: SurveyOrPath, folder: str | Path) -> Client:
         """Open a client whose secret, ledger and outbox are files in a folder.
 
         Parameters
         ----------
-        survey : Survey
-            Survey to answer.
+        survey : Survey, str or Path
+            Survey to answer, or the path of its file.
         folder : str or Path
             Folder of this person; it is created on first use. Never delete it: with a new
             secret or an empty ledger, the privacy loss may exceed the survey's budget.
@@ -179,14 +181,14 @@ class Client:
         """
         from deniable.client.outbox import Outbox
 
+        survey, folder = Survey.of(survey), expanded(folder)
         cls._check_survey(survey)  # before any file exists
-        folder = expanded(folder)
         secret = load_or_create_secret(folder / "secret")
         # All versions of a survey share an outbox; surveys may have different collectors.
         outbox = Outbox(folder / f"outbox-{survey.name}.db")
         return cls(survey, secret=secret, ledger=Ledger(folder / "ledger.json"), outbox=outbox)
 
-    def answer(self, values: Values, *, today: dt.date | None = None) -> Report:
+    def answer(self, values: Values, *, today: Day | None = None) -> Report:
         """Charge the ledger, and return one report about all questions of the survey.
 
         Parameters
@@ -194,7 +196,7 @@ class Client:
         values : mapping
             Answers by name of the question: strings, or booleans for boolean questions. A question
             that is left out, or None, is not answered, which the report does not reveal.
-        today : datetime.date or None, default None
+        today : datetime.date, str or None, default None
             Current day; None means the system's date.
 
         Returns
@@ -212,7 +214,7 @@ class Client:
             If a name or the type of a value is wrong.
         """
         survey = self.survey
-        if (today or dt.date.today()) > survey.expires:
+        if (as_optional_day("today", today) or dt.date.today()) > survey.expires:
             raise SurveyExpired(
                 f"survey {survey.name!r} expired on {survey.expires}: no report was made"
             )

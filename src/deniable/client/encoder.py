@@ -13,7 +13,7 @@ from itertools import islice
 from deniable.client.ledger import Charge
 from deniable.errors import InputError
 from deniable.mechanisms.base import Token
-from deniable.survey import Answer, Report, Survey
+from deniable.survey import Answer, Report, Survey, SurveyOrPath
 
 Values = Mapping[str, Token]
 """Answers by name of the question; a question that is left out is not answered."""
@@ -46,6 +46,12 @@ class Encoder:
 
     def tokens(self, values: Values) -> list[Token]:
         """Return the token of each slot, in the order of the report; check the values."""
+        if not isinstance(values, Mapping):
+            name = self.survey.questions[0].name
+            raise InputError(
+                f"answers must be given by question, such as {{{name!r}: …}}, not as "
+                f"{type(values).__name__}"
+            )
         if unknown := values.keys() - {question.name for question, _ in self._drawn}:
             self.survey.question(min(unknown, key=str))  # raises InputError
         return [
@@ -80,15 +86,15 @@ class Encoder:
         return Report(self.survey, self.cohort, tuple(answers))
 
 
-def encode_report(survey: Survey, values: Values, *, secret: bytes, rand: bytes) -> Report:
+def encode_report(survey: SurveyOrPath, values: Values, *, secret: bytes, rand: bytes) -> Report:
     """Return one report about all questions of a survey, as a pure function.
 
     It neither charges a ledger nor checks the date; `Client.answer` does.
 
     Parameters
     ----------
-    survey : Survey
-        Survey to answer.
+    survey : Survey, str or Path
+        Survey to answer, or the path of its file.
     values : mapping
         Answers by name of the question; a question that is left out is not answered.
     secret : bytes
@@ -114,5 +120,5 @@ def encode_report(survey: Survey, values: Values, *, secret: bytes, rand: bytes)
     >>> report["dark_mode"].slots[0][0]
     1
     """
-    encoder = Encoder(survey, secret)
+    encoder = Encoder(Survey.of(survey), secret)
     return encoder.report(encoder.tokens(values), rand)

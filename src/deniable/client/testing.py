@@ -12,12 +12,11 @@ from deniable.errors import InputError, NotPrivateWarning, check_integer
 from deniable.survey.lossy_answers import LossyAnswers
 
 if TYPE_CHECKING:
-    import datetime as dt
-
+    from deniable.arguments import Day
     from deniable.client.encoder import Values
     from deniable.client.outbox import Outbox
     from deniable.mechanisms.base import Token
-    from deniable.survey import Report, Survey
+    from deniable.survey import Report, Survey, SurveyOrPath
 
 MAX_SEED = 2**53 - 1
 """Largest integer that the browser client represents exactly."""
@@ -30,8 +29,8 @@ class ClientForTesting(Client):
 
     Parameters
     ----------
-    survey : Survey
-        Survey for testing.
+    survey : Survey, str or Path
+        Survey for testing, or the path of its file.
     seed : int, default 0
         Stands for one person.
     strict : bool, default False
@@ -42,7 +41,7 @@ class ClientForTesting(Client):
 
     def __init__(
         self,
-        survey: Survey,
+        survey: SurveyOrPath,
         *,
         seed: int = 0,
         strict: bool = False,
@@ -55,8 +54,8 @@ class ClientForTesting(Client):
         self._reports = 0
         self._entropy = self._next_bytes
         warnings.warn(
-            f"this client of survey {survey.name!r} is for testing: anyone can compute its noise, "
-            "so its reports protect nobody",
+            f"this client of survey {self.survey.name!r} is for testing: anyone can compute its "
+            "noise, so its reports protect nobody",
             NotPrivateWarning,
             stacklevel=3,  # the caller of Client.for_testing
         )
@@ -65,14 +64,14 @@ class ClientForTesting(Client):
         survey = f"{self.survey.name} v{self.survey.version}"
         return f"<Client FOR TESTING of survey {survey}, seed {self._seed}: not private>"
 
-    def answer(self, values: Values, *, today: dt.date | None = None) -> Report:
+    def answer(self, values: Values, *, today: Day | None = None) -> Report:
         """Return one report, after checking that the answers can be reported in full.
 
         Parameters
         ----------
         values : mapping
             Answers by name of the question.
-        today : datetime.date or None, default None
+        today : datetime.date, str or None, default None
             Current day; None means the system's date.
 
         Returns

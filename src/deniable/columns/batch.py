@@ -349,8 +349,8 @@ def from_wire(data: bytes | memoryview, survey: Surveys) -> ReportBatch:
     ----------
     data : bytes or memoryview
         Wire batch, as a client or `to_wire` writes it.
-    survey : Survey or mapping of bytes to Survey
-        Survey that the batch must answer, or the possible surveys by digest.
+    survey : Survey, str, Path, or mapping of bytes to Survey
+        Survey that the batch must answer, the path of its file, or the possible surveys by digest.
 
     Returns
     -------

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from deniable.columns.batch import ReportBatch, to_wire
 from deniable.columns.partition import Partition, WirePartition, load_all, naming, row_groups
 from deniable.errors import InputError, did_you_mean
-from deniable.survey import Survey
+from deniable.survey import Survey, SurveyOrPath
 from deniable.survey.report import BATCH_HEADER_SIZE, batch_size
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def write(path: str | Path, batches: ReportBatch | Iterable[ReportBatch]) -> int
 
 
 def scan(
-    path: str | Path, *, survey: Survey | None = None, rows: int = MAX_BATCH_ROWS
+    path: str | Path, *, survey: SurveyOrPath | None = None, rows: int = MAX_BATCH_ROWS
 ) -> Iterator[ReportBatch]:
     """Yield the reports of a file, a batch at a time.
 
@@ -139,8 +139,9 @@ def scan(
     ----------
     path : str or Path
         `.parquet`, `.arrow` or `.dn` file.
-    survey : Survey, optional
-        Survey of the reports; required for a `.dn` file, checked for the others.
+    survey : Survey, str or Path, optional
+        Survey of the reports, or the path of its file; required for a `.dn` file, checked for the
+        others.
     rows : int, default 262144
         Largest number of reports per batch.
 
@@ -170,7 +171,7 @@ def scan(
     yield from load_all(partitions(path, survey=survey), rows)
 
 
-def read(path: str | Path, *, survey: Survey | None = None) -> ReportBatch:
+def read(path: str | Path, *, survey: SurveyOrPath | None = None) -> ReportBatch:
     """Read a whole file as one batch.
 
     An `.arrow` file with one record batch is memory-mapped and not copied.
@@ -179,8 +180,9 @@ def read(path: str | Path, *, survey: Survey | None = None) -> ReportBatch:
     ----------
     path : str or Path
         `.parquet`, `.arrow` or `.dn` file.
-    survey : Survey, optional
-        Survey of the reports; required for a `.dn` file, checked for the others.
+    survey : Survey, str or Path, optional
+        Survey of the reports, or the path of its file; required for a `.dn` file, checked for the
+        others.
 
     Returns
     -------
@@ -208,9 +210,10 @@ def read(path: str | Path, *, survey: Survey | None = None) -> ReportBatch:
     return ReportBatch.concat(scan(path, survey=survey, rows=1 << 62))
 
 
-def partitions(path: str | Path, *, survey: Survey | None = None) -> list[Partition]:
+def partitions(path: str | Path, *, survey: SurveyOrPath | None = None) -> list[Partition]:
     """Return the largest possible partitions of a file, to be loaded by any process."""
     path = Path(path)
+    survey = None if survey is None else Survey.of(survey)
     if path.suffix not in SUFFIXES and not path.exists():
         raise InputError(f"there is no file or folder {path}: check its name and its folder")
     _check_suffix(path)

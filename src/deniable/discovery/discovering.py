@@ -14,12 +14,12 @@ from deniable.discovery.whole_domain.run import discover_whole
 from deniable.errors import InputError
 from deniable.protocols import NGrams, Prefixes
 from deniable.results import Discovery
-from deniable.survey import Survey
+from deniable.survey import Survey, SurveyOrPath
 
 
 @reports_progress
 def discover(
-    survey: Survey,
+    survey: SurveyOrPath,
     reports: Reports,
     question: str,
     *,
@@ -41,8 +41,8 @@ def discover(
 
     Parameters
     ----------
-    survey : Survey
-        Survey that the reports answer.
+    survey : Survey, str or Path
+        Survey that the reports answer, or the path of its file.
     reports : ReportBatch, str, Path, Arrow table, data frame, Store, Stored, or several of these
         Reports to analyse: in memory, in files, or in a store.
     question : str
@@ -123,6 +123,7 @@ def discover(
     """
     if not 0 < alpha < 1:
         raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha}")
+    survey = Survey.of(survey)
     asked = survey.question(question)
     accepted = predicate(accept)
     source, executor = Source(reports, survey), executor or default_backend()

@@ -19,6 +19,7 @@ import numpy as np
 from deniable.columns import ReportBatch
 from deniable.errors import InputError
 from deniable.kernels.array_types import Bytes, Int32s, UInt16s
+from deniable.kernels.random_generator import Randomness, generator_of
 from deniable.simulation.bit_parts import BitPart, BloomPart
 from deniable.simulation.clear_fields import drawn_fields, fields_of_secrets
 from deniable.simulation.coded import NO_ANSWER, Coded, Levels
@@ -30,7 +31,7 @@ from deniable.simulation.parts import (
     EncodingPart,
     PartSimulator,
 )
-from deniable.survey import Survey
+from deniable.survey import Survey, SurveyOrPath
 from deniable.survey.lossy_answers import LossyAnswers
 
 Values = Mapping[str, Coded | Iterable[object]] | Coded | Iterable[object]
@@ -50,10 +51,10 @@ SIMULATORS: dict[str, type[AnySimulator]] = {
 
 
 def simulate(
-    survey: Survey,
+    survey: SurveyOrPath,
     values: Values,
     *,
-    rng: np.random.Generator,
+    rng: Randomness = None,
     secrets: Bytes | None = None,
     strict: bool = False,
 ) -> ReportBatch:
@@ -61,14 +62,14 @@ def simulate(
 
     Parameters
     ----------
-    survey : Survey
-        Survey that the clients answer.
+    survey : Survey, str or Path
+        Survey that the clients answer, or the path of its file.
     values : mapping of str to sequence, data frame, or sequence
         Answers per question, with the clients in the same order for every question; also as a
         pandas or polars data frame. A single sequence serves for a survey of one question. None
         means no answer.
-    rng : numpy.random.Generator
-        Source of randomness.
+    rng : None, int or numpy.random.Generator, default None
+        Source of randomness: a generator, a seed, or None for a new seed.
     secrets : ndarray of uint8, shape (N, 32), optional
         One secret per client. Cohorts, clear fields and permanent noise are then those that a
         client with this secret has. By default everything is drawn from `rng`.
@@ -115,11 +116,11 @@ def simulate(
 
 
 def simulate_days(
-    survey: Survey,
+    survey: SurveyOrPath,
     values: Values,
     days: int,
     *,
-    rng: np.random.Generator,
+    rng: Randomness = None,
     secrets: Bytes | None = None,
     strict: bool = False,
 ) -> Iterator[ReportBatch]:
@@ -129,14 +130,14 @@ def simulate_days(
 
     Parameters
     ----------
-    survey : Survey
-        Survey that the clients answer.
+    survey : Survey, str or Path
+        Survey that the clients answer, or the path of its file.
     values : mapping of str to sequence, data frame, or sequence
         Answers; see `simulate`.
     days : int
         Number of reports per client.
-    rng : numpy.random.Generator
-        Source of randomness.
+    rng : None, int or numpy.random.Generator, default None
+        Source of randomness: a generator, a seed, or None for a new seed.
     secrets : ndarray of uint8, shape (N, 32), optional
         One secret per client; see `simulate`.
     strict : bool, default False
@@ -164,7 +165,7 @@ def simulate_days(
     >>> [len(day) for day in simulate_days(survey, [True] * 5, 3, rng=np.random.default_rng(1))]
     [5, 5, 5]
     """
-    lossy = LossyAnswers(strict)
+    lossy, rng = LossyAnswers(strict), generator_of(rng)
     crowd, codes = crowd_of(survey, values, lossy)
     lossy.warn(stacklevel=2)
     permanent = crowd.permanent(codes, rng=rng, secrets=secrets)
@@ -173,11 +174,11 @@ def simulate_days(
 
 
 def simulate_stream(
-    survey: Survey,
+    survey: SurveyOrPath,
     draw: Callable[[int, np.random.Generator], Mapping[str, Coded]],
     clients: int,
     *,
-    rng: np.random.Generator,
+    rng: Randomness = None,
     rows: int = CLIENTS_PER_CHUNK,
     strict: bool = False,
 ) -> Iterator[ReportBatch]:
@@ -185,14 +186,14 @@ def simulate_stream(
 
     Parameters
     ----------
-    survey : Survey
-        Survey that the clients answer.
+    survey : Survey, str or Path
+        Survey that the clients answer, or the path of its file.
     draw : callable
         `draw(n, rng)` returns the answers of the next n clients: one `Coded` per question.
     clients : int
         Number of clients.
-    rng : numpy.random.Generator
-        Source of randomness.
+    rng : None, int or numpy.random.Generator, default None
+        Source of randomness: a generator, a seed, or None for a new seed.
     rows : int, default 131072
         Maximum number of reports per batch.
     strict : bool, default False
@@ -223,6 +224,7 @@ def simulate_stream(
     >>> [len(batch) for batch in stream]
     [100, 100, 50]
     """
+    survey, rng = Survey.of(survey), generator_of(rng)
     crowd: Crowd | None = None
     lossy = LossyAnswers(strict)
     for start in range(0, clients, rows):
@@ -249,8 +251,9 @@ class PermanentResponses:
     clear: tuple[Bytes, ...]
     parts: tuple[tuple[ClientStates, ...], ...]
 
-    def report(self, rng: np.random.Generator) -> ReportBatch:
+    def report(self, rng: Randomness = None) -> ReportBatch:
         """Return one report per client, with fresh noise."""
+        rng = generator_of(rng)
         bits = tuple(tuple(states.report(rng) for states in parts) for parts in self.parts)
         origin = _origin(rng)
         return ReportBatch(self.survey, self.cohort, self.clear, bits, origin, trusted=True)
@@ -340,7 +343,7 @@ class Crowd:
         ]
 
     def report(
-        self, codes: Codes, *, rng: np.random.Generator, secrets: Bytes | None = None
+        self, codes: Codes, *, rng: Randomness = None, secrets: Bytes | None = None
     ) -> ReportBatch:
         """Simulate one report per client.
 
@@ -348,8 +351,8 @@ class Crowd:
         ----------
         codes : mapping of str to ndarray of int32, shape (N,)
             Per question and client the index of the answer in `levels`; −1 for no answer.
-        rng : numpy.random.Generator
-            Source of randomness.
+        rng : None, int or numpy.random.Generator, default None
+            Source of randomness: a generator, a seed, or None for a new seed.
         secrets : ndarray of uint8, shape (N, 32), optional
             One secret per client; see `simulate`.
 
@@ -358,6 +361,7 @@ class Crowd:
         ReportBatch
             One report per client.
         """
+        rng = generator_of(rng)
         if secrets is not None:
             return self.permanent(codes, rng=rng, secrets=secrets).report(rng)
         cohort, clear, bits = self._by_part(
@@ -366,7 +370,7 @@ class Crowd:
         return ReportBatch(self.survey, cohort, clear, bits, _origin(rng), trusted=True)
 
     def permanent(
-        self, codes: Codes, *, rng: np.random.Generator, secrets: Bytes | None = None
+        self, codes: Codes, *, rng: Randomness = None, secrets: Bytes | None = None
     ) -> PermanentResponses:
         """Draw what each client keeps from report to report.
 
@@ -374,8 +378,8 @@ class Crowd:
         ----------
         codes : mapping of str to ndarray of int32, shape (N,)
             Per question and client the index of the answer in `levels`; −1 for no answer.
-        rng : numpy.random.Generator
-            Source of randomness.
+        rng : None, int or numpy.random.Generator, default None
+            Source of randomness: a generator, a seed, or None for a new seed.
         secrets : ndarray of uint8, shape (N, 32), optional
             One secret per client; see `simulate`.
 
@@ -384,6 +388,7 @@ class Crowd:
         PermanentResponses
             Its method `report(rng)` adds fresh noise and returns one report per client.
         """
+        rng = generator_of(rng)
         columns = self._by_part(
             codes, secrets, rng, lambda simulator, clients: simulator.states(clients, rng)
         )
@@ -425,9 +430,10 @@ def _origin(rng: np.random.Generator) -> str:
 
 
 def crowd_of(
-    survey: Survey, values: Values, lossy: LossyAnswers
+    survey: SurveyOrPath, values: Values, lossy: LossyAnswers
 ) -> tuple[Crowd, dict[str, Int32s]]:
     """Return the crowd that gives these answers, and their codes; collect the lossy ones."""
+    survey = Survey.of(survey)
     frame: Any = values
     if hasattr(frame, "columns"):  # pandas or polars
         values = {str(name): frame[name].to_list() for name in frame.columns}

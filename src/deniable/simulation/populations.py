@@ -19,6 +19,7 @@ from deniable.columns.spreadsheet import read_rows
 from deniable.errors import InputError, did_you_mean
 from deniable.formatting import counted
 from deniable.kernels.array_types import Floats, Int32s
+from deniable.kernels.random_generator import Randomness, generator_of
 from deniable.simulation.coded import Coded, Levels
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -222,15 +223,16 @@ class Population:
     def __len__(self) -> int:
         return len(self.values)
 
-    def draw(self, clients: int, rng: np.random.Generator) -> Coded:
+    def draw(self, clients: int, rng: Randomness = None) -> Coded:
         """Draw the values of independent clients.
 
         Parameters
         ----------
         clients : int
             Number of clients.
-        rng : numpy.random.Generator
-            Source of randomness.
+        rng : None, int or numpy.random.Generator, default None
+            Source of randomness; not a seed that is also given to `simulate`, because answers
+            would depend on the noise.
 
         Returns
         -------
@@ -299,15 +301,16 @@ class JointPopulation:
         shape = " × ".join(map(str, self.table.shape))
         return f"<JointPopulation {' × '.join(self.values)}: {shape} values>"
 
-    def draw(self, clients: int, rng: np.random.Generator) -> dict[str, Coded]:
+    def draw(self, clients: int, rng: Randomness = None) -> dict[str, Coded]:
         """Draw the values of independent clients for every question.
 
         Parameters
         ----------
         clients : int
             Number of clients.
-        rng : numpy.random.Generator
-            Source of randomness.
+        rng : None, int or numpy.random.Generator, default None
+            Source of randomness; not a seed that is also given to `simulate`, because answers
+            would depend on the noise.
 
         Returns
         -------
@@ -411,7 +414,7 @@ def contingency(table: ArrayLike, **values: Sequence[object]) -> JointPopulation
 
 
 def random_strings(
-    n: int, length: int, rng: np.random.Generator, alphabet: str = LETTERS
+    n: int, length: int, rng: Randomness = None, alphabet: str = LETTERS
 ) -> tuple[str, ...]:
     """Draw distinct random strings of one length.
 
@@ -421,8 +424,8 @@ def random_strings(
         Number of strings.
     length : int
         Number of characters per string.
-    rng : numpy.random.Generator
-        Source of randomness.
+    rng : None, int or numpy.random.Generator, default None
+        Source of randomness: a generator, a seed, or None for a new seed.
     alphabet : str, default "abcdefghijklmnopqrstuvwxyz"
         Characters to draw from.
 
@@ -447,6 +450,7 @@ def random_strings(
             f"there are only {len(alphabet) ** length} different strings of length {length}, got "
             f"n = {n}; use longer strings or a larger alphabet"
         )
+    rng = generator_of(rng)
     letters = np.array(list(alphabet))
     strings: dict[str, None] = {}
     while len(strings) < n:
@@ -546,7 +550,7 @@ def table_from_csv(path: str | Path, first: str, second: str) -> JointPopulation
     return JointPopulation({first: down, second: tuple(across)}, np.array(table))
 
 
-def from_spec(spec: str, rng: np.random.Generator) -> Population:
+def from_spec(spec: str, rng: Randomness = None) -> Population:
     """Return the population that a short text describes.
 
     Parameters
@@ -554,7 +558,7 @@ def from_spec(spec: str, rng: np.random.Generator) -> Population:
     spec : str
         Name of a shape and its settings, as "zipf:n=100,s=1,length=6"; the values are random
         strings of `length` characters (6 by default). Or the path of a CSV file; see `from_csv`.
-    rng : numpy.random.Generator
+    rng : None, int or numpy.random.Generator, default None
         Source of randomness for the strings.
 
     Returns
@@ -609,10 +613,10 @@ def from_spec(spec: str, rng: np.random.Generator) -> Population:
     return Population(random_strings(len(weights), length, rng), weights)
 
 
-def _drawn(weights: Floats, clients: int, rng: np.random.Generator) -> Int32s:
+def _drawn(weights: Floats, clients: int, rng: Randomness) -> Int32s:
     """Draw int32[clients] indices with these probabilities."""
     tops = np.cumsum(weights)
-    indices = np.searchsorted(tops / tops[-1], rng.random(clients), side="right")
+    indices = np.searchsorted(tops / tops[-1], generator_of(rng).random(clients), side="right")
     return indices.astype(np.int32)
 
 

@@ -21,8 +21,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from deniable.arguments import Day, as_day, as_optional_day
 from deniable.errors import InputError, UnknownSurvey
-from deniable.survey import Survey
+from deniable.survey import Survey, SurveyOrPath
 from deniable.survey.survey import DIGEST_SIZE
 
 if TYPE_CHECKING:
@@ -218,22 +219,22 @@ class Store(ABC):
             If the bodies of an upload do not have the length that its survey prescribes.
         """
 
-    @abstractmethod
-    def add_survey(self, survey: Survey) -> None:
+    def add_survey(self, survey: SurveyOrPath) -> None:
         """Add a published survey, so that its reports can be appended.
 
         Adding a survey that the store already has does nothing.
 
         Parameters
         ----------
-        survey : Survey
-            Survey to add.
+        survey : Survey, str or Path
+            Survey to add, or the path of its file.
 
         Raises
         ------
         InputError
             If the store has a different survey of the same name and version.
         """
+        self._add_survey(Survey.of(survey))
 
     def surveys(self) -> list[Survey]:
         """Return every survey in the store.
@@ -250,24 +251,23 @@ class Store(ABC):
 
     # --- reading ---------------------------------------------------------------------------------
 
-    @abstractmethod
-    def days(self, survey: Survey) -> dict[date, int]:
+    def days(self, survey: SurveyOrPath) -> dict[date, int]:
         """Return the number of reports per day.
 
         Parameters
         ----------
-        survey : Survey
-            Survey whose reports are counted.
+        survey : Survey, str or Path
+            Survey whose reports are counted, or the path of its file.
 
         Returns
         -------
         dict of date to int
             Number of reports of each day that has any, in the order of the days.
         """
+        return self._days(Survey.of(survey))
 
-    @abstractmethod
     def snapshot(
-        self, survey: Survey, *, since: date | None = None, until: date | None = None
+        self, survey: SurveyOrPath, *, since: Day | None = None, until: Day | None = None
     ) -> Snapshot:
         """Return the survey's reports as they are now, to be read any number of times.
 
@@ -275,11 +275,11 @@ class Store(ABC):
 
         Parameters
         ----------
-        survey : Survey
-            Survey whose reports are read.
-        since : date, optional
+        survey : Survey, str or Path
+            Survey whose reports are read, or the path of its file.
+        since : date or str, optional
             First day; by default, the first day with reports.
-        until : date, optional
+        until : date or str, optional
             Last day, inclusive; by default, the last day with reports.
 
         Returns
@@ -287,24 +287,26 @@ class Store(ABC):
         Snapshot
             Reports of these days.
         """
+        first, last = as_optional_day("since", since), as_optional_day("until", until)
+        return self._snapshot(Survey.of(survey), first or date.min, last or date.max)
 
     def scan(
         self,
-        survey: Survey,
+        survey: SurveyOrPath,
         *,
-        since: date | None = None,
-        until: date | None = None,
+        since: Day | None = None,
+        until: Day | None = None,
         rows: int = MAX_BATCH_ROWS,
     ) -> Iterator[ReportBatch]:
         """Yield the survey's reports, each once, in an order without meaning.
 
         Parameters
         ----------
-        survey : Survey
-            Survey whose reports are read.
-        since : date, optional
+        survey : Survey, str or Path
+            Survey whose reports are read, or the path of its file.
+        since : date or str, optional
             First day; by default, the first day with reports.
-        until : date, optional
+        until : date or str, optional
             Last day, inclusive; by default, the last day with reports.
         rows : int, default 262144
             Largest number of reports per batch.
@@ -318,8 +320,7 @@ class Store(ABC):
 
     # --- maintenance -----------------------------------------------------------------------------
 
-    @abstractmethod
-    def compact(self, *, at_least: int = MIN_SHUFFLED, today: date | None = None) -> Compacted:
+    def compact(self, *, at_least: int = MIN_SHUFFLED, today: Day | None = None) -> Compacted:
         """Shuffle staged reports into segments, and delete them from staging for good.
 
         A batch is compacted once at least `at_least` reports of other uploads of the same survey
@@ -331,7 +332,7 @@ class Store(ABC):
         ----------
         at_least : int, default 1000
             Minimum number of other reports that every batch is shuffled with.
-        today : date, optional
+        today : date or str, optional
             Current day; by default, today in UTC.
 
         Returns
@@ -339,16 +340,16 @@ class Store(ABC):
         Compacted
             Number of segments, of compacted reports and of reports that are still staged.
         """
+        return self._compact(at_least, as_optional_day("today", today))
 
-    @abstractmethod
-    def delete(self, survey: Survey, *, before: date | None = None) -> int:
+    def delete(self, survey: SurveyOrPath, *, before: Day | None = None) -> int:
         """Delete reports of a survey.
 
         Parameters
         ----------
-        survey : Survey
-            Survey whose reports are deleted.
-        before : date, optional
+        survey : Survey, str or Path
+            Survey whose reports are deleted, or the path of its file.
+        before : date or str, optional
             Delete only reports from before this day; by default, delete all.
 
         Returns
@@ -356,14 +357,14 @@ class Store(ABC):
         int
             Number of deleted reports.
         """
+        return self._delete(Survey.of(survey), as_optional_day("before", before) or date.max)
 
-    @abstractmethod
-    def forget(self, before: date) -> int:
+    def forget(self, before: Day) -> int:
         """Forget the idempotency keys of old uploads, whose repeats are then no longer recognised.
 
         Parameters
         ----------
-        before : date
+        before : date or str
             Forget the keys of uploads from before this day.
 
         Returns
@@ -371,6 +372,7 @@ class Store(ABC):
         int
             Number of forgotten keys.
         """
+        return self._forget(as_day("before", before))
 
     @abstractmethod
     def check(self) -> list[str]:
@@ -413,6 +415,30 @@ class Store(ABC):
         self.close()
 
     # --- for implementations ---------------------------------------------------------------------
+
+    @abstractmethod
+    def _add_survey(self, survey: Survey) -> None:
+        """Add a published survey, unless the store has it."""
+
+    @abstractmethod
+    def _days(self, survey: Survey) -> dict[date, int]:
+        """Return the number of reports of each day that has any, in the order of the days."""
+
+    @abstractmethod
+    def _snapshot(self, survey: Survey, first: date, last: date) -> Snapshot:
+        """Return the survey's reports of these days as they are now."""
+
+    @abstractmethod
+    def _compact(self, at_least: int, today: date | None) -> Compacted:
+        """Shuffle staged reports into segments; `today` is None for today in UTC."""
+
+    @abstractmethod
+    def _delete(self, survey: Survey, before: date) -> int:
+        """Delete the survey's reports from before a day; return how many."""
+
+    @abstractmethod
+    def _forget(self, before: date) -> int:
+        """Forget the idempotency keys of uploads from before a day; return how many."""
 
     @abstractmethod
     def _published(self) -> Iterable[tuple[bytes, bytes]]:

@@ -8,18 +8,19 @@ from datetime import date
 from itertools import islice
 from pathlib import Path
 
+from deniable.arguments import Day, as_day
 from deniable.columns import ReportBatch, scan
 from deniable.columns.batch import to_bodies
 from deniable.errors import StoreError
 from deniable.store.base import KEY_SIZE, Outcome, Store, Upload
-from deniable.survey import Survey
+from deniable.survey import SurveyOrPath
 
 REPORTS_PER_UPLOAD = 1 << 12
 UPLOADS_PER_TRANSACTION = 64
 
 
 def import_file(
-    store: Store, path: str | Path, day: date, survey: Survey | None = None
+    store: Store, path: str | Path, day: Day, survey: SurveyOrPath | None = None
 ) -> tuple[int, int]:
     """Append the reports of a file as if they had arrived on one day.
 
@@ -32,9 +33,9 @@ def import_file(
         Store to append to; it gains the survey of the reports if necessary.
     path : str or Path
         `.parquet`, `.arrow` or `.dn` file.
-    day : date
+    day : date or str
         Day of the reports.
-    survey : Survey, optional
+    survey : Survey, str or Path, optional
         Survey of the reports; required for a `.dn` file.
 
     Returns
@@ -42,7 +43,7 @@ def import_file(
     read, new : int
         Number of reports in the file, and how many of them were not in the store before.
     """
-    return _append(store, _upload_sized(scan(path, survey=survey)), day)
+    return _append(store, _upload_sized(scan(path, survey=survey)), as_day("day", day))
 
 
 def import_store(store: Store, source: Store) -> tuple[int, int]:

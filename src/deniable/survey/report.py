@@ -23,7 +23,7 @@ from deniable.errors import (
     UnknownSurvey,
     WrongLength,
 )
-from deniable.survey.survey import DIGEST_SIZE, Question, Survey
+from deniable.survey.survey import DIGEST_SIZE, Question, Survey, SurveyOrPath
 
 MAGIC = b"dn"
 VERSION = 1
@@ -32,7 +32,7 @@ HEADER_SIZE = len(MAGIC) + 2 + DIGEST_SIZE
 COUNT_SIZE = 4
 BATCH_HEADER_SIZE = HEADER_SIZE + COUNT_SIZE
 
-Surveys = Survey | Mapping[bytes, Survey]
+Surveys = SurveyOrPath | Mapping[bytes, Survey]
 
 
 @dataclass(frozen=True)
@@ -153,8 +153,8 @@ def from_bytes(data: bytes, survey: Surveys) -> Report:
     ----------
     data : bytes
         The report; every byte is checked.
-    survey : Survey or mapping of bytes to Survey
-        Survey that the report answers, or several surveys by their digest.
+    survey : Survey, str, Path, or mapping of bytes to Survey
+        Survey that the report answers, the path of its file, or several surveys by their digest.
 
     Returns
     -------
@@ -187,8 +187,8 @@ def from_batch(data: bytes, survey: Surveys) -> list[Report]:
     ----------
     data : bytes
         The batch; every byte is checked, and one invalid report makes the batch invalid.
-    survey : Survey or mapping of bytes to Survey
-        Survey that the reports answer, or several surveys by their digest.
+    survey : Survey, str, Path, or mapping of bytes to Survey
+        Survey that the reports answer, the path of its file, or several surveys by their digest.
 
     Returns
     -------
@@ -311,8 +311,9 @@ def _survey_of(data: bytes | memoryview, surveys: Surveys, form: int) -> Survey:
         names = {REPORT: "a single report (1)", BATCH: "a batch (2)"}
         raise UnknownFormat(f"expected {names[form]}, not {names.get(data[3], data[3])}")
     digest = bytes(data[4:HEADER_SIZE])
-    if isinstance(surveys, Survey):
-        surveys = {surveys.digest: surveys}
+    if not isinstance(surveys, Mapping):
+        survey = Survey.of(surveys)
+        surveys = {survey.digest: survey}
     if digest not in surveys:
         known = ", ".join(f"{s.name} v{s.version} ({d.hex()})" for d, s in surveys.items())
         raise UnknownSurvey(

@@ -15,7 +15,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from os import PathLike
+from typing import Literal, TypeAlias
 
 from deniable import protocols
 from deniable.errors import InputError, SurveyError, check_integer, did_you_mean
@@ -24,9 +25,6 @@ from deniable.privacy import NANO, NO_LOSS, PrivacyLoss, nanonats_up
 from deniable.protocols import Protocol
 from deniable.protocols.base import Draw, Value
 from deniable.text_files import read_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FORMAT = "deniable-survey/1"
 TESTING_FORMAT = "deniable-testing-survey/1"
@@ -553,7 +551,37 @@ class Survey:
         return read_toml(text)
 
     @classmethod
-    def load(cls, path: str | Path) -> Survey:
+    def of(cls, given: SurveyOrPath) -> Survey:
+        """Return a survey that is given as such, or as the path of its file.
+
+        Parameters
+        ----------
+        given : Survey, str or Path
+            A survey, or the path of a survey file, as for `load`.
+
+        Returns
+        -------
+        Survey
+            The survey.
+
+        Raises
+        ------
+        InputError
+            If it is neither, or a published survey is invalid.
+        SurveyError
+            If a TOML file has mistakes; it lists all of them.
+        """
+        if isinstance(given, cls):
+            return given
+        if isinstance(given, str | PathLike):
+            return cls.load(given)
+        raise InputError(
+            "survey must be a Survey or the path of a survey file, such as survey.json, "
+            f"not {type(given).__name__}"
+        )
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Survey:
         """Read a survey file.
 
         Parameters
@@ -585,7 +613,7 @@ class Survey:
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 
-    def publish(self, path: str | Path) -> None:
+    def publish(self, path: str | PathLike[str]) -> None:
         """Write the published form, which clients load.
 
         Parameters
@@ -595,3 +623,7 @@ class Survey:
         """
         with open(path, "wb") as file:
             file.write(self.canonical + b"\n")
+
+
+SurveyOrPath: TypeAlias = Survey | str | PathLike[str]
+"""A survey, or the path of its file."""

@@ -16,7 +16,7 @@ from deniable.formatting import html_text, odds_factor
 from deniable.render.html.static_files import static
 from deniable.render.view import Truth, view_of
 from deniable.results import Result
-from deniable.survey import Survey
+from deniable.survey import Survey, SurveyOrPath
 from deniable.survey.survey import total_charge
 
 STYLES = ("colours.css", "chart.css", "style.css")
@@ -24,9 +24,9 @@ STYLES = ("colours.css", "chart.css", "style.css")
 
 
 def report(
-    results: Sequence[Result],
+    results: Result | Sequence[Result],
     *,
-    survey: Survey | None = None,
+    survey: SurveyOrPath | None = None,
     title: str | None = None,
     truth: Truth | None = None,
 ) -> str:
@@ -34,11 +34,11 @@ def report(
 
     Parameters
     ----------
-    results : sequence of Result
+    results : Result or sequence of Result
         Results, one section each.
-    survey : Survey, optional
-        Survey of the reports. Adds its description, the privacy loss per question, and how many
-        malicious clients could change a result.
+    survey : Survey, str or Path, optional
+        Survey of the reports, or the path of its file. Adds its description, the privacy loss per
+        question, and how many malicious clients could change a result.
     title : str, optional
         Title of the page; by default it names the survey.
     truth : mapping, optional
@@ -61,6 +61,8 @@ def report(
     >>> "<title>Plan</title>" in page
     True
     """
+    survey = None if survey is None else Survey.of(survey)
+    results = [results] if isinstance(results, Result) else results
     if not results:
         raise InputError("expected at least one result, got none")
     style, script = "".join(map(static, STYLES)), static("report.js")

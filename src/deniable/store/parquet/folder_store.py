@@ -28,7 +28,7 @@ from threading import RLock
 from typing import TypeVar
 
 from deniable.errors import DeniableError, StoreError, StoreUnavailable
-from deniable.store.base import MIN_SHUFFLED, Compacted, Outcome, Store, Upload, classify
+from deniable.store.base import Compacted, Outcome, Store, Upload, classify
 from deniable.store.locations import folder
 from deniable.store.parquet import folder_files
 from deniable.store.parquet.folder_compaction import FolderCompaction
@@ -163,8 +163,7 @@ class FolderStore(Store):
                 self._seals.update(folder_files.read_receipts(self._folder, name))
                 self._files_read.add(name)
 
-    def forget(self, before: date) -> int:
-        """Forget the idempotency keys of uploads from before a day; return how many."""
+    def _forget(self, before: date) -> int:
         with self._exclusive():
             old = [name for name in self._names("keys") if day_of(name) < before]
             forgotten = sum(map(count_of, old))
@@ -179,8 +178,7 @@ class FolderStore(Store):
             self._files_read.clear()
         return forgotten
 
-    def add_survey(self, survey: Survey) -> None:
-        """Add a published survey, so that its reports can be appended."""
+    def _add_survey(self, survey: Survey) -> None:
         with self._exclusive():
             if self._is_new(survey, (canonical for _, canonical in self._published())):
                 self._folder.put(f"surveys/{survey.digest.hex()}.json", survey.canonical + b"\n")
@@ -194,12 +192,11 @@ class FolderStore(Store):
 
     # --- reading ---------------------------------------------------------------------------------
 
-    def days(self, survey: Survey) -> dict[date, int]:
-        """Return the number of reports per day."""
-        self._survey(survey.digest)
-        return self._consistent(lambda: self._days(survey))
-
     def _days(self, survey: Survey) -> dict[date, int]:
+        self._survey(survey.digest)
+        return self._consistent(lambda: self._counts(survey))
+
+    def _counts(self, survey: Survey) -> dict[date, int]:
         """Count reports per day, while the store may change."""
         days: Counter[date] = Counter()
         for name in self._segments(survey):
@@ -214,15 +211,11 @@ class FolderStore(Store):
         """Return the names of the survey's segments."""
         return self._names(folder_files.segments_folder(survey))
 
-    def snapshot(
-        self, survey: Survey, *, since: date | None = None, until: date | None = None
-    ) -> Snapshot:
-        """Return the survey's reports as they are now, to be read any number of times."""
+    def _snapshot(self, survey: Survey, first: date, last: date) -> Snapshot:
         self._survey(survey.digest)
-        first, last = since or date.min, until or date.max
 
         def take() -> Snapshot:
-            counts = self._days(survey).items()
+            counts = self._counts(survey).items()
             days = {day: count for day, count in counts if first <= day <= last}
             segments = [name for name in self._segments(survey) if first <= day_of(name) <= last]
             matching = self._staged(lambda u: u.digest == survey.digest and first <= u.day <= last)
@@ -233,16 +226,14 @@ class FolderStore(Store):
 
     # --- maintenance -----------------------------------------------------------------------------
 
-    def compact(self, *, at_least: int = MIN_SHUFFLED, today: date | None = None) -> Compacted:
-        """Shuffle staged reports into segments, and delete them from staging for good."""
+    def _compact(self, at_least: int, today: date | None) -> Compacted:
         with self._exclusive():
             rule = (at_least, today, self._survey)
             return FolderCompaction(*rule, self._folder, self._replace_files).run()
 
-    def delete(self, survey: Survey, *, before: date | None = None) -> int:
-        """Delete the survey's reports, all or those from before a day; return how many."""
+    def _delete(self, survey: Survey, before: date) -> int:
         self._survey(survey.digest)
-        digest, end = survey.digest, before or date.max
+        digest, end = survey.digest, before
         with self._exclusive():
             old = [name for name in self._segments(survey) if day_of(name) < end]
             deleted = sum(map(count_of, old))

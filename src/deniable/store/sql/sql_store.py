@@ -22,7 +22,7 @@ from typing import ClassVar
 
 from deniable.errors import InputError, StoreError
 from deniable.store import open
-from deniable.store.base import MIN_SHUFFLED, Compacted, Outcome, Store, Upload, classify
+from deniable.store.base import Compacted, Outcome, Store, Upload, classify
 from deniable.store.locations import Location, folder
 from deniable.store.segments import check_segment
 from deniable.store.snapshot import Snapshot
@@ -141,20 +141,17 @@ class SqlStore(Store):
 
         return self._write(stage)
 
-    def forget(self, before: date) -> int:
-        """Forget the idempotency keys of uploads from before a day; return how many."""
+    def _forget(self, before: date) -> int:
         edges = [*(bytes([first]) for first in range(FORGET_SLICES)), b"\xff" * 17]
-        return sum(self._forget(start, end, before) for start, end in pairwise(edges))
+        return sum(self._forget_slice(start, end, before) for start, end in pairwise(edges))
 
-    def _forget(self, start: bytes, end: bytes, before: date) -> int:
+    def _forget_slice(self, start: bytes, end: bytes, before: date) -> int:
         """Forget old keys among the names from `start` to `end`."""
         values = (start, end, before.isoformat())
         statement = "DELETE FROM upload WHERE name >= ? AND name < ? AND day < ?"
         return self._write(lambda db: db.run(statement, values))
 
-    def add_survey(self, survey: Survey) -> None:
-        """Add a published survey, so that its reports can be appended."""
-
+    def _add_survey(self, survey: Survey) -> None:
         def add(db: Session) -> None:
             rows = db.rows("SELECT canonical FROM survey")
             if self._is_new(survey, (canonical for (canonical,) in rows)):
@@ -169,17 +166,13 @@ class SqlStore(Store):
 
     # --- reading ---------------------------------------------------------------------------------
 
-    def days(self, survey: Survey) -> dict[date, int]:
-        """Return the number of reports per day."""
+    def _days(self, survey: Survey) -> dict[date, int]:
         self._survey(survey.digest)
-        return self._read(lambda db: _days(db, _day_range(survey, None, None)))
+        return self._read(lambda db: _days(db, _day_range(survey, date.min, date.max)))
 
-    def snapshot(
-        self, survey: Survey, *, since: date | None = None, until: date | None = None
-    ) -> Snapshot:
-        """Return the survey's reports as they are now, to be read any number of times."""
+    def _snapshot(self, survey: Survey, first: date, last: date) -> Snapshot:
         self._survey(survey.digest)
-        day_range = _day_range(survey, since, until)
+        day_range = _day_range(survey, first, last)
 
         def take(db: Session) -> Snapshot:
             names = db.rows(f"SELECT name FROM segment WHERE {IN_DAYS}", day_range)
@@ -196,8 +189,7 @@ class SqlStore(Store):
 
     # --- maintenance -----------------------------------------------------------------------------
 
-    def compact(self, *, at_least: int = MIN_SHUFFLED, today: date | None = None) -> Compacted:
-        """Shuffle staged reports into segments, and delete them from staging for good."""
+    def _compact(self, at_least: int, today: date | None) -> Compacted:
         with self._exclusive() as write:
             delete_loose_files(write, self._location)
             rule = (at_least, today, self._survey)
@@ -205,10 +197,9 @@ class SqlStore(Store):
             self._purge()
         return compacted
 
-    def delete(self, survey: Survey, *, before: date | None = None) -> int:
-        """Delete the survey's reports, all or those from before a day; return how many."""
+    def _delete(self, survey: Survey, before: date) -> int:
         self._survey(survey.digest)
-        values = (survey.digest, (before or date.max).isoformat())
+        values = (survey.digest, before.isoformat())
         condition = "survey = ? AND day < ?"
 
         def drop(db: Session) -> int:
@@ -292,9 +283,9 @@ def _copy_tables(source: Session, copy: Session) -> None:
     copy.run("DELETE FROM loose")
 
 
-def _day_range(survey: Survey, since: date | None, until: date | None) -> tuple[bytes, str, str]:
+def _day_range(survey: Survey, first: date, last: date) -> tuple[bytes, str, str]:
     """Return the values of `IN_DAYS`."""
-    return survey.digest, (since or date.min).isoformat(), (until or date.max).isoformat()
+    return survey.digest, first.isoformat(), last.isoformat()
 
 
 def _days(db: Session, day_range: tuple[bytes, str, str]) -> dict[date, int]:
