@@ -16,5 +16,6 @@ def main() -> None:
     except MissingPackage as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
         sys.exit(130)
     app(prog_name="deniable")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Iterator
@@ -142,10 +141,8 @@ def _question(kind: str, item: str) -> OutlineQuestion:
 
 def _check_target(file: Path, force: bool, ask: bool) -> None:
     """Refuse a file that cannot be written, or that exists and shall not be overwritten."""
-    if not file.parent.is_dir():
-        raise InputError(f"the folder {file.parent} does not exist; create it first")
-    if not os.access(file if file.exists() else file.parent, os.W_OK):
-        raise InputError(f"cannot write {file}: permission denied")
+    if reason := options.not_writable(file):
+        raise InputError(reason)
     overwrite = force or not file.exists()
     if not overwrite and ask:
         overwrite = click.confirm(f"{file} already exists. Overwrite it?")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable
 from functools import partial
@@ -132,16 +133,25 @@ class OutputPath(click.Path):
         self.suffixes = suffixes
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: Context) -> Path:
-        """Return the path; fail if its extension is unknown or its folder does not exist."""
+        """Return the path; fail if its extension is unknown or it cannot be written."""
         path = Path(str(super().convert(value, param, ctx)))
         if path.suffix not in self.suffixes:
             self.fail(f"expected a file name that ends in {', '.join(self.suffixes)}; got {path}")
-        if not path.parent.is_dir():
-            self.fail(f"the folder {path.parent} does not exist; create it first")
+        if reason := not_writable(path):
+            self.fail(reason)
         if path.suffix in FIGURES and find_spec("matplotlib") is None:
             # Before the analysis, which may take an hour.
             raise ModuleNotFoundError(name="matplotlib")
         return path
+
+
+def not_writable(path: Path) -> str:
+    """Say why a file cannot be written, before the work that makes its content; else empty."""
+    if not path.parent.is_dir():
+        return f"the folder {path.parent} does not exist; create it first"
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        return f"you are not allowed to write {path}"
+    return ""
 
 
 def parse_share(text: str) -> float:

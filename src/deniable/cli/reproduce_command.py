@@ -54,6 +54,10 @@ def reproduce(
     """
     from deniable.reproduction import runner
 
+    if folder is not None:  # what is missing should be known before experiments that take hours
+        import matplotlib  # noqa: F401
+
+        folder.mkdir(parents=True, exist_ok=True)
     rows = []
     for name in PAPER if "all" in names else dict.fromkeys(names):
         with progress_bars():

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import signal
+import threading
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from importlib import import_module
 from itertools import islice, starmap
 from pathlib import Path
@@ -40,9 +43,31 @@ def in_processes(function: Callable[..., Outcome], tasks: Tasks, stage: str) -> 
 
     if workers <= 1 or len(tasks) < MIN_TASKS:
         return collect(starmap(function, tasks))
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        return collect(pool.map(function, *zip(*tasks, strict=True)))
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    try:
+        with _interrupts_ignored():  # by the processes that start here, not by this one
+            results = pool.map(function, *zip(*tasks, strict=True))
+        return collect(results)
+    except BaseException:
+        for process in set(multiprocessing.active_children()) - others:
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Let processes that start meanwhile ignore Ctrl-C: this one ends them, without a traceback."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may change this
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def trials_by_case(
