@@ -2,6 +2,7 @@
 
     python -m tools.run_docs docs/tutorial.md            run a page and compare its outputs
     python -m tools.run_docs --update docs/tutorial.md   also write the outputs into the page
+    python run_docs.py --no-home docs/tutorial.md        a copy of this file: the installed package
 
 What happens to a block depends on the line that opens it:
 
@@ -140,7 +141,7 @@ class PageRun:
     Parameters
     ----------
     folder : empty folder that blocks run in
-    home : folder that stands for the reader's home, with the command `deniable`
+    home : folder that stands for the reader's home
     available : for each need that is met, texts to replace in the blocks that have it
     """
 
@@ -154,7 +155,8 @@ class PageRun:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = str(probe.getsockname()[1])
-        programs = self.home / "bin"
+        self.scripts = self.folder.parent / "scripts"
+        programs = self.scripts / "bin"
         programs.mkdir(parents=True, exist_ok=True)
         command = programs / "deniable"
         command.write_text(f'#!/bin/sh\nexec {sys.executable} -m deniable "$@"\n')
@@ -232,7 +234,7 @@ class PageRun:
         assert self.shell.stdin is not None
         assert self.shell.stdout is not None
         marker = uuid.uuid4().hex
-        script = self.home / f"{marker}.sh"
+        script = self.scripts / f"{marker}.sh"
         kept = [line for line in code.splitlines() if not line.startswith(SKIPPED_LINES)]
         script.write_text("\n".join(kept) + "\n")
         self.shell.stdin.write(f"source {script} </dev/null\necho\necho {marker}\n")
@@ -259,13 +261,20 @@ class PageRun:
 
 
 @contextlib.contextmanager
-def empty_folder() -> Iterator[tuple[Path, Path]]:
-    """Work in an empty folder, with a home folder next to it, and remove both afterwards."""
+def empty_folder(no_home: bool = False) -> Iterator[tuple[Path, Path]]:
+    """Work in an empty folder, with a home folder next to it, and remove both afterwards.
+
+    no_home : the home folder does not exist, and cannot be created
+    """
     before, old_home = Path.cwd(), os.environ.get("HOME", "")
     with tempfile.TemporaryDirectory() as parent:
         folder, home = Path(parent, "empty"), Path(parent, "home")
         folder.mkdir()
-        home.mkdir()
+        if no_home:
+            home.touch()
+            home /= "below-a-file"
+        else:
+            home.mkdir()
         os.chdir(folder)
         os.environ["HOME"] = str(home)
         try:
@@ -276,7 +285,11 @@ def empty_folder() -> Iterator[tuple[Path, Path]]:
 
 
 def run_page(
-    path: Path, available: Mapping[str, Mapping[str, str]] | None = None, *, update: bool = False
+    path: Path,
+    available: Mapping[str, Mapping[str, str]] | None = None,
+    *,
+    update: bool = False,
+    no_home: bool = False,
 ) -> list[Block]:
     """Run the blocks of a page in order and return those that were run.
 
@@ -285,6 +298,7 @@ def run_page(
     path : the page
     available : needs that are met here, each with the texts to replace in its blocks
     update : write outputs into the page instead of comparing them
+    no_home : run as a user whose home folder cannot be written
 
     Raises
     ------
@@ -296,7 +310,7 @@ def run_page(
     text = path.read_text(encoding="utf-8")
     ran: list[Block] = []
     outputs: list[tuple[Block, str]] = []
-    with empty_folder() as (folder, home):
+    with empty_folder(no_home) as (folder, home):
         page = PageRun(folder, home, available)
         printed: str | None = None
         try:
@@ -343,11 +357,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("pages", nargs="*", type=Path)
     parser.add_argument("--update", action="store_true", help="write outputs into the pages")
+    parser.add_argument("--no-home", action="store_true", help="as a user without a home folder")
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT / "src"))  # this checkout, whichever one is installed
     met: dict[str, dict[str, str]] = {"curl": {}} if shutil.which("curl") else {}
     for path in options.pages or pages():
-        ran = run_page(path, met, update=options.update)
+        ran = run_page(path, met, update=options.update, no_home=options.no_home)
         print(f"{path}: {len(ran)} blocks ran")
 
 
