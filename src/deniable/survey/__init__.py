@@ -2,14 +2,14 @@
 
 from deniable.survey.example import example_survey
 from deniable.survey.report import Answer, Report, from_batch, from_bytes, to_batch, to_bytes
-from deniable.survey.survey import Question, Survey, SurveyOrPath
+from deniable.survey.survey import Question, Survey
+from deniable.survey.survey import SurveyOrPath as SurveyOrPath
 
 __all__ = [
     "Answer",
     "Question",
     "Report",
     "Survey",
-    "SurveyOrPath",
     "example_survey",
     "from_batch",
     "from_bytes",
