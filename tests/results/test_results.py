@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from deniable.errors import InputError, MissingPackage
-from deniable.results import Interval, Joint, Marginal, Measured, Result, Trend
+from deniable.results import Interval, Joint, Marginal, Measured, Provenance, Result, Trend
+from deniable.results.base import TEST_DATA
 from deniable.results.rows import Rows
 from tests.results.samples import discovery, joint, marginal, samples
 
@@ -106,6 +107,16 @@ def test_data_frames_do_not_need_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
     assert marginal(0.3).to_polars()["value"].to_list() == ["b", "a"]
     with pytest.raises(MissingPackage, match="to_arrow"):
         marginal(0.3).to_arrow()
+
+
+def test_results_of_test_data_say_so_wherever_they_are_shown() -> None:
+    origin = f"{TEST_DATA}; simulated"
+    source = Provenance("tests", 1, "00ff", ("page",), {}, {"page": 1.0}, 7, origin, "0.1.0")
+    for result in (marginal(0.3), joint(), discovery("cat")):
+        marked = replace(result, provenance=source)
+        shown = (repr(marked), str(marked), marked._repr_html_())
+        assert all(TEST_DATA in text for text in shown)
+        assert TEST_DATA not in repr(result) + str(result) + result._repr_html_()
 
 
 # --- rows of each class --------------------------------------------------------------------------

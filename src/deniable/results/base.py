@@ -274,10 +274,16 @@ class Result(ComparedByFields, ABC):
         return self.summary() or type(self).__name__
 
     def __str__(self) -> str:
-        return text_table(self.heading(), self.columns())
+        text = text_table(self.heading(), self.columns())
+        return f"{TEST_DATA_NOTE}\n{text}" if self._is_test_data else text
 
     def __repr__(self) -> str:
-        return f"<{visible(f'{type(self).__name__} {self.summary()}'.strip())}>"
+        words = [type(self).__name__, TEST_DATA if self._is_test_data else "", self.summary()]
+        return f"<{visible(' '.join(word for word in words if word))}>"
+
+    @property
+    def _is_test_data(self) -> bool:
+        return self.provenance is not None and self.provenance.is_test_data
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the heading, a picture if it can be drawn, and a table."""
@@ -290,6 +296,8 @@ class Result(ComparedByFields, ABC):
             style, picture = notebook.style(), "" if table else notebook.picture(self)
         table = table or TextTable.readable(self.columns()).html()
         heading = f"<p>{html_text(self.heading())}</p>"
+        if self._is_test_data:
+            heading = f"<p><b>{TEST_DATA_NOTE}</b></p>{heading}"
         return f'<div class="deniable-result">{style}{heading}{picture}{table}</div>'
 
     def _crosstab(self) -> str:
