@@ -119,6 +119,16 @@ def test_decode_as_json_is_what_python_finds() -> None:
     assert told.alpha == 0.01
 
 
+def test_decode_gives_consistent_shares_on_request(tmp_path: Path) -> None:
+    table = tmp_path / "shares.csv"
+    args = ("decode", "survey.toml", "reports.parquet", "--question", "browser", "--consistent")
+    shown = fine(*args, "-o", str(table))
+    assert "biased" in shown and "(other)" in shown and "interval" in shown
+    with table.open() as file:
+        shares = [float(row["share"]) for row in csv.DictReader(file)]
+    assert min(shares) >= 0 and sum(shares) == pytest.approx(1.0)
+
+
 def test_decoded_strings_cannot_harm(tmp_path: Path) -> None:
     """They are hostile input: no escape codes on a terminal, no formulas in a spreadsheet."""
     output = tmp_path / "page.csv"

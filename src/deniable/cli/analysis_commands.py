@@ -132,6 +132,7 @@ class AnalysisRun:
     "--correction", type=click.Choice(["holm", "bonferroni", "fdr", "none"]), default="holm"
 )
 @options.option("--reports-per-client", type=options.Number(1), default=1.0, metavar="NUMBER")
+@options.flag("--consistent")
 @run_options
 def decode(
     question: str | None,
@@ -140,6 +141,7 @@ def decode(
     alpha: float,
     correction: str,
     reports_per_client: float,
+    consistent: bool,
     **common: Any,
 ) -> None:
     """Estimate how common each value of a question is, and test which values occur at all.
@@ -163,6 +165,9 @@ def decode(
         the probability of a false detection per candidate (none).
     reports_per_client
         Average number of reports per client in repeated collection; widens the standard errors.
+    consistent
+        Give shares that are not negative and sum to at most 1, for charts, instead of unbiased
+        estimates with intervals and tests.
 
     Examples
     --------
@@ -186,17 +191,13 @@ def decode(
         "correction": None if correction == "none" else correction,
         "reports_per_client": reports_per_client,
     }
-    run.perform(
-        lambda reports, executor: verb(
-            run.survey,
-            reports,
-            name,
-            candidates if where else candidates.get(name),
-            executor=executor,
-            **settings,
-        ),
-        strict=True,
-    )
+
+    def analyse(reports: Reports, executor: Backend) -> Result:
+        strings = candidates if where else candidates.get(name)
+        decoded = verb(run.survey, reports, name, strings, executor=executor, **settings)
+        return decoded.consistent() if consistent else decoded
+
+    run.perform(analyse, strict=True)
 
 
 @command(note=options.SOURCES)
