@@ -1,8 +1,8 @@
 """How do I move from google/rappor?
 
-deniable reads the counts, map and parameters that google/rappor's tools wrote. This example writes
-such files for 50,000 simulated clients, runs `deniable rappor decode-dist`, which replaces
-google/rappor's command of that name, and plots `results.csv`.
+deniable has google/rappor's commands and reads its files. This example writes the reports of 50,000
+simulated clients as a file of google/rappor, runs `deniable rappor sum-bits`, `hash-candidates` and
+`decode-dist`, which replace its commands of these names, and plots `results.csv`.
 """
 
 import csv
@@ -15,6 +15,7 @@ import numpy as np
 
 from deniable import Survey, simulate
 from deniable.rappor import files
+from deniable.rappor.reports import Reports, write_reports
 from deniable.simulation import Population, exponential
 
 survey = Survey.from_toml("""
@@ -37,20 +38,19 @@ domains = Population(tuple(f"site{i}.example" for i in range(40)), exponential(4
 rng = np.random.default_rng(13)
 batch = simulate(survey, {"domain": domains.draw(50_000, rng)}, rng=rng)
 
-# What google/rappor's sum_bits.py and hash_candidates.py write:
-cohort, _, packed = batch.arrays()
-bits = np.unpackbits(packed, axis=1, bitorder="little").astype(np.int64)
-ones = np.array([bits[cohort == c].sum(axis=0) for c in range(16)])
-params = files.Params(64, 2, 16, 0.25, 0.75, 0.0)
-files.write_params("params.csv", params)
-files.write_counts("counts.csv", ones, np.bincount(cohort, minlength=16))
-files.write_map("map.csv", files.hash_map(domains.values, params), params)
+# Files of google/rappor: parameters, reports, and a list of candidates.
+bits = batch.column("domain")
+ids = np.arange(len(batch)).astype("S")
+files.write_params("params.csv", files.Params(64, 2, 16, 0.25, 0.75, 0.0))
+write_reports("reports.csv", Reports(ids, bits.cohort, {"irr": (bits.bits, 64)}))
+Path("candidates.txt").write_text("\n".join(domains.values))
 
-Path("out").mkdir(exist_ok=True)
-command = (
-    "rappor decode-dist --params params.csv --counts counts.csv --map map.csv --output-dir out"
-)
-subprocess.run([sys.executable, "-m", "deniable", *command.split()], check=True)
+for command in (
+    "sum-bits params.csv reports.csv -o counts.csv",
+    "hash-candidates params.csv candidates.txt -o map.csv",
+    "decode-dist --params params.csv --counts counts.csv --map map.csv --output-dir out",
+):
+    subprocess.run([sys.executable, "-m", "deniable", "rappor", *command.split()], check=True)
 
 rows = list(csv.DictReader(Path("out", "results.csv").read_text().splitlines()))
 figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")

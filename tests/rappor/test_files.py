@@ -44,10 +44,10 @@ def test_counts(tmp_path: Path) -> None:
     assert (got[0] == ones).all()
     assert (got[1] == total).all()
     rappor.write_counts(path, ones, total - 101)
-    with pytest.raises(InputError, match="line 1: a bit is set more often"):
+    with pytest.raises(InputError, match="line 1: expected every bit to be set 0 to 14 times"):
         rappor.read_counts(path, PARAMS)
     path.write_text("1,2\n")
-    with pytest.raises(InputError, match="expected 4 rows of 17 columns"):
+    with pytest.raises(InputError, match="expected 4 rows, one per cohort"):
         rappor.read_counts(path, PARAMS)
 
 
@@ -67,7 +67,7 @@ def test_map(tmp_path: Path) -> None:
     for bad, says in (
         ("apple,5,1\n", "line 1: expected a string and 8"),
         ("a,5,1,26,26,38,34,63,65\n", "line 1: the numbers of cohort c"),
-        ("a,5,1,26,26,38,34,63,x\n", "whole numbers"),
+        ("a,5,1,26,26,38,34,63,x\n", "line 1: expected a whole number, got 'x'"),
     ):
         path.write_text(bad)
         with pytest.raises(InputError, match=says):

@@ -82,15 +82,8 @@ class AssocSource:
 
     def variable(self, name: str) -> Variable:
         """Return the row of the schema for a variable."""
-        rows = rappor.read_schema(self.schema)
-        variables = {row.name: row for row in rows if row.metric == self.metric_name}
+        variables = {v.name: v for v in rappor.read_metric(self.schema, self.metric_name)}
         if name not in variables:
-            if not variables:
-                known = sorted({row.metric for row in rows})
-                raise InputError(
-                    f"{self.schema} has no metric {self.metric_name!r}, only {', '.join(known)}."
-                    f"{did_you_mean(self.metric_name, known)}"
-                )
             raise InputError(
                 f"{self.schema}: metric {self.metric_name!r} has no variable {name!r}, only "
                 f"{', '.join(variables)}.{did_you_mean(name, variables)}"
@@ -108,11 +101,20 @@ def decode_assoc(
     """
     names = [name for name, _ in maps]
     variables = [source.variable(name) for name in names]
-    reports = read_reports(source.reports, columns=names)
+    params = [rappor.read_params(source.params_dir / f"{v.params}.csv") for v in variables]
+    strings = [p for v, p in zip(variables, params, strict=True) if v.kind == "string"]
+    reports = read_reports(
+        source.reports,
+        columns=names,
+        cohorts=min((p.m for p in strings), default=None),
+        bits={
+            v.name: p.k if v.kind == "string" else 1 for v, p in zip(variables, params, strict=True)
+        },
+    )
     rows, labels = zip(
         *(
-            _likelihood_rows(variable, map_file, source.params_dir, reports, top, alpha)
-            for variable, (_, map_file) in zip(variables, maps, strict=True)
+            _likelihood_rows(variable, own, map_file, reports, top, alpha)
+            for variable, own, (_, map_file) in zip(variables, params, maps, strict=True)
         ),
         strict=True,
     )
@@ -121,35 +123,21 @@ def decode_assoc(
 
 def _likelihood_rows(
     variable: Variable,
+    params: Params,
     map_file: Path | None,
-    params_dir: Path,
     reports: Reports,
     top: int,
     alpha: float,
 ) -> tuple[Singles, tuple[str, ...]]:
     """Return likelihood rows float32[N, m] of one variable and the labels of its m categories."""
-    params = rappor.read_params(params_dir / f"{variable.params}.csv")
-    bits, width = reports.columns[variable.name]
-    if width != params.k and variable.kind != "boolean":
-        raise InputError(
-            f"{variable.name}: reports have {width} bits, but {variable.params}.csv says {params.k}"
-        )
+    bits, _ = reports.columns[variable.name]
     noise = params.noise
     if variable.kind == "boolean":
         answers = OptionModel(("TRUE",), float(noise.p_star), float(noise.q_star), silent="FALSE")
         stratum = np.zeros(len(reports), np.uint16)
-        return answers.likelihood(bits[:, :1] & np.uint8(1), stratum).rows, answers.labels
-    if variable.kind != "string":
-        raise InputError(
-            f"{variable.name}: expected var_type string or boolean, got {variable.kind!r}"
-        )
+        return answers.likelihood(bits, stratum).rows, answers.labels
     if map_file is None:
         raise InputError(f"{variable.name} is a string: give its map with --map1 or --map2")
-    if len(reports) and int(reports.cohort.max()) >= params.m:
-        raise InputError(
-            f"{variable.name}: {variable.params}.csv has {params.m} cohorts (0 to {params.m - 1}), "
-            f"but a report has cohort {int(reports.cohort.max())}"
-        )
     model = _bloom_model(params, rappor.read_map(map_file, params))
     counts = BitCounts(*count_ones(bits, params.k, reports.cohort, params.m))
     marginal = estimate_marginal(counts, model, alpha=alpha)

@@ -11,6 +11,7 @@ import click
 
 from deniable.cli.options import (
     EXISTING_FILE,
+    FOLDER,
     POSITIVE_INT,
     alpha_option,
     command,
@@ -18,13 +19,14 @@ from deniable.cli.options import (
     new_group,
     option,
 )
-from deniable.cli.output import print_outcome
-from deniable.formatting import p_phrase
+from deniable.cli.output import print_outcome, progress_bars
+from deniable.formatting import counted, p_phrase
+from deniable.rappor import file_commands
 
 if TYPE_CHECKING:
     from deniable.inference.marginal.detection import Correction
 
-FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+PARAMS_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 CORRECTIONS: dict[str, Correction] = {"fdr": "fdr", "bonferroni": "bonferroni", "none": None}
 
 input_file = partial(option, type=EXISTING_FILE)
@@ -33,12 +35,21 @@ output_folder = option("--output-dir", type=FOLDER, default=Path(), show_default
 
 @command(make=new_group)
 def rappor() -> None:
-    """Analyse the files of google/rappor, and write files that its tools read.
+    """Analyse and convert the files of google/rappor, and write files that its tools read.
+
+    Files that are compressed with gzip are read as they are.
 
     Examples
     --------
-    deniable rappor cliques graph.txt
+    deniable rappor example legacy
+    deniable rappor sum-bits params.csv reports.csv -o counts.csv
+    deniable rappor hash-candidates params.csv candidates.txt -o map.csv
+    deniable rappor decode-dist --map map.csv --counts counts.csv --params params.csv
     """
+
+
+for made in file_commands.COMMANDS:
+    rappor.add_command(made)
 
 
 @command("decode-dist", make=rappor.command)
@@ -67,7 +78,8 @@ def decode_dist(
     params_file
         Parameters k, h, m, p, q and f (params.csv).
     output_dir
-        Folder for results.csv and metrics.json; by default the current folder.
+        Folder for results.csv and metrics.json, created if necessary; by default the current
+        folder.
     correction
         What --alpha bounds: the probability of any false detection (bonferroni), the expected
         share of false detections (FDR), or the probability of a false detection per string (None).
@@ -80,9 +92,11 @@ def decode_dist(
     from deniable.rappor.files import write_metrics, write_results
 
     rows, metrics = decode(**input_files, alpha=alpha, correction=CORRECTIONS[correction.lower()])
+    output_dir.mkdir(parents=True, exist_ok=True)
     write_results(output_dir / "results.csv", rows)
     write_metrics(output_dir / "metrics.json", metrics)
-    text = f"{len(rows)} strings detected, written to {output_dir / 'results.csv'}"
+    found = counted(len(rows), "string")
+    text = f"{found} detected, written to {output_dir / 'results.csv'}"
     print_outcome(asdict(metrics), text, as_json)
 
 
@@ -90,7 +104,7 @@ def decode_dist(
 @option("--metric-name", required=True)
 @input_file("--schema", required=True)
 @input_file("--reports", required=True)
-@option("--params-dir", type=FOLDER, default=Path(), show_default=False)
+@option("--params-dir", type=PARAMS_FOLDER, default=Path(), show_default=False)
 @option("--var1", required=True)
 @input_file("--map1")
 @option("--var2", required=True)
@@ -136,7 +150,7 @@ def decode_assoc(
         Number of most common strings per variable that get a category; all other strings are
         counted as (other).
     output_dir
-        Folder for assoc-results.csv; by default the current folder.
+        Folder for assoc-results.csv, created if necessary; by default the current folder.
 
     Examples
     --------
@@ -147,7 +161,10 @@ def decode_assoc(
     from deniable.rappor.analysis import decode_assoc as decode
     from deniable.rappor.files import write_assoc_results
 
-    joint = decode(AssocSource(**source), [(var1, map1), (var2, map2)], top=top, alpha=alpha)
+    maps = [(var1, map1), (var2, map2)]
+    with progress_bars():
+        joint = decode(AssocSource(**source), maps, top=top, alpha=alpha)
+    output_dir.mkdir(parents=True, exist_ok=True)
     path = output_dir / "assoc-results.csv"
     write_assoc_results(path, joint.questions, joint.labels, joint.table)
     test = joint.test()

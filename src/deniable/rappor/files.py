@@ -8,21 +8,23 @@ not undo it.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 
 import numpy as np
 
-from deniable.errors import InputError
+from deniable.errors import InputError, check_integer, did_you_mean
 from deniable.kernels.array_types import Floats, Int32s, Int64s
 from deniable.mechanisms import Noise
 from deniable.mechanisms.schemes import scheme_named
+from deniable.rappor.csv_files import Rows, csv_rows, integers, write_rows
 
-LINE_END = "\r\n"
+ANY_NOISE = Noise.of(p=0.25, q=0.75)
+"""Noise that every client supports, to check the other parameters."""
+LARGEST_COUNT = 65536
+"""Largest number of bits, hashes and cohorts."""
 
 
 # --- params.csv ------------------------------------------------------------------------------
@@ -39,6 +41,11 @@ class Params:
     q: float
     f: float
 
+    def __post_init__(self) -> None:
+        for name in "khm":
+            check_integer(name, getattr(self, name), 1, LARGEST_COUNT)
+        Noise.of(p=self.p, q=self.q, f=self.f)  # raises if they are no probabilities
+
     @property
     def noise(self) -> Noise:
         """Noise with the probabilities as exact thresholds."""
@@ -50,23 +57,28 @@ PARAMS_HEADER = [field.name for field in fields(Params)]
 
 def read_params(path: str | Path) -> Params:
     """Read params.csv: the header `k,h,m,p,q,f` and one row."""
-    rows = _rows(path)
-    if len(rows) != 2 or [c.strip() for c in rows[0]] != PARAMS_HEADER:
-        got = " / ".join(",".join(row) for row in rows[:2]) or "an empty file"
+    rows = csv_rows(path)
+    if len(rows) != 2 or [c.strip() for c in rows[0][1]] != PARAMS_HEADER:
+        got = " / ".join(",".join(row) for _, row in rows[:2]) or "an empty file"
         raise InputError(f"{path}: expected the header k,h,m,p,q,f and one row, got {got}")
+    line, row = rows[1]
     try:
-        k, h, m = (int(c) for c in rows[1][:3])
-        p, q, f = (float(c) for c in rows[1][3:])
+        k, h, m = (int(c) for c in row[:3])
+        p, q, f = (float(c) for c in row[3:])
     except ValueError:
         raise InputError(
-            f"{path}: expected three whole numbers and three probabilities, got {','.join(rows[1])}"
+            f"{path}, line {line}: expected three whole numbers and three probabilities, got "
+            f"{','.join(row)}"
         ) from None
-    return Params(k, h, m, p, q, f)
+    try:
+        return Params(k, h, m, p, q, f)
+    except InputError as error:
+        raise InputError(f"{path}, line {line}: {error}") from None
 
 
 def write_params(path: str | Path, params: Params) -> None:
     """Write params.csv."""
-    _write(path, [PARAMS_HEADER, astuple(params)])
+    write_rows(path, [PARAMS_HEADER, astuple(params)])
 
 
 # --- counts.csv and map.csv --------------------------------------------------------------------
@@ -74,19 +86,40 @@ def write_params(path: str | Path, params: Params) -> None:
 
 def read_counts(path: str | Path, params: Params) -> tuple[Int64s, Int64s]:
     """Read counts.csv: set bits int64[m, k] and reports int64[m] per cohort."""
-    table = _integers(path, params.m, params.k + 1, "total,bit0,…")
-    ones, total = table[:, 1:], table[:, 0]
-    if (bad := np.flatnonzero((ones > total[:, np.newaxis]).any(axis=1) | (total < 0))).size:
+    rows = csv_rows(path)
+    if len(rows) != params.m:
         raise InputError(
-            f"{path}, line {bad[0] + 1}: a bit is set more often than there are reports "
-            f"({total[bad[0]]})"
+            f"{path}: expected {params.m} rows, one per cohort (m in the parameters), got "
+            f"{len(rows)}"
         )
+    for line, row in rows:
+        if len(row) != params.k + 1:
+            raise InputError(
+                f"{path}, line {line}: expected {params.k + 1} columns (the number of reports, then"
+                f" {params.k} bits, k in the parameters), got {len(row)}"
+            )
+    table = integers(path, rows)
+    ones, total = table[:, 1:], table[:, 0]
+    possible = (ones >= 0) & (ones <= total[:, np.newaxis])
+    if (bad := np.flatnonzero(~possible.all(axis=1))).size:
+        raise InputError(
+            f"{path}, line {rows[bad[0]][0]}: expected every bit to be set 0 to {total[bad[0]]} "
+            "times, the number of reports"
+        )
+    if not total.any():
+        raise InputError(f"{path} has no reports: the first number of every line is 0")
     return ones, total
 
 
 def write_counts(path: str | Path, ones: Int64s, total: Int64s) -> None:
     """Write counts.csv."""
-    _write(path, np.column_stack([total, ones]).tolist())
+    write_rows(path, count_rows(ones, total))
+
+
+def count_rows(ones: Int64s, total: Int64s) -> Rows:
+    """Return the rows of counts.csv."""
+    rows: Rows = np.column_stack([total, ones]).tolist()
+    return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,28 +135,28 @@ class Map:
 
 def read_map(path: str | Path, params: Params) -> Map:
     """Read map.csv: per row a candidate string, then m·h numbers of bits."""
-    rows = _rows(path)
-    expected = 1 + params.m * params.h
-    for line, row in enumerate(rows, 1):
-        if len(row) != expected:
+    rows = csv_rows(path)
+    if not rows:
+        raise InputError(f"{path} is empty: expected a string and its bits per line")
+    expected = params.m * params.h
+    seen: dict[str, int] = {}
+    for line, row in rows:
+        if len(row) - 1 != expected:
             raise InputError(
-                f"{path}, line {line}: expected a string and {expected - 1} numbers (m·h), "
-                f"got {len(row) - 1} numbers"
+                f"{path}, line {line}: expected a string and {expected} numbers (m·h in the "
+                f"parameters), got {len(row) - 1} numbers"
             )
-    strings = tuple(row[0] for row in rows)
-    try:
-        flat = np.array([row[1:] for row in rows], dtype=np.int64)
-    except (ValueError, OverflowError) as error:
-        raise InputError(f"{path}: expected whole numbers after the string: {error}") from None
+        if (first := seen.setdefault(row[0], line)) != line:
+            raise InputError(f"{path}, line {line}: {row[0]!r} is already in line {first}")
+    flat = integers(path, [(line, row[1:]) for line, row in rows])
     places = flat.reshape(len(rows), params.m, params.h) - 1
     positions = places - np.arange(params.m)[:, np.newaxis] * params.k
-    if positions.size and not 0 <= positions.min() <= positions.max() < params.k:
-        line = int(np.flatnonzero(((positions < 0) | (positions >= params.k)).any((1, 2)))[0]) + 1
+    if (bad := np.flatnonzero(((positions < 0) | (positions >= params.k)).any((1, 2)))).size:
         raise InputError(
-            f"{path}, line {line}: the numbers of cohort c must be from c·k+1 to (c+1)·k, with k = "
-            f"{params.k}; was the map made for other parameters?"
+            f"{path}, line {rows[bad[0]][0]}: the numbers of cohort c must be from c·k+1 to "
+            f"(c+1)·k, with k = {params.k}; was the map made for other parameters?"
         )
-    return Map(strings, positions.transpose(1, 0, 2).astype(np.int32))
+    return Map(tuple(seen), positions.transpose(1, 0, 2).astype(np.int32))
 
 
 def hash_map(strings: Sequence[str], params: Params, scheme: str = "rappor-cpp") -> Map:
@@ -131,9 +164,10 @@ def hash_map(strings: Sequence[str], params: Params, scheme: str = "rappor-cpp")
 
     scheme : hashing scheme; the Python client of google/rappor hashes as its C++ client does.
     """
-    positions = scheme_named(scheme).positions
+    hashing = scheme_named(scheme)
+    hashing.check(params.k, params.h, ANY_NOISE)
     rows = [
-        [positions(s.encode(), c, params.k, params.h, b"") for s in strings]
+        [hashing.positions(s.encode(), c, params.k, params.h, b"") for s in strings]
         for c in range(params.m)
     ]
     shape = (params.m, len(strings), params.h)
@@ -142,14 +176,23 @@ def hash_map(strings: Sequence[str], params: Params, scheme: str = "rappor-cpp")
 
 def write_map(path: str | Path, candidates: Map, params: Params) -> None:
     """Write map.csv."""
+    write_rows(path, map_rows(candidates, params))
+
+
+def map_rows(candidates: Map, params: Params) -> Rows:
+    """Return the rows of map.csv."""
     offsets = np.arange(params.m)[:, np.newaxis, np.newaxis] * params.k + 1
     places = (
         (candidates.positions + offsets).transpose(1, 0, 2).reshape(len(candidates.strings), -1)
     )
-    _write(path, ([s, *row] for s, row in zip(candidates.strings, places.tolist(), strict=True)))
+    return [[s, *row] for s, row in zip(candidates.strings, places.tolist(), strict=True)]
 
 
 # --- schema and results ---------------------------------------------------------------------------
+
+
+SCHEMA_HEADER = ["metric", "var", "var_type", "params"]
+VARIABLE_TYPES = ("string", "boolean")
 
 
 @dataclass(frozen=True)
@@ -189,20 +232,43 @@ class DistMetrics:
 
 def read_schema(path: str | Path) -> tuple[Variable, ...]:
     """Read a schema: the header `metric,var,var_type,params` and one row per variable."""
-    rows = _rows(path)
-    if not rows or rows[0] != ["metric", "var", "var_type", "params"]:
-        got = ",".join(rows[0]) if rows else "an empty file"
+    rows = csv_rows(path)
+    if not rows or rows[0][1] != SCHEMA_HEADER:
+        got = ",".join(rows[0][1]) if rows else "an empty file"
         raise InputError(f"{path}: expected the header metric,var,var_type,params; got {got}")
-    for line, row in enumerate(rows[1:], 2):
+    if len(rows) == 1:
+        raise InputError(f"{path} has no variables: expected lines metric,var,var_type,params")
+    for line, row in rows[1:]:
         if len(row) != 4:
             raise InputError(f"{path}, line {line}: expected 4 columns, got {','.join(row)}")
-    return tuple(Variable(*row) for row in rows[1:])
+        if row[2] not in VARIABLE_TYPES:
+            raise InputError(
+                f"{path}, line {line}: expected var_type string or boolean, got {row[2]!r}"
+            )
+    return tuple(Variable(*row) for _, row in rows[1:])
+
+
+def read_metric(path: str | Path, metric: str | None) -> list[Variable]:
+    """Read the variables of a metric of a schema, by default of the only one."""
+    rows = read_schema(path)
+    metrics = sorted({row.metric for row in rows})
+    if metric is None and len(metrics) > 1:
+        raise InputError(
+            f"{path} has the metrics {', '.join(metrics)}: choose one with --metric-name"
+        )
+    wanted = metrics[0] if metric is None else metric
+    if wanted not in metrics:
+        raise InputError(
+            f"{path} has no metric {wanted!r}, only {', '.join(metrics)}."
+            f"{did_you_mean(wanted, metrics)}"
+        )
+    return [row for row in rows if row.metric == wanted]
 
 
 def write_results(path: str | Path, rows: Sequence[ResultRow]) -> None:
     """Write results.csv."""
     header = [field.name for field in fields(ResultRow)]
-    _write(path, [header, *map(astuple, rows)])
+    write_rows(path, [header, *map(astuple, rows)])
 
 
 def write_metrics(path: str | Path, metrics: DistMetrics) -> None:
@@ -220,38 +286,4 @@ def write_assoc_results(
         [*(axis[i] for axis, i in zip(labels, cell, strict=True)), float(table[cell])]
         for cell in cells
     ]
-    _write(path, [[*names, "proportion"], *rows])
-
-
-# --- CSV ----------------------------------------------------------------------------------------
-
-
-def _rows(path: str | Path) -> list[list[str]]:
-    """Return the non-empty rows of a CSV file."""
-    try:
-        text = Path(path).read_bytes().decode()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text: {error}") from None
-    try:
-        return [row for row in csv.reader(io.StringIO(text, newline="")) if row]
-    except csv.Error as error:
-        raise InputError(f"{path} is not CSV: {error}") from None
-
-
-def _integers(path: str | Path, rows: int, columns: int, form: str) -> Int64s:
-    """Return a CSV file as int64[rows, columns]; form : names of the columns, for messages."""
-    cells = _rows(path)
-    if len(cells) != rows or any(len(row) != columns for row in cells):
-        widths = " or ".join(map(str, sorted({len(row) for row in cells})))
-        got = f"{len(cells)} rows of {widths or 0} columns"
-        raise InputError(f"{path}: expected {rows} rows of {columns} columns ({form}), got {got}")
-    try:
-        return np.array(cells, dtype=np.int64)
-    except (ValueError, OverflowError) as error:
-        raise InputError(f"{path}: expected whole numbers: {error}") from None
-
-
-def _write(path: str | Path, rows: Iterable[Iterable[object]]) -> None:
-    """Write rows as CSV."""
-    with Path(path).open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file, lineterminator=LINE_END).writerows(rows)
+    write_rows(path, [[*names, "proportion"], *rows])

@@ -10,7 +10,10 @@ import numpy as np
 
 from deniable.discovery.ngrams.cliques import PartiteGraph, find_cliques
 from deniable.errors import InputError
-from deniable.text_files import read_text
+from deniable.rappor.csv_files import input_lines
+
+LARGEST_SIZE = 255
+"""Largest number of partitions, and of characters per n-gram."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +32,12 @@ def read_graph(path: str | Path) -> GramEdges:
     """Read a graph: `num_partitions 3`, `ngram_size 2`, then lines such as `edge 0.ab 1.cd`."""
     sizes: dict[str, int] = {}
     edges = []
-    text = read_text(path)
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(input_lines(path), 1):
         words = line.rstrip("\r").split(" ")
         try:
             if words[0] in ("num_partitions", "ngram_size"):
+                if not 1 <= int(words[1]) <= LARGEST_SIZE:
+                    raise ValueError
                 sizes[words[0]] = int(words[1])
             elif words[0] == "edge":
                 edges.append(_edge(line.rstrip("\r")[5:], sizes))
@@ -41,8 +45,8 @@ def read_graph(path: str | Path) -> GramEdges:
                 raise ValueError
         except (ValueError, IndexError, KeyError):
             raise InputError(
-                f"{path}, line {number}: expected num_partitions N, ngram_size N or "
-                f"edge P.GRAM P.GRAM; got {line!r}"
+                f"{path}, line {number}: expected num_partitions N, ngram_size N (N from 1 to "
+                f"{LARGEST_SIZE}) or edge P.GRAM P.GRAM; got {line!r:.80}"
             ) from None
     if len(sizes) != 2:
         missing = " and ".join({"num_partitions", "ngram_size"} - sizes.keys())

@@ -4,7 +4,7 @@ A line is `client,cohort,bits,...`: a client id without commas, a cohort from 0,
 0s and 1s per column, most significant bit first. Lines end with \n or \r\n.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from deniable.errors import InputError
@@ -42,17 +42,18 @@ def split_line(line: bytes) -> list[bytes]:
 def header_names(line: bytes) -> tuple[str, ...] | None:
     r"""Return the names of the bit columns if the line is a header, else None.
 
-    A header starts with `client,cohort,`.
+    A header starts with the name of the column of client ids, then `cohort`.
 
     >>> header_names(b"client,cohort,bloom,prr,irr\r\n")
     ('bloom', 'prr', 'irr')
     """
-    fields = [field.strip().strip(b'"').lower() for field in split_line(line)]
-    if fields[:2] != [b"client", b"cohort"]:
-        return None
-    return tuple(
-        field.strip().strip(b'"').decode("utf-8", "replace") for field in split_line(line)[2:]
-    )
+    fields = [field.strip().strip(b'"').decode("utf-8", "replace") for field in split_line(line)]
+    return tuple(fields[2:]) if [name.lower() for name in fields[1:2]] == ["cohort"] else None
+
+
+def numbered(columns: int) -> tuple[str, ...]:
+    """Return "3", "4", … as the names of the bit columns of a file without a header."""
+    return tuple(str(column) for column in range(3, 3 + columns))
 
 
 def checked_fields(line: bytes, number: int, form: LineForm) -> list[bytes]:
@@ -99,23 +100,31 @@ def _show(field: bytes) -> str:
 
 
 def form_of(
-    line: bytes, names: Sequence[str] | None, widths: Sequence[int] | None, cohorts: int | None
+    line: bytes,
+    names: Sequence[str] | None,
+    widths: Sequence[int] | None,
+    cohorts: int | None,
+    bits: Mapping[str, int],
 ) -> LineForm:
     """Return the form of a file, from its first line of data.
 
     names, widths : of the bit columns, where they are known; cohorts : number of cohorts
+    bits : widths of some bit columns, by name
     """
     fields = split_line(line)[2:]
-    widths = tuple(widths) if widths is not None else tuple(len(field) for field in fields)
-    if not widths:
+    found = tuple(widths) if widths is not None else tuple(len(field) for field in fields)
+    if not found:
         raise InputError(
             f"expected client,cohort and at least one column of bits, got {_show(line.strip())}"
         )
-    if names is not None and len(names) != len(widths):
+    if names is None:
+        names = numbered(len(found))
+    if len(names) != len(found):
         raise InputError(
             f"the header has {len(names)} bit columns ({', '.join(names)}), the first report has "
-            f"{len(widths)}"
+            f"{len(found)}"
         )
-    if names is None:
-        names = [str(2 + column) for column in range(1, len(widths) + 1)]
-    return LineForm(widths, tuple(names), LARGEST_COHORT + 1 if cohorts is None else cohorts)
+    if len(set(names)) != len(names):
+        raise InputError(f"the header has two columns of one name: {', '.join(names)}")
+    wanted = tuple(bits.get(name, width) for name, width in zip(names, found, strict=True))
+    return LineForm(wanted, tuple(names), LARGEST_COHORT + 1 if cohorts is None else cohorts)

@@ -7,6 +7,7 @@ line, which finds the wrong line and says what is wrong with it.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +18,19 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from deniable.errors import InputError
+from deniable.compute.progress import report_progress
+from deniable.errors import InputError, did_you_mean
 from deniable.kernels.array_types import Bytes, Int32s, UInt16s, UInt32s
 from deniable.kernels.words import byte_width, check_packed
-from deniable.rappor.report_lines import LineForm, checked_fields, form_of, header_names
+from deniable.rappor.csv_files import input_bytes, input_name
+from deniable.rappor.report_lines import (
+    LineForm,
+    checked_fields,
+    form_of,
+    header_names,
+    numbered,
+    split_line,
+)
 
 Fields = tuple[NDArray[np.bytes_], UInt16s, list[Bytes]]
 """Client ids [N], cohorts [N], and the characters uint8[N, width] of each bit column."""
@@ -31,7 +41,6 @@ BLOCK_BYTES = 1 << 22
 BLOCK_ROWS = 1 << 16
 """Number of reports that are written at once."""
 MAX_COHORT_DIGITS = 5
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,23 +60,71 @@ class Reports:
 
 
 def read_reports(
-    path: str | Path, *, columns: Sequence[str] | None = None, cohorts: int | None = None
+    path: str | Path,
+    *,
+    columns: Sequence[str] | None = None,
+    cohorts: int | None = None,
+    bits: Mapping[str, int] | None = None,
 ) -> Reports:
-    """Read a reports file with a header line.
+    """Read a reports file; `-` is standard input.
 
     columns : bit columns to return, by default all; cohorts : number of cohorts, by default 65,536
+    bits : number of bits of some bit columns; by default as in the first line
     """
-    if Path(path).stat().st_size == 0:
-        raise InputError(f"{path} is empty: expected a header and lines of client,cohort,bits")
-    with Path(path).open("rb") as file:
-        names = header_names(file.readline())
-    if columns is not None and (names is None or not set(columns) <= set(names)):
-        has = f"has the columns {', '.join(names)}" if names is not None else "has no header"
-        raise InputError(f"{path} {has}; expected {', '.join(columns)}")
-    try:
-        return parse_reports(np.memmap(path, np.uint8, "r"), columns=columns, cohorts=cohorts)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+    return ReportsFile(path).read(columns=columns, cohorts=cohorts, bits=bits)
+
+
+class ReportsFile:
+    """A reports file whose columns are known, and whose reports have not been read yet."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.name = input_name(path)
+        self._data = input_bytes(path)
+        if not len(self._data):
+            raise InputError(
+                f"{self.name} is empty: expected a header and lines of client,cohort,bits"
+            )
+        head = _line_at(self._data, 0)
+        names = header_names(head)
+        self.columns = numbered(len(split_line(head)) - 2) if names is None else names
+        """Names of the bit columns: "3", "4", … if the file has no header."""
+
+    def read(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        cohorts: int | None = None,
+        bits: Mapping[str, int] | None = None,
+    ) -> Reports:
+        """Return the reports; the parameters are those of `read_reports`."""
+        for column in columns or ():
+            self.check_column(column)
+        try:
+            return parse_reports(self._data, columns=columns, cohorts=cohorts, bits=bits)
+        except InputError as error:
+            raise InputError(f"{self.name}: {error}") from None
+
+    def check_column(self, column: str) -> None:
+        """Raise InputError if there is no bit column of this name."""
+        if column not in self.columns:
+            raise InputError(
+                f"{self.name} has the bit columns {', '.join(self.columns) or 'none'}; expected "
+                f"{column}.{did_you_mean(column, self.columns)}"
+            )
+
+    def main_column(self, option: str) -> str:
+        """Return the column of single-variable reports: `irr`, or the only one.
+
+        option : what the user can add to choose a column, for messages
+        """
+        if "irr" in self.columns:
+            return "irr"
+        if len(self.columns) != 1:
+            raise InputError(
+                f"{self.name} has the bit columns {', '.join(self.columns) or 'none'}: choose one "
+                f"with {option}"
+            )
+        return self.columns[0]
 
 
 def parse_reports(
@@ -76,11 +133,13 @@ def parse_reports(
     widths: Sequence[int] | None = None,
     columns: Sequence[str] | None = None,
     cohorts: int | None = None,
+    bits: Mapping[str, int] | None = None,
 ) -> Reports:
     r"""Parse the bytes of a reports file, with or without a header; lines end with \n or \r\n.
 
     widths : number of bits per bit column; by default as in the first line
     columns : bit columns to return, by default all; without a header they are named "3", "4", …
+    cohorts, bits : see `read_reports`
     All columns are checked.
 
     >>> text = b"client,cohort,bloom,prr,irr\r\n7,1,0010,0110,1110\r\n"
@@ -93,27 +152,36 @@ def parse_reports(
     body = data if names is None else data[len(head) :]
     if not len(body) and widths is None:
         raise InputError("the file has no reports: expected at least one line after the header")
-    form = form_of(_line_at(body, 0), names, widths, cohorts)
+    first = _line_at(body, 0)
+    form = form_of(first, names, widths, cohorts, bits or {})
+    lines = len(body) / max(1, len(first))  # nearly, for the progress
     try:
-        blocks = list(_packed_blocks(_split_by_arrow(body, form), form))
+        blocks = list(_packed_blocks(_split_by_arrow(body, form), form, lines))
         if sum(len(cohort) for _, cohort, _ in blocks) != _line_count(body):
             raise ValueError("Arrow, unlike this format, ends lines at a lone carriage return")
     except (ValueError, pa.ArrowInvalid):
-        blocks = list(_packed_blocks(_split_line_by_line(body, names is not None, form), form))
+        fields = _split_line_by_line(body, names is not None, form)
+        blocks = list(_packed_blocks(fields, form, lines))
     clients, cohort, packed = zip(*blocks, strict=True)
-    bits = [np.concatenate(column) for column in zip(*packed, strict=True)]
-    by_name = dict(zip(form.names, zip(bits, form.widths, strict=True), strict=True))
+    joined = [np.concatenate(column) for column in zip(*packed, strict=True)]
+    by_name = dict(zip(form.names, zip(joined, form.widths, strict=True), strict=True))
     if columns is not None:
         by_name = {name: by_name[name] for name in columns}
     return Reports(np.concatenate(clients), np.concatenate(cohort), by_name)
 
 
-def _packed_blocks(blocks: Iterator[Fields], form: LineForm) -> Iterator[Fields]:
-    """Yield an empty block, then each block packed; raise ValueError if a character is no bit."""
+def _packed_blocks(blocks: Iterator[Fields], form: LineForm, lines: float) -> Iterator[Fields]:
+    """Yield an empty block, then each block packed; raise ValueError if a character is no bit.
+
+    lines : approximate number of lines
+    """
+    done = 0
     no_bits = [np.empty((0, byte_width(width)), np.uint8) for width in form.widths]
     yield np.empty(0, "S1"), np.empty(0, np.uint16), no_bits
     for clients, cohort, columns in blocks:
         yield clients, cohort, [_packed(characters) for characters in columns]
+        done += len(cohort)
+        report_progress("reading", done / lines)
 
 
 def _packed(characters: Bytes) -> Bytes:
@@ -128,7 +196,7 @@ def _packed(characters: Bytes) -> Bytes:
 
 def _split_by_arrow(body: Bytes, form: LineForm) -> Iterator[Fields]:
     """Yield the fields of all lines; raise ValueError or ArrowInvalid if a line may be wrong."""
-    if body[:3].tobytes() == BYTE_ORDER_MARK:
+    if body[:3].tobytes() == BOM_UTF8:
         raise ValueError("Arrow would skip the byte-order mark")
     if not len(body):
         return

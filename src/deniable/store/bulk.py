@@ -43,7 +43,12 @@ def import_file(
     read, new : int
         Number of reports in the file, and how many of them were not in the store before.
     """
-    return _append(store, _upload_sized(scan(path, survey=survey)), as_day("day", day))
+    return import_batches(store, scan(path, survey=survey), as_day("day", day))
+
+
+def import_batches(store: Store, batches: Iterable[ReportBatch], day: date) -> tuple[int, int]:
+    """Append reports as `import_file` does; return how many there are, and how many are new."""
+    return _append(store, _upload_sized(batches), day)
 
 
 def import_store(store: Store, source: Store) -> tuple[int, int]:
@@ -77,7 +82,7 @@ def import_store(store: Store, source: Store) -> tuple[int, int]:
             )
         for day in source.days(survey):
             batches = source.scan(survey, since=day, until=day)
-            counts = _append(store, _upload_sized(batches), day)
+            counts = import_batches(store, batches, day)
             read, new = read + counts[0], new + counts[1]
     return read, new
 
