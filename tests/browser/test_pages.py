@@ -218,6 +218,16 @@ def test_an_analyst_asks_and_hostile_answers_stay_text(page: Any, collector: Col
         assert json.loads(text)["reports"] == 8000 if form == "json" else "firefox" in text
 
 
+def test_a_survey_for_testing_is_marked(page: Any, tmp_path: Path) -> None:
+    made = Collector(tmp_path)
+    SURVEY.for_testing().publish(made.survey)
+    with made:
+        enter(page, made)
+        page.get_by_text("Test data: this survey was published for testing.").wait_for()
+        look_at(page, "testing")
+    assert "survey pages v1 is FOR TESTING" in made.log.read_text()
+
+
 def test_only_what_a_section_is_made_of_is_copied(page: Any, collector: Collector) -> None:
     """Should the collector ever fail to escape, the page still has a lock of its own."""
     page.expected = "Content Security Policy"  # and a third, which speaks up

@@ -178,6 +178,14 @@ def test_expired_survey_is_not_answered() -> None:
     client.answer({}, today=dt.date(2099, 12, 31))
 
 
+@pytest.mark.parametrize("values", ["x", None, 5, ["dark"], [("dark", True)]])
+def test_answers_are_a_mapping(values: Any) -> None:
+    client = Client(survey(DARK), secret=SECRET)
+    with pytest.raises(InputError, match=r"mapping from questions to values.* questions are dark"):
+        client.answer(values)
+    assert client.ledger.spent("s") == 0
+
+
 def test_secret_must_be_a_secret() -> None:
     with pytest.raises(SecretError, match="32 bytes, not 5"):
         Client(survey(DARK), secret=b"short")

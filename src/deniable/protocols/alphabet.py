@@ -147,8 +147,10 @@ class TextProtocol(Protocol):
 
     def lost(self, value: Value) -> str | None:
         """Say what is lost of a string that is too long or has other characters."""
-        text = well_formed(value)
         characters = self.alphabet.characters
+        if characters and len(value) <= self.max_length and not value.strip(characters):
+            return None  # the usual case, quickly: all characters are in the alphabet
+        text = well_formed(value)
         unit, content = ("bytes", text.encode()) if characters is None else ("characters", text)
         if len(content) > self.max_length:
             return f"strings of more than {self.max_length} {unit} are cut"
