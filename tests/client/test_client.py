@@ -181,7 +181,7 @@ def test_expired_survey_is_not_answered() -> None:
 @pytest.mark.parametrize("values", ["x", None, 5, ["dark"], [("dark", True)]])
 def test_answers_are_a_mapping(values: Any) -> None:
     client = Client(survey(DARK), secret=SECRET)
-    with pytest.raises(InputError, match=r"mapping from questions to values.* questions are dark"):
+    with pytest.raises(InputError, match="answers must be given by question"):
         client.answer(values)
     assert client.ledger.spent("s") == 0
 
