@@ -73,6 +73,10 @@ def test_every_step_from_a_survey_to_a_page(environment: Environment, tmp_path: 
     assert "Next: deniable check survey.toml" in run(
         f"init survey.toml {OPTIONS} --boolean dark_mode --unknown word --epsilon 9"
     )
+    draft = (folder / "survey.toml").read_text()
+    (folder / "survey.toml").write_text(
+        draft.replace("max_length = 20", "max_length = 4").replace("a-z0-9._-", "a-z")
+    )
     assert "Detection threshold" in run("check survey.toml -o survey.json")
     survey = json.loads((folder / "survey.json").read_text())
     assert {q["name"] for q in survey["questions"]} == {"editor", "dark_mode", "word"}
