@@ -312,7 +312,7 @@ WRONG = {
     "no day": (("decode", "survey.toml", "store.db", "--question", "ads", "--since", "May"), 2,
                "May"),
     "days without reports": (("decode", "survey.toml", "store.db", "--question", "ads", "--since",
-                              "2030-01-01"), 1, "has no reports of"),
+                              "2030-01-01"), 1, "no reports of"),
     "one question": (("associate", "survey.toml", "reports.parquet", "--question", "ads"), 2,
                      "at least two questions"),
     "another question by day": (("associate", "survey.toml", "store.db", "--question", "pagr",

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from deniable.collector.jobs import runner as jobs
 from deniable.collector.jobs.requests import JobRequest
 from deniable.collector.jobs.runner import Job, Jobs
 from deniable.columns.batch import to_wire
+from deniable.errors import InputError
 from tests.collecting import collect, upload
 from tests.faults.crowd import SURVEY, batch
 from tests.surveys import make_survey
@@ -80,7 +83,8 @@ def test_a_job_from_order_to_files(tmp_path: Path) -> None:
         assert "&lt;b&gt;" in got.text and "<b>&" not in got.text
         assert "sandbox" in got.headers["content-security-policy"]
         files = {form: await client.get(f"{where}.{form}", headers=headers)
-                 for form in ("json", "csv", "html")}  # fmt: skip
+                 for form in ("json", "csv", "html", "svg")}  # fmt: skip
+        assert job["formats"] == ["json", "csv", "html", "svg"]
         for form, answer in files.items():
             assert (
                 answer.headers["content-disposition"] == f'attachment; filename="decode-q.{form}"'
@@ -134,7 +138,8 @@ def test_what_one_job_discovered_another_decodes(tmp_path: Path) -> None:
 
         def done(found: Mapping[str, str], asked: JobRequest) -> dict[str, str]:
             line = json.loads(asked.to_json_line(url, WORDS, found))
-            return work.render(work.perform(line, WORDS), WORDS)
+            with work._opened(url) as reports:
+                return work.render(work.perform(line, WORDS, reports), WORDS)
 
         strings = done({}, JobRequest("discover", "words", ("word",), accept="[a-z]+"))
         assert json.loads(strings["json"])["strings"] == ["otter", "lynx"]
@@ -142,6 +147,59 @@ def test_what_one_job_discovered_another_decodes(tmp_path: Path) -> None:
         shares = json.loads(done({"word": strings["json"]}, order)["json"])
     assert shares["reports"] == 5000
     assert shares["estimate"] == pytest.approx([0.6, 0.4], abs=0.1)  # ten standard errors
+
+
+MODES = make_survey(
+    """
+[questions.browser]
+kind = "choice"
+options = ["Firefox", "Safari"]
+epsilon = 4.0
+[questions.dark]
+kind = "boolean"
+epsilon = 3.0
+""",
+    name="modes",
+)
+
+
+def test_trends_and_segments(tmp_path: Path) -> None:
+    """Dark mode is used by 80% of Firefox's and 20% of Safari's users; on day 2 all use Firefox."""
+    url, day = f"sqlite:///{tmp_path / 'modes.db'}", date(2026, 3, 2)
+    rng = np.random.default_rng(6)
+    with store.open(url, create=True) as opened:
+        opened.add_survey(MODES)
+        for i, share in enumerate((0.5, 1.0)):
+            firefox = rng.random(4000) < share
+            dark = rng.random(4000) < np.where(firefox, 0.8, 0.2)
+            names = np.where(firefox, "Firefox", "Safari").tolist()
+            answers = {"browser": names, "dark": dark.tolist()}
+            sent = to_wire(simulate(MODES, answers, rng=rng))
+            upload = Catalogue([MODES]).upload(sent, bytes([i] * 16), day + timedelta(days=i))
+            opened.append([upload])
+
+    def done(asked: JobRequest) -> dict[str, str]:
+        line = json.loads(asked.to_json_line(url, MODES, {}))
+        with work._opened(url) as reports:
+            return work.render(work.perform(line, MODES, reports), MODES)
+
+    trend = done(JobRequest("decode", "modes", ("browser",), by="day"))
+    assert json.loads(trend["json"])["periods"] == ["2026-03-02", "2026-03-03"]
+    firefox = [row[0] for row in json.loads(trend["json"])["estimate"]]
+    assert firefox == pytest.approx([0.5, 1.0], abs=0.1)  # eight standard errors
+    assert "<polyline" in trend["svg"] and str(tmp_path) not in "".join(trend.values())
+    where = {"browser": ("Safari",)}
+    segment = done(JobRequest("decode", "modes", ("dark",), where=where, until=day))
+    assert json.loads(segment["json"])["where"] == {"browser": ["Safari"]}
+    assert json.loads(segment["json"])["estimate"][0] == pytest.approx(0.2, abs=0.15)
+    weeks = done(JobRequest("associate", "modes", ("browser", "dark"), by="week"))
+    assert "svg" not in weeks and "Week of 2026-03-02" in weeks["section"]
+    with pytest.raises(InputError, match="no reports of survey modes version 1 since") as caught:
+        done(JobRequest("decode", "modes", ("dark",), since=date(2999, 1, 1)))
+    assert str(tmp_path) not in work._reason(caught.value) and "<" not in work._reason(caught.value)
+    assert "ValueError" in work._reason(ValueError("<Survey>"))
+    with pytest.raises(InputError, match="store cannot be read"), work._opened(f"{url}x"):
+        pass
 
 
 def test_cancelling_is_a_kill_and_lets_the_next_one_start() -> None:
@@ -161,7 +219,8 @@ def test_cancelling_is_a_kill_and_lets_the_next_one_start() -> None:
 @pytest.mark.parametrize(
     ("script", "detail"),
     [
-        (HANG + "sys.exit(3)", "without a result"),
+        (HANG + "sys.exit(3)", "exit status 3"),
+        (HANG + "import os; os.kill(os.getpid(), 9)", "ran out of memory"),
         (HANG + 'print(\'{"error": "no reports"}\')', "no reports"),
         (HANG + "print('not JSON')", "without a result"),
         (HANG + "print('x' * 1000)", "too large"),
@@ -217,9 +276,23 @@ def test_orders_are_checked() -> None:
         good | {"verb": "associate"}, good | {"verb": "associate", "questions": ["q", "q"]},
         good | {"since": "today"}, good | {"version": "1"}, good | {"candidates": ["x"]},
         good | {"candidates": {"q": "x"}}, good | {"candidates": {"q": [1]}},
+        good | {"by": "month"}, good | {"where": ["r"]}, good | {"where": {"r": []}},
+        good | {"where": {"r": 1}}, good | {"since": "2026-03-02", "until": "2026-03-01"},
+        good | {"verb": "discover", "where": {"r": "x"}},
     ]  # fmt: skip
     for order in bad:
         refused(BAD_JOB, JobRequest.read, json.dumps(order).encode())
     refused(BAD_JOB, JobRequest.read, b"{")
     refused(BAD_JOB, JobRequest.read, b"[" * 100_000)
     refused(BAD_JOB, JobRequest("decode", "faults", ("z",)).to_json_line, "", SURVEY, {})
+    for candidates in (None, {"q": ()}):
+        request = JobRequest("decode", "faults", ("q",), candidates=candidates)
+        assert "needs candidates" in refused(BAD_JOB, request.to_json_line, "", SURVEY, {})
+    for where in ({"q": ("=a",)}, {"z": ("x",)}):
+        refused(BAD_JOB, replace(REQUEST, where=where).to_json_line, "", SURVEY, {})
+    given = good | {"where": {"r": "x", "s": [True, "y"]}, "by": "week", "since": "2026-03-01"}
+    read = JobRequest.read(json.dumps(given).encode())
+    assert (
+        read.where == {"r": ("x",), "s": (True, "y")} and read.file_name == "decode-q-r-s-by-week"
+    )
+    assert read.options == {"where": read.where, "by": "week", "since": "2026-03-01"}

@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 
 from deniable.analysis.categories import Strings
 from deniable.analysis.decoding import decode
-from deniable.analysis.source import Stored
+from deniable.analysis.source import Stored, no_reports
 from deniable.arguments import Day, as_names, as_optional_day
 from deniable.compute.backend import Backend
 from deniable.compute.progress import Progress, reports_progress
@@ -89,10 +89,7 @@ def by_period(
     with Stored(store, since, until).opened() as opened:
         days = sorted(day for day in opened.days(survey) if first <= day <= last)
         if not days:
-            raise InputError(
-                f"{opened.url} has no reports of {survey} from {since or 'the first day'} to "
-                f"{until or 'the last'}"
-            )
+            raise no_reports(survey, opened.url, Stored(store, since, until))
         for start, end in _periods(days, by).items():
             try:
                 parts[str(start)] = analyse(Stored(opened, max(first, start), min(last, end)))

@@ -204,12 +204,22 @@ class Source:
             snapshot = store.snapshot(self.survey, since=part.since, until=part.until)
             url = store.url
         if not len(snapshot):
-            raise InputError(
-                f"{url} has no reports of {self.survey} from {part.since or 'the first day'} "
-                f"to {part.until or 'the last'}"
-            )
+            raise no_reports(self.survey, url, part)
         days = snapshot.days
         return snapshot.partitions(), f"{url}, {min(days)} to {max(days)}"
+
+
+def no_reports(survey: Survey, url: str, part: Stored) -> InputError:
+    """Return the error for days of a store that have no reports of a survey."""
+    days = {
+        (True, True): f"from {part.since} to {part.until}",
+        (True, False): f"since {part.since}",
+        (False, True): f"until {part.until}",
+        (False, False): "yet",
+    }[part.since is not None, part.until is not None]
+    return InputError(
+        f"there are no reports of survey {survey.name} version {survey.version} {days} in {url}"
+    )
 
 
 def listed(reports: object) -> list[Any]:

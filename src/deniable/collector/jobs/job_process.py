@@ -11,35 +11,53 @@ import json
 import os
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import date
+from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from deniable import store as stores
 from deniable.compute.progress import listening
-from deniable.errors import DeniableError
+from deniable.errors import DeniableError, InputError, StoreError
 from deniable.extras import needs_packages
+from deniable.store import Store
 from deniable.survey import Survey
 
 if TYPE_CHECKING:
+    from deniable.analysis.source import Stored
     from deniable.results import Result
 
 JsonObject = dict[str, Any]
 NICENESS = 10
 """Added to the process's niceness, because uploads have priority."""
+STORE_NAME = "the collector's store"
+"""What results and messages call the store."""
 PROGRESS_SECONDS = 0.2
 """Shortest time between two lines of progress within a stage."""
 
 
-def perform(request: JsonObject, survey: Survey) -> Result:
-    """Run the requested analysis."""
-    from deniable.analysis import associate, decode
+def perform(request: JsonObject, survey: Survey, store: Store) -> Result:
+    """Run the requested analysis, of all days together or of each day or week."""
+    from deniable.analysis import by_period
     from deniable.analysis.source import Stored
+
+    first, last = (date.fromisoformat(d) if (d := request[k]) else None for k in ("since", "until"))
+    if not request["by"]:
+        return analyse(request, survey, Stored(store, first, last))
+    # Questions cannot be decoded on some days only: what is wrong on one is wrong on all.
+    strict = request["verb"] == "decode"
+    work = partial(analyse, request, survey)
+    return by_period(survey, store, work, by=request["by"], since=first, until=last, strict=strict)
+
+
+def analyse(request: JsonObject, survey: Survey, reports: Stored) -> Result:
+    """Run the requested analysis of some days."""
+    from deniable.analysis import associate, decode
     from deniable.discovery import discover
     from deniable.results import Discovery
 
-    first, last = (date.fromisoformat(d) if (d := request[k]) else None for k in ("since", "until"))
-    reports = Stored(request["store"], first, last)
     candidates = {q: Discovery.from_json(text) for q, text in request["discoveries"].items()}
     candidates |= request["candidates"]
     names, alpha = request["questions"], request["alpha"]
@@ -47,22 +65,30 @@ def perform(request: JsonObject, survey: Survey) -> Result:
         return associate(survey, reports, names, candidates=candidates, alpha=alpha)
     if request["verb"] == "discover":
         return discover(survey, reports, names[0], accept=request["accept"], alpha=alpha)
+    if where := request["where"]:
+        return decode(survey, reports, names[0], candidates, where=where, alpha=alpha)
     return decode(survey, reports, names[0], candidates.get(names[0]), alpha=alpha)
 
 
 def render(result: Result, survey: Survey) -> dict[str, str]:
-    """Return the result in every format; "section" is HTML to insert into a page."""
+    """Return the result in every format; "section" is HTML to insert into a page.
+
+    A result without a chart has no SVG.
+    """
     from deniable.columns.spreadsheet import csv_text
     from deniable.render import view_of
     from deniable.render.html import report
+    from deniable.render.svg_marks import WIDE, standalone
 
-    columns = result.columns()
+    columns, view = result.columns(), view_of(result)
+    chart = view.chart(WIDE)
     rows = zip(*columns.values(), strict=True)
     return {
         "json": result.to_json(),
         "csv": csv_text([list(columns), *map(list, rows)]),
         "html": report([result], survey=survey),
-        "section": view_of(result).section(survey),
+        "section": view.section(survey),
+        **({"svg": standalone(chart)} if chart else {}),
     }
 
 
@@ -85,14 +111,38 @@ def main() -> None:
     try:
         survey = Survey.from_json(request["survey"].encode())
         write_progress("starting", None)
-        with listening(write_progress), needs_packages("the analysis"):
-            result = perform(request, survey)
-        write_progress("writing the result", None)
-        _write_line(out, {"result": render(result, survey)})
-    except DeniableError as error:
-        _write_line(out, {"error": str(error)})
-    except MemoryError:
-        _write_line(out, {"error": "not enough memory: try fewer candidates or fewer days"})
+        with _opened(request["store"]) as store, listening(write_progress):
+            with needs_packages("the analysis"):
+                result = perform(request, survey, store)
+            write_progress("writing the result", None)
+            # The store is still open: tests of a joint table may read the reports again.
+            _write_line(out, {"result": render(result, survey)})
+    except Exception as error:
+        _write_line(out, {"error": _reason(error)})
+
+
+@contextmanager
+def _opened(url: str) -> Iterator[Store]:
+    """Open the store; results and messages do not name its address, which is the operator's."""
+    try:
+        opened = stores.open(url)
+    except StoreError:
+        raise InputError("the collector's store cannot be read at the moment") from None
+    with opened as store:
+        store.url = STORE_NAME
+        yield store
+
+
+def _reason(error: Exception) -> str:
+    """Return why an analysis failed, for analysts."""
+    if isinstance(error, DeniableError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "there is not enough memory: try fewer questions, candidates or days"
+    return (
+        f"the analysis failed because of a defect ({type(error).__name__}): the same analysis on "
+        "the command line shows more"
+    )
 
 
 def _write_line(out: BinaryIO, content: JsonObject) -> None:

@@ -17,6 +17,7 @@ RESULT_MEDIA_TYPES = {
     "json": "application/json",
     "csv": "text/csv; charset=utf-8",
     "html": "text/html; charset=utf-8",
+    "svg": "image/svg+xml",
 }
 RESULT_HEADERS = {
     **NO_STORE,
@@ -76,7 +77,7 @@ async def download(request: Request) -> Response:
     if form not in RESULT_MEDIA_TYPES:
         formats = ", ".join(RESULT_MEDIA_TYPES)
         raise Problem(NOT_FOUND, f"results have the formats {formats}; got {form!r:.40}")
-    name = f"{job.request.verb}-{'-'.join(job.request.questions)}.{form}"
+    name = f"{job.request.file_name}.{form}"
     headers = {**RESULT_HEADERS, "content-disposition": f'attachment; filename="{name}"'}
     return Response(job.result(form), media_type=RESULT_MEDIA_TYPES[form], headers=headers)
 

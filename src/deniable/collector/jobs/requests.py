@@ -13,6 +13,7 @@ from deniable.errors import InputError, did_you_mean
 from deniable.survey import Survey
 
 VERBS = ("decode", "associate", "discover")
+PERIODS = ("day", "week")
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class JobRequest:
     candidates : per string question, either candidate strings or the id of a job that discovered
         them
     since, until : first and last day, inclusive
+    by : "day" or "week", to analyse each separately; None for all days together
+    where : for "decode", the answers that select a segment of the clients, by question
     accept : regular expression that discovered strings must match
     alpha : significance level
     """
@@ -36,6 +39,8 @@ class JobRequest:
     candidates: Mapping[str, tuple[str, ...] | str] | None = None
     since: date | None = None
     until: date | None = None
+    by: str | None = None
+    where: Mapping[str, tuple[str | bool, ...]] | None = None
     accept: str | None = None
     alpha: float = 0.05
 
@@ -48,6 +53,14 @@ class JobRequest:
         if len(set(self.questions)) != count or not valid:
             wanted = "two or more different questions" if verb == "associate" else "one question"
             raise Problem(BAD_JOB, f"expected {wanted} for {verb!r}, got {count}")
+        if self.by not in (None, *PERIODS):
+            hint = did_you_mean(str(self.by)[:40], PERIODS)
+            raise Problem(BAD_JOB, f"expected by to be day or week, got {self.by!r:.40}.{hint}")
+        if self.where and verb != "decode":
+            raise Problem(BAD_JOB, f"{verb} has no segments: where is a field of decode")
+        if self.since and self.until and self.since > self.until:
+            detail = f"the first day, {self.since}, is after the last day, {self.until}"
+            raise Problem(BAD_JOB, detail)
         if not 0 < self.alpha < 1:
             raise Problem(BAD_JOB, f"expected alpha between 0 and 1, got {self.alpha!r:.40}")
 
@@ -71,11 +84,7 @@ class JobRequest:
 
         discoveries : results, as JSON, of the jobs named in `candidates`, by question
         """
-        try:
-            for name in self.questions:
-                survey.question(name)
-        except InputError as error:
-            raise Problem(BAD_JOB, str(error)) from None
+        self._check_questions(survey)
         candidates = {q: c for q, c in (self.candidates or {}).items() if q not in discoveries}
         content = {
             **vars(self),
@@ -85,6 +94,35 @@ class JobRequest:
             "discoveries": discoveries,
         }
         return json.dumps(content, default=date.isoformat).encode() + b"\n"
+
+    def _check_questions(self, survey: Survey) -> None:
+        """Raise Problem if the survey cannot answer the request; such a job would fail later."""
+        where = self.where or {}
+        try:
+            asked = [survey.question(name) for name in (*self.questions, *where)]
+        except InputError as error:
+            raise Problem(BAD_JOB, str(error)) from None
+        if both := set(self.questions) & where.keys():
+            raise Problem(BAD_JOB, f"question {min(both)!r} cannot also select the segment")
+        needed = [q.name for q in asked[: len(self.questions)] if q.kind == "string"]
+        for name in needed if self.verb != "discover" else ():
+            if not (self.candidates or {}).get(name):
+                detail = f"question {name!r} asks for strings, so it needs candidates: list at "
+                detail += "least one string to look for, or use the strings of a discovery"
+                raise Problem(BAD_JOB, detail)
+
+    @property
+    def file_name(self) -> str:
+        """Name of files with the result, without its ending."""
+        period = ("by", self.by) if self.by else ()
+        return "-".join((self.verb, *self.questions, *(self.where or {}), *period))
+
+    @property
+    def options(self) -> dict[str, object]:
+        """The optional fields that distinguish analyses of the same questions, if they are set."""
+        days = {name: day.isoformat() for name in ("since", "until") if (day := vars(self)[name])}
+        chosen = {name: vars(self)[name] for name in ("by", "where", "accept")}
+        return {name: value for name, value in {**chosen, **days}.items() if value}
 
 
 def _reader_of(kind: type, description: str) -> Callable[[str, object], object]:
@@ -119,6 +157,18 @@ def _read_candidates(name: str, content: object) -> dict[str, tuple[str, ...] | 
     }
 
 
+def _read_where(name: str, content: object) -> dict[str, tuple[str | bool, ...]]:
+    """Return answers by question, each given alone or as a list; or raise Problem."""
+    if not isinstance(content, dict):
+        raise Problem(BAD_JOB, f"expected {name} to be an object with one entry per question")
+    answers = {q: v if isinstance(v, list) else [v] for q, v in content.items()}
+    for question, values in answers.items():
+        if not values or not all(isinstance(value, str | bool) for value in values):
+            detail = f"expected {name} of {question!r:.40} to be an answer or a list of answers"
+            raise Problem(BAD_JOB, detail)
+    return {question: tuple(values) for question, values in answers.items()}
+
+
 def _read_day(name: str, value: object) -> date:
     """Return a date, or raise Problem."""
     try:
@@ -135,6 +185,8 @@ FIELD_READERS: dict[str, Callable[[str, object], Any]] = {
     "candidates": _read_candidates,
     "since": _read_day,
     "until": _read_day,
+    "by": _reader_of(str, "a string"),
+    "where": _read_where,
     "accept": _reader_of(str, "a string"),
     "alpha": _reader_of(float, "a number"),
 }

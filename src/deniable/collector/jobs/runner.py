@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from threading import Lock, Thread
 
-from deniable.collector.api.problems import BUSY, NO_RESULT, UNKNOWN_JOB, Problem
+from deniable.collector.api.problems import BAD_JOB, BUSY, NO_RESULT, UNKNOWN_JOB, Problem
 from deniable.collector.jobs.requests import JobRequest
 from deniable.survey import Survey
 
@@ -23,6 +23,10 @@ MAX_KEPT_JOBS = 20
 """Largest number of jobs that are remembered; the oldest is forgotten first."""
 MAX_RESULT_BYTES = 16 << 20
 """Largest result, in all its formats together; a larger one needs the command line."""
+KILLED = -9
+"""Status of a process that the operating system killed, as it does if memory runs out."""
+EXIT_SECONDS = 2.0
+"""How long a process that closed its output may take to end."""
 COMMAND = (sys.executable, "-m", "deniable.collector.jobs.job_process")
 
 
@@ -71,10 +75,24 @@ class Job:
         self.process.kill()
 
     def result(self, form: str) -> str:
-        """Return the result in one format, or raise Problem if the job is not done."""
+        """Return the result in one format, or raise Problem if there is none."""
         if self.state != "done":
             raise Problem(NO_RESULT, f"the job is {self.state}, so it has no result")
+        if form not in self.formats:
+            raise Problem(NO_RESULT, f"this result has no {form}: it has no chart")
         return self.formats[form]
+
+    def discovered(self) -> str:
+        """Return the discovery as JSON, or raise Problem if the job is none."""
+        if self.request.verb != "discover" or self.request.by:
+            detail = f"job {self.id} is no discovery of all its days, so it has no candidates"
+            raise Problem(BAD_JOB, detail)
+        return self.result("json")
+
+    @property
+    def downloads(self) -> list[str]:
+        """The formats that can be downloaded; a result without a chart has no SVG."""
+        return [form for form in self.formats if form != "section"]
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON object that describes the job."""
@@ -90,6 +108,8 @@ class Job:
             "done": self.done,
             "seconds": round(seconds, 1),
             "detail": self.detail,
+            **self.request.options,
+            **({"formats": self.downloads} if self.state == "done" else {}),
         }
 
 
@@ -105,7 +125,7 @@ class Jobs:
     def start(self, request: JobRequest, store: str, survey: Survey) -> Job:
         """Start a job, or raise Problem if another one is running."""
         job_ids = {q: c for q, c in (request.candidates or {}).items() if isinstance(c, str)}
-        discoveries = {q: self.get(id).result("json") for q, id in job_ids.items()}
+        discoveries = {q: self.get(id).discovered() for q, id in job_ids.items()}
         line = request.to_json_line(store, survey, discoveries)
         with self._lock:
             # One job at a time, because it uses every core.
@@ -170,9 +190,28 @@ def _follow_process(job: Job, line: bytes) -> None:
                     break
                 job.handle_line(line)
     finally:
+        with suppress(subprocess.TimeoutExpired):  # a process that has ended leaves its status
+            process.wait(EXIT_SECONDS if job.state == "running" else 0)
+        status = process.poll()
         process.kill()
         process.wait()
         with suppress(OSError):
             process.stdin.close()
         process.stdout.close()
-        job.end("failed", "the process ended without a result: it may have run out of memory")
+        job.end("failed", _why_ended(status))
+
+
+def _why_ended(status: int | None) -> str:
+    """Return why a process ended without a result, from its exit status."""
+    if status == KILLED:
+        return (
+            "the analysis was killed, most likely because the machine ran out of memory: try "
+            "fewer questions, candidates or days"
+        )
+    how = "it wrote what cannot be read"
+    if status is not None:
+        how = f"signal {-status}" if status < 0 else f"exit status {status}"
+    return (
+        f"the analysis stopped without a result ({how}). This is a defect: the same analysis on "
+        "the command line shows more"
+    )

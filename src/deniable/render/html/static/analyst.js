@@ -1,7 +1,7 @@
 // The analyst page: sign in with a token; then surveys, a form for new analyses, and their results.
 import * as api from "./api.js";
 import { fillForm, requestOf } from "./form.js";
-import { showJobs } from "./jobs.js";
+import { forgetJobs, showJobs, showLinked } from "./jobs.js";
 import { showCounts, showSurveys } from "./surveys.js";
 
 // Milliseconds between two requests: for counts, and for jobs while one is running and while none is.
@@ -28,6 +28,7 @@ function signOut() {
   api.forget();
   timers.forEach(clearTimeout);
   timers = [];
+  forgetJobs();
   for (const id of ["surveys", "jobs", "result"]) at(id).replaceChildren();
   at("inside").hidden = at("leave").hidden = true;
   at("enter").hidden = false;
@@ -44,6 +45,7 @@ async function updateJobs() {
   jobs = await api.json("/v1/jobs");
   const running = jobs.some(({ state }) => state === "running");
   at("start").disabled = running;
+  at("wait").textContent = running ? "Another analysis is running: wait for it, or cancel it." : "";
   showJobs(at("jobs"), at("result"), jobs, updateJobs);
   fillForm(surveys, jobs);
   return running ? BUSY : IDLE;
@@ -83,7 +85,8 @@ at("ask").addEventListener("submit", async (event) => {
     at("refused").textContent = error.message;
   }
 });
-for (const id of ["survey", "verb", "questions"])
+addEventListener("hashchange", () => { if (api.token()) showLinked(at("result"), jobs); });
+for (const id of ["survey", "verb", "questions", "condition"])
   at(id).addEventListener("change", () => fillForm(surveys, jobs));
 
 if (api.token()) signIn().catch(showError);

@@ -18,7 +18,7 @@ async function ask(path, { method = "GET", body } = {}) {
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const options = { method, headers, credentials: "omit", cache: "no-store", redirect: "error" };
   const answer = await fetch(path, { ...options, body: body && JSON.stringify(body) })
-    .catch(() => { throw new Refused(0, "The collector does not answer. Is it running?"); });
+    .catch(() => { throw new Refused(0, "The collector does not answer. Is it running? This page tries again every few seconds."); });
   if (answer.ok) return answer;
   const problem = await answer.json().catch(() => ({}));
   throw new Refused(answer.status, problem.detail ?? `The collector refused the request (status ${answer.status}).`);
@@ -29,8 +29,9 @@ export const text = async (path) => (await ask(path)).text();
 export const remove = (path) => ask(path, { method: "DELETE" });
 
 /** Save a response as a file; a link could not carry the token. */
-export async function download(path, name) {
-  const url = URL.createObjectURL(await (await ask(path)).blob());
+export async function download(path) {
+  const answer = await ask(path), url = URL.createObjectURL(await answer.blob());
+  const name = /filename="(.+)"/.exec(answer.headers.get("content-disposition"))[1];
   const link = Object.assign(document.createElement("a"), { href: url, download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);

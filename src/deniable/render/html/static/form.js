@@ -1,4 +1,4 @@
-// The form for a new analysis: survey, kind of analysis, questions, candidates, days.
+// The form for a new analysis: survey, kind of analysis, questions, candidates, segment, days.
 import { html } from "./charts.js";
 
 const at = (id) => document.getElementById(id);
@@ -16,6 +16,7 @@ export function fillForm(surveys, jobs) {
   const survey = chosen(surveys);
   if (!survey) return;
   fillQuestions(survey, at("verb").value);
+  fillSegment(survey, at("verb").value);
   fillCandidates(survey, at("verb").value, jobs);
   at("accept-field").hidden = at("verb").value !== "discover";
 }
@@ -36,15 +37,44 @@ function fillQuestions(survey, verb) {
   place.replaceChildren(place.querySelector("legend"), ...labels);
 }
 
+/** Offer the other questions as conditions of a segment, and the answers to the chosen one. */
+function fillSegment(survey, verb) {
+  const others = survey.questions.filter(({ name }) => !ticked().includes(name)), place = at("condition");
+  at("segment").hidden = verb !== "decode" || !others.length;
+  const now = JSON.stringify([title(survey), others.map((q) => q.name)]), before = place.value;
+  if (place.dataset.now !== now) {
+    place.dataset.now = now;
+    place.replaceChildren(html("option", { value: "", textContent: "anything: all clients" }),
+      ...others.map(({ name }) => html("option", { value: name, textContent: name })));
+    if (others.some(({ name }) => name === before)) place.value = before;
+  }
+  fillAnswer(survey, others.find(({ name }) => name === place.value && !at("segment").hidden));
+}
+
+function fillAnswer(survey, question) {
+  const place = at("answer-field"), now = question ? `${title(survey)} ${question.name}` : "";
+  place.hidden = !question;
+  if (place.dataset.now === now) return;
+  place.dataset.now = now;
+  if (!question) return place.replaceChildren();
+  const options = question.kind === "boolean" ? ["yes", "no"] : question.protocol.mechanism?.options;
+  const input = options ? html("select", {}, ...options.map((text) => html("option", { value: text, textContent: text })))
+    : html("input", { required: true, autocomplete: "off", spellcheck: false });
+  place.replaceChildren(`Answer to ${question.name}`, Object.assign(input, { id: "answer" }));
+}
+
 function fillCandidates(survey, verb, jobs) {
   const names = verb === "discover" ? [] : ticked();
   const strings = survey.questions.filter(({ name, kind }) => kind === "string" && names.includes(name));
-  const found = jobs.filter((job) => job.verb === "discover" && job.state === "done" && job.survey === survey.name);
+  const found = jobs.filter((job) => job.verb === "discover" && job.state === "done" && !job.by && job.survey === survey.name);
   const place = at("candidates"), now = JSON.stringify([title(survey), strings.map((q) => q.name), found.map((job) => job.id)]);
   if (place.dataset.now === now) return;
   place.dataset.now = now;
   place.replaceChildren(...strings.map((question) => fields(survey, question, found)));
 }
+
+const foundBy = ({ since, until, accept }) =>
+  ["discovered", since && `from ${since}`, until && `to ${until}`, accept && `matching ${accept}`].filter(Boolean).join(" ");
 
 function fields(survey, { name }, found) {
   const key = `${title(survey)} ${name}`, texts = html("textarea", { rows: 4, value: typed.get(key) ?? "", spellcheck: false });
@@ -52,8 +82,12 @@ function fields(survey, { name }, found) {
   texts.addEventListener("input", () => typed.set(key, texts.value));
   const mine = found.filter((job) => job.questions[0] === name);
   const from = html("select", {}, html("option", { value: "", textContent: "typed above" }),
-    ...mine.map((job) => html("option", { value: job.id, textContent: `discovered (analysis ${job.id.slice(0, 4)})` })));
+    ...mine.map((job) => html("option", { value: job.id, textContent: foundBy(job) })));
   from.dataset.question = name;
+  // Candidates are needed unless those of a discovery are used.
+  const need = () => { texts.required = !from.value; };
+  from.addEventListener("change", need);
+  need();
   const row = html("div", { className: "row" },
     html("label", { className: "field" }, `Candidate strings for ${name}, one per line`, texts));
   if (mine.length) row.append(html("label", { className: "field" }, "Source of candidates", from));
@@ -67,8 +101,9 @@ export function requestOf(surveys) {
     candidates[field.dataset.question] = field.value.split("\n").map((line) => line.replace(/\r$/, "")).filter(Boolean);
   for (const field of at("candidates").querySelectorAll("select"))
     if (field.value) candidates[field.dataset.question] = { job: field.value };
-  const optional = { since: at("since").value, until: at("until").value };
+  const optional = { since: at("since").value, until: at("until").value, by: at("by").value };
   if (verb === "discover") optional.accept = at("accept").value;
+  if (verb === "decode" && at("answer")) optional.where = { [at("condition").value]: at("answer").value };
   const given = Object.fromEntries(Object.entries(optional).filter(([, value]) => value));
   return { verb, survey: name, version, questions: ticked(), candidates, ...given };
 }
