@@ -1,4 +1,4 @@
-// What a person needs of a page, as lists of what is wrong: labels, contrast, width.
+// What a person needs of a page, as lists of what is wrong: labels, contrast, width, size of text in charts.
 () => {
   const shown = (node) => node.checkVisibility?.() ?? true;
   const name = (node) => `${node.localName}#${node.id}.${node.getAttribute("class")} ${node.textContent.trim().slice(0, 30)}`;
@@ -25,5 +25,8 @@
     says(node) && shown(node) && !node.disabled && !["title", "option", "noscript"].includes(node.localName)
     && !/^on/.test(node.getAttribute("class") ?? "") && ratio(node) < 4.5);
   const wide = document.documentElement.scrollWidth > innerWidth ? [`${document.documentElement.scrollWidth} > ${innerWidth}`] : [];
-  return { unnamed: unnamed.map(name), faint: faint.map((node) => `${name(node)} ${ratio(node).toFixed(2)}`), wide };
+  const pixels = (node) => parseFloat(getComputedStyle(node).fontSize) * Math.hypot(node.getScreenCTM().a, node.getScreenCTM().b);
+  const small = [...document.querySelectorAll("svg text")].filter((node) => shown(node) && pixels(node) < 11);
+  return { unnamed: unnamed.map(name), faint: faint.map((node) => `${name(node)} ${ratio(node).toFixed(2)}`), wide,
+    small: small.map((node) => `${name(node)} ${pixels(node).toFixed(1)}`) };
 }

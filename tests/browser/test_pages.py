@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deniable import simulate
+from deniable import associate, decode, discover, simulate
 from deniable.collector import keys
 from deniable.collector.api.routes import CONTENT_SECURITY_POLICY
 from deniable.columns.batch import to_wire
+from deniable.render.html import report
+from deniable.results import Trend
 from tests.browser.tools import MODULE
 from tests.faults.server import Server
 from tests.surveys import make_survey
@@ -95,7 +97,7 @@ def page(context: Any) -> Iterator[Any]:
     yield page
     assert page.evaluate("window.hits") == 0
     assert [text for text in complaints if page.expected not in text] == []
-    assert all(url.startswith(("http://127.0.0.1:", "blob:")) for url in asked)
+    assert all(url.startswith(("http://127.0.0.1:", "blob:", "file:")) for url in asked)
 
 
 def look_at(page: Any, name: str) -> None:
@@ -106,7 +108,7 @@ def look_at(page: Any, name: str) -> None:
             page.set_viewport_size({"width": width, "height": 900})
             page.emulate_media(color_scheme=scheme)
             found = page.evaluate((HERE / "accessible.js").read_text())
-            assert found == {"unnamed": [], "faint": [], "wide": []}, (width, scheme)
+            assert found == {"unnamed": [], "faint": [], "wide": [], "small": []}, (width, scheme)
             if folder:
                 path = Path(folder) / f"{name}-{width}-{scheme}.png"
                 page.screenshot(path=path, full_page=True)
@@ -125,7 +127,7 @@ def enter(page: Any, collector: Collector) -> None:
 def cells(page: Any) -> list[list[bool]]:
     """The three rows of bits as they are drawn."""
     found = page.eval_on_selector_all(
-        "#bits rect", "all => all.map((r) => r.classList.contains('set'))"
+        "#bits .wide rect", "all => all.map((r) => r.classList.contains('set'))"
     )
     return [found[i : i + 32] for i in (0, 32, 64)]
 
@@ -146,7 +148,9 @@ def test_anybody_can_try_it(page: Any, collector: Collector) -> None:
     page.fill("#value", HOSTILE[0])
     page.wait_for_selector("#seen:text('After 1 report')")
     assert "20.0%" in page.get_attribute("#sharpen svg", "aria-label")
-    estimates = page.eval_on_selector_all("#sharpen title", "all => all.map((t) => t.textContent)")
+    estimates = page.eval_on_selector_all(
+        "#sharpen .wide title", "all => all.map((t) => t.textContent)"
+    )
     assert len(estimates) == 9 and estimates[-1].startswith("1,000,000 clients: ")
     # The noise of a million reports is 0.4% for the paper's parameters: five of that, 6e-7.
     assert abs(float(estimates[-1].split(": ")[1].split("%")[0]) - 20) < 2.5
@@ -210,9 +214,9 @@ def test_an_analyst_asks_and_hostile_answers_stay_text(page: Any, collector: Col
         assert any(text in mark for mark in marks), text
     page.click("#result summary >> nth=0")
     look_at(page, "analyst")
-    for name, form in (("JSON", "json"), ("CSV", "csv"), ("Report", "html")):
+    for form in ("json", "csv", "html", "svg"):
         with page.expect_download() as started:
-            page.click(f"#jobs [data-state=done] button:text-is('{name}')")
+            page.click(f"#jobs [data-state=done] button:text-is('Download {form.upper()}')")
         assert started.value.suggested_filename == f"associate-page-browser.{form}"
         text = Path(started.value.path()).read_text()
         assert json.loads(text)["reports"] == 8000 if form == "json" else "firefox" in text
@@ -226,6 +230,97 @@ def test_a_survey_for_testing_is_marked(page: Any, tmp_path: Path) -> None:
         page.get_by_text("Test data: this survey was published for testing.").wait_for()
         look_at(page, "testing")
     assert "survey pages v1 is FOR TESTING" in made.log.read_text()
+
+
+def ended(page: Any, count: int) -> None:
+    """Wait until this many analyses have ended."""
+    page.wait_for_function(
+        "(count) => document.querySelectorAll('#jobs [data-state]').length >= count"
+        " && !document.querySelector('#jobs [data-state=running]')",
+        arg=count,
+    )
+
+
+def test_trends_segments_and_links(page: Any, tmp_path: Path) -> None:
+    """From a collector without reports to a link that shows the same result in another tab."""
+    with Collector(tmp_path) as collector:
+        enter(page, collector)
+        page.wait_for_selector("text=Nothing has arrived yet")
+        page.wait_for_selector("#jobs >> text=No analyses yet")
+        page.wait_for_selector("#result >> text=Results are shown here")
+        look_at(page, "empty")
+        # Candidates are required, in the form and by the collector.
+        page.expected = "400"
+        page.click("#start")
+        assert page.evaluate("document.querySelector('#candidates textarea').validity.valueMissing")
+        page.fill("#candidates textarea", "\n")
+        page.click("#start")
+        page.wait_for_selector("#refused:text('needs candidates: list at least one')")
+        page.check("#questions input[value=browser]")
+        page.wait_for_selector("#refused", state="hidden")
+        page.click("#start")
+        page.wait_for_selector("#jobs [data-state=failed]")
+        failure = page.inner_text("#jobs")
+        assert "There are no reports of survey pages version 1 yet" in failure
+        assert "<Survey" not in failure and str(tmp_path) not in failure
+        look_at(page, "failed")
+
+        collector.send(6000, 3)
+        page.select_option("#by", "day")
+        page.click("#start")
+        page.wait_for_selector("#result polyline")
+        look_at(page, "trend")
+        page.select_option("#by", "")
+        page.select_option("#condition", "word")
+        page.fill("#answer", "otter")
+        page.check("#questions input[value=browser]")
+        page.click("#start")
+        ended(page, 3)
+        page.wait_for_selector("#jobs h3:text('decode browser where word = otter')")
+        page.wait_for_selector("#result h2:text('browser where word = otter')")
+        look_at(page, "segment")
+
+        # The address of a result shows it after a reload, after signing in, and after going back.
+        link, text = page.url, page.inner_text("#result h2")
+        assert "#job-" in link and page.get_attribute("#result > p a", "href") in link
+        page.reload()
+        page.wait_for_selector(f"#result h2:text({json.dumps(text)})")
+        page.click("#leave")
+        page.fill("#token", collector.token)
+        page.keyboard.press("Enter")
+        page.wait_for_selector(f"#result h2:text({json.dumps(text)})")
+        page.click("#jobs article:nth-child(2) a:text-is('Show')")
+        page.wait_for_selector("#result polyline")
+        page.go_back()
+        page.wait_for_selector(f"#result h2:text({json.dumps(text)})")
+        page.click("#jobs article:nth-child(1) button:text-is('Remove')")
+        page.wait_for_selector("#result >> text=no longer kept")
+        look_at(page, "forgotten")
+        page.expected = "Failed to load resource"
+        collector.kill()
+        page.wait_for_selector("#trouble:text('does not answer')")
+        look_at(page, "down")
+
+
+def test_reports_can_be_read_on_a_phone(page: Any, tmp_path: Path) -> None:
+    """Every chart of a saved page has text of at least 11 pixels, and nothing overflows."""
+    rng, n = np.random.default_rng(5), 4000
+    answers = {"page": ["a"] * n, "browser": [OPTIONS[i] for i in rng.choice(3, n)],
+               "word": ["otter"] * n}  # fmt: skip
+    reports = simulate(SURVEY, answers, rng=rng)
+    results = [
+        decode(SURVEY, reports, "browser"),
+        decode(SURVEY, reports, "page", ["a", "b" * 200]),
+        associate(SURVEY, reports, ["browser", "word"], candidates={"word": ["otter", "lynx"]}),
+        discover(SURVEY, reports, "word"),
+        discover(SURVEY, reports, "word", accept="[x-z]{6}"),
+    ]
+    trend = Trend("day", ("2026-03-01", "2026-03-02"), (results[0], results[0]))
+    file = tmp_path / "report.html"
+    file.write_text(report([*results, trend], survey=SURVEY))
+    page.goto(file.as_uri())
+    look_at(page, "report")
+    assert page.locator("svg:visible").count() == 7
 
 
 def test_only_what_a_section_is_made_of_is_copied(page: Any, collector: Collector) -> None:

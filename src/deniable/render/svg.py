@@ -172,7 +172,7 @@ def _heat_key(y: float, width: float) -> str:
 def stages(discovery: Discovery, layout: Layout = WIDE) -> str:
     """Return how many strings each stage of a search kept, on a logarithmic scale."""
     largest = max([1, *(s.kept + s.dropped for s in discovery.stages)])
-    rows = _Rows(layout, len(discovery.stages), 6, 150)
+    rows = _Rows(layout, len(discovery.stages), 6, 190)
 
     def reach(count: int) -> float:
         return (rows.right - rows.left) * math.log1p(count) / math.log1p(largest)

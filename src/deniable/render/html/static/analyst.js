@@ -88,6 +88,8 @@ at("ask").addEventListener("submit", async (event) => {
 addEventListener("hashchange", () => { if (api.token()) showLinked(at("result"), jobs); });
 for (const id of ["survey", "verb", "questions", "condition"])
   at(id).addEventListener("change", () => fillForm(surveys, jobs));
+for (const kind of ["input", "change"])
+  at("ask").addEventListener(kind, () => { at("refused").textContent = ""; });
 
 if (api.token()) signIn().catch(showError);
 else at("enter").hidden = false;

@@ -13,6 +13,9 @@ export class Refused extends Error {
   }
 }
 
+/** A message of the collector as a sentence. */
+export const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+
 async function ask(path, { method = "GET", body } = {}) {
   const headers = { Authorization: `Bearer ${token() ?? ""}` };
   if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -21,7 +24,7 @@ async function ask(path, { method = "GET", body } = {}) {
     .catch(() => { throw new Refused(0, "The collector does not answer. Is it running? This page tries again every few seconds."); });
   if (answer.ok) return answer;
   const problem = await answer.json().catch(() => ({}));
-  throw new Refused(answer.status, problem.detail ?? `The collector refused the request (status ${answer.status}).`);
+  throw new Refused(answer.status, problem.detail ? sentence(problem.detail) : `The collector refused the request (status ${answer.status}).`);
 }
 
 export const json = async (path, options) => (await ask(path, options)).json();

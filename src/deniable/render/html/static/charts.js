@@ -45,12 +45,12 @@ export const bitRows = (rows) => responsive((width) => {
   return frame(width, rows.length * tall, label, ...body);
 });
 
-/** Draw in which share of reports each bit was 1. marks: {name: share}, drawn as lines across. */
-export const bitBars = (counts, reports, set, marks) => responsive((width) => {
+/** Draw in which share of reports each bit was 1. expected: shares, drawn as lines across. */
+export const bitBars = (counts, reports, set, expected) => responsive((width) => {
   const left = 44, top = 26, bottom = 190, size = (width - left) / counts.length, gap = size / 10;
   const y = (share) => bottom - (bottom - top) * share;
   const grid = [0, 0.5, 1].flatMap((share) => gridLine(left, width, y(share), percent(share, 0)));
-  const lines = Object.values(marks).map((share) =>
+  const lines = expected.map((share) =>
     shape("line", { class: "threshold", x1: left, x2: width, y1: y(share), y2: y(share) }));
   const bars = counts.map((count, i) => shape("rect", {
     class: `column${set[i] ? " set" : ""}`, x: left + i * size + gap, width: size - 2 * gap,

@@ -15,7 +15,7 @@ const days = ({ since, until }) => (since || until) && `${since ? `from ${since}
 const segment = ({ where = {} }) =>
   Object.entries(where).map(([name, answers]) => `${name} = ${answers.join(" or ")}`).join(" and ");
 const title = (job) => [job.verb, job.questions.join(" and "), segment(job) && `where ${segment(job)}`,
-  job.by && `by ${job.by}`, days(job)].filter(Boolean).join(" ");
+  job.accept && `matching ${job.accept}`, job.by && `by ${job.by}`, days(job)].filter(Boolean).join(" ");
 const about = ({ survey, version }) => `survey ${survey}, version ${version}`;
 const note = (text, kind = "soft") => html("p", { className: kind, textContent: text });
 const button = (name, work) => {
@@ -53,7 +53,7 @@ export function showLinked(result, jobs) {
   if (!id) return result.replaceChildren(note("Results are shown here."));
   if (!job) return result.replaceChildren(note(FORGOTTEN));
   if (job.state === "running") return result.replaceChildren(note("The analysis is still running. Its result will be shown here."));
-  if (job.state !== "done") return result.replaceChildren(note(`${title(job)}: ${job.detail || "the analysis was cancelled, so it has no result."}`));
+  if (job.state !== "done") return result.replaceChildren(note(job.detail ? api.sentence(job.detail) : "This analysis was cancelled, so it has no result."));
   show(job, result).catch((error) => result.replaceChildren(note(error.message, "wrong")));
 }
 
@@ -78,13 +78,13 @@ function card(job, result, refresh) {
     return { made, state: job.state, status, bar };
   }
   status.textContent = `${STATES[job.state]} after ${job.seconds.toFixed(1)} s · ${about(job)}`;
-  if (job.detail) status.after(note(`${job.detail[0].toUpperCase()}${job.detail.slice(1)}.`.replace(/\.\.$/, ".")));
+  if (job.detail) status.after(note(api.sentence(job.detail)));
   if (job.state === "done") {
     const link = html("a", { className: "button", href: address(job), textContent: "Show" });
     link.addEventListener("click", () => { if (location.hash === address(job)) reveal(result); });
     actions.append(link);
     for (const form of job.formats)
-      actions.append(button(FORMATS[form], () => api.download(`${where}/result.${form}`)));
+      actions.append(button(`Download ${FORMATS[form]}`, () => api.download(`${where}/result.${form}`)));
   }
   actions.append(button("Remove", gone));
   made.append(actions);

@@ -39,6 +39,7 @@ export function showCounts(name, versions) {
     const total = Object.values(days).reduce((sum, count) => sum + count, 0);
     card.before = now;
     card.count.textContent = total === 1 ? "1 report" : `${grouped(total)} reports`;
-    card.days.replaceChildren(...(total ? [dayBars(days)] : []));
+    card.days.replaceChildren(total ? dayBars(days)
+      : html("p", { className: "soft", textContent: `Nothing has arrived yet. Clients send reports to ${location.origin}/v1/reports.` }));
   }
 }

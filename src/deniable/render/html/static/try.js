@@ -76,8 +76,8 @@ function report(more) {
     { name: "after permanent noise", bits: kept, from: truth },
     { name: "report: after fresh noise", bits: sent, from: kept },
   ]));
-  const marks = { [`if it is 1: ${percent(noise.q, 0)}`]: noise.q, [`if it is 0: ${percent(noise.p, 0)}`]: noise.p };
-  at("many").replaceChildren(bitBars(counts, reports, kept, marks));
+  at("many").replaceChildren(bitBars(counts, reports, kept, [noise.p, noise.q]));
+  at("expected").textContent = `dotted lines: expected shares of bits that are 0 (${percent(noise.p, 0)}) and 1 (${percent(noise.q, 0)}) after permanent noise`;
   const changed = kept.filter((bit, i) => bit !== truth[i]).length;
   at("seen").textContent = `After ${grouped(reports)} ${reports === 1 ? "report" : "reports"} of one client the server `
     + `${reports < 30 ? "sees little but noise" : "begins to see the bits after permanent noise"}. It can never learn more `
