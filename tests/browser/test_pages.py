@@ -268,7 +268,7 @@ def test_trends_segments_and_links(page: Any, tmp_path: Path) -> None:
         collector.send(6000, 3)
         page.select_option("#by", "day")
         page.click("#start")
-        page.wait_for_selector("#result polyline")
+        page.wait_for_selector("#result polyline", state="attached")
         look_at(page, "trend")
         page.select_option("#by", "")
         page.select_option("#condition", "word")
@@ -277,7 +277,8 @@ def test_trends_segments_and_links(page: Any, tmp_path: Path) -> None:
         page.click("#start")
         ended(page, 3)
         page.wait_for_selector("#jobs h3:text('decode browser where word = otter')")
-        page.wait_for_selector("#result h2:text('browser where word = otter')")
+        page.wait_for_selector("#result polyline", state="detached")
+        page.wait_for_selector("#result section")
         look_at(page, "segment")
 
         # The address of a result shows it after a reload, after signing in, and after going back.
@@ -290,7 +291,7 @@ def test_trends_segments_and_links(page: Any, tmp_path: Path) -> None:
         page.keyboard.press("Enter")
         page.wait_for_selector(f"#result h2:text({json.dumps(text)})")
         page.click("#jobs article:nth-child(2) a:text-is('Show')")
-        page.wait_for_selector("#result polyline")
+        page.wait_for_selector("#result polyline", state="attached")
         page.go_back()
         page.wait_for_selector(f"#result h2:text({json.dumps(text)})")
         page.click("#jobs article:nth-child(1) button:text-is('Remove')")
