@@ -1,5 +1,6 @@
 // Asks the survey in survey.json, shows the report before it leaves the page, and sends it.
-// Serve the repository (python -m http.server 8000) and open /examples/site/.
+// Run a collector (deniable serve examples/site/survey.json --store reports.db, port 8080), serve the
+// repository (python -m http.server 8000), and open http://127.0.0.1:8000/examples/site/.
 import { openClient, openSender, readSurvey } from "../../clients/js/deniable.js";
 
 // What this page was reviewed with; `deniable check survey.json` prints it.

@@ -109,6 +109,9 @@ def test_each_refusal_has_its_own_problem(
         got = await upload(client, body, **headers)
         assert got.status_code == status, got.text
         assert got.headers["content-type"] == "application/problem+json"
+        if case[0] == "text":
+            wanted = "the header Content-Type: application/octet-stream; got text/plain"
+            assert wanted in got.json()["detail"]
         content = got.json()
         assert content["type"] == f"urn:deniable:problem:{name}"
         assert content["status"] == status

@@ -57,11 +57,15 @@ class UploadHeaders:
     def of(cls, scope: Scope) -> UploadHeaders:
         """Read the headers and query fields of a request, or raise Problem."""
         headers = dict(scope["headers"])
-        if headers.get(b"content-type", b"").split(b";")[0].strip().lower() != CONTENT_TYPE:
-            raise Problem(problems.WRONG_TYPE, f"expected Content-Type {CONTENT_TYPE.decode()}")
+        content_type = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+        if content_type != CONTENT_TYPE:
+            got = content_type.decode("latin-1")[:80] or "none"
+            wanted = f"the header Content-Type: {CONTENT_TYPE.decode()}"
+            raise Problem(problems.WRONG_TYPE, f"a report needs {wanted}; got {got}")
         encoding = headers.get(b"content-encoding", b"identity").strip().lower()
         if encoding not in (b"identity", b"gzip"):
-            raise Problem(problems.WRONG_TYPE, "expected Content-Encoding gzip or identity")
+            detail = "expected Content-Encoding gzip or identity, or no such header"
+            raise Problem(problems.WRONG_TYPE, detail)
         query = _query(scope["query_string"])
         key = headers.get(b"idempotency-key", b"").decode("latin-1") or query.get("key", [""])[0]
         if not KEY_PATTERN.fullmatch(key):
