@@ -1,6 +1,6 @@
 """Coverage of the intervals that `decode(…, where=…)` gives.
 
-    python -m experiments.segment_coverage [--quick] [--seed 9] [-o FOLDER]
+    python -m experiments.segment_coverage [--quick] [--seed 9] [-o FOLDER]      7 minutes
 
 Clients answer y, and then x, whose distribution inside the segment differs from that outside: it is
 shifted by two values, and every third value is absent. The name of a case says x | y and the share
@@ -166,7 +166,6 @@ def measured(found: list[Intervals | None]) -> Row:
         "present": float(covered[truth > 0].mean()),
         "absent": float(covered[truth == 0].mean()),
         "spread": float(z.std()),
-        "bias": float(z.mean()),
         "false": float(np.mean(false)),
         "unknown": 1 - len(known) / len(found),
     }

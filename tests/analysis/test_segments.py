@@ -14,6 +14,7 @@ from deniable.analysis import associate, decode, segments
 from deniable.columns import ReportBatch, write
 from deniable.compute.cpu.threads import Threads
 from deniable.errors import InputError
+from deniable.formatting import percent
 from deniable.render.view import view_of
 from deniable.results import Marginal, Result
 from deniable.simulation import simulate
@@ -219,3 +220,74 @@ def test_a_table_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -
         InputError, match=r"18 cells \(3 of 'editor' × 3 of 'browser' × 2 of 'dark'"
     ):
         decoded("editor", {"browser": "Firefox", "dark": True})
+
+
+# --- what results say, beside their numbers ------------------------------------------------------
+
+
+def test_the_share_of_other_in_words_is_that_of_the_table() -> None:
+    """Other includes detected strings that have no row, whether fitted separately or not."""
+    for from_counts in (False, True):
+        joint = associate(
+            SURVEY,
+            crowd()[1],
+            ["page", "editor"],
+            candidates={"page": PAGES[:5]},
+            top=2,
+            from_counts=from_counts,
+        )
+        share = float(joint.table[joint.labels[0].index("(other)")].sum())
+        said = f"(other) of page: all values except the 2 named ones, about {percent(share)}"
+        assert share == pytest.approx(0.45, abs=0.05)
+        assert said in "\n".join(view_of(joint).notes())
+        assert said in view_of(joint).section(SURVEY)
+
+
+def test_without_a_model_of_other_the_row_is_explained() -> None:
+    joint = associate(
+        SURVEY,
+        crowd()[1],
+        ["page", "editor"],
+        candidates={"page": PAGES},
+        top=2,
+        fitted=6,
+        other=False,
+    )
+    assert joint.labels[0][-1] == "(other)"
+    assert joint.other[0].startswith("the detected strings except the 2 named ones, about ")
+
+
+def test_no_answer_is_called_no_answer() -> None:
+    answers = {"editor": ["vim", None] * 5000, "dark": [True] * 10_000}
+    reports = simulate(SURVEY, answers, rng=np.random.default_rng(8))
+    notes = view_of(associate(SURVEY, reports, ["editor", "dark"])).notes()
+    assert "(no answer) of editor: clients that gave none of the options." in notes
+
+
+def test_reports_of_short_prefixes_are_counted_apart() -> None:
+    found = decode(SURVEY, crowd()[1], "plugin", ["plug0", "plug1", "longplug"])
+    assert found.total_reports == N and found.reports < N
+    said = f"{found.reports:,} of {N:,} reports"
+    assert said in found.heading() and json.loads(found.to_json())["total_reports"] == N
+    shown = view_of(found).section(SURVEY)
+    assert f"{said} are used: the others report only a shorter prefix" in shown
+    assert any(said in note for note in view_of(found).notes())
+
+
+def test_a_boolean_shows_yes_and_no() -> None:
+    found = decode(SURVEY, crowd()[1], "dark")
+    rows = {row[0]: row for row in view_of(found).table().rows}
+    assert rows.keys() == {"yes", "no"}
+    ends = [f"{percent(1 - float(end[0]))}" for end in (found.high, found.low)]
+    assert rows["no"][-1] == " … ".join(ends)
+    assert "of clients say no" in view_of(found).section(SURVEY)
+    assert "hold none" not in view_of(found).section(SURVEY)
+    assert found.columns()["value"] == ["yes"]  # files keep their rows
+
+
+def test_a_p_value_of_0_reads_the_same_everywhere() -> None:
+    found = decode(SURVEY, crowd()[1], "dark")
+    assert found.p_value[0] == 0 and found.columns()["p_value"] == [0.0]
+    assert "< 1e-300" in str(found)
+    assert "&lt; 1e-300</td>" in view_of(found).section(SURVEY)
+    assert any("< 1e-300" in row for row in view_of(found).table().rows)
