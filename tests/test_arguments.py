@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import deniable.store
 from deniable import (
@@ -24,6 +25,7 @@ from deniable import (
 )
 from deniable.analysis import by_period
 from deniable.arguments import as_day
+from deniable.cli.app import app
 from deniable.client import encode_report
 from deniable.columns import from_wire, read, to_wire, write
 from deniable.errors import InputError
@@ -126,6 +128,21 @@ def test_a_seed_that_nobody_chose_is_recorded_and_repeats_the_reports() -> None:
     reports: ReportBatch = simulate(SURVEY, ANSWERS)
     seed = int(reports.origin.removeprefix("simulated, seed "))
     assert to_wire(simulate(SURVEY, ANSWERS, rng=seed)) == to_wire(reports)
+
+
+def test_the_command_records_a_seed_that_nobody_chose(tmp_path: Path) -> None:
+    SURVEY.publish(tmp_path / "survey.json")
+    (tmp_path / "answers.csv").write_text("pet,dark,word\n" + "cat,true,ab\n" * 100)
+
+    def made(*seed: str) -> ReportBatch:
+        files = [tmp_path / name for name in ("survey.json", "answers.csv", "reports.parquet")]
+        command = ["simulate", str(files[0]), "--values", str(files[1]), "-o", str(files[2])]
+        assert CliRunner().invoke(app, [*command, *seed]).exit_code == 0
+        return read(files[2])
+
+    first = made()
+    seed = first.origin.removeprefix("simulated, seed ")
+    assert to_wire(made("--seed", seed)) == to_wire(first)
 
 
 def test_days() -> None:

@@ -110,6 +110,10 @@ def test_modules_name_the_extra(program: str, text: str) -> None:
         ("granian", ["serve", "--store", "reports.db"], "collector"),
         ("psycopg", ["store", "status", "postgresql://localhost/x"], "postgres"),
         ("rich", ["check", "survey.toml"], "cli"),
+        # Said before reports are looked for:
+        ("matplotlib", ["decode", "survey.toml", "none.parquet", "-o", "x.png"], "plots"),
+        ("pyarrow", ["decode", "survey.toml", "none.dn", "-o", "x.parquet"], "analysis"),
+        ("pyarrow", ["export", "reports.db", "s", "x.arrow"], "collector"),
     ],
 )
 def test_commands_name_the_extra(

@@ -23,8 +23,9 @@ Context = click.Context | None
 SECTION = re.compile(r"\n\n(Parameters|Examples)\n-+\n")
 ENTRY = re.compile(r"^(\w+)\n((?:    .*\n?)+)", re.MULTILINE)
 REPORT_FILES = (".parquet", ".arrow", ".dn")
-FIGURES = (".png", ".svg")
-RESULT_FILES = (".csv", ".parquet", ".json", *FIGURES, ".html")
+RESULT_FILES = (".csv", ".parquet", ".json", ".png", ".svg", ".html")
+WRITERS = {".parquet": "pyarrow", ".arrow": "pyarrow", ".png": "matplotlib", ".svg": "matplotlib"}
+"""Packages that write files with these extensions."""
 STORES = "STORE is sqlite:///FILE.db, FILE.db, postgresql://…, or a folder of Parquet files."
 SOURCES = (
     "SURVEY is a survey file, or the name of a survey in the store. REPORTS are one or more report "
@@ -139,9 +140,9 @@ class OutputPath(click.Path):
             self.fail(f"expected a file name that ends in {', '.join(self.suffixes)}; got {path}")
         if reason := not_writable(path):
             self.fail(reason)
-        if path.suffix in FIGURES and find_spec("matplotlib") is None:
-            # Before the analysis, which may take an hour.
-            raise ModuleNotFoundError(name="matplotlib")
+        package = WRITERS.get(path.suffix)
+        if package and find_spec(package) is None:  # said before an analysis of perhaps an hour
+            raise ModuleNotFoundError(name=package)
         return path
 
 

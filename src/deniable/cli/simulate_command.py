@@ -80,8 +80,8 @@ def simulate(
         string that is too long or has characters outside the question's alphabet. By default, a
         warning counts them.
     seed
-        Seed of the random numbers, to get the same reports again; by default the system's
-        randomness is used.
+        Seed of the random numbers, to get the same reports again. By default a new seed is drawn;
+        it is recorded in the file.
     output
         Write the reports to FILE, which must end in .parquet, .arrow or .dn.
 
@@ -96,6 +96,7 @@ def simulate(
 
     from deniable.columns.files import MAX_BATCH_ROWS, ReportWriter
     from deniable.simulation import simulate_stream
+    from deniable.simulation.crowd import origin_of
 
     survey = Survey.load(survey_file)
     rng = np.random.default_rng(seed)
@@ -113,8 +114,7 @@ def simulate(
         draw = _population(survey, populations, tables, rng)
         stream = simulate_stream(survey, draw, clients, rng=rng, rows=MAX_BATCH_ROWS, strict=strict)
         batches = track(stream, clients, "simulating", size=len)
-    origin = f"simulated, seed {seed}" if seed is not None else "simulated"
-    with ReportWriter(output, survey, origin) as writer:
+    with ReportWriter(output, survey, origin_of(rng)) as writer:
         for batch in batches:
             writer.write(batch)
     size = output.stat().st_size

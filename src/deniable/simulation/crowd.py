@@ -255,7 +255,7 @@ class PermanentResponses:
         """Return one report per client, with fresh noise."""
         rng = generator_of(rng)
         bits = tuple(tuple(states.report(rng) for states in parts) for parts in self.parts)
-        origin = _origin(rng)
+        origin = origin_of(rng)
         return ReportBatch(self.survey, self.cohort, self.clear, bits, origin, trusted=True)
 
 
@@ -367,7 +367,7 @@ class Crowd:
         cohort, clear, bits = self._by_part(
             codes, None, rng, lambda simulator, clients: simulator.single_reports(clients, rng)
         )
-        return ReportBatch(self.survey, cohort, clear, bits, _origin(rng), trusted=True)
+        return ReportBatch(self.survey, cohort, clear, bits, origin_of(rng), trusted=True)
 
     def permanent(
         self, codes: Codes, *, rng: Randomness = None, secrets: Bytes | None = None
@@ -423,7 +423,7 @@ class Crowd:
         return cohort, tuple(clear), tuple(parts)
 
 
-def _origin(rng: np.random.Generator) -> str:
+def origin_of(rng: np.random.Generator) -> str:
     """Return the seed of the generator in words, so that a result can name it."""
     seed = getattr(rng.bit_generator.seed_seq, "entropy", None)
     return f"simulated, seed {seed}"
