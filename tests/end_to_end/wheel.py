@@ -59,12 +59,13 @@ class Environment:
 
 
 def install(wheel: Path, folder: Path, extras: str = "") -> Environment:
-    """Install the wheel with these extras ("cli,collector") in a new environment.
+    """Install the wheel with these extras ("cli,collector") in an environment, new if need be.
 
     Its programs have no writable home directory, like those of a service account. Without an index
     of packages the test is skipped; in CI it fails.
     """
-    venv.create(folder, with_pip=False)
+    if not folder.exists():
+        venv.create(folder, with_pip=False)
     name = f"{wheel}[{extras}]" if extras else str(wheel)
     environment = Environment(folder, variables(folder))
     python = str(environment.programs / "python")
