@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from deniable.analysis import associate, decode, segments
+from deniable.cli.app import app
 from deniable.columns import ReportBatch, write
 from deniable.compute.cpu.threads import Threads
 from deniable.errors import InputError
 from deniable.formatting import percent
 from deniable.render.view import view_of
-from deniable.results import Marginal, Result
+from deniable.results import Marginal, Result, Trend
 from deniable.simulation import simulate
 from tests.surveys import make_survey
 
@@ -291,3 +293,30 @@ def test_a_p_value_of_0_reads_the_same_everywhere() -> None:
     assert "< 1e-300" in str(found)
     assert "&lt; 1e-300</td>" in view_of(found).section(SURVEY)
     assert any("< 1e-300" in row for row in view_of(found).table().rows)
+
+
+def test_a_trend_of_a_segment_names_it_and_keeps_it_in_json() -> None:
+    parts = tuple(decoded("editor", {"browser": "Firefox"}) for _ in range(2))
+    weeks = Trend("week", ("2026-11-02", "2026-11-09"), parts)
+    assert weeks.heading().startswith("editor where browser = Firefox by week")
+    assert "editor where browser = Firefox: share of the segment" in view_of(weeks).section()
+    again = Result.from_json(weeks.to_json())
+    assert isinstance(again, Trend)
+    assert again.marginals[1].where == {"browser": ("Firefox",)}
+    assert again.marginals[1].segment == parts[1].segment
+
+
+def test_from_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "survey.json").write_bytes(SURVEY.canonical)
+    write(tmp_path / "reports.parquet", crowd()[1])
+    (tmp_path / "pages.txt").write_text("\n".join(PAGES))
+    start = ["decode", str(tmp_path / "survey.json"), str(tmp_path / "reports.parquet")]
+    conditions = ["--question", "editor", "--where", "browser=Firefox", "--where", "browser=Safari"]
+    pages = ["--where", "page=page0", "--candidates", f"page={tmp_path / 'pages.txt'}"]
+    done = CliRunner().invoke(app, [*start, *conditions, *pages, "--json"])
+    assert done.exit_code == 0, done.output
+    where = json.loads(done.stdout)["where"]
+    assert where == {"browser": ["Firefox", "Safari"], "page": ["page0"]}
+    for wrong in ("browser", "browser=Firefix", "browsr=Firefox", "editor=vim"):
+        failed = CliRunner().invoke(app, [*start, "--question", "editor", "--where", wrong])
+        assert failed.exit_code != 0 and "Traceback" not in failed.output

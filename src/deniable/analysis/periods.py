@@ -1,6 +1,6 @@
 """The verb `trend`, and any other analysis of a store by day or week."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import Literal, TypeVar
 
 from deniable.analysis.categories import Strings
 from deniable.analysis.decoding import decode
+from deniable.analysis.segments import Segment, Where
 from deniable.analysis.source import Stored, no_reports
 from deniable.arguments import Day, as_names, as_optional_day
 from deniable.compute.backend import Backend
@@ -113,8 +114,9 @@ def trend(
     survey: SurveyOrPath,
     store: Store | str | Path,
     question: str,
-    candidates: Strings | None = None,
+    candidates: Strings | Mapping[str, Strings] | None = None,
     *,
+    where: Where | None = None,
     by: By = "day",
     since: Day | None = None,
     until: Day | None = None,
@@ -140,6 +142,9 @@ def trend(
         Name of the question to decode.
     candidates : iterable of str, or Discovery, optional
         Strings to look for, or the result of `discover`. Required for a string question.
+    where : mapping of str to answers, optional
+        Decode only a segment of the clients; see `decode`. Periods in which no candidate is
+        detected are skipped.
     by : {"day", "week"}, default "day"
         Length of a period. Weeks begin on Monday.
     since : date or str, optional
@@ -203,7 +208,7 @@ def trend(
     [[0.2], [0.8]]
     """
     survey = Survey.of(survey)
-    if candidates is not None and not isinstance(candidates, Discovery):
+    if candidates is not None and not isinstance(candidates, Discovery | Mapping):
         candidates = as_names("candidates", candidates)  # read once, used in every period
 
     def analyse(reports: Stored) -> Marginal:
@@ -212,13 +217,17 @@ def trend(
             reports,
             question,
             candidates,
+            where=where,
             alpha=alpha,
             correction=correction,
             reports_per_client=reports_per_client,
             executor=executor,
         )
 
-    return by_period(survey, store, analyse, by=by, since=since, until=until, strict=True)
+    strict = not where
+    if where:
+        Segment.of(survey, question, where)  # raises before the periods are analysed
+    return by_period(survey, store, analyse, by=by, since=since, until=until, strict=strict)
 
 
 def _periods(days: list[date], by: By) -> dict[date, date]:

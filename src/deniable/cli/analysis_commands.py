@@ -177,6 +177,7 @@ def decode(
     deniable decode survey.json sqlite:///reports.db --question browser --by week -o browser.svg
     """
     from deniable.analysis import decode as verb
+    from deniable.analysis.segments import Segment
 
     run = AnalysisRun(**common)
     name = question_of(run.survey, question)
@@ -197,7 +198,9 @@ def decode(
         decoded = verb(run.survey, reports, name, strings, executor=executor, **settings)
         return decoded.consistent() if consistent else decoded
 
-    run.perform(analyse, strict=True)
+    if where:
+        Segment.of(run.survey, name, settings["where"])  # raises before any period is analysed
+    run.perform(analyse, strict=not where)
 
 
 @command(note=options.SOURCES)

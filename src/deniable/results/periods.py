@@ -193,7 +193,7 @@ class Trend(Rows[R], Result, Generic[R]):
         """
         if self.of_marginals:
             return (
-                f"{self.question} by {self.by}: {counted(len(self.labels), 'value')}, "
+                f"{self.marginals[0].title} by {self.by}: {counted(len(self.labels), 'value')}, "
                 f"{counted(len(self.periods), 'period')}, "
                 f"{counted(int(self.reports.sum()), 'report')}"
             )
@@ -215,6 +215,9 @@ class Trend(Rows[R], Result, Generic[R]):
         written = {name: getattr(self, name) for name in names}
         written |= {name: getattr(self.marginals[0], name) for name in ("alpha", "correction")}
         written["provenance"] = self.provenance
+        if self.marginals[0].where is not None:
+            written["where"] = self.marginals[0].where
+            written["segment"] = [part.segment for part in self.marginals]
         if self.skipped:
             written["skipped"] = self.skipped
         return {"kind": "Trend", **{key: to_json_value(v) for key, v in written.items()}}
@@ -246,9 +249,13 @@ def _read_marginals(data: dict[str, Any]) -> tuple[Result, ...]:
         "background": np.empty(0),
         "overdispersion": np.nan,
     }
+    names = [*SHARES, "reports"]
+    if "where" in data:
+        shared["where"] = data["where"]
+        names.append("segment")
     parts = []
     for i in range(len(data["periods"])):
-        own = {name: data[name][i] for name in (*SHARES, "reports")}
+        own = {name: data[name][i] for name in names}
         fields = typed_fields(Marginal, {**shared, **own})
         identified = np.isfinite(fields["estimate"])
         parts.append(Marginal(**fields, **unwritten, identified=identified))

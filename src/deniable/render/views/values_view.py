@@ -246,6 +246,7 @@ class MarginalView(ValuesView[Marginal]):
 
     def trend_section(self, trend: Trend[Marginal], survey: Survey | None) -> str:
         """Return one chart with the values over all periods."""
+        first = trend.marginals[0]
         facts = {
             "reports": f"{int(trend.reports.sum()):,}",
             f"{trend.by}s": f"{len(trend.periods)}",
@@ -257,7 +258,7 @@ class MarginalView(ValuesView[Marginal]):
             "change by chance."
         )
         body = [
-            elements.title(f"{trend.question}: share of clients per value and {trend.by}"),
+            elements.title(f"{first.title}: share of {first.whom} per value and {trend.by}"),
             elements.numbers(facts),
             responsive(partial(self.trend_chart, trend)),
             elements.paragraph(text),
