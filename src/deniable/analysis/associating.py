@@ -78,8 +78,8 @@ def associate(
         of reports of two questions.
     questions : sequence of str
         Names of two or more questions: the axes of the table.
-    candidates : mapping of str to strings or Discovery, optional
-        For each string question, the strings to look for or the result of `discover`.
+    candidates : mapping of str to strings, Discovery or Marginal, optional
+        For each string question, the strings to look for, or a result of `discover` or `decode`.
     top : int, default 10
         Number of strings of each question that get a category of their own: the most common ones
         among those that were detected.

@@ -14,11 +14,11 @@ from deniable.inference.models import Candidates, model_of
 from deniable.inference.models.base import AnyModel, Axis, ReportCounts, TableSettings
 from deniable.kernels.array_types import Bytes
 from deniable.protocols.alphabet import TEXT_SETTINGS
-from deniable.results import Covariance, Discovery, Joint
+from deniable.results import Covariance, Discovery, Joint, Marginal
 from deniable.results.association import Tests
 from deniable.survey import Question
 
-Strings = Iterable[str] | Discovery
+Strings = Iterable[str] | Discovery | Marginal
 
 
 def candidates_of(question: Question, given: Strings | None) -> Candidates:
@@ -45,6 +45,8 @@ def candidates_of(question: Question, given: Strings | None) -> Candidates:
         if _same_symbols(given, question):
             return Candidates(question, given.strings, given.symbols)
         given = given.strings
+    if isinstance(given, Marginal):
+        given = [row.value for row in given if row.detected]
     names = tuple(dict.fromkeys(as_names("candidates", given)))
     return Candidates(question, names, _symbols(question, names))
 

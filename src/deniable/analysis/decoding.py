@@ -46,10 +46,11 @@ def decode(
         Reports to analyse: in memory, in files, or in a store.
     question : str
         Name of the question to decode.
-    candidates : iterable of str, or Discovery, optional
-        Strings to look for, or the result of `discover`. Required for a string question, and not
-        allowed for a choice or boolean, whose options are known. Duplicates are ignored. With
-        `where`, a mapping may list candidates of several questions, by question.
+    candidates : iterable of str, Discovery or Marginal, optional
+        Strings to look for, or a result of `discover` or `decode`, whose detected strings are
+        used. Required for a string question, and not allowed for a choice or boolean, whose options
+        are known. Duplicates are ignored. With `where`, a mapping may list candidates of several
+        questions, by question.
     where : mapping of str to answers, optional
         Decode only a segment: the clients that gave these answers to other questions, such as
         ``{"browser": "Firefox"}``. A list means any of its answers; several questions mean all of

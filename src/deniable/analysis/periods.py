@@ -140,8 +140,8 @@ def trend(
         An open store, or its URL.
     question : str
         Name of the question to decode.
-    candidates : iterable of str, or Discovery, optional
-        Strings to look for, or the result of `discover`. Required for a string question.
+    candidates : iterable of str, Discovery or Marginal, optional
+        Strings to look for, or a result of `discover` or `decode`. Required for a string question.
     where : mapping of str to answers, optional
         Decode only a segment of the clients; see `decode`. Periods in which no candidate is
         detected are skipped.
@@ -208,7 +208,7 @@ def trend(
     [[0.2], [0.8]]
     """
     survey = Survey.of(survey)
-    if candidates is not None and not isinstance(candidates, Discovery | Mapping):
+    if candidates is not None and not isinstance(candidates, Discovery | Marginal | Mapping):
         candidates = as_names("candidates", candidates)  # read once, used in every period
 
     def analyse(reports: Stored) -> Marginal:

@@ -126,7 +126,7 @@ def nearest_shares(estimate: Floats, variance: Floats) -> Floats:
 
     They are max(estimate − λ·variance, 0), with the least λ ≥ 0 for which they sum to at most 1:
     the most likely shares if errors are normal and independent. With equal variances this is
-    Norm-Sub, the most accurate of the methods that Wang et al. compare ("Locally Differentially
+    Norm-Sub, one of the most accurate methods that Wang et al. compare ("Locally Differentially
     Private Frequency Estimation with Consistency", NDSS 2020).
 
     Parameters

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import InputError
+from deniable.formatting import aligned, percent
 from deniable.kernels.array_types import Floats
 from deniable.results.rows import ComparedByFields
 
@@ -30,6 +31,9 @@ class Interval(ComparedByFields):
     >>> table = Covariance(np.array([0.4, 0.6]), np.diag([0.01, 0.01]))
     >>> table.intervals().low.round(3)
     array([0.204, 0.404])
+    >>> print(table.intervals())
+    40.0% (20.4% to 59.6%)
+    60.0% (40.4% to 79.6%)
     """
 
     estimate: Floats
@@ -39,6 +43,13 @@ class Interval(ComparedByFields):
 
     def __repr__(self) -> str:
         return f"<Interval of {_shape(self.estimate)} estimates>"
+
+    def __str__(self) -> str:
+        cells = zip(*(getattr(self, n).ravel() for n in ("estimate", "low", "high")), strict=True)
+        texts = [f"{percent(e)} ({percent(low)} to {percent(high)})" for e, low, high in cells]
+        width = self.estimate.shape[-1] if self.estimate.ndim > 1 else 1
+        rows = [texts[i : i + width] for i in range(0, len(texts), width)]
+        return "\n".join(aligned(rows, [True] * width))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
