@@ -180,6 +180,28 @@ def test_counts_add_and_equal_counting_by_hand() -> None:
     assert ((halves[0] + halves[1]).ones == ones).all()
 
 
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".dn"])
+def test_every_message_about_a_damaged_file_names_it(suffix: str, tmp_path: Path) -> None:
+    """Damage the end, where Parquet and Arrow describe the columns, any other bytes, or cut."""
+    write(tmp_path / f"good{suffix}", crowd(PLAIN))
+    whole = np.frombuffer((tmp_path / f"good{suffix}").read_bytes(), np.uint8)
+    path, rng = tmp_path / f"bad{suffix}", np.random.default_rng(5)
+    refused = 0
+    for first in (0, -1500, -100) * 20:
+        damaged = whole[: rng.integers(len(whole)) if first == -100 else None].copy()
+        places = np.arange(len(damaged))[first:]
+        if first != -100 and len(places):
+            damaged[rng.choice(places, 10)] = rng.integers(0, 256, 10)
+        path.write_bytes(damaged.tobytes())
+        try:
+            read(path, survey=PLAIN)
+        except DeniableError as error:
+            assert path.name in str(error)
+            assert "\n" not in str(error)
+            refused += 1
+    assert refused > 30
+
+
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     batch = crowd(PLAIN)
     with pytest.raises(InputError, match=r"ends in \.parquet"):

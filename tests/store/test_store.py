@@ -324,7 +324,8 @@ def test_damage_to_a_segment_is_found(url: str) -> None:
         place = store._folder if in_folder else store._location  # type: ignore[attr-defined]
         name = segment_names(store)[0]
         whole = place.get(name)
-        for damaged in (whole[:-20], b""):
+        footer = whole[:-500] + bytes(492) + whole[-8:]
+        for damaged in (whole[:-20], b"", footer):
             place.put(name, damaged)
             assert [text for text in store.check() if name in text]
             with pytest.raises(StoreError, match="damaged"):

@@ -11,6 +11,8 @@ not record when it was written.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import IO
@@ -23,6 +25,7 @@ from numpy.typing import NDArray
 from deniable.columns.batch import Array, ReportBatch, column_sizes, from_arrays
 from deniable.columns.frames import ArrowStream, Frame
 from deniable.errors import InputError
+from deniable.formatting import visible
 from deniable.survey import Survey
 
 SURVEY_KEY = b"deniable.survey"
@@ -147,6 +150,20 @@ def _check_no_nulls(column: pa.Array) -> None:
 
 
 # --- files ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def damage_as(error: Callable[[str], Exception]) -> Iterator[None]:
+    """Raise `error(what is wrong)` if pyarrow cannot read a file because its content is damaged.
+
+    Errors of the operating system, which have a number, are left as they are.
+    """
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as raised:
+        if isinstance(raised, OSError) and raised.errno is not None:
+            raise
+        raise error(" ".join(visible(line) for line in str(raised).splitlines())) from None
 
 
 class ParquetGroups:

@@ -207,7 +207,10 @@ def read(path: str | Path, *, survey: SurveyOrPath | None = None) -> ReportBatch
     ...     len(read(f"{folder}/reports.dn", survey=survey))
     1
     """
-    return ReportBatch.concat(scan(path, survey=survey, rows=1 << 62))
+    batches = list(scan(path, survey=survey, rows=1 << 62))
+    if not batches:
+        raise InputError(f"{path} has no reports")
+    return ReportBatch.concat(batches)
 
 
 def partitions(path: str | Path, *, survey: SurveyOrPath | None = None) -> list[Partition]:
@@ -234,15 +237,13 @@ def partitions(path: str | Path, *, survey: SurveyOrPath | None = None) -> list[
 @contextmanager
 def _open_groups(path: Path) -> Iterator[Groups]:
     """Open a file as row groups; raise InputError if it is damaged."""
-    import pyarrow as pa
+    from deniable.columns.arrow import ArrowGroups, ParquetGroups, damage_as
 
-    from deniable.columns.arrow import ArrowGroups, ParquetGroups
+    def damaged(what: str) -> InputError:
+        return InputError(f"cannot read {path} as a {path.suffix} file: {what}")
 
-    try:
-        with naming(path):
-            yield ArrowGroups(path) if path.suffix == ".arrow" else ParquetGroups(path)
-    except pa.ArrowInvalid as error:
-        raise InputError(f"cannot read {path} as a {path.suffix} file: {error}") from None
+    with damage_as(damaged), naming(path):
+        yield ArrowGroups(path) if path.suffix == ".arrow" else ParquetGroups(path)
 
 
 def _extents(path: Path, survey: Survey) -> Iterator[tuple[int, int]]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from deniable.columns import ReportBatch
 from deniable.columns.batch import from_bodies, to_bodies
 from deniable.columns.partition import RowGroup, row_groups
-from deniable.errors import DeniableError, StoreError
+from deniable.errors import DeniableError, InputError, StoreError, WireError
 from deniable.store.locations import Location, OpenSource
 from deniable.survey import Survey
 
@@ -50,15 +50,16 @@ def partitions(source: OpenSource, name: str, kind: type[RowGroup] = RowGroup) -
 @contextmanager
 def _open_groups(source: OpenSource, name: str) -> Iterator[Groups]:
     """Open a segment as row groups; raise StoreError if the file is damaged."""
-    import pyarrow as pa
+    from deniable.columns.arrow import ParquetGroups, damage_as
 
-    from deniable.columns.arrow import ParquetGroups
+    def damaged(what: object) -> StoreError:
+        return StoreError(f"segment {name} is damaged: {what}; restore it from a backup")
 
     try:
-        with source(name) as file:
+        with source(name) as file, damage_as(damaged):
             yield ParquetGroups(file)
-    except pa.ArrowException as error:
-        raise StoreError(f"segment {name} is damaged: {error}; restore it from a backup") from None
+    except (InputError, WireError) as error:
+        raise damaged(error) from None
 
 
 def read(location: Location, name: str) -> Iterator[ReportBatch]:

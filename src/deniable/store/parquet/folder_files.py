@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deniable.columns.arrow import parquet_writer
+from deniable.columns.arrow import damage_as, parquet_writer
 from deniable.errors import StoreError
 from deniable.store.base import Upload
 from deniable.store.locations import Location
@@ -139,9 +139,13 @@ def read_groups(location: Location, name: str) -> list[tuple[bytes, date, int]]:
 
 def _rows(location: Location, name: str, columns: list[str]) -> Iterator[tuple[Any, ...]]:
     """Return the given columns of a Parquet file as rows."""
+
+    def damaged(what: object) -> StoreError:
+        return StoreError(f"{name} is damaged: {what}; restore it from a backup")
+
     try:
-        with location.source(name) as source:
+        with location.source(name) as source, damage_as(damaged):
             table = pq.read_table(source, columns=columns, use_threads=False)
-    except (pa.ArrowException, KeyError) as error:
-        raise StoreError(f"{name} is damaged: {error}; restore it from a backup") from None
+    except KeyError as error:
+        raise damaged(error) from None
     return zip(*(table[c].to_pylist() for c in columns), strict=True)
