@@ -49,7 +49,7 @@ def test_a_person_answers_once(context: Any, site: str) -> None:
 def test_the_documented_example_runs(context: Any, site: str) -> None:
     survey = Survey.load(PUBLISHED)
     page_text = (ROOT / "docs" / "how-to" / "browser.md").read_text()
-    (example,) = (b.code for b in blocks_of(page_text) if b.language == "js")
+    example = next(b.code for b in blocks_of(page_text) if b.language == "js")
     page = context.new_page()
     page.goto(f"{site}/examples/site/survey.json")
     with collecting(survey) as collector:
