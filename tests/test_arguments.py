@@ -188,6 +188,11 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
         "candidates must be a list of strings, not int",
     ),
     "trend": (lambda: trend(SURVEY, "r.db", "word", "vim"), "candidates must be a list of strings"),
+    "store": (lambda: trend(SURVEY, None, "pet"), "store must be an open store"),  # type: ignore[arg-type]
+    "executor": (
+        lambda: decode(SURVEY, simulate(SURVEY, ANSWERS, rng=1), "pet", executor="dask"),  # type: ignore[arg-type]
+        "executor must be an open backend, not a name: with deniable.compute.named.executor_of",
+    ),
     "reports": (lambda: decode(SURVEY, 7, "pet"), "reports must be a ReportBatch"),  # type: ignore[arg-type]
 }
 
@@ -198,6 +203,10 @@ def test_what_cannot_be_used_is_refused_in_words(case: str) -> None:
     with pytest.raises(InputError) as caught:
         call()
     assert text in str(caught.value)
+
+
+def test_a_published_survey_may_be_text() -> None:
+    assert Survey.from_json(SURVEY.canonical.decode() + "\n") == SURVEY
 
 
 def test_an_invalid_file_is_named(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from deniable.arguments import as_names
 from deniable.columns import ReportBatch
 from deniable.compute.arrays import ArrayKernels
 from deniable.compute.backend import Backend
-from deniable.compute.named import default_backend
+from deniable.compute.named import backend_of
 from deniable.compute.progress import Progress, reports_progress
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError, did_you_mean
@@ -164,7 +164,7 @@ def associate(
             f"candidates are given for {extra[0]!r}, which is not one of the questions "
             f"{list(questions)}.{did_you_mean(extra[0], questions)}"
         )
-    executor = executor or default_backend()
+    executor = backend_of(executor)
     settings = TableSettings(top, other, fitted, alpha)
     if from_counts or isinstance(reports, PairCounts):
         if shrink is not None:
@@ -250,7 +250,7 @@ def associate_likelihoods(
     names = questions or [f"q{i + 1}" for i in range(len(rows))]
     axes = [Axis.whole(each) for each in labels]
     shape = [len(axis.labels) for axis in axes]
-    evidence = gather([tuple(scaled)], shape, executor=executor or default_backend())
+    evidence = gather([tuple(scaled)], shape, executor=backend_of(executor))
     if strata is not None:
         evidence = evidence.stratified(strata)
     return _joint(names, axes, evidence, maximise(evidence, nats=nats), None)

@@ -20,7 +20,7 @@ from deniable.columns import ReportBatch
 from deniable.columns.batch import packed_numbers
 from deniable.columns.partition import Partition
 from deniable.compute.backend import Backend
-from deniable.compute.named import default_backend
+from deniable.compute.named import backend_of
 from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError
 from deniable.inference.linear.joint_counts import PairCounts
@@ -182,7 +182,7 @@ def pair_counts(
         _check_belongs(earlier, survey, layout)
     if parts or not counts:
         source = Source(parts, survey)
-        new = _count_source(layout, survey, source, executor or default_backend())
+        new = _count_source(layout, survey, source, backend_of(executor))
         counts.append(replace(new, origin=source.origin))
     return reduce(add, counts)
 

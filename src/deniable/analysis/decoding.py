@@ -8,7 +8,7 @@ from deniable.analysis.segments import Segment, Where, decode_segment
 from deniable.analysis.source import Reports, Source
 from deniable.analysis.tallying import count_all, provenance_of
 from deniable.compute.backend import Backend
-from deniable.compute.named import default_backend
+from deniable.compute.named import backend_of
 from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError
 from deniable.inference.marginal.detection import Correction
@@ -110,7 +110,7 @@ def decode(
     survey = Survey.of(survey)
     asked = survey.question(question)
     source = Source(reports, survey)
-    backend = executor or default_backend()
+    backend = backend_of(executor)
     inflation = variance_inflation(asked.protocol.mechanisms[0], reports_per_client)
     if where:
         segment = Segment.of(survey, question, where)

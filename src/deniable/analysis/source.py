@@ -58,6 +58,10 @@ class Stored:
     until: Day | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.store, Store | str | Path):
+            raise InputError(
+                f"store must be an open store, its URL or its path, not {type(self.store).__name__}"
+            )
         since, until = as_optional_day("since", self.since), as_optional_day("until", self.until)
         if since and until and since > until:
             raise InputError(f"since ({since}) must not be after until ({until})")

@@ -20,6 +20,16 @@ def default_backend() -> Threads:
     return Threads()
 
 
+def backend_of(executor: Backend | None) -> Backend:
+    """Return a backend that was given, or the shared threads; refuse the name of one."""
+    if isinstance(executor, str):
+        raise InputError(
+            f"executor must be an open backend, not a name: with "
+            f"deniable.compute.named.executor_of({executor!r}) as executor: …"
+        )
+    return executor or default_backend()
+
+
 @contextmanager
 def executor_of(name: str) -> Iterator[Backend]:
     """Open the backend of this name; processes that it starts end with the block.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deniable.analysis.source import Reports, Source
 from deniable.compute.backend import Backend
-from deniable.compute.named import default_backend
+from deniable.compute.named import backend_of
 from deniable.compute.progress import Progress, reports_progress
 from deniable.discovery.ngrams.run import discover_ngrams
 from deniable.discovery.prefixes.run import discover_prefixes
@@ -126,7 +126,7 @@ def discover(
     survey = Survey.of(survey)
     asked = survey.question(question)
     accepted = predicate(accept)
-    source, executor = Source(reports, survey), executor or default_backend()
+    source, executor = Source(reports, survey), backend_of(executor)
     match asked.protocol:
         case NGrams() as protocol:
             if words:

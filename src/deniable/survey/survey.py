@@ -471,12 +471,12 @@ class Survey:
     # --- reading and writing ----------------------------------------------------------------
 
     @classmethod
-    def from_json(cls, data: bytes) -> Survey:
+    def from_json(cls, data: bytes | str) -> Survey:
         """Read a published survey.
 
         Parameters
         ----------
-        data : bytes
+        data : bytes or str
             JSON, exactly as `publish` writes it.
 
         Returns
@@ -520,7 +520,8 @@ class Survey:
                 "this is not a published survey: a setting has the wrong type; publish it again "
                 "from its TOML file"
             ) from None
-        if survey.canonical != data.removesuffix(b"\n"):
+        written = data.encode() if isinstance(data, str) else data
+        if survey.canonical != written.removesuffix(b"\n"):
             raise InputError(
                 "the published survey was changed after publication: it is not in canonical form, "
                 "or states a wrong loss; publish it again from its TOML file"

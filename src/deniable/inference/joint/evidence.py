@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from deniable.compute.arrays import ArrayKernels
 from deniable.compute.backend import Backend, Held, MethodCall
-from deniable.compute.named import default_backend
+from deniable.compute.named import backend_of
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
 from deniable.kernels.array_types import Floats, Indices, Int64s, RowShard, Singles
@@ -190,7 +190,7 @@ def gather(
     sizes = tuple(int(size) for size in shape)
     if not sizes or min(sizes) < 1:
         raise InputError(f"each variable needs at least one category, got the shape {sizes}")
-    backend = executor or default_backend()
+    backend = backend_of(executor)
     cut = [part for shard in shards for part in _cut(_checked(shard, sizes))]
     rows = backend.hold(partial(_laid_out, backend.arrays, len(sizes)), cut)
     return evidence_of(rows, sizes, backend.arrays)
