@@ -471,12 +471,24 @@ def test_every_command_is_in_the_table() -> None:
 
 
 @pytest.mark.filterwarnings("default")
-def test_an_unknown_variable_of_the_collector_is_named(
-    untouched: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "variable, meant, command",
+    [
+        ("DENIABLE_PROT", "DENIABLE_PORT", ["serve", "survey.json"]),
+        ("DENIABLE_TOKN", "DENIABLE_TOKEN", ["send", "http://127.0.0.1:1"]),
+    ],
+)
+def test_an_unknown_variable_is_named(
+    variable: str,
+    meant: str,
+    command: list[str],
+    untouched: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("DENIABLE_PROT", "8081")
-    done = CliRunner().invoke(app, ["serve", "survey.json"])
-    check_message(done.output, 'DENIABLE_PROT is not a setting and is ignored. Did you mean "DENI')
+    monkeypatch.setenv(variable, "8081")
+    done = CliRunner().invoke(app, command)
+    says = f'warning: {variable} is not a setting and is ignored. Did you mean "{meant}"?'
+    assert says in done.output
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ The module of a command is imported when the command is used.
 
 from __future__ import annotations
 
+import os
 import warnings
 from importlib import import_module
 from keyword import iskeyword
@@ -94,6 +95,10 @@ class App(SuggestingGroup):
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _print_warning
+                if any(name.startswith("DENIABLE_") for name in os.environ):
+                    from deniable.collector.settings import warn_of_unknown_variables
+
+                    warn_of_unknown_variables()
                 return super().invoke(ctx)
         except BrokenPipeError:
             raise  # the reader of our output has closed it; click exits quietly

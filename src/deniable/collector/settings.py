@@ -10,7 +10,7 @@ import os
 import re
 import tomllib
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -99,23 +99,23 @@ class Settings:
                     hint = did_you_mean(name, defaults) or f" Settings: {', '.join(defaults)}."
                     raise InputError(f"{file}: there is no setting {name!r}.{hint}")
                 values[name] = _check_type(defaults[name], value, f"{file}: {name}")
-        _warn_of_unknown(environment, defaults)
         for name, default in defaults.items():
             if (text := environment.get(ENVIRONMENT_PREFIX + name.upper())) is not None:
                 values[name] = _parse(default, text, ENVIRONMENT_PREFIX + name.upper())
         return cls(**{**values, **flags})
 
 
-def _warn_of_unknown(environment: Mapping[str, str], names: Iterable[str]) -> None:
-    """Warn of variables that look like settings and are none.
+def warn_of_unknown_variables(environment: Mapping[str, str] = os.environ) -> None:
+    """Warn of variables that look like ours and are none.
 
     This is no error: a container platform may set variables for a service of this name.
     """
-    known = [ENVIRONMENT_PREFIX + name.upper() for name in names]
+    settings = [ENVIRONMENT_PREFIX + item.name.upper() for item in fields(Settings)]
+    known = (*settings, *OTHER_VARIABLES)
     for variable in environment:
-        if variable.startswith(ENVIRONMENT_PREFIX) and variable not in (*known, *OTHER_VARIABLES):
+        if variable.startswith(ENVIRONMENT_PREFIX) and variable not in known:
             hint = did_you_mean(variable, known)
-            warnings.warn(f"{variable} is not a setting and is ignored.{hint}", stacklevel=3)
+            warnings.warn(f"{variable} is not a setting and is ignored.{hint}", stacklevel=2)
 
 
 def _from_file(path: Path) -> dict[str, object]:
