@@ -225,7 +225,7 @@ CASES: list[tuple[str, int, str]] = [
     (f"{DECODE} browser --by fortnight", 2, "not one of 'day', 'week'"),
     (f"{DECODE} browser --where browser", 2, "expected --where QUESTION=ANSWER"),
     ("decode survey.json reports.db --question browser --since 2027-13-01", 2, "as YYYY-MM-DD"),
-    ("decode survey.json reports.db --question browser --since 2030-01-01", 1, "has no reports"),
+    ("decode survey.json reports.db --question browser --since 2030-01-01", 1, "no reports of"),
     ("decode survey.json missing.parquet --question browser", 1, "file or folder missing.parquet"),
     ("decode survey.json survey.json --question browser", 1, "is not a file of reports"),
     ("decode survey.json answers.csv --question browser", 1, "is not a file of reports"),
