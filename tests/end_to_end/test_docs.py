@@ -144,7 +144,7 @@ def test_the_notebook_still_says_what_it_says(
     monkeypatch.setattr(matplotlib.pyplot, "show", lambda: None)
     notebook = json.loads((ROOT / "examples" / "tour.ipynb").read_text())
     namespace: dict[str, Any] = {}
-    pictures = 0
+    pictures = tables = 0
     for cell in notebook["cells"]:
         if cell["cell_type"] != "code":
             continue
@@ -159,5 +159,6 @@ def test_the_notebook_still_says_what_it_says(
         )
         assert now == pytest.approx(then, rel=0.1, abs=0.011)
         pictures += sum("image/png" in o.get("data", {}) for o in cell["outputs"])
-    assert pictures == 2
+        tables += sum("text/html" in o.get("data", {}) for o in cell["outputs"])
+    assert (pictures, tables) == (2, 2)
     matplotlib.pyplot.close("all")
