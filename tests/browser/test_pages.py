@@ -241,7 +241,7 @@ def ended(page: Any, count: int) -> None:
     )
 
 
-def test_trends_segments_and_links(page: Any, tmp_path: Path) -> None:
+def test_trends_subgroups_and_links(page: Any, tmp_path: Path) -> None:
     """From a collector without reports to a link that shows the same result in another tab."""
     with Collector(tmp_path) as collector:
         enter(page, collector)
@@ -279,7 +279,7 @@ def test_trends_segments_and_links(page: Any, tmp_path: Path) -> None:
         page.wait_for_selector("#jobs h3:text('decode browser where word = otter')")
         page.wait_for_selector("#result polyline", state="detached")
         page.wait_for_selector("#result section")
-        look_at(page, "segment")
+        look_at(page, "subgroup")
 
         # The address of a result shows it after a reload, after signing in, and after going back.
         link, text = page.url, page.inner_text("#result h2")

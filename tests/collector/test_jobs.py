@@ -163,7 +163,7 @@ epsilon = 3.0
 )
 
 
-def test_trends_and_segments(tmp_path: Path) -> None:
+def test_trends_and_subgroups(tmp_path: Path) -> None:
     """Dark mode is used by 80% of Firefox's and 20% of Safari's users; on day 2 all use Firefox."""
     url, day = f"sqlite:///{tmp_path / 'modes.db'}", date(2026, 3, 2)
     rng = np.random.default_rng(6)
@@ -189,9 +189,9 @@ def test_trends_and_segments(tmp_path: Path) -> None:
     assert firefox == pytest.approx([0.5, 1.0], abs=0.1)  # eight standard errors
     assert "<polyline" in trend["svg"] and str(tmp_path) not in "".join(trend.values())
     where = {"browser": ("Safari",)}
-    segment = done(JobRequest("decode", "modes", ("dark",), where=where, until=day))
-    assert json.loads(segment["json"])["where"] == {"browser": ["Safari"]}
-    assert json.loads(segment["json"])["estimate"][0] == pytest.approx(0.2, abs=0.15)
+    subgroup = done(JobRequest("decode", "modes", ("dark",), where=where, until=day))
+    assert json.loads(subgroup["json"])["where"] == {"browser": ["Safari"]}
+    assert json.loads(subgroup["json"])["estimate"][0] == pytest.approx(0.2, abs=0.15)
     weeks = done(JobRequest("associate", "modes", ("browser", "dark"), by="week"))
     assert "svg" not in weeks and "Week of 2026-03-02" in weeks["section"]
     with pytest.raises(InputError, match="no reports of survey modes version 1 since") as caught:

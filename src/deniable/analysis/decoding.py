@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from deniable.analysis.categories import Strings, candidates_of
-from deniable.analysis.segments import Segment, Where, decode_segment
 from deniable.analysis.source import Reports, Source
+from deniable.analysis.subgroups import Subgroup, Where, decode_subgroup
 from deniable.analysis.tallying import count_all, provenance_of
 from deniable.compute.backend import Backend
 from deniable.compute.named import backend_of
@@ -52,11 +52,11 @@ def decode(
         are known. Duplicates are ignored. With `where`, a mapping may list candidates of several
         questions, by question.
     where : mapping of str to answers, optional
-        Decode only a segment: the clients that gave these answers to other questions, such as
+        Decode only a subgroup: the clients that gave these answers to other questions, such as
         ``{"browser": "Firefox"}``. A list means any of its answers; several questions mean all of
         them. Answers are options, True or False, or strings. Estimates come from the joint
-        distribution of the questions, and are shares of the segment. A string has an estimate if it
-        is detected among all clients.
+        distribution of the questions, and are shares of the subgroup. A string has an estimate if
+        it is detected among all clients.
     alpha : float, default 0.05
         Significance level of the decision which values are present.
     correction : {"holm", "bonferroni", "fdr"} or None, default "holm"
@@ -113,10 +113,10 @@ def decode(
     backend = backend_of(executor)
     inflation = variance_inflation(asked.protocol.mechanisms[0], reports_per_client)
     if where:
-        segment = Segment.of(survey, question, where)
+        subgroup = Subgroup.of(survey, question, where)
         lists = candidates if isinstance(candidates, Mapping) else {question: candidates}
-        marginal = decode_segment(
-            segment,
+        marginal = decode_subgroup(
+            subgroup,
             source,
             {name: strings for name, strings in lists.items() if strings is not None},
             backend,
@@ -125,7 +125,7 @@ def decode(
             # An upper bound: R reports of a client hold at least as much information as one.
             inflation=reports_per_client,
         )
-        questions = segment.questions
+        questions = subgroup.questions
     else:
         model = model_of(candidates_of(asked, candidates))
         counts = count_all(source, backend, asked, model)

@@ -8,8 +8,8 @@ from typing import Literal, TypeVar
 
 from deniable.analysis.categories import Strings
 from deniable.analysis.decoding import decode
-from deniable.analysis.segments import Segment, Where
 from deniable.analysis.source import Stored, no_reports
+from deniable.analysis.subgroups import Subgroup, Where
 from deniable.arguments import Day, as_names, as_optional_day
 from deniable.compute.backend import Backend
 from deniable.compute.progress import Progress, reports_progress
@@ -143,7 +143,7 @@ def trend(
     candidates : iterable of str, Discovery or Marginal, optional
         Strings to look for, or a result of `discover` or `decode`. Required for a string question.
     where : mapping of str to answers, optional
-        Decode only a segment of the clients; see `decode`. Periods in which no candidate is
+        Decode only a subgroup of the clients; see `decode`. Periods in which no candidate is
         detected are skipped.
     by : {"day", "week"}, default "day"
         Length of a period. Weeks begin on Monday.
@@ -226,7 +226,7 @@ def trend(
 
     strict = not where
     if where:
-        Segment.of(survey, question, where)  # raises before the periods are analysed
+        Subgroup.of(survey, question, where)  # raises before the periods are analysed
     return by_period(survey, store, analyse, by=by, since=since, until=until, strict=strict)
 
 

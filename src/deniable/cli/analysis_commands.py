@@ -156,7 +156,7 @@ def decode(
         Candidate strings: a text file with one per line, a CSV file with a column "value", or a
         JSON result of discover or decode. QUESTION=FILE gives candidates of a question in --where.
     where
-        Decode only a segment: clients that gave this answer to another question. Several questions
+        Decode only a subgroup: clients that gave this answer to another question. Several questions
         mean clients that gave all of these answers; several answers to one question mean any of
         them.
     correction
@@ -177,7 +177,7 @@ def decode(
     deniable decode survey.json sqlite:///reports.db --question browser --by week -o browser.svg
     """
     from deniable.analysis import decode as verb
-    from deniable.analysis.segments import Segment
+    from deniable.analysis.subgroups import Subgroup
 
     run = AnalysisRun(**common)
     name = question_of(run.survey, question)
@@ -199,7 +199,7 @@ def decode(
         return decoded.consistent() if consistent else decoded
 
     if where:
-        Segment.of(run.survey, name, settings["where"])  # raises before any period is analysed
+        Subgroup.of(run.survey, name, settings["where"])  # raises before any period is analysed
     run.perform(analyse, strict=not where)
 
 

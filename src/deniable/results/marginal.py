@@ -115,10 +115,10 @@ class Marginal(Rows[ValueRow], Result):
     provenance : Provenance, optional
         Where the result comes from.
     where : mapping of str to tuple of str, optional
-        Answers to other questions that select the segment of clients that the result describes.
-        All shares are then shares of this segment. None means all clients.
-    segment : Measured, optional
-        Share of all clients that are in the segment.
+        Answers to other questions that select the subgroup of clients that the result describes.
+        All shares are then shares of this subgroup. None means all clients.
+    subgroup : Measured, optional
+        Share of all clients that are in the subgroup.
     total_reports : int, optional
         Number of all reports, if only some of them carry information about the candidates.
 
@@ -171,7 +171,7 @@ class Marginal(Rows[ValueRow], Result):
     question: str = ""
     provenance: Provenance | None = None
     where: Mapping[str, tuple[str, ...]] | None = None
-    segment: Measured | None = None
+    subgroup: Measured | None = None
     total_reports: int | None = None
 
     @property
@@ -213,8 +213,8 @@ class Marginal(Rows[ValueRow], Result):
             Question, reports, and detected candidates.
         """
         about = f"{self.title}: {self.reports_phrase}"
-        if self.segment is not None:
-            about += f"; the segment is {self.segment} of clients"
+        if self.subgroup is not None:
+            about += f"; the subgroup is {self.subgroup} of clients"
             if not self.identified.any():
                 return f"{about}: too small to say anything about it"
         if self.is_boolean:
@@ -231,7 +231,7 @@ class Marginal(Rows[ValueRow], Result):
         str
             Reports, detected candidates, their share of clients, and the detection threshold.
         """
-        if self.segment is not None and not self.identified.any():
+        if self.subgroup is not None and not self.identified.any():
             return self.summary()
         found = f", held by {self.mass_found} of {self.whom}" if not self.is_boolean else ""
         return f"{self.summary()}{found}; detection threshold {percent(self.detection_threshold)}"
@@ -245,8 +245,8 @@ class Marginal(Rows[ValueRow], Result):
 
     @property
     def whom(self) -> str:
-        """Whom the shares are shares of: all clients, or the segment."""
-        return "clients" if self.segment is None else "the segment"
+        """Whom the shares are shares of: all clients, or the subgroup."""
+        return "clients" if self.subgroup is None else "the subgroup"
 
     @property
     def is_boolean(self) -> bool:
@@ -302,7 +302,7 @@ class Marginal(Rows[ValueRow], Result):
 
     @property
     def title(self) -> str:
-        """The question, and the conditions if the result describes a segment."""
+        """The question, and the conditions if the result describes a subgroup."""
         conditions = " and ".join(
             f"{name} = {' or '.join(answers)}" for name, answers in (self.where or {}).items()
         )
@@ -312,7 +312,7 @@ class Marginal(Rows[ValueRow], Result):
     def _json(self) -> dict[str, object]:
         """Leave out what only some results have."""
         written = super()._json()
-        optional = ("where", "segment", "total_reports")
+        optional = ("where", "subgroup", "total_reports")
         return {k: v for k, v in written.items() if k not in optional or v is not None}
 
     @property

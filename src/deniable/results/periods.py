@@ -217,7 +217,7 @@ class Trend(Rows[R], Result, Generic[R]):
         written["provenance"] = self.provenance
         if self.marginals[0].where is not None:
             written["where"] = self.marginals[0].where
-            written["segment"] = [part.segment for part in self.marginals]
+            written["subgroup"] = [part.subgroup for part in self.marginals]
         if self.skipped:
             written["skipped"] = self.skipped
         return {"kind": "Trend", **{key: to_json_value(v) for key, v in written.items()}}
@@ -252,7 +252,7 @@ def _read_marginals(data: dict[str, Any]) -> tuple[Result, ...]:
     names = [*SHARES, "reports"]
     if "where" in data:
         shared["where"] = data["where"]
-        names.append("segment")
+        names.append("subgroup")
     parts = []
     for i in range(len(data["periods"])):
         own = {name: data[name][i] for name in names}

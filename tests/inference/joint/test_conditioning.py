@@ -1,4 +1,4 @@
-"""Rates within a segment: Fieller's interval by inversion, and a step that leaves the boundary."""
+"""Rates within a subgroup: Fieller's interval by inversion, and a step that leaves the boundary."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_rates_of_everything_are_one_without_an_error() -> None:
     assert whole.estimate == pytest.approx([1.0]) and whole.standard_error[0] == 0
 
 
-def test_a_segment_that_may_be_empty_has_no_rates() -> None:
+def test_a_subgroup_that_may_be_empty_has_no_rates() -> None:
     rates = Rates(Covariance(np.array([0.004, 0.001]), 1e-5 * np.eye(2)))
     assert not rates.known
     found = rates.of(np.eye(2))

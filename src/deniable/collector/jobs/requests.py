@@ -27,7 +27,7 @@ class JobRequest:
         them
     since, until : first and last day, inclusive
     by : "day" or "week", to analyse each separately; None for all days together
-    where : for "decode", the answers that select a segment of the clients, by question
+    where : for "decode", the answers that select a subgroup of the clients, by question
     accept : regular expression that discovered strings must match
     alpha : significance level
     """
@@ -57,7 +57,7 @@ class JobRequest:
             hint = did_you_mean(str(self.by)[:40], PERIODS)
             raise Problem(BAD_JOB, f"expected by to be day or week, got {self.by!r:.40}.{hint}")
         if self.where and verb != "decode":
-            raise Problem(BAD_JOB, f"{verb} has no segments: where is a field of decode")
+            raise Problem(BAD_JOB, f"{verb} has no subgroups: where is a field of decode")
         if self.since and self.until and self.since > self.until:
             detail = f"the first day, {self.since}, is after the last day, {self.until}"
             raise Problem(BAD_JOB, detail)
@@ -103,7 +103,7 @@ class JobRequest:
         except InputError as error:
             raise Problem(BAD_JOB, str(error)) from None
         if both := set(self.questions) & where.keys():
-            raise Problem(BAD_JOB, f"question {min(both)!r} cannot also select the segment")
+            raise Problem(BAD_JOB, f"question {min(both)!r} cannot also select the subgroup")
         needed = [q.name for q in asked[: len(self.questions)] if q.kind == "string"]
         for name in needed if self.verb != "discover" else ():
             if not (self.candidates or {}).get(name):

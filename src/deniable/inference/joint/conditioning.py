@@ -39,7 +39,7 @@ def one_step(evidence: Evidence, fitted: Covariance) -> Covariance:
 
 @dataclass(frozen=True)
 class Rates:
-    """Cells of a segment: shares of all clients that are in the segment and have each value.
+    """Cells of a subgroup: shares of all clients that are in the subgroup and have each value.
 
     Parameters
     ----------
@@ -51,17 +51,17 @@ class Rates:
 
     @property
     def share(self) -> Measured:
-        """Share of all clients that are in the segment."""
+        """Share of all clients that are in the subgroup."""
         variance = max(float(self.cells.matrix.sum()), 0.0)
         return Measured.normal(float(self.cells.table.sum()), float(np.sqrt(variance)))
 
     @property
     def known(self) -> bool:
-        """Whether the segment is distinguishable from an empty one, so that it has rates."""
+        """Whether the subgroup is distinguishable from an empty one, so that it has rates."""
         return self.share.low > 0
 
     def of(self, values: Floats) -> Interval:
-        """Return the rates of sums of values within the segment, with Fieller's intervals.
+        """Return the rates of sums of values within the subgroup, with Fieller's intervals.
 
         values : float64[k, m], 1 where a sum includes a value
         """
@@ -76,7 +76,7 @@ class Rates:
         variance = part_part - 2 * rate * part_whole + rate**2 * whole_whole
         error = np.sqrt(np.maximum(variance, 0.0)) / whole
         error[error < ROUNDING] = 0.0
-        # (part − r·whole)² ≤ z² Var(part − r·whole) is a quadratic inequality in r. The segment is
+        # (part − r·whole)² ≤ z² Var(part − r·whole) is a quadratic inequality in r. The subgroup is
         # known, so its leading coefficient is above 0 and the solutions are an interval.
         leading = whole**2 - Z95**2 * whole_whole
         half = part * whole - Z95**2 * part_whole
@@ -86,5 +86,5 @@ class Rates:
         return Interval(rate, error, np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0))
 
     def absence_p_values(self) -> Floats:
-        """Return one-sided p-values of "no client in the segment has this value", float64[m]."""
+        """Return one-sided p-values of "no client in the subgroup has this value", float64[m]."""
         return self.cells.p_values()

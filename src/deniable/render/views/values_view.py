@@ -137,7 +137,7 @@ class MarginalView(ValuesView[Marginal]):
         return TextTable.readable(self.shown.columns())
 
     def notes(self, *, test: str = "score", stages: bool = False) -> list[str]:
-        """Say which reports are used, and what is not known about a segment."""
+        """Say which reports are used, and what is not known about a subgroup."""
         marginal, notes = self.result, []
         if marginal.total_reports is not None:
             notes.append(
@@ -146,22 +146,22 @@ class MarginalView(ValuesView[Marginal]):
             )
         if marginal.is_boolean:
             notes.append("Clients that did not answer count as no.")
-        if marginal.segment is None:
+        if marginal.subgroup is None:
             return notes
         if not marginal.identified.any():
             return [
                 *notes,
-                "Nothing can be said about this segment: its share of clients, "
-                f"{marginal.segment}, cannot be distinguished from 0. Choose a larger segment, or "
-                "collect more reports.",
+                "Nothing can be said about this subgroup: its share of clients, "
+                f"{marginal.subgroup}, cannot be distinguished from 0. Choose a larger subgroup, "
+                "or collect more reports.",
             ]
         if left_out := int((~marginal.identified).sum()):
             notes.append(
                 f"{counted(left_out, 'candidate')} without an estimate: only values that are "
-                "detected among all clients can be estimated in a segment."
+                "detected among all clients can be estimated in a subgroup."
             )
         notes.append(
-            "A value is detected if the hypothesis that no client in the segment holds it is "
+            "A value is detected if the hypothesis that no client in the subgroup holds it is "
             "rejected."
         )
         return notes
@@ -170,7 +170,7 @@ class MarginalView(ValuesView[Marginal]):
         """Return the candidates of the `most` largest estimates, and which are detected."""
         shown = self.shown
         order = shown.order[:most]
-        if shown.segment is not None:
+        if shown.subgroup is not None:
             order = order[shown.identified[order]]
         return order, shown.detected[order].tolist()
 
@@ -195,10 +195,10 @@ class MarginalView(ValuesView[Marginal]):
             text = f"There were no candidates to look for in {marginal.reports:,} reports."
             return [heading, elements.paragraph(text)]
         facts, notes = elements.numbers(self._facts()), map(elements.paragraph, self.notes())
-        if not marginal.identified.any() and marginal.segment is not None:
+        if not marginal.identified.any() and marginal.subgroup is not None:
             return [heading, facts, *notes]
-        # How far malicious clients can change shares of a segment depends on the whole joint table.
-        influence = self.influence(survey) if marginal.segment is None else ""
+        # How far malicious clients can change shares of a subgroup depends on the joint table.
+        influence = self.influence(survey) if marginal.subgroup is None else ""
         return [
             heading,
             facts,
@@ -220,8 +220,8 @@ class MarginalView(ValuesView[Marginal]):
         facts = {"reports": f"{marginal.reports:,}"}
         if marginal.total_reports is not None:
             facts = {"reports": f"{marginal.reports:,} of {marginal.total_reports:,}"}
-        if marginal.segment is not None:
-            facts["of clients are in the segment"] = str(marginal.segment)
+        if marginal.subgroup is not None:
+            facts["of clients are in the subgroup"] = str(marginal.subgroup)
             if not marginal.identified.any():
                 return facts
         if marginal.is_boolean:

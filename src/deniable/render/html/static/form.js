@@ -1,4 +1,4 @@
-// The form for a new analysis: survey, kind of analysis, questions, candidates, segment, days.
+// The form for a new analysis: survey, kind of analysis, questions, candidates, subgroup, days.
 import { html } from "./charts.js";
 
 const at = (id) => document.getElementById(id);
@@ -16,7 +16,7 @@ export function fillForm(surveys, jobs) {
   const survey = chosen(surveys);
   if (!survey) return;
   fillQuestions(survey, at("verb").value);
-  fillSegment(survey, at("verb").value);
+  fillSubgroup(survey, at("verb").value);
   fillCandidates(survey, at("verb").value, jobs);
   at("accept-field").hidden = at("verb").value !== "discover";
 }
@@ -37,10 +37,10 @@ function fillQuestions(survey, verb) {
   place.replaceChildren(place.querySelector("legend"), ...labels);
 }
 
-/** Offer the other questions as conditions of a segment, and the answers to the chosen one. */
-function fillSegment(survey, verb) {
+/** Offer the other questions as conditions of a subgroup, and the answers to the chosen one. */
+function fillSubgroup(survey, verb) {
   const others = survey.questions.filter(({ name }) => !ticked().includes(name)), place = at("condition");
-  at("segment").hidden = verb !== "decode" || !others.length;
+  at("subgroup").hidden = verb !== "decode" || !others.length;
   const now = JSON.stringify([title(survey), others.map((q) => q.name)]), before = place.value;
   if (place.dataset.now !== now) {
     place.dataset.now = now;
@@ -48,7 +48,7 @@ function fillSegment(survey, verb) {
       ...others.map(({ name }) => html("option", { value: name, textContent: name })));
     if (others.some(({ name }) => name === before)) place.value = before;
   }
-  fillAnswer(survey, others.find(({ name }) => name === place.value && !at("segment").hidden));
+  fillAnswer(survey, others.find(({ name }) => name === place.value && !at("subgroup").hidden));
 }
 
 function fillAnswer(survey, question) {

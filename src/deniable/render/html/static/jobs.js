@@ -12,9 +12,9 @@ let shown = null; // the job in the place for results, with its state
 
 const address = ({ id }) => `#job-${id}`;
 const days = ({ since, until }) => (since || until) && `${since ? `from ${since}` : ""} ${until ? `to ${until}` : ""}`.trim();
-const segment = ({ where = {} }) =>
+const subgroup = ({ where = {} }) =>
   Object.entries(where).map(([name, answers]) => `${name} = ${answers.join(" or ")}`).join(" and ");
-const title = (job) => [job.verb, job.questions.join(" and "), segment(job) && `where ${segment(job)}`,
+const title = (job) => [job.verb, job.questions.join(" and "), subgroup(job) && `where ${subgroup(job)}`,
   job.accept && `matching ${job.accept}`, job.by && `by ${job.by}`, days(job)].filter(Boolean).join(" ");
 const about = ({ survey, version }) => `survey ${survey}, version ${version}`;
 const note = (text, kind = "soft") => html("p", { className: kind, textContent: text });

@@ -1,4 +1,4 @@
-"""decode of a segment: conditions of every kind, agreement with associate, and what is refused."""
+"""decode of a subgroup: conditions of every kind, agreement with associate, and what is refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from deniable.analysis import associate, decode, segments
+from deniable.analysis import associate, decode, subgroups
 from deniable.cli.app import app
 from deniable.columns import ReportBatch, write
 from deniable.compute.cpu.threads import Threads
@@ -122,7 +122,7 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, tuple[Any, ...]], dict[str
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_estimates_are_those_of_the_segment(case: str) -> None:
+def test_estimates_are_those_of_the_subgroup(case: str) -> None:
     """Within 4.5 standard errors: one false alarm in 10,000 fresh crowds, over some 30 values."""
     question, where, truly, more = CASES[case]
     found = decoded(question, where, **more)
@@ -133,12 +133,12 @@ def test_estimates_are_those_of_the_segment(case: str) -> None:
     assert (found.high - found.low)[known].max() < 0.5
     inside = np.isin(crowd()[0][next(iter(truly))], next(iter(truly.values()))).mean()
     if len(truly) == 1:
-        assert found.segment is not None
-        assert abs(found.segment.estimate - inside) < 4.5 * found.segment.standard_error
+        assert found.subgroup is not None
+        assert abs(found.subgroup.estimate - inside) < 4.5 * found.subgroup.standard_error
 
 
 def test_agrees_with_the_conditional_rates_of_associate() -> None:
-    """Inside the simplex the step is 0, and the interval of a large segment is that of a ratio."""
+    """Inside the simplex the step is 0, and the interval of a large subgroup is that of a ratio."""
     found = decoded("editor", {"browser": "Firefox"})
     rates = associate(SURVEY, crowd()[1], ["browser", "editor"]).conditional("browser")
     assert found.estimate == pytest.approx(rates.estimate[0], abs=1e-4)
@@ -146,7 +146,7 @@ def test_agrees_with_the_conditional_rates_of_associate() -> None:
     assert found.low == pytest.approx(rates.low[0], abs=1e-3)
 
 
-def test_a_segment_too_small_says_so() -> None:
+def test_a_subgroup_too_small_says_so() -> None:
     found = decoded("editor", {"page": "nobody has this page"})
     assert np.isnan(found.estimate).all() and not found.identified.any()
     assert found.low.tolist() == [0] * 3 and found.high.tolist() == [1] * 3
@@ -179,14 +179,14 @@ def test_files_and_backends_give_the_same(tmp_path: Path) -> None:
     assert found.estimate == pytest.approx(expected.estimate, abs=1e-6)
 
 
-def test_json_keeps_the_segment_and_others_have_no_such_keys() -> None:
+def test_json_keeps_the_subgroup_and_others_have_no_such_keys() -> None:
     found = decoded("editor", {"browser": ["Firefox", "Safari"]})
     again = Result.from_json(found.to_json())
     assert isinstance(again, Marginal)
-    assert again.where == {"browser": ("Firefox", "Safari")} and again.segment == found.segment
+    assert again.where == {"browser": ("Firefox", "Safari")} and again.subgroup == found.subgroup
     assert again.heading() == found.heading()
     ordinary = decode(SURVEY, crowd()[1], "editor").to_json()
-    assert not {"where", "segment", "total_reports"} & set(json.loads(ordinary))
+    assert not {"where", "subgroup", "total_reports"} & set(json.loads(ordinary))
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -217,7 +217,7 @@ def test_a_string_question_needs_candidates() -> None:
 
 
 def test_a_table_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segments, "MAX_CELLS", 17)
+    monkeypatch.setattr(subgroups, "MAX_CELLS", 17)
     with pytest.raises(
         InputError, match=r"18 cells \(3 of 'editor' × 3 of 'browser' × 2 of 'dark'"
     ):
@@ -295,15 +295,15 @@ def test_a_p_value_of_0_reads_the_same_everywhere() -> None:
     assert any("< 1e-300" in row for row in view_of(found).table().rows)
 
 
-def test_a_trend_of_a_segment_names_it_and_keeps_it_in_json() -> None:
+def test_a_trend_of_a_subgroup_names_it_and_keeps_it_in_json() -> None:
     parts = tuple(decoded("editor", {"browser": "Firefox"}) for _ in range(2))
     weeks = Trend("week", ("2026-11-02", "2026-11-09"), parts)
     assert weeks.heading().startswith("editor where browser = Firefox by week")
-    assert "editor where browser = Firefox: share of the segment" in view_of(weeks).section()
+    assert "editor where browser = Firefox: share of the subgroup" in view_of(weeks).section()
     again = Result.from_json(weeks.to_json())
     assert isinstance(again, Trend)
     assert again.marginals[1].where == {"browser": ("Firefox",)}
-    assert again.marginals[1].segment == parts[1].segment
+    assert again.marginals[1].subgroup == parts[1].subgroup
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""The part of `decode` that looks at a segment: the clients that gave certain answers.
+"""The part of `decode` that looks at a subgroup: the clients that gave certain answers.
 
 The joint table of the question and of the conditions is fitted as `associate` fits it. Its cells
-inside the segment, divided by the share of the segment, are the answer.
+inside the subgroup, divided by the share of the subgroup, are the answer.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,7 +41,7 @@ from deniable.survey import Question, Survey
 
 Answer = str | bool
 Where = Mapping[str, Answer | Iterable[Answer]]
-"""Answers that put a client into a segment, by question."""
+"""Answers that put a client into a subgroup, by question."""
 MAX_CONDITION_STRINGS = 10
 """Candidates of a condition's string question that get categories besides the answers asked for."""
 BOOLEANS = {"yes": "yes", "true": "yes", "1": "yes", "no": "no", "false": "no", "0": "no"}
@@ -49,7 +49,7 @@ BOOLEANS = {"yes": "yes", "true": "yes", "1": "yes", "no": "no", "false": "no", 
 
 
 @dataclass(frozen=True)
-class Segment:
+class Subgroup:
     """A question, and the answers to other questions that select clients.
 
     Parameters
@@ -69,8 +69,8 @@ class Segment:
         return {q.name: a for q, a in zip(self.questions[1:], self.answers, strict=True)}
 
     @classmethod
-    def of(cls, survey: Survey, question: str, where: Where) -> "Segment":
-        """Return a segment; raise InputError if a condition cannot be asked for."""
+    def of(cls, survey: Survey, question: str, where: Where) -> "Subgroup":
+        """Return a subgroup; raise InputError if a condition cannot be asked for."""
         if not isinstance(where, Mapping):
             raise InputError(
                 'where must map questions to answers, such as {"browser": "Firefox"}, got '
@@ -113,8 +113,8 @@ def _answers(question: Question, given: Answer | Iterable[Answer]) -> tuple[str,
     return tuple(dict.fromkeys(options[key] for key in keys))
 
 
-def decode_segment(
-    segment: Segment,
+def decode_subgroup(
+    subgroup: Subgroup,
     source: Source,
     candidates: Mapping[str, Strings],
     executor: Backend,
@@ -123,11 +123,11 @@ def decode_segment(
     correction: Correction,
     inflation: float,
 ) -> Marginal:
-    """Estimate the distribution of a question within a segment.
+    """Estimate the distribution of a question within a subgroup.
 
     Parameters
     ----------
-    segment : Segment
+    subgroup : Subgroup
         The question, and the conditions.
     source : Source
         The reports.
@@ -140,19 +140,19 @@ def decode_segment(
     inflation : float
         Factor of all variances, for clients that report repeatedly.
     """
-    questions, cohorts = segment.questions, source.survey.cohorts
-    listed = _candidates(segment, candidates)
+    questions, cohorts = subgroup.questions, source.survey.cohorts
+    listed = _candidates(subgroup, candidates)
     tables = [model_of(each) for each in listed]
     counted = [
         cache(partial(count_all, source, executor, q, model))
         for q, model in zip(questions, tables, strict=True)
     ]
-    models, axes = _axes(segment, tables, counted, alpha)
+    models, axes = _axes(subgroup, tables, counted, alpha)
     by_name = {q.name: model for q, model in zip(questions, models, strict=True)}
     rows = partial(likelihood_rows, by_name, executor.arrays, cohorts > 1)
     held = source.hold(executor, rows).hold(itemgetter(0))
     evidence = evidence_of(held, [len(axis.labels) for axis in axes], executor.arrays)
-    rates = Rates(_cells(evidence, axes, segment, inflation))
+    rates = Rates(_cells(evidence, axes, subgroup, inflation))
     names, fitted = listed[0].names, axes[0].labels
     rows_of = np.array([fitted.index(name) if name in fitted else -1 for name in names], np.intp)
     return replace(
@@ -160,21 +160,21 @@ def decode_segment(
         labels=names,
         question=questions[0].name,
         reports=counted[0]().reports if questions[0].kind == "string" else source.count,
-        where=segment.where,
+        where=subgroup.where,
     )
 
 
-def _candidates(segment: Segment, given: Mapping[str, Strings]) -> list[Candidates]:
+def _candidates(subgroup: Subgroup, given: Mapping[str, Strings]) -> list[Candidates]:
     """Return the candidates of all questions; those of a condition include its answers."""
-    asked, *others = segment.questions
-    names = [question.name for question in segment.questions]
+    asked, *others = subgroup.questions
+    names = [question.name for question in subgroup.questions]
     if extra := sorted(given.keys() - set(names)):
         raise InputError(
             f"candidates are given for {extra[0]!r}, which is not one of the questions {names}."
             f"{did_you_mean(extra[0], names)}"
         )
     listed = [candidates_of(asked, given.get(asked.name))]
-    for question, answers in zip(others, segment.answers, strict=True):
+    for question, answers in zip(others, subgroup.answers, strict=True):
         strings: Strings | None = given.get(question.name)
         if question.kind == "string":
             known = () if strings is None else candidates_of(question, strings).names
@@ -184,7 +184,7 @@ def _candidates(segment: Segment, given: Mapping[str, Strings]) -> list[Candidat
 
 
 def _axes(
-    segment: Segment,
+    subgroup: Subgroup,
     models: Sequence[AnyModel],
     counted: Sequence[Callable[[], ReportCounts]],
     alpha: float,
@@ -194,9 +194,9 @@ def _axes(
     The question gets a category for each string that is detected among all clients.
     """
     settings = [TableSettings(top=MAX_CELLS, alpha=alpha)]
-    for answers in segment.answers:
+    for answers in subgroup.answers:
         settings.append(TableSettings(top=MAX_CONDITION_STRINGS, alpha=alpha, required=answers))
-    names = [question.name for question in segment.questions]
+    names = [question.name for question in subgroup.questions]
     fitted = [
         model.fitted(name, count, each)
         for model, name, count, each in zip(models, names, counted, settings, strict=True)
@@ -206,21 +206,21 @@ def _axes(
     if prod(sizes) > MAX_CELLS:
         parts = " × ".join(f"{s} of {n!r}" for s, n in zip(sizes, names, strict=True))
         raise InputError(
-            f"the table of this segment would have {prod(sizes):,} cells ({parts}), more than the "
+            f"the table of this subgroup would have {prod(sizes):,} cells ({parts}), more than the "
             f"limit of {MAX_CELLS:,}: list fewer candidates, or give fewer conditions"
         )
     return [model for model, _ in fitted], axes
 
 
 def _cells(
-    evidence: Evidence, axes: Sequence[Axis], segment: Segment, inflation: float
+    evidence: Evidence, axes: Sequence[Axis], subgroup: Subgroup, inflation: float
 ) -> Covariance:
-    """Return the cells of the segment, one per fitted category of the question."""
+    """Return the cells of the subgroup, one per fitted category of the question."""
     fit = maximise(evidence)
     fitted = covariance(evidence, fit.table)
-    # On the axes of conditions, category 0 is inside the segment, and category 1 outside.
+    # On the axes of conditions, category 0 is inside the subgroup, and category 1 outside.
     groups = [np.arange(len(axes[0].labels))]
-    for axis, answers in zip(axes[1:], segment.answers, strict=True):
+    for axis, answers in zip(axes[1:], subgroup.answers, strict=True):
         groups.append(np.array([int(label not in answers) for label in axis.labels], np.intp))
     shown = one_step(evidence, fitted).collapsed(groups)
     with_other = [axis.labels[-1] == OTHER for axis in axes]
@@ -233,7 +233,7 @@ def _cells(
 
 
 def _marginal(rates: Rates, rows: Indices, alpha: float, correction: Correction) -> Marginal:
-    """Return the rates of all candidates within a segment.
+    """Return the rates of all candidates within a subgroup.
 
     rows : cell of each candidate; −1 if it has none, because it was not detected among all clients
     """
@@ -267,7 +267,7 @@ def _marginal(rates: Rates, rows: Indices, alpha: float, correction: Correction)
         reports=0,
         alpha=alpha,
         correction=correction,
-        segment=share,
+        subgroup=share,
     )
 
 

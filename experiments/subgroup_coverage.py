@@ -1,17 +1,17 @@
 """Coverage of the intervals that `decode(…, where=…)` gives.
 
-    python -m experiments.segment_coverage [--quick] [--seed 9] [-o FOLDER]      7 minutes
+    python -m experiments.subgroup_coverage [--quick] [--seed 9] [-o FOLDER]      7 minutes
 
-Clients answer y, and then x, whose distribution inside the segment differs from that outside: it is
+Clients answer y, and then x, whose distribution in the subgroup differs from that outside: it is
 shifted by two values, and every third value is absent. The name of a case says x | y and the share
-of the segment. In cases with unlisted strings, only the most common strings are candidates; of y
-only the segment's own answer is listed, unless the name says more.
+of the subgroup. In cases with unlisted strings, only the most common strings are candidates; of y
+only the subgroup's own answer is listed, unless the name says more.
 
 `rows` is the number of intervals of values that have an estimate. `covered` is the share of them
-that contain the truth; `present` and `absent` are the same for values that clients in the segment
+that contain the truth; `present` and `absent` are the same for values that clients in the subgroup
 have, and for values that they do not have. `spread` is the standard deviation of the errors over
 the standard error. `false` is the share of trials in which an absent value is detected. `unknown`
-is the share of trials whose segment cannot be distinguished from an empty one: their intervals are
+is the share of trials whose subgroup cannot be distinguished from an empty one: their intervals are
 [0, 1], and are not counted.
 """
 
@@ -72,14 +72,14 @@ class Asked:
 
 @dataclass(frozen=True)
 class Case:
-    """A question x, and a question y of which one answer selects the segment."""
+    """A question x, and a question y of which one answer selects the subgroup."""
 
     x: Asked
     y: Asked
-    segment: int
+    subgroup: int
 
     def inside(self) -> Floats:
-        """Return the distribution of x inside the segment."""
+        """Return the distribution of x inside the subgroup."""
         weights = np.roll(self.x.weights, 2)
         weights[1::3] = 0.0
         return np.asarray(weights / weights.sum())
@@ -92,7 +92,7 @@ class Case:
         inside, outside = (
             rng.choice(len(xs), reports, p=p) for p in (self.inside(), self.x.weights)
         )
-        values = np.where(places == self.segment, inside, outside)
+        values = np.where(places == self.subgroup, inside, outside)
         return {"x": np.array(xs)[values].tolist(), "y": np.array(ys)[places].tolist()}
 
 
@@ -117,7 +117,7 @@ REPORTS = {20_000: 300, 200_000: 60, 1_000_000: 6}
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Estimates of the values in one segment, beside the truth; all arrays are of shape (m,)."""
+    """Estimates of the values in one subgroup, beside the truth; all arrays are of shape (m,)."""
 
     truth: Floats
     estimate: Floats
@@ -140,7 +140,7 @@ class Intervals:
 
 
 def trials(case: Case, reports: int, count: int, seed: int) -> list[Intervals | None]:
-    """Decode the segment in simulated crowds; None where it cannot be told from an empty one."""
+    """Decode the subgroup in simulated crowds; None where it cannot be told from an empty one."""
     found: list[Intervals | None] = []
     for rng in generators(seed, count):
         xs, ys = case.x.values(rng), case.y.values(rng)
@@ -148,7 +148,7 @@ def trials(case: Case, reports: int, count: int, seed: int) -> list[Intervals | 
         batch = simulate(survey, case.answers(xs, ys, reports, rng), rng=rng)
         named = {"x": (case.x, xs), "y": (case.y, ys)}
         candidates = {n: v[: q.listed] for n, (q, v) in named.items() if q.is_string}
-        result = deniable.decode(survey, batch, "x", candidates, where={"y": ys[case.segment]})
+        result = deniable.decode(survey, batch, "x", candidates, where={"y": ys[case.subgroup]})
         truth = case.inside()[[xs.index(name) for name in result.names]]
         found.append(Intervals.of(result, truth) if result.identified.any() else None)
     return found
@@ -173,7 +173,7 @@ def measured(found: list[Intervals | None]) -> Row:
 
 def run(sizes: dict[int, int], seed: int, name: str | None = None) -> Record:
     """Run every case; sizes : trials by number of reports."""
-    record = Record("segment_coverage", seed, {"trials": sizes})
+    record = Record("subgroup_coverage", seed, {"trials": sizes})
     rows = []
     for reports, count in sizes.items():
         for case in CASES:
@@ -181,7 +181,7 @@ def run(sizes: dict[int, int], seed: int, name: str | None = None) -> Record:
                 found = trials(CASES[case], reports, count, seed)
                 rows.append({"case": case, "N": reports, **measured(found)})
                 print(".", end="", flush=True)
-    show(record, "coverage", rows, "Coverage of 95% intervals within segments")
+    show(record, "coverage", rows, "Coverage of 95% intervals within subgroups")
     return record
 
 
