@@ -11,11 +11,12 @@ from dataclasses import FrozenInstanceError, replace
 import numpy as np
 import pytest
 
+from deniable import pair_counts, simulate
 from deniable.errors import InputError, MissingPackage
 from deniable.results import Interval, Joint, Marginal, Measured, Provenance, Result, Trend
 from deniable.results.base import TEST_DATA
 from deniable.results.rows import Rows
-from tests.results.samples import discovery, joint, marginal, samples
+from tests.results.samples import discovery, editors, joint, marginal, samples
 
 SAMPLES = samples()
 each_result = pytest.mark.parametrize("result", SAMPLES.values(), ids=SAMPLES.keys())
@@ -180,6 +181,14 @@ def test_numbers_with_nan_compare_equal() -> None:
     one = Interval(zeros, zeros, zeros, np.array([np.nan, 1.0]))
     assert copy.deepcopy(one) == one != replace(one, low=np.ones(2))
     assert repr(one) == "<Interval of 2 estimates>"
+
+
+def test_counts_compare_and_pickle_too() -> None:
+    reports = simulate(editors(), {"editor": ["vim"] * 9, "dark": [True] * 9}, rng=1)
+    counts = pair_counts(editors(), reports, ["editor", "dark"])
+    again = pickle.loads(pickle.dumps(counts))
+    assert again == counts and hash(again) == hash(counts)
+    assert counts != pair_counts(editors(), reports.select(slice(8)), ["editor", "dark"])
 
 
 # --- in a notebook -------------------------------------------------------------------------------

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from deniable.errors import InputError
 from deniable.kernels.array_types import Int64s
+from deniable.results.rows import ComparedByFields
 
 FORMAT = "deniable-pair-counts/1"
 ARRAYS = ("both", "first", "second", "total")
 
 
 @dataclass(frozen=True, eq=False)
-class PairCounts:
+class PairCounts(ComparedByFields):
     """Counts of the reports of two questions of one survey.
 
     A stratum is a pair of slots, one per question, and a cohort that both questions share.
