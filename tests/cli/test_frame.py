@@ -28,8 +28,9 @@ EVERY = [
     for name in names
     for path, command in commands(name, app.get_command(click.Context(app), name))  # type: ignore[arg-type]
 ]
-NO_JSON = ("completion", "serve")
-"""One prints a shell's script, the other a log until it is stopped."""
+NO_JSON = {"completion", "serve"}
+NO_JSON |= {f"rappor {name}" for name in ("example", "sum-bits", "hash-candidates", "survey")}
+"""Commands that print a script, a log until they are stopped, or files of another format."""
 
 
 def run(*args: str) -> Result:
