@@ -262,8 +262,9 @@ def test_without_a_model_of_other_the_row_is_explained() -> None:
 def test_no_answer_is_called_no_answer() -> None:
     answers = {"editor": ["vim", None] * 5000, "dark": [True] * 10_000}
     reports = simulate(SURVEY, answers, rng=np.random.default_rng(8))
-    notes = view_of(associate(SURVEY, reports, ["editor", "dark"])).notes()
-    assert "(no answer) of editor: clients that gave none of the options." in notes
+    joint = associate(SURVEY, reports, ["editor", "dark"])
+    said = "(no answer) of editor: clients that gave none of the options."
+    assert said in view_of(joint).notes() and said in joint._repr_html_()
 
 
 def test_reports_of_short_prefixes_are_counted_apart() -> None:

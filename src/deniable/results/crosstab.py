@@ -43,10 +43,7 @@ def crosstabs(joint: Joint) -> str:
         caption = ", ".join(f"{question} = {value}" for question, value in pairs)
         part = Covariance(joint.table.ravel()[cells], joint.covariance[chosen])
         html.append(_crosstab(joint, part, caption))
-    meanings = zip(joint.questions, joint.other, strict=True)
-    notes = [
-        f"<p>(other) of {html_text(q)}: {html_text(text)}.</p>" for q, text in meanings if text
-    ]
+    notes = (f"<p>{html_text(note)}</p>" for note in joint.last_categories())
     return "".join([*html, LEGEND, *notes])
 
 

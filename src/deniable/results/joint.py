@@ -324,6 +324,22 @@ class Joint(Rows[CellRow], Result):
             return replace(self, tests=None)
         return replace(self, tests=None, association=self.test(), effect=self.cramers_v())
 
+    def last_categories(self) -> list[str]:
+        """Say what (other) or (no answer) stands for, per question that has such a category.
+
+        Returns
+        -------
+        list of str
+            Sentences.
+        """
+        return [
+            f"{NO_ANSWER if labels[-1] == NO_ANSWER else OTHER} of {question}: {meaning}."
+            for question, labels, meaning in zip(
+                self.questions, self.labels, self.other, strict=True
+            )
+            if meaning
+        ]
+
     def _crosstab(self) -> str:
         return crosstabs(self)
 

@@ -13,7 +13,6 @@ from deniable.render.colours import LIGHT, STEPS
 from deniable.render.svg_marks import Layout, responsive
 from deniable.render.view import Truth, View, shows
 from deniable.results import Joint, Trend
-from deniable.results.joint import NO_ANSWER, OTHER
 from deniable.survey import Survey
 
 if TYPE_CHECKING:
@@ -49,18 +48,7 @@ class JointView(View[Joint]):
         else:
             outcome, effect = joint.mutual_independence(), ""
         verdict = "are associated" if outcome.p_value < ALPHA else "show no association"
-        return [f"The questions {verdict} ({outcome}).{effect}", *self._last_categories()]
-
-    def _last_categories(self) -> list[str]:
-        """Say what (other) or (no answer) stands for, per question that has such a category."""
-        joint = self.result
-        return [
-            f"{NO_ANSWER if labels[-1] == NO_ANSWER else OTHER} of {question}: {meaning}."
-            for question, labels, meaning in zip(
-                joint.questions, joint.labels, joint.other, strict=True
-            )
-            if meaning
-        ]
+        return [f"The questions {verdict} ({outcome}).{effect}", *joint.last_categories()]
 
     def figure_size(self, most: int, graph: bool) -> tuple[float, float]:
         """Return a size with room for every cell."""
@@ -112,7 +100,7 @@ class JointView(View[Joint]):
             elements.title("Joint distribution of " + " and ".join(joint.questions)),
             elements.numbers(facts),
             *pair,
-            *map(elements.paragraph, self._last_categories()),
+            *map(elements.paragraph, joint.last_categories()),
             elements.details("All cells", elements.table(joint)),
         ]
 
