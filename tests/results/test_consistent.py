@@ -11,7 +11,7 @@ from scipy.optimize import LinearConstraint, minimize
 from deniable import decode, simulate
 from deniable.errors import InputError
 from deniable.render.view import view_of
-from deniable.results import ConsistentShares, Result
+from deniable.results import ConsistentShares, Result, Trend
 from deniable.results.consistent import nearest_shares
 from deniable.results.marginal import Z95
 from deniable.simulation import Population, zipf
@@ -86,6 +86,12 @@ def test_shares_say_that_they_are_biased_wherever_they_are_shown() -> None:
     pages = (str(shares), shares._repr_html_(), view_of(shares).section())
     assert all("biased" in page for page in pages) and all("<svg" in page for page in pages[1:])
     assert "biased" in shares.plot().get_xlabel()
+    trend = Trend("day", ("2027-01-04", "2027-01-05"), (shares, marginal(0.4).consistent()))
+    assert "biased" in str(trend) and "biased" in view_of(trend).section()
+    ax = trend.plot()
+    assert "biased" in ax.get_ylabel() and "biased" in ax.get_title(loc="left")
+    lines = {line.get_label(): line.get_ydata() for line in ax.lines}
+    assert lines["a"] == pytest.approx([100 * part["a"].share for part in trend.parts])
     for wrong in ([-0.1, 0.5], [0.6, 0.6], [0.5]):
         with pytest.raises(InputError):
             ConsistentShares(("a", "b"), np.array(wrong), 7)

@@ -57,7 +57,7 @@ def print_result(result: Result, as_json: bool, **notes: Any) -> None:
     table, notes_below = view.table(), view.notes(**notes)
     if table.left_out:
         notes_below.insert(0, f"… and {table.left_out:,} more rows; -o FILE.csv writes all of them")
-    if result.provenance is not None and result.provenance.is_test_data:
+    if result.is_test_data:
         out.print(TEST_DATA_NOTE, style="bold", markup=False)
     out.print(visible(result.heading()), markup=False, soft_wrap=True)
     if table.rows:

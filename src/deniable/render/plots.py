@@ -84,6 +84,11 @@ def heat_scale() -> dict[str, Any]:
     }
 
 
+def legend(ax: Axes) -> None:
+    """Name the lines on the right of the axes."""
+    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+
 def title(ax: Axes, text: str) -> None:
     """Put a title above the axes; remove their lines above and on the right."""
     ax.set_title(text, fontsize=10, loc="left")

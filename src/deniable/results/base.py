@@ -132,6 +132,11 @@ class Result(ComparedByFields, ABC):
             Columns by name.
         """
 
+    @property
+    def caution(self) -> str:
+        """What readers must know about such results; empty if there is nothing."""
+        return ""
+
     def to_arrow(self) -> pyarrow.Table:
         """Return the columns as an Arrow table; needs pyarrow.
 
@@ -275,14 +280,15 @@ class Result(ComparedByFields, ABC):
 
     def __str__(self) -> str:
         text = text_table(self.heading(), self.columns())
-        return f"{TEST_DATA_NOTE}\n{text}" if self._is_test_data else text
+        return f"{TEST_DATA_NOTE}\n{text}" if self.is_test_data else text
 
     def __repr__(self) -> str:
-        words = [type(self).__name__, TEST_DATA if self._is_test_data else "", self.summary()]
+        words = [type(self).__name__, TEST_DATA if self.is_test_data else "", self.summary()]
         return f"<{visible(' '.join(word for word in words if word))}>"
 
     @property
-    def _is_test_data(self) -> bool:
+    def is_test_data(self) -> bool:
+        """Whether the reports answer a survey that was published for testing."""
         return self.provenance is not None and self.provenance.is_test_data
 
     def _repr_html_(self) -> str:
@@ -296,7 +302,7 @@ class Result(ComparedByFields, ABC):
             style, picture = notebook.style(), "" if table else notebook.picture(self)
         table = table or TextTable.readable(self.columns()).html()
         heading = f"<p>{html_text(self.heading())}</p>"
-        if self._is_test_data:
+        if self.is_test_data:
             heading = f"<p><b>{TEST_DATA_NOTE}</b></p>{heading}"
         return f'<div class="deniable-result">{style}{heading}{picture}{table}</div>'
 

@@ -12,10 +12,8 @@ from deniable.errors import InputError
 from deniable.formatting import Columns, counted
 from deniable.kernels.array_types import Floats
 from deniable.results.base import Provenance, Result
+from deniable.results.joint import OTHER
 from deniable.results.rows import Rows, ShareRow
-
-OTHER = "(other)"
-"""Name of the clients that hold none of the values."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,10 +107,12 @@ class ConsistentShares(Rows[ShareRow], Result):
         str
             Reports, values, and that the shares are biased.
         """
-        return (
-            f"{self.summary()}, biased: on average rare values come out too common and common ones "
-            "too rare"
-        )
+        return f"{self.summary()}, {self.caution}"
+
+    @property
+    def caution(self) -> str:
+        """How the shares are biased."""
+        return "biased: on average rare values come out too common and common ones too rare"
 
 
 def remainder(shares: npt.ArrayLike) -> float:

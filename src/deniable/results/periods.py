@@ -202,6 +202,17 @@ class Trend(Rows[R], Result, Generic[R]):
             text += f", {self.periods[0]} to {self.periods[-1]}"
         return f"{text}; {len(self.skipped)} could not be analysed" if self.skipped else text
 
+    def heading(self) -> str:
+        """Return one line that summarises the trend, with what readers must know about its parts.
+
+        Returns
+        -------
+        str
+            The line above the printed table.
+        """
+        caution = self.parts[0].caution if self.parts else ""
+        return f"{self.summary()}; {caution}" if caution else self.summary()
+
     # --- as JSON ---------------------------------------------------------------------------------
 
     def _json(self) -> dict[str, object]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from deniable.render import elements, plots, svg
+from deniable.render.colours import SERIES
 from deniable.render.svg_marks import Layout, responsive
 from deniable.render.view import Truth, View, shows
-from deniable.results import ConsistentShares
-from deniable.results.consistent import OTHER, remainder
+from deniable.results import ConsistentShares, Trend
+from deniable.results.consistent import remainder
+from deniable.results.joint import OTHER
 from deniable.survey import Survey
 
 if TYPE_CHECKING:
@@ -16,6 +21,7 @@ if TYPE_CHECKING:
 
 MAX_BARS = 30
 """Values that a chart shows."""
+AXIS_TITLE = "% of clients (consistent shares, biased)"
 
 
 @shows(ConsistentShares)
@@ -36,8 +42,21 @@ class SharesView(View[ConsistentShares]):
         ax.barh(range(len(names)), [100 * share for share in shares], color=plots.DETECTED)
         ax.set_yticks(range(len(names)), [plots.label(name) for name in names])
         ax.set_ylim(len(names) - 0.5, -0.5)
-        ax.set_xlabel("% of clients (consistent shares, biased)", fontsize=9)
+        ax.set_xlabel(AXIS_TITLE, fontsize=9)
         plots.title(ax, f"{self.result.question or 'values'}: {self.result.reports:,} reports")
+
+    def draw_trend(self, trend: Trend[ConsistentShares], ax: Axes, most: int) -> None:
+        """Draw one line per value, for the values that are most common on average."""
+        total = Counter[str]()
+        for part in trend.parts:
+            total.update({row.value: row.share for row in part})
+        days = np.array(trend.periods, "datetime64[D]")
+        ax.set_prop_cycle(color=SERIES)
+        for name, _ in total.most_common(most):
+            shares = [100 * part[name].share if name in part else np.nan for part in trend.parts]
+            ax.plot(days, shares, "o-", ms=3.5, lw=1.4, label=plots.label(name))
+        ax.set_ylabel(AXIS_TITLE)
+        plots.legend(ax)
 
     def chart(self, layout: Layout, truth: Truth | None = None) -> str:
         """Return the bars of the largest shares."""

@@ -85,7 +85,7 @@ class ValuesView(View[Values]):
                 )
         ax.axhline(0, color="black", lw=0.6)
         ax.set_ylabel("% of clients (95% confidence intervals)")
-        ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        plots.legend(ax)
 
     def chart(self, layout: Layout, truth: Truth | None = None) -> str:
         """Return the chart of the largest estimates."""
