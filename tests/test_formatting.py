@@ -8,8 +8,8 @@ from deniable.formatting import (
     TextTable,
     cell,
     epsilon_text,
-    html_table,
     odds_factor,
+    sortable_table,
     text_table,
 )
 
@@ -33,14 +33,15 @@ def test_a_readable_table_has_shares_and_one_interval() -> None:
 def test_long_tables_are_cut_and_say_so() -> None:
     long = {"value": [str(i) for i in range(1234)]}
     assert text_table("h", long).endswith("… and 1,194 more rows; to_arrow() returns all of them")
-    assert html_table(long).endswith("<p>1,194 more rows are not shown.</p>")
+    assert sortable_table(long, 40).endswith("<p>1,194 more rows are not shown.</p>")
+    assert TextTable.of(long).html().endswith("<p>1,194 more rows are not shown.</p>")
 
 
 def test_html_is_escaped_and_sorts_by_number() -> None:
-    page = html_table(COLUMNS, sortable=True)
+    page = sortable_table(COLUMNS, 40)
     assert "<b>" not in page and "&lt;b&gt;" in page
     assert 'data-key="0.25"' in page and page.count("<button") == len(COLUMNS)
-    assert "<button" not in html_table(COLUMNS)
+    assert "<button" not in TextTable.readable(COLUMNS).html()
 
 
 def test_what_is_promised_is_rounded_up() -> None:

@@ -1,4 +1,4 @@
-"""Arguments in the forms that users have them in: days as text, lists that are not one string."""
+"""Arguments in the forms that users have them in: days and booleans as text, lists of strings."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from deniable.errors import InputError
 
 Day = dt.date | str
 """A day: a date, a date with a time, or text such as "2027-01-31"."""
+BOOLEANS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+"""Ways to write the answer to a boolean question, in lower case."""
 
 
 def as_day(name: str, given: Day) -> dt.date:

@@ -215,11 +215,7 @@ class TextTable:
             "</tr>"
             for row in self.rows
         )
-        more = f"<p>{self.left_out:,} more rows are not shown.</p>" if self.left_out else ""
-        return (
-            f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div>{more}"
-        )
+        return _html_table(head, body, "", self.left_out)
 
 
 def column_title(name: str) -> str:
@@ -259,24 +255,22 @@ def html_text(text: str) -> str:
     return escape(visible(text))
 
 
-def html_table(columns: Columns, most: int = ROWS_SHOWN, *, sortable: bool = False) -> str:
-    """Return a table as HTML.
+def sortable_table(columns: Columns, most: int) -> str:
+    """Return the first `most` rows as HTML that `report.js` sorts.
 
-    Parameters
-    ----------
-    columns
-        The table.
-    most
-        Maximum number of rows.
-    sortable
-        Whether to add the buttons that `report.js` uses; numbers carry their value as `data-key`.
+    The names are buttons, and numbers carry their value as `data-key`.
     """
     rows, left_out = first_rows(columns, most)
-    button = '<button type="button">{}</button>' if sortable else "{}"
-    head = "".join(f'<th scope="col">{button.format(html_text(name))}</th>' for name in columns)
+    head = "".join(
+        f'<th scope="col"><button type="button">{html_text(name)}</button></th>' for name in columns
+    )
     formats = [PLAIN_FORMATS.get(name, cell) for name in columns]
     body = "".join(f"<tr>{''.join(map(_html_cell, row, formats))}</tr>" for row in rows)
-    kind = ' class="sortable"' if sortable else ""
+    return _html_table(head, body, ' class="sortable"', left_out)
+
+
+def _html_table(head: str, body: str, kind: str, left_out: int) -> str:
+    """Return a table whose cells and rows are HTML already; kind : attribute of the table."""
     more = f"<p>{left_out:,} more rows are not shown.</p>" if left_out else ""
     return (
         f'<div class="scroll"><table{kind}><thead><tr>{head}</tr></thead>'

@@ -14,6 +14,7 @@ from experiments.direct_counts import bit_counts, values_by_stratum
 
 from deniable.cli.app import app
 from deniable.rappor import files as rappor
+from deniable.rappor.csv_files import write_rows
 from deniable.rappor.files import Params
 from deniable.rappor.reports import Reports, write_reports
 from deniable.simulation import contingency, correlated, power, zipf
@@ -33,8 +34,8 @@ def dist(tmp_path: Path) -> Path:
     values = values_by_stratum(power(30), 50_000, PARAMS.m, rng)
     counts = bit_counts(values, made.positions[:, :30], PARAMS.k, 0.25, 0.75, rng)
     rappor.write_params(tmp_path / "params.csv", PARAMS)
-    rappor.write_map(tmp_path / "map.csv", made, PARAMS)
-    rappor.write_counts(tmp_path / "counts.csv", counts.ones, counts.total)
+    write_rows(tmp_path / "map.csv", rappor.map_rows(made, PARAMS))
+    write_rows(tmp_path / "counts.csv", rappor.count_rows(counts.ones, counts.total))
     return tmp_path
 
 
@@ -103,7 +104,7 @@ def test_decode_assoc_string_by_string_with_different_parameters(tmp_path: Path)
         bits = reports_of(drawn[name].codes, made.positions, cohort, params.k, rng)
         columns[name] = (bits, params.k)
         rappor.write_params(tmp_path / f"{name}_params.csv", params)
-        rappor.write_map(tmp_path / f"{name}_map.csv", made, params)
+        write_rows(tmp_path / f"{name}_map.csv", rappor.map_rows(made, params))
     https = rng.random(n) < np.where(drawn["lang"].codes == 0, 0.75, 0.25)
     columns["https"] = (https.astype(np.uint8)[:, None], 1)
     ids = np.array([b"%d" % i for i in range(n)])

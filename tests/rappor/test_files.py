@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from deniable.columns.spreadsheet import escape, read_rows, unescape, write_rows
 from deniable.errors import InputError
+from deniable.rappor import csv_files
 from deniable.rappor import files as rappor
 from deniable.rappor.files import DistMetrics, Params, ResultRow, Variable
 from deniable.rappor.gram_graph import GramEdges, read_graph
@@ -37,13 +38,13 @@ def test_counts(tmp_path: Path) -> None:
     path = tmp_path / "counts.csv"
     ones = np.arange(64).reshape(4, 16)
     total = np.array([100, 90, 80, 0]) + ones.max(axis=1)
-    rappor.write_counts(path, ones, total)
+    csv_files.write_rows(path, rappor.count_rows(ones, total))
     assert path.read_bytes().startswith(b"115,0,1,2,3")
     assert path.read_bytes().count(b"\r\n") == 4
     got = rappor.read_counts(path, PARAMS)
     assert (got[0] == ones).all()
     assert (got[1] == total).all()
-    rappor.write_counts(path, ones, total - 101)
+    csv_files.write_rows(path, rappor.count_rows(ones, total - 101))
     with pytest.raises(InputError, match="line 1: expected every bit to be set 0 to 14 times"):
         rappor.read_counts(path, PARAMS)
     path.write_text("1,2\n")
@@ -54,7 +55,7 @@ def test_counts(tmp_path: Path) -> None:
 def test_map(tmp_path: Path) -> None:
     path = tmp_path / "map.csv"
     made = rappor.hash_map(["apple", "banana", "carrot"], PARAMS)
-    rappor.write_map(path, made, PARAMS)
+    csv_files.write_rows(path, rappor.map_rows(made, PARAMS))
     assert path.read_bytes() == (
         b"apple,5,1,26,26,38,34,63,62\r\n"
         b"banana,12,14,28,24,37,34,62,49\r\n"

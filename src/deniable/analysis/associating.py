@@ -12,7 +12,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from deniable.analysis.categories import Strings, axes_of, joint_of
+from deniable.analysis.categories import Strings, axes_of, check_listed, joint_of
 from deniable.analysis.counting import pair_counts
 from deniable.analysis.from_counts import associate_counts
 from deniable.analysis.source import Part, Reports, Source
@@ -24,7 +24,7 @@ from deniable.compute.backend import Backend
 from deniable.compute.named import backend_of
 from deniable.compute.progress import Progress, reports_progress
 from deniable.compute.rows import LikelihoodRows
-from deniable.errors import InputError, did_you_mean
+from deniable.errors import InputError
 from deniable.inference.association.effect_size import cramers_v
 from deniable.inference.association.independence import (
     association_test,
@@ -159,11 +159,7 @@ def associate(
         raise InputError(f"name two or more different questions, got {list(questions)}")
     asked = [survey.question(name) for name in questions]
     given = dict(candidates or {})
-    if extra := sorted(given.keys() - set(questions)):
-        raise InputError(
-            f"candidates are given for {extra[0]!r}, which is not one of the questions "
-            f"{list(questions)}.{did_you_mean(extra[0], questions)}"
-        )
+    check_listed(given, questions)
     executor = backend_of(executor)
     settings = TableSettings(top, other, fitted, alpha)
     if from_counts or isinstance(reports, PairCounts):

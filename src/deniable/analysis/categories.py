@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from deniable.arguments import as_names
-from deniable.errors import InputError
+from deniable.errors import InputError, did_you_mean
 from deniable.inference.joint.collapse import how_many_to_fit
 from deniable.inference.models import Candidates, model_of
 from deniable.inference.models.base import AnyModel, Axis, ReportCounts, TableSettings
@@ -19,6 +19,15 @@ from deniable.results.association import Tests
 from deniable.survey import Question
 
 Strings = Iterable[str] | Discovery | Marginal
+
+
+def check_listed(candidates: Mapping[str, Strings], questions: Sequence[str]) -> None:
+    """Raise InputError if candidates are listed for a question that is not analysed."""
+    if extra := sorted(candidates.keys() - set(questions)):
+        raise InputError(
+            f"candidates are given for {extra[0]!r}, which is not one of the questions "
+            f"{list(questions)}.{did_you_mean(extra[0], questions)}"
+        )
 
 
 def candidates_of(question: Question, given: Strings | None) -> Candidates:

@@ -14,9 +14,10 @@ import numpy as np
 from scipy import stats
 
 from deniable.analysis.associating import likelihood_rows
-from deniable.analysis.categories import Strings, candidates_of
+from deniable.analysis.categories import Strings, candidates_of, check_listed
 from deniable.analysis.source import Source
 from deniable.analysis.tallying import count_all
+from deniable.arguments import BOOLEANS
 from deniable.compute.backend import Backend
 from deniable.errors import InputError, did_you_mean
 from deniable.inference.joint.collapse import collapse_influence
@@ -26,12 +27,7 @@ from deniable.inference.joint.solver import MAX_CELLS, maximise
 from deniable.inference.joint.uncertainty import covariance, stratum_influence, widen_errors
 from deniable.inference.marginal.detection import Correction, rejection_cutoff
 from deniable.inference.models import Candidates, model_of
-from deniable.inference.models.base import (
-    AnyModel,
-    Axis,
-    ReportCounts,
-    TableSettings,
-)
+from deniable.inference.models.base import AnyModel, Axis, ReportCounts, TableSettings
 from deniable.kernels.array_types import Indices
 from deniable.results import Covariance, Marginal
 from deniable.results.covariance import Interval
@@ -44,8 +40,6 @@ Where = Mapping[str, Answer | Iterable[Answer]]
 """Answers that put a client into a subgroup, by question."""
 MAX_CONDITION_STRINGS = 10
 """Candidates of a condition's string question that get categories besides the answers asked for."""
-BOOLEANS = {"yes": "yes", "true": "yes", "1": "yes", "no": "no", "false": "no", "0": "no"}
-"""Ways to write the answers to a boolean question."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +92,7 @@ def _answers(question: Question, given: Answer | Iterable[Answer]) -> tuple[str,
             )
         return tuple(dict.fromkeys(map(str, values)))
     if question.kind == "boolean":
-        options: Mapping[str, str] = BOOLEANS
+        options = {word: "yes" if value else "no" for word, value in BOOLEANS.items()}
         keys = [str(v).strip().lower() for v in values]
     else:
         options = {label: label for label in question.protocol.mechanisms[0].labels}
@@ -167,12 +161,7 @@ def decode_subgroup(
 def _candidates(subgroup: Subgroup, given: Mapping[str, Strings]) -> list[Candidates]:
     """Return the candidates of all questions; those of a condition include its answers."""
     asked, *others = subgroup.questions
-    names = [question.name for question in subgroup.questions]
-    if extra := sorted(given.keys() - set(names)):
-        raise InputError(
-            f"candidates are given for {extra[0]!r}, which is not one of the questions {names}."
-            f"{did_you_mean(extra[0], names)}"
-        )
+    check_listed(given, [question.name for question in subgroup.questions])
     listed = [candidates_of(asked, given.get(asked.name))]
     for question, answers in zip(others, subgroup.answers, strict=True):
         strings: Strings | None = given.get(question.name)

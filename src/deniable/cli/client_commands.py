@@ -103,8 +103,7 @@ def answer(
     )
     print_outcome(data, text, as_json)
     lossy = LossyAnswers()
-    for question in survey.questions:
-        lossy.add(question, [(values.get(question.name), 1)])
+    lossy.add_report(survey, values)
     lossy.warn(stacklevel=1)
 
 

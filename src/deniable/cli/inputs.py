@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deniable import store
+from deniable.arguments import BOOLEANS
 from deniable.cli.options import REPORT_FILES
 from deniable.errors import InputError, did_you_mean
 from deniable.survey import Survey
@@ -16,8 +17,6 @@ from deniable.text_files import read_text
 
 if TYPE_CHECKING:
     from deniable.results import Result
-
-BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 # --- surveys, questions, answers -----------------------------------------------------------------

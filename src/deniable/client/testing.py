@@ -93,8 +93,7 @@ class ClientForTesting(Client):
         """
         report = super().answer(values, today=today)
         lossy = LossyAnswers(self._strict)
-        for question in self.survey.questions:
-            lossy.add(question, [(values.get(question.name), 1)])
+        lossy.add_report(self.survey, values)
         lossy.warn(stacklevel=2)
         return report
 

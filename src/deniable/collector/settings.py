@@ -105,14 +105,14 @@ class Settings:
         return cls(**{**values, **flags})
 
 
-def warn_of_unknown_variables(environment: Mapping[str, str] = os.environ) -> None:
+def warn_of_unknown_variables() -> None:
     """Warn of variables that look like ours and are none.
 
     This is no error: a container platform may set variables for a service of this name.
     """
     settings = [ENVIRONMENT_PREFIX + item.name.upper() for item in fields(Settings)]
     known = (*settings, *OTHER_VARIABLES)
-    for variable in environment:
+    for variable in os.environ:
         if variable.startswith(ENVIRONMENT_PREFIX) and variable not in known:
             hint = did_you_mean(variable, known)
             warnings.warn(f"{variable} is not a setting and is ignored.{hint}", stacklevel=2)

@@ -2,14 +2,13 @@
 
 from deniable.formatting import epsilon_text, odds_factor, percent, rounded_up
 from deniable.planning.thresholds import detectable, discoverable, noise_sd
+from deniable.results.marginal import Z95
 from deniable.survey import Question, Survey
 
 WEAK_EPSILON = 8.0
 """From this ε on, a survey is said to protect hardly anything: e^8 is almost 3,000."""
 WEAK_BOOLEAN_EPSILON = 3.0
 """From this ε on, a yes-or-no answer can be guessed from its report in 95% of cases."""
-Z_95 = 1.96
-"""Standard errors in half of a 95% confidence interval."""
 
 
 def epsilon_meaning(epsilon: float, what: str) -> str:
@@ -68,7 +67,7 @@ def outlook(question: Question, clients: int) -> str:
     """Say what the reports of this many clients will show about a question."""
     whole = question.protocol.mechanisms[0]
     if question.kind != "string":
-        margin = Z_95 * noise_sd(whole, clients, 0.5)
+        margin = Z95 * noise_sd(whole, clients, 0.5)
         if margin >= 0.5:
             return "nothing: the noise is larger than any share. Ask more clients, or raise ε"
         shares = "share of yes" if question.kind == "boolean" else "share of each option"

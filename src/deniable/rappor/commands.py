@@ -11,8 +11,10 @@ import click
 
 from deniable.cli.options import (
     EXISTING_FILE,
+    EXISTING_FOLDER,
     FOLDER,
     POSITIVE_INT,
+    Number,
     alpha_option,
     command,
     json_option,
@@ -26,7 +28,6 @@ from deniable.rappor import file_commands
 if TYPE_CHECKING:
     from deniable.inference.marginal.detection import Correction
 
-PARAMS_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 CORRECTIONS: dict[str, Correction] = {"fdr": "fdr", "bonferroni": "bonferroni", "none": None}
 
 input_file = partial(option, type=EXISTING_FILE)
@@ -104,7 +105,7 @@ def decode_dist(
 @option("--metric-name", required=True)
 @input_file("--schema", required=True)
 @input_file("--reports", required=True)
-@option("--params-dir", type=PARAMS_FOLDER, default=Path(), show_default=False)
+@option("--params-dir", type=EXISTING_FOLDER, default=Path(), show_default=False)
 @option("--var1", required=True)
 @input_file("--map1")
 @option("--var2", required=True)
@@ -186,7 +187,7 @@ def decode_assoc(
 @command("cliques", make=rappor.command, short_help="Find the strings in a graph of n-grams.")
 @click.argument("file", type=EXISTING_FILE)
 @option("--most", type=POSITIVE_INT, default=100_000, metavar="COUNT")
-@option("--seconds", type=click.FloatRange(min=0), default=60.0, metavar="SECONDS")
+@option("--seconds", type=Number(min=0), default=60.0, metavar="SECONDS")
 @json_option("the strings")
 def cliques(file: Path, most: int, seconds: float, as_json: bool) -> None:
     """Print the candidate strings in FILE, a graph of n-grams that google/rappor wrote.

@@ -12,12 +12,14 @@ import click
 from deniable import store
 from deniable.cli.options import (
     EXISTING_FILE,
+    EXISTING_FOLDER,
     FILE,
     FOLDER,
     POSITIVE_INT,
     REPORT_FILES,
     STORES,
     OutputPath,
+    WholeNumber,
     command,
     day_option,
     json_option,
@@ -42,7 +44,7 @@ output_option = option("-o", "--output", type=FILE, metavar="FILE")
 @command("example")
 @click.argument("folder", type=FOLDER, default=Path())
 @option("--clients", type=POSITIVE_INT, default=20_000, metavar="N")
-@option("--seed", type=click.IntRange(0), default=1, metavar="NUMBER")
+@option("--seed", type=WholeNumber(0), default=1, metavar="NUMBER")
 def example(folder: Path, clients: int, seed: int) -> None:
     """Write example files in the formats of google/rappor to FOLDER, by default the current one.
 
@@ -160,9 +162,7 @@ def _write(parts: Iterable[bytes], output: Path | None) -> None:
 @option("--client", type=CLIENTS, required=True)
 @option("--question", default="value", metavar="NAME")
 @option("--metric-name", metavar="NAME")
-@option(
-    "--params-dir", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="FOLDER"
-)
+@option("--params-dir", type=EXISTING_FOLDER, metavar="FOLDER")
 @option("--owner", default=OWNER_PLACEHOLDER, show_default=False, metavar="TEXT")
 @option("-o", "--output", required=True, type=OutputPath(".toml"), metavar="FILE")
 def survey(

@@ -111,11 +111,6 @@ def read_counts(path: str | Path, params: Params) -> tuple[Int64s, Int64s]:
     return ones, total
 
 
-def write_counts(path: str | Path, ones: Int64s, total: Int64s) -> None:
-    """Write counts.csv."""
-    write_rows(path, count_rows(ones, total))
-
-
 def count_rows(ones: Int64s, total: Int64s) -> Rows:
     """Return the rows of counts.csv."""
     rows: Rows = np.column_stack([total, ones]).tolist()
@@ -172,11 +167,6 @@ def hash_map(strings: Sequence[str], params: Params, scheme: str = "rappor-cpp")
     ]
     shape = (params.m, len(strings), params.h)
     return Map(tuple(strings), np.array(rows, np.int32).reshape(shape))
-
-
-def write_map(path: str | Path, candidates: Map, params: Params) -> None:
-    """Write map.csv."""
-    write_rows(path, map_rows(candidates, params))
 
 
 def map_rows(candidates: Map, params: Params) -> Rows:

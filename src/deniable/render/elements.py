@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from deniable.formatting import html_table, html_text, percent
+from deniable.formatting import html_text, percent, sortable_table
 from deniable.planning import clients_to_move
 from deniable.results import Provenance, Result
 from deniable.results.base import TEST_DATA_NOTE
@@ -46,7 +46,7 @@ def details(summary: str, body: str) -> str:
 
 def table(result: Result) -> str:
     """Return the columns of a result as a sortable table."""
-    return html_table(result.columns(), MAX_ROWS, sortable=True)
+    return sortable_table(result.columns(), MAX_ROWS)
 
 
 def influence(survey: Survey | None, question: str, reports: int, shift: float) -> str:

@@ -283,11 +283,10 @@ def _legend(
 def bars(names: Sequence[str], shares: Sequence[float], layout: Layout = WIDE) -> str:
     """Return shares as bars, one row per value, on a scale from 0 to the largest one."""
     rows = _Rows(layout, len(names), 8, 70)
-    unit = (rows.right - rows.left) / (max([0.0, *shares]) or 1.0)
-    places = [
-        (rows.left + unit * t, tick_label(t))
-        for t in ticks(0.0, max([0.0, *shares]) or 1.0, 4 if layout.narrow else 6)
-    ]
+    largest = max([0.0, *shares]) or 1.0
+    unit = (rows.right - rows.left) / largest
+    marks = ticks(0.0, largest, 4 if layout.narrow else 6)
+    places = [(rows.left + unit * t, tick_label(t)) for t in marks]
     body = [rows.axis(places, "share of clients")]
     for i, (name, share) in enumerate(zip(names, shares, strict=True)):
         place = {"x": rows.left, "y": rows.y(i) - 7, "height": 14, "rx": 2}

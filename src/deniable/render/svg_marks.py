@@ -72,9 +72,9 @@ def standalone(chart: str) -> str:
     return f"{head}><style>{in_light(static('chart.css'))}</style>{background}{body}\n"
 
 
-def mark(title: str, body: str, kind: str = "mark") -> str:
+def mark(title: str, body: str) -> str:
     """Return a mark whose title is shown when it is pointed at or reached by keyboard."""
-    return f'<g class="{kind}" tabindex="0"><title>{html_text(title)}</title>{body}</g>'
+    return f'<g class="mark" tabindex="0"><title>{html_text(title)}</title>{body}</g>'
 
 
 def shape(name: str, kind: str, **places: float) -> str:

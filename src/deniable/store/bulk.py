@@ -48,7 +48,17 @@ def import_file(
 
 def import_batches(store: Store, batches: Iterable[ReportBatch], day: date) -> tuple[int, int]:
     """Append reports as `import_file` does; return how many there are, and how many are new."""
-    return _append(store, _upload_sized(batches), day)
+    parts = _upload_sized(batches)
+    read = new = appended = 0
+    while chunk := list(islice(parts, UPLOADS_PER_TRANSACTION)):
+        for survey in {batch.survey for batch in chunk}:
+            store.add_survey(survey)
+        uploads = [_upload(batch, index, day) for index, batch in enumerate(chunk, appended)]
+        for upload, outcome in zip(uploads, store.append(uploads), strict=True):
+            read += upload.reports
+            new += upload.reports if outcome is Outcome.STORED else 0
+        appended += len(chunk)
+    return read, new
 
 
 def import_store(store: Store, source: Store) -> tuple[int, int]:
@@ -92,20 +102,6 @@ def _upload_sized(batches: Iterable[ReportBatch]) -> Iterator[ReportBatch]:
     for batch in batches:
         for start in range(0, len(batch), REPORTS_PER_UPLOAD):
             yield batch.select(slice(start, start + REPORTS_PER_UPLOAD))
-
-
-def _append(store: Store, batches: Iterator[ReportBatch], day: date) -> tuple[int, int]:
-    """Append each batch as one upload; return the number of reports, and of new reports."""
-    read = new = appended = 0
-    while chunk := list(islice(batches, UPLOADS_PER_TRANSACTION)):
-        for survey in {batch.survey for batch in chunk}:
-            store.add_survey(survey)
-        uploads = [_upload(batch, index, day) for index, batch in enumerate(chunk, appended)]
-        for upload, outcome in zip(uploads, store.append(uploads), strict=True):
-            read += upload.reports
-            new += upload.reports if outcome is Outcome.STORED else 0
-        appended += len(chunk)
-    return read, new
 
 
 def _upload(batch: ReportBatch, index: int, day: date) -> Upload:

@@ -7,13 +7,13 @@ warning would reveal something about the answer.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from deniable.errors import InputError, LossyAnswerWarning, did_you_mean
 from deniable.formatting import counted
 from deniable.protocols.base import Value
-from deniable.survey.survey import Question
+from deniable.survey.survey import Question, Survey
 
 MAX_EXAMPLES = 3
 MAX_OPTIONS_SHOWN = 8
@@ -53,6 +53,11 @@ class LossyAnswers:
                     loss.examples.append(value)
         if self._strict and self._found:
             raise InputError(self.message())
+
+    def add_report(self, survey: Survey, values: Mapping[str, object]) -> None:
+        """Look at the answers of one client, by question."""
+        for question in survey.questions:
+            self.add(question, [(values.get(question.name), 1)])
 
     def message(self) -> str:
         """Return one sentence per question and reason; empty if nothing was lost."""

@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import date
 from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -43,7 +42,7 @@ def perform(request: JsonObject, survey: Survey, store: Store) -> Result:
     from deniable.analysis import by_period
     from deniable.analysis.source import Stored
 
-    first, last = (date.fromisoformat(d) if (d := request[k]) else None for k in ("since", "until"))
+    first, last = request["since"], request["until"]
     if not request["by"]:
         return analyse(request, survey, Stored(store, first, last))
     # Questions cannot be decoded on some days only: what is wrong on one is wrong on all.
