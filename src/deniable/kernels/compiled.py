@@ -14,7 +14,7 @@ import numpy as np
 from numba import config, njit
 from numpy.typing import NDArray
 
-from deniable.kernels.cache_folder import private_cache_folder
+from deniable.kernels.cache_folder import make_private, private_cache_folder
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -63,8 +63,24 @@ def _cache(kernel: Any) -> None:
         try:
             with suppress(RuntimeError):
                 kernel.enable_caching()
+                _use_while_private(kernel._cache, folder)
         finally:
             settings.CACHE_DIR = before
+
+
+def _use_while_private(cache: Any, folder: Path) -> None:
+    """Make Numba's cache of a kernel check its folder each time before it is read or written."""
+    load, save = cache.load_overload, cache.save_overload
+
+    def load_if_private(*key: Any) -> Any:
+        return load(*key) if make_private(folder) else None
+
+    def save_if_private(*entry: Any) -> None:
+        if make_private(folder):
+            with suppress(OSError):  # such as a full disk: the kernel itself is compiled
+                save(*entry)
+
+    cache.load_overload, cache.save_overload = load_if_private, save_if_private
 
 
 def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
