@@ -1,16 +1,16 @@
 /**
- * Browser client of deniable: turns answers into noisy reports and sends them.
+ * Browser client of deniable: turns answers into noisy reports, and sends them.
  *
- * Implements docs/reference/wire.md, scheme deniable-1; sections are numbered as there. Numbers
- * that can exceed 2^53 are BigInts. The `name` of an error is SurveyError, SurveyExpired, InputError,
- * BudgetExceeded or StoreError.
+ * Implements docs/reference/wire.md, scheme deniable-1; sections are numbered as there. WebCrypto
+ * does randomness, SHA-256 and HMAC; numbers that can exceed 2^53 are BigInts. The `name` of an error is
+ * SurveyError, SurveyExpired, InputError, BudgetExceeded or StoreError.
  */
 /**
  * @typedef {Uint8Array<ArrayBuffer>} Bytes
- * @typedef {{name: string, version: number, owner: string, description: string, expires: string,
- *   collect: string, budget: number, digest: Bytes, cohorts: number, testing: boolean, questions: {name: string, kind:
- *   string, description: string, protocol: any, loss: {once: number, forever: number | null}[]}[]
- *   }} Survey
+ * @typedef {{format: string, name: string, version: number, owner: string, description: string,
+ *   expires: string, collect: string, budget: number, digest: Bytes, cohorts: number, testing: boolean,
+ *   questions: {name: string, kind: string, description: string, protocol: any, loss: {once: number,
+ *   forever: number | null}[]}[]}} Survey
  * @typedef {{update: (key: string, change: (old: any) => any) => Promise<any>,
  *   all: (prefix: string) => Promise<any[]>}} Store `update` replaces a value by `change(value)`
  *   (undefined: no value) in one durable transaction, unless it throws. `all` returns the values
@@ -18,6 +18,7 @@
  */
 export type Bytes = Uint8Array<ArrayBuffer>;
 export type Survey = {
+    format: string;
     name: string;
     version: number;
     owner: string;
@@ -45,7 +46,7 @@ export type Store = {
 };
 /**
  * Reads a published survey. The digest (16 or 32 bytes, hexadecimal) must be that of the survey that
- * you reviewed; publishing checked its numbers.
+ * the author of the page reviewed; publishing checked its numbers.
  * @param {ArrayBuffer | Bytes} data @param {string} digest @returns {Promise<Survey>}
  */
 export declare function readSurvey(data: ArrayBuffer | Bytes, digest: string): Promise<Survey>;
@@ -86,5 +87,5 @@ export declare function openSender(collector: string, { store, token, days }?: {
         waiting: number;
     }>;
 };
-/** For tests. @type {any} */
+/** For testing.js and the test vectors. @type {any} */
 export declare const steps: any;

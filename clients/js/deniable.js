@@ -1,16 +1,16 @@
 /**
- * Browser client of deniable: turns answers into noisy reports and sends them.
+ * Browser client of deniable: turns answers into noisy reports, and sends them.
  *
- * Implements docs/reference/wire.md, scheme deniable-1; sections are numbered as there. Numbers
- * that can exceed 2^53 are BigInts. The `name` of an error is SurveyError, SurveyExpired, InputError,
- * BudgetExceeded or StoreError.
+ * Implements docs/reference/wire.md, scheme deniable-1; sections are numbered as there. WebCrypto
+ * does randomness, SHA-256 and HMAC; numbers that can exceed 2^53 are BigInts. The `name` of an error is
+ * SurveyError, SurveyExpired, InputError, BudgetExceeded or StoreError.
  */
 /**
  * @typedef {Uint8Array<ArrayBuffer>} Bytes
- * @typedef {{name: string, version: number, owner: string, description: string, expires: string,
- *   collect: string, budget: number, digest: Bytes, cohorts: number, testing: boolean, questions: {name: string, kind:
- *   string, description: string, protocol: any, loss: {once: number, forever: number | null}[]}[]
- *   }} Survey
+ * @typedef {{format: string, name: string, version: number, owner: string, description: string,
+ *   expires: string, collect: string, budget: number, digest: Bytes, cohorts: number, testing: boolean,
+ *   questions: {name: string, kind: string, description: string, protocol: any, loss: {once: number,
+ *   forever: number | null}[]}[]}} Survey
  * @typedef {{update: (key: string, change: (old: any) => any) => Promise<any>,
  *   all: (prefix: string) => Promise<any[]>}} Store `update` replaces a value by `change(value)`
  *   (undefined: no value) in one durable transaction, unless it throws. `all` returns the values
@@ -56,6 +56,7 @@ const hmacKey = (raw) =>
 
 // 1. The survey
 
+const FORMAT = "deniable-survey/1", TESTING_FORMAT = "deniable-testing-survey/1";
 const WAYS = /^string ((single|ngrams|prefixes) bloom deniable-1|prefixes localhash )$|^(choice|boolean) single \3 $/;
 const mechanismsOf = (p) => (p.name === "ngrams" ? [p.full, ...p.grams] : [p.mechanism]);
 
@@ -68,7 +69,7 @@ function shapeOf({ kind, p, q, bits = 1, cohorts = 1, values, digits, families, 
 
 /**
  * Reads a published survey. The digest (16 or 32 bytes, hexadecimal) must be that of the survey that
- * you reviewed; publishing checked its numbers.
+ * the author of the page reviewed; publishing checked its numbers.
  * @param {ArrayBuffer | Bytes} data @param {string} digest @returns {Promise<Survey>}
  */
 export async function readSurvey(data, digest) {
@@ -76,8 +77,8 @@ export async function readSurvey(data, digest) {
   const same = digest?.length >= 32 && hex(sum).startsWith(digest);
   check(same, "SurveyError", `the digest of the survey is ${hex(sum)}, not ${digest}`);
   const raw = JSON.parse(text), counts = [];
-  const [known, testing] = /^deniable-(testing-)?survey\/1$/.exec(raw.format) ?? [];
-  check(known && Number.isSafeInteger(raw.budget), "SurveyError", `unknown format ${raw.format}, or budget ${raw.budget} above 2^53`);
+  const known = [FORMAT, TESTING_FORMAT].includes(raw.format) && Number.isSafeInteger(raw.budget);
+  check(known, "SurveyError", `unknown format ${raw.format}, or budget ${raw.budget} above 2^53`);
   for (const { kind, protocol } of raw.questions)
     for (const m of mechanismsOf(protocol)) {
       const way = `${kind} ${protocol.name} ${m?.kind} ${m?.scheme ?? ""}`;
@@ -85,8 +86,8 @@ export async function readSurvey(data, digest) {
       counts.push(shapeOf(m).cohorts);
     }
   let cohorts = 1;
-  while (counts.some((count) => cohorts % count)) cohorts++;
-  return { ...raw, digest: sum.slice(0, 16), cohorts, testing: !!testing };
+  while (counts.some((count) => cohorts % count)) cohorts++; // at most 65536
+  return { ...raw, digest: sum.slice(0, 16), cohorts, testing: raw.format === TESTING_FORMAT };
 }
 
 // 2. Clear fields
@@ -129,6 +130,7 @@ function slotsOf(question, clear) {
   });
 }
 
+/** Token of a value for a slot. */
 function tokenOf({ question: { protocol: p }, m, start, end }, value) {
   if (typeof value !== "string") return value;
   const bytes = utf8(value), text = decoder.decode(bytes);
@@ -156,6 +158,7 @@ async function positions(header, token, k, h, c) {
   });
 }
 
+/** Number of a token with local hashing. */
 async function numberOf({ values: g, digits }, header, token, c) {
   const lines = g ** (digits - 1);
   let line = c % lines, number = 0, factor = 1;
@@ -211,6 +214,7 @@ async function permanent(bits, width, flip, key, message) {
   return randomise(bits, width, flip, ONE - flip, join(...stream));
 }
 
+/** Noisy bytes of a slot. */
 async function noised({ m, width, size }, bits, key, message, rand) {
   if (m.kind !== "localhash") {
     const kept = m.flip ? await permanent(bits, width, m.flip, key, message) : bits;
@@ -233,8 +237,14 @@ export async function openClient(survey, { store = browserStore() } = {}) {
   return clientOf(survey, store, random);
 }
 
-/** @param {Survey} survey @param {Store} store */
+/**
+ * A client that draws its random bytes from `entropy`. Only testing.js chooses another than `random`,
+ * for surveys with the format for testing, which their digest covers.
+ * @param {Survey} survey @param {Store} store
+ */
 async function clientOf(survey, store, entropy) {
+  const fine = entropy === random || survey.format === TESTING_FORMAT;
+  check(fine, "SurveyError", "noise that can be predicted is only for surveys for testing");
   const made = { secret: random(32), spent: new Map() };
   const { secret } = await store.update("client", (kept) => kept ?? made), key = await hmacKey(secret);
   const draw = async (question, what, bound) => {
@@ -283,7 +293,7 @@ async function clientOf(survey, store, entropy) {
 
   // 7. The ledger
 
-  /** Sums above 2^53 are inexact, but exceed every budget. */
+  /** Sums are exact below 2^53; larger ones exceed every budget and limit. */
   function charged(kept, filled) {
     const same = kept && hex(kept.secret) === hex(secret), { name, budget } = survey;
     check(same, "StoreError", "the storage was cleared: open a new client");
@@ -311,7 +321,7 @@ export function browserStore() {
   request.onupgradeneeded = () => request.result.createObjectStore("kept");
   return {
     async update(key, change) {
-      // Other tabs wait for this; strict: it is on disk when it completes.
+      // Other tabs wait for this transaction; strict: it is on disk when it completes.
       const tx = (await opened).transaction("kept", "readwrite", { durability: "strict" });
       const kept = tx.objectStore("kept"), read = kept.get(key);
       let value, failure;
@@ -376,7 +386,7 @@ export function openSender(collector, { store = browserStore(), token, days = 6 
     return { sent, refused: statuses.filter(isPermanent), waiting: left };
   }
 
-  /** Claims an upload from other tabs, and sends it. */
+  /** Claims an upload, so that no other tab sends it, and sends it. */
   async function attempt(upload) {
     const now = Date.now();
     let mine;
@@ -393,7 +403,7 @@ export function openSender(collector, { store = browserStore(), token, days = 6 
     const { key, body, tries } = upload, ingest = token && { Authorization: `Bearer ${token}` };
     const headers = { "Content-Type": "application/octet-stream", "Idempotency-Key": key, ...ingest };
     upload.busy = Date.now() + HOLD;
-    // Without a response, the key makes a retry safe.
+    // Without a response (offline, timeout), the key makes a retry safe.
     const answer = await fetch(url, {
       method: "POST", body, headers, keepalive: body.length < 60_000, credentials: "omit",
       redirect: "error", referrerPolicy: "no-referrer", signal: AbortSignal.timeout(HOLD),
@@ -407,7 +417,7 @@ export function openSender(collector, { store = browserStore(), token, days = 6 
     return status;
   }
 
-  /** Sends waiting reports when the page may close; they stay queued. */
+  /** Sends waiting reports when the page may close; they stay queued until accepted. */
   function hide() {
     for (const upload of waiting)
       if (!upload.done && Math.max(hold, upload.busy) <= Date.now())
@@ -415,5 +425,5 @@ export function openSender(collector, { store = browserStore(), token, days = 6 
   }
 }
 
-/** For tests. @type {any} */
+/** For testing.js and the test vectors. @type {any} */
 export const steps = { clientOf, headerOf, positions, messageOf, permanent, randomise, slotsOf, tokenOf };

@@ -39,7 +39,7 @@ function lost({ kind, protocol: p }, value) {
  */
 export async function openTestingClient(survey, { seed = 0, strict = false } = {}) {
   const failed = (name, message) => Object.assign(new Error(message), { name });
-  if (!survey.testing)
+  if (survey.format !== "deniable-testing-survey/1")
     throw failed("SurveyError", `survey ${survey.name} is not for testing; publish it for testing with: deniable check survey.toml --testing -o testing.json`);
   if (!Number.isSafeInteger(seed) || seed < 0) throw failed("InputError", `seed must be an integer from 0 to 2^53 - 1, not ${seed}`);
   const kept = { secret: await stream(`${seed}/secret`, 32), spent: new Map() };

@@ -43,12 +43,18 @@ export const replay = {
     };
   },
   async reports({ canonical, secret, values, rand }) {
-    const entropy = (size) => {
-      if (2 * size !== rand.length) throw new Error(`expected ${rand.length / 2} random bytes, drew ${size}`);
-      return bytes(rand);
+    const client = await openClient(await published(canonical), { store: person(secret) });
+    // No option of the client chooses its random bytes, so those of the platform are replaced.
+    const system = crypto.getRandomValues, given = bytes(rand);
+    let drawn = 0;
+    crypto.getRandomValues = (out) => {
+      out.set(given.subarray(drawn, drawn + out.length));
+      drawn += out.length;
+      return out;
     };
-    const client = await steps.clientOf(await published(canonical), person(secret), entropy);
-    return { report: hex(await client.answer(values)) };
+    const report = await client.answer(values).finally(() => (crypto.getRandomValues = system));
+    if (drawn !== given.length) throw new Error(`expected ${given.length} random bytes, drew ${drawn}`);
+    return { report: hex(report) };
   },
   batches: ({ reports }) => ({ batch: hex(toBatch(reports.map(bytes))) }),
   async ledger({ surveys, answers }) {

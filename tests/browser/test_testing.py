@@ -72,6 +72,13 @@ def test_a_client_for_testing_refuses_a_real_survey() -> None:
     assert end.startswith("InputError: seed must be an integer")
 
 
+def test_no_export_answers_a_real_survey_with_predictable_noise(run: Run) -> None:
+    """Two clients draw the same 64 or more random bits by chance with probability 2⁻⁶⁴ or less."""
+    real = next(s for s in surveys() if s.name == "urls")
+    got = run("predictable.js", {"canonical": real.canonical.decode(), "sha256": real.sha256.hex()})
+    assert got == {"ended": ["SurveyError"] * 4, "same": False}
+
+
 def test_a_real_client_refuses_a_survey_for_testing() -> None:
     testing = next(iter(surveys())).for_testing()
     case = [testing.canonical.decode(), testing.sha256.hex(), {}]
