@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from deniable.client import Client, Ledger, Outbox, encode_report
+from deniable.client import Client, Ledger, Outbox, Spending, encode_report
 from deniable.collector.api.problems import Problem
 from deniable.collector.ingest.catalogue import Catalogue, today
 from deniable.errors import (
@@ -119,6 +119,7 @@ def test_it_is_marked_loudly_and_warns_whatever_is_answered() -> None:
     assert caught[0].filename == __file__ and len(caught) == 1
     assert repr(client) == "<Client FOR TESTING of survey tests v1, seed 7: not private>"
     assert "FOR TESTING" in repr(TESTING) and "TESTING" not in repr(REAL)
+    assert "version 1 for testing (" in str(TESTING) and "testing" not in str(REAL)
 
 
 def test_seeds_and_real_surveys_never_meet(tmp_path: Path) -> None:
@@ -171,13 +172,14 @@ def test_a_real_client_treats_all_answers_alike(
     """Not even a warning, which a log might keep; `filterwarnings = error` would raise it."""
     caplog.set_level(logging.DEBUG)
     fine: list[dict[str, Any]] = [{}, {"editor": "vim", "page": "ab"}, {"page": None}]
-    spent, sizes = set(), set()
+    spent: set[tuple[Spending, ...]] = set()
+    sizes = set()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for values in [*fine, *LOSSY, {"editor": "", "page": "\ud800" * 300}]:
             ledger = Ledger()
             sizes.add(len(bytes(Client(REAL, secret=bytes(32), ledger=ledger).answer(values))))
-            spent.add(ledger.spent(REAL.name))
+            spent.add(ledger.spending())
     assert not caught and not caplog.records and capfd.readouterr() == ("", "")
     assert len(spent) == len(sizes) == 1
 

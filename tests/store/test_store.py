@@ -76,6 +76,18 @@ def test_surveys_stay_apart(store: Store) -> None:
         assert sum(kept(store, each).values()) == 70
 
 
+def test_test_data_and_real_reports_of_a_survey_are_kept_apart(store: Store) -> None:
+    """Whoever decodes the survey by its name gets the newest version."""
+    for version in (1, 2):
+        with pytest.raises(InputError, match="test data in a separate store"):
+            store.add_survey(survey(version).for_testing())
+    testing = survey(1, "another").for_testing()
+    store.add_survey(testing)
+    with pytest.raises(InputError, match="v2 and v1, which is for testing"):
+        store.add_survey(survey(2, "another"))
+    assert store.surveys() == [testing, MARKS]
+
+
 def test_a_changed_survey_needs_a_new_version(store: Store) -> None:
     with pytest.raises(InputError, match="new version"):
         store.add_survey(survey(1, description="changed"))

@@ -104,7 +104,8 @@ def answer(
     print_outcome(data, text, as_json)
     lossy = LossyAnswers()
     lossy.add_report(survey, values)
-    lossy.warn(stacklevel=1)
+    if message := lossy.message():  # printed, so that no filter of warnings makes it an error
+        click.echo(f"warning: {message}", err=True)
 
 
 def _read_answers(
@@ -115,7 +116,10 @@ def _read_answers(
     if file is not None:
         values = parse_json(file.read(), "the file of --values")
         if not isinstance(values, dict):
-            raise InputError(f"expected a JSON object of answers in --values, got {values!r:.80}")
+            name = survey.questions[0].name
+            raise InputError(
+                f'expected a JSON object of answers in --values, such as {{"{name}": …}}'
+            )
     for name, value in values.items():
         survey.question(name).checked(value)
     for item in answers:

@@ -283,14 +283,15 @@ class Client:
         survey = self.survey
         try:
             self.ledger.charge(survey.name, survey.budget, self._encoder.charges(tokens))
-        except BudgetExceeded as error:
+        except BudgetExceeded:
             if survey.collect == "repeatedly":
                 raise
-            # One answer fits the budget, so there was an answer before, whatever the value is.
+            # One answer fits the budget, so there was an answer before, whatever the value is. The
+            # ledger's message is not kept: what this answer needs may depend on the value.
             raise BudgetExceeded(
                 f"this person has already answered survey {survey.name!r}, which is collected "
                 f"once: no report was made. {DEVELOP}"
-            ) from error
+            ) from None
 
     def _require_outbox(self) -> Outbox:
         """Return the outbox, or raise InputError if there is none."""

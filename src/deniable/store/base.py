@@ -459,12 +459,19 @@ class Store(ABC):
         """Return whether the survey must be added.
 
         Raise InputError if `published`, the canonical JSON of the surveys in the store, holds a
-        different survey of the same name and version.
+        different survey of the same name and version, or a survey of this name of which only one
+        of the two is for testing: people ask for the newest version of a name.
         """
         for canonical in published:
             if canonical == survey.canonical:
                 return False
             other = Survey.from_json(canonical)
+            if other.name == survey.name and other.testing != survey.testing:
+                real, test = (survey, other) if other.testing else (other, survey)
+                raise InputError(
+                    f"{self.url} cannot hold both survey {real.name!r} v{real.version} and v"
+                    f"{test.version}, which is for testing: keep test data in a separate store"
+                )
             if (other.name, other.version) == (survey.name, survey.version):
                 raise InputError(
                     f"{self.url} has a different survey {survey.name!r} v{survey.version}, with "

@@ -442,7 +442,8 @@ class Survey:
         return hash(self.sha256)
 
     def __str__(self) -> str:
-        return f"survey {self.name} version {self.version} (digest {self.digest.hex()[:12]})"
+        mark = " for testing" if self.testing else ""
+        return f"survey {self.name} version {self.version}{mark} (digest {self.digest.hex()[:12]})"
 
     def __repr__(self) -> str:
         mark = "FOR TESTING " if self.testing else ""
