@@ -153,5 +153,5 @@ def _write_figure(result: Result, path: Path) -> None:
     figure = result.plot().get_figure(root=True)
     assert figure is not None
     metadata = {"Date": None} if path.suffix == ".svg" else {}
-    figure.savefig(path, dpi=150, metadata=metadata)
+    figure.savefig(path, dpi=150, metadata=metadata, bbox_inches="tight")
     plt.close(figure)

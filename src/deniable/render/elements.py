@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from deniable.formatting import html_text, percent, sortable_table
+from deniable.formatting import counted, html_text, percent, sortable_table
 from deniable.planning import clients_to_move
 from deniable.results import Provenance, Result
 from deniable.results.base import TEST_DATA_NOTE
@@ -37,6 +37,12 @@ def numbers(facts: Mapping[str, str]) -> str:
     """Return the most important numbers, each with its name."""
     items = "".join(f"<li><b>{html_text(v)}</b>{html_text(k)}</li>" for k, v in facts.items())
     return f'<ul class="numbers">{items}</ul>'
+
+
+def count(number: int, noun: str) -> dict[str, str]:
+    """Return a count as one of the `numbers`."""
+    shown, name = counted(number, noun).split(" ", 1)
+    return {name: shown}
 
 
 def details(summary: str, body: str) -> str:

@@ -6,6 +6,7 @@ therefore uses the notebook's text colour, and colours that can be read on both.
 
 from __future__ import annotations
 
+from deniable.formatting import TextTable
 from deniable.render.colours import DARK, LIGHT, LINES
 from deniable.render.html.static_files import static
 from deniable.render.svg_marks import WIDE
@@ -35,4 +36,10 @@ def _between(name: str) -> str:
 
 def picture(result: Result) -> str:
     """Return the chart of a result, to be shown before its table; empty if it has none."""
-    return view_of(result).chart(WIDE)
+    chart = view_of(result).chart(WIDE)
+    return chart and f'<div class="chart">{chart}</div>'
+
+
+def table(result: Result) -> TextTable:
+    """Return the table of a result with all rows that the picture shows."""
+    return view_of(result).table()

@@ -69,7 +69,7 @@ def intervals(ax: Axes, shares: Shares) -> None:
     ax.set_yticks(range(len(shares.names)), [label(name) for name in shares.names])
     ax.set_ylim(max(len(shares.names), 1) - 0.5, -0.5)
     ax.set_xlabel(
-        "% of clients, 95% confidence intervals (dotted: detection threshold)", fontsize=9
+        f"% of {shares.whom}, 95% confidence intervals (dotted: detection threshold)", fontsize=9
     )
 
 

@@ -77,7 +77,7 @@ def intervals(shares: Shares, layout: Layout = WIDE) -> str:
 
     places = [(x(t), tick_label(t)) for t in ticks(left, right, 4 if layout.narrow else 6)]
     body = [
-        rows.axis(places, "share of clients, with 95% confidence intervals"),
+        rows.axis(places, f"share of {shares.whom}, with 95% confidence intervals"),
         shape("line", "zero", x1=x(0), x2=x(0), y1=rows.top, y2=rows.bottom + 4),
     ]
     if math.isfinite(shares.threshold):
@@ -117,7 +117,7 @@ def heatmap(joint: Joint, layout: Layout = WIDE) -> str:
     label_width, longest = HEAT_LABELS[layout.narrow]
     rows, columns = ([shortened(label, longest) for label in axis] for axis in names)
     across, down = table.sum(axis=0), table.sum(axis=1)
-    reach = 5.0 * max(map(len, columns))  # of a turned label, to the right and upwards
+    reach = 5.8 * max(map(len, columns))  # of a turned label, to the right and upwards
     fitting = (layout.width - label_width - reach) / (len(columns) - 0.5)
     wide = max(MIN_CELL, min(MAX_CELL, fitting))
     top = 36.0 + reach
@@ -142,8 +142,9 @@ def heatmap(joint: Joint, layout: Layout = WIDE) -> str:
             at = label_width + wide * j
             kind = f"cell {'more' if residual > 0 else 'less'}{step}"
             box = shape("rect", kind, x=at, y=y, width=wide - 2, height=28, rx=3)
-            middle, share = at + wide / 2 - 1, percent(float(table[i, j]))
-            body.append(mark(title, box + text(middle, y + 19, share, f"on{step}", "middle")))
+            middle, share = at + wide / 2 - 1, float(table[i, j])
+            number = f"{100 * share:.1f}%" if layout.narrow else percent(share)
+            body.append(mark(title, box + text(middle, y + 19, number, f"on{step}", "middle")))
     bottom = top + 30 * len(rows)
     body.append(_heat_key(bottom + 16, layout.width))
     alternative = f"{' by '.join(questions)}, table of {len(rows)} by {len(columns)}"
@@ -203,6 +204,7 @@ def lines(
     labels: Sequence[str],
     shares: tuple[Sequence[Sequence[float]], Sequence[Sequence[float]], Sequence[Sequence[float]]],
     layout: Layout = WIDE,
+    whom: str = "clients",
 ) -> str:
     """Return shares over time, one line per value, with 95% confidence intervals as bands.
 
@@ -217,6 +219,8 @@ def lines(
         period.
     layout
         Size of the chart; a narrow one has a legend below it instead of names beside the lines.
+    whom
+        Whom the shares are shares of.
     """
     estimate, low, high = shares
     top, bottom, left = 24.0, 264.0, 50.0
@@ -230,7 +234,7 @@ def lines(
     def y(share: float) -> float:
         return bottom - (bottom - top) * (share - least) / (most - least)
 
-    body = [text(0, 12, "share of clients", "small")]
+    body = [text(0, 12, f"share of {whom}", "small")]
     body += [
         shape("line", "grid" if t else "zero", x1=left, x2=right, y1=y(t), y2=y(t))
         + text(left - 6, y(t) + 4, tick_label(t), "small", "end")
@@ -248,6 +252,10 @@ def lines(
         down = " ".join(f"{x(i):.1f},{y(low[k][i]):.1f}" for i in reversed(known_days))
         path = " ".join(f"{x(i):.1f},{y(estimate[k][i]):.1f}" for i in known_days)
         body.append(f'<polygon class="band {kind}" points="{up} {down}"/>')
+        if len(known_days) == 1:  # a band of one period has no width
+            (i,) = known_days
+            ends_of_bar = {"y1": y(low[k][i]), "y2": y(high[k][i])}
+            body.append(shape("line", f"line {kind}", x1=x(i), x2=x(i), **ends_of_bar))
         body.append(f'<polyline class="line {kind}" points="{path}"/>')
         for i in known_days:
             numbers = _with_interval(f"{label}, {days[i]}", estimate[k][i], low[k][i], high[k][i])
@@ -266,13 +274,19 @@ def _legend(
 ) -> tuple[list[str], float]:
     """Return the names of the lines, and the height of the chart with them.
 
-    Names stand beside the ends of their lines, moved down where they would overlap, or below a
+    Names stand beside the ends of their lines, moved up where they would overlap, or below a
     narrow chart. `ends` are pairs of height and index, `corner` is the lower right one of the plot.
     """
     right, bottom = corner
+    if not layout.narrow:  # from below, so that no name stands below the plot
+        at, placed = bottom + 15, []
+        for end, k in sorted(ends, reverse=True):
+            at = min(end, at - 15)
+            placed.append((at, k))
+        ends = placed[::-1]
     made, at = [], bottom + 26 if layout.narrow else 0.0
-    for end, k in ends if layout.narrow else sorted(ends):
-        at = at + 20 if layout.narrow else max(end, at + 15)
+    for end, k in ends:
+        at = at + 20 if layout.narrow else end
         start = 0.0 if layout.narrow else right + 8
         longest = layout.longest if layout.narrow else 18
         made.append(shape("rect", f"series{k % LINES}", x=start, y=at - 5, width=10, height=10))
@@ -280,14 +294,16 @@ def _legend(
     return made, max(bottom + 30, at + 12)
 
 
-def bars(names: Sequence[str], shares: Sequence[float], layout: Layout = WIDE) -> str:
+def bars(
+    names: Sequence[str], shares: Sequence[float], layout: Layout = WIDE, whom: str = "clients"
+) -> str:
     """Return shares as bars, one row per value, on a scale from 0 to the largest one."""
     rows = _Rows(layout, len(names), 8, 70)
     largest = max([0.0, *shares]) or 1.0
     unit = (rows.right - rows.left) / largest
     marks = ticks(0.0, largest, 4 if layout.narrow else 6)
     places = [(rows.left + unit * t, tick_label(t)) for t in marks]
-    body = [rows.axis(places, "share of clients")]
+    body = [rows.axis(places, f"share of {whom}")]
     for i, (name, share) in enumerate(zip(names, shares, strict=True)):
         place = {"x": rows.left, "y": rows.y(i) - 7, "height": 14, "rx": 2}
         bar = shape("rect", "kept", width=unit * share, **place)

@@ -42,6 +42,8 @@ class Shares:
         Detection threshold.
     truth
         True shares, where they are known.
+    whom
+        Whom the shares are shares of.
     """
 
     names: Sequence[str]
@@ -51,6 +53,7 @@ class Shares:
     detected: Sequence[bool]
     threshold: float
     truth: Sequence[float] | None = None
+    whom: str = "clients"
 
 
 class View(Generic[R]):

@@ -83,6 +83,22 @@ class Provenance:
         """Whether the reports answer a survey that was published for testing."""
         return self.origin.startswith(TEST_DATA)
 
+    def is_boolean(self, question: str) -> bool:
+        """Return whether a question is a boolean.
+
+        Parameters
+        ----------
+        question : str
+            Name of the question.
+
+        Returns
+        -------
+        bool
+            False also if the question is unknown.
+        """
+        mechanism = self.parameters.get(question, {}).get("mechanism")
+        return isinstance(mechanism, Mapping) and mechanism.get("kind") == "boolean"
+
     def __repr__(self) -> str:
         reports = counted(self.reports, "report")
         return f"<Provenance survey {self.survey} v{self.version}, {reports}>"
@@ -293,18 +309,20 @@ class Result(ComparedByFields, ABC):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the heading, a picture if it can be drawn, and a table."""
-        style, picture, table = "", "", self._crosstab()
+        style, picture, crosstab = "", "", self._crosstab()
+        table = TextTable.readable(self.columns())
         try:
             notebook = import_module("deniable.render.notebook")
         except ImportError:  # pictures need packages that tables do not
             pass
         else:
-            style, picture = notebook.style(), "" if table else notebook.picture(self)
-        table = table or TextTable.readable(self.columns()).html()
+            style, picture = notebook.style(), "" if crosstab else notebook.picture(self)
+            table = notebook.table(self)
         heading = f"<p>{html_text(self.heading())}</p>"
         if self.is_test_data:
             heading = f"<p><b>{TEST_DATA_NOTE}</b></p>{heading}"
-        return f'<div class="deniable-result">{style}{heading}{picture}{table}</div>'
+        body = f"{style}{heading}{picture}{crosstab or table.html()}"
+        return f'<div class="deniable-result">{body}</div>'
 
     def _crosstab(self) -> str:
         """Return a table as HTML that shows the result better than chart and columns."""

@@ -70,6 +70,18 @@ class ConsistentShares(Rows[ShareRow], Result):
         """Share of the clients that hold none of the values: what is missing to 1."""
         return remainder(self.share)
 
+    @property
+    def whom(self) -> str:
+        """Whom the shares are shares of: all clients, or the subgroup."""
+        return "the subgroup" if " where " in self.question else "clients"
+
+    @property
+    def rest(self) -> str:
+        """Name of the last row: (other), or no if the question is a boolean."""
+        question = self.question.partition(" where ")[0]
+        boolean = self.provenance is not None and self.provenance.is_boolean(question)
+        return "no" if boolean and self.labels == ("yes",) else OTHER
+
     def columns(self) -> Columns:
         """Return one row per value, largest share first, and at the end that of (other).
 
@@ -78,10 +90,10 @@ class ConsistentShares(Rows[ShareRow], Result):
         dict of str to sequence
             Columns value and share, which sum to 1.
         """
-        return {"value": [*self.labels, OTHER], "share": [*self.share.tolist(), self.other]}
+        return {"value": [*self.labels, self.rest], "share": [*self.share.tolist(), self.other]}
 
     def _keys(self) -> Sequence[str]:
-        return [*self.labels, OTHER]
+        return [*self.labels, self.rest]
 
     def _make_rows(self) -> Iterable[ShareRow]:
         return map(ShareRow, *self.columns().values())

@@ -251,9 +251,7 @@ class Marginal(Rows[ValueRow], Result):
     @property
     def is_boolean(self) -> bool:
         """Whether the question is a boolean: clients that do not hold "yes" hold "no"."""
-        parameters = self.provenance.parameters if self.provenance else {}
-        mechanism = parameters.get(self.question, {}).get("mechanism")
-        return isinstance(mechanism, Mapping) and mechanism.get("kind") == "boolean"
+        return self.provenance is not None and self.provenance.is_boolean(self.question)
 
     def consistent(self) -> ConsistentShares:
         """Return shares that are not negative and sum to at most 1, for pie charts and dashboards.

@@ -52,7 +52,7 @@ class JobRequest:
         valid = count > 1 if verb == "associate" else count == 1
         if len(set(self.questions)) != count or not valid:
             wanted = "two or more different questions" if verb == "associate" else "one question"
-            raise Problem(BAD_JOB, f"expected {wanted} for {verb!r}, got {count}")
+            raise Problem(BAD_JOB, f"choose {wanted} for {verb}; {count or 'none'} chosen")
         if self.by not in (None, *PERIODS):
             hint = did_you_mean(str(self.by)[:40], PERIODS)
             raise Problem(BAD_JOB, f"expected by to be day or week, got {self.by!r:.40}.{hint}")

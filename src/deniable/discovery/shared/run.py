@@ -163,7 +163,7 @@ def predicate(accept: str | Accept | None) -> Accept | None:
     try:
         pattern = re.compile(accept)
     except re.error as error:
-        raise InputError(f"accept={accept!r} is not a valid regular expression: {error}") from None
+        raise InputError(f"{accept!r} is not a valid regular expression: {error}") from None
     return lambda text: pattern.fullmatch(text) is not None
 
 

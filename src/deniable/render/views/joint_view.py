@@ -13,6 +13,7 @@ from deniable.render.colours import LIGHT, STEPS
 from deniable.render.svg_marks import Layout, responsive
 from deniable.render.view import Truth, View, shows
 from deniable.results import Joint, Trend
+from deniable.results.association import AssociationTest
 from deniable.survey import Survey
 
 if TYPE_CHECKING:
@@ -52,8 +53,12 @@ class JointView(View[Joint]):
 
     def figure_size(self, most: int, graph: bool) -> tuple[float, float]:
         """Return a size with room for every cell."""
-        rows, columns = self.result.table.shape[0], self.result.table.shape[-1]
-        return 0.7 * columns + 2.6, 0.45 * rows + 1.6
+        names = [[plots.label(name) for name in labels] for labels in self.result.labels]
+        rows, columns = names[0], names[-1]
+        # A character is about 0.085 inches wide; the labels of columns are turned by 45°.
+        left, below = (0.085 * max(map(len, labels)) for labels in (rows, columns))
+        width, height = max(0.7 * len(columns), 2.6), max(0.45 * len(rows), 2.2)
+        return width + left + 1.8, height + 0.7 * below + 1.0
 
     def draw(self, ax: Axes, *, digits: int = 1) -> None:
         """Draw a heat map: residuals from independence as colours, per cent as numbers."""
@@ -92,12 +97,13 @@ class JointView(View[Joint]):
     def body(self, survey: Survey | None, truth: Truth | None) -> list[str]:
         """Return the test and the heat map of two questions, and the table of cells."""
         joint = self.result
-        facts = {"reports": f"{joint.reports:,}"}
+        facts = elements.count(joint.reports, "report")
         if joint.made_from == "counts":
             facts["estimated from"] = "counts"
-        pair = self._pair(facts) if len(joint.questions) == 2 else []
+        pair = self._pair(facts) if len(joint.questions) == 2 else self._several(facts)
+        *first, last = joint.questions
         return [
-            elements.title("Joint distribution of " + " and ".join(joint.questions)),
+            elements.title(f"Joint distribution of {', '.join(first)} and {last}"),
             elements.numbers(facts),
             *pair,
             *map(elements.paragraph, joint.last_categories()),
@@ -108,17 +114,27 @@ class JointView(View[Joint]):
         """Return the heat map of two questions."""
         return svg.heatmap(self.result, layout) if len(self.result.questions) == 2 else ""
 
-    def _pair(self, facts: dict[str, str]) -> list[str]:
-        """Return the test and the heat map of two questions, and add to the facts."""
-        test, effect = self.result.test(), self.result.cramers_v()
+    def _several(self, facts: dict[str, str]) -> list[str]:
+        """Return the test of independence of three or more questions, and add to the facts."""
+        if self.result.tests is None:  # a result that was read from a file has no reports to test
+            return []
+        return [self._verdict(self.result.mutual_independence(), facts)]
+
+    def _verdict(self, test: AssociationTest, facts: dict[str, str]) -> str:
+        """Return the outcome of a test of independence, and add to the facts."""
         facts["test of independence"] = p_phrase(test.p_value)
-        strength = f"{effect.estimate:.2f} ({effect.low:.2f} to {effect.high:.2f})"
-        facts["Cramér's V (strength of the association)"] = strength
         verdict = "The questions are associated"
         if test.p_value >= ALPHA:
             verdict = "The questions show no association: the answers look independent"
+        return elements.paragraph(f"{verdict} ({test}).")
+
+    def _pair(self, facts: dict[str, str]) -> list[str]:
+        """Return the test and the heat map of two questions, and add to the facts."""
+        test, effect = self.result.test(), self.result.cramers_v()
+        strength = f"{effect.estimate:.2f} ({effect.low:.2f} to {effect.high:.2f})"
+        facts["Cramér's V (strength of the association)"] = strength
         return [
-            elements.paragraph(f"{verdict} ({test})."),
+            self._verdict(test, facts),
             responsive(self.chart),
             elements.paragraph(
                 "Orange cells are more common than they would be if the questions were "

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deniable.formatting import percent
-from deniable.render import plots
+from deniable.render import elements, plots
 from deniable.render.colours import LIGHT
-from deniable.render.view import View, shows
+from deniable.render.view import Truth, View, shows
 from deniable.results import Plan
+from deniable.survey import Survey
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
 @shows(Plan)
 class PlanView(View[Plan]):
     """Shows the predictions for the best design; the plan is a point among them."""
+
+    def body(self, survey: Survey | None, truth: Truth | None) -> list[str]:
+        """Return the plan in one sentence, and the table of predictions."""
+        plan = self.result
+        return [
+            elements.title(f"Plan for {plan.question}"),
+            elements.paragraph(f"{plan.heading()}."),
+            elements.table(plan),
+        ]
 
     def draw(self, ax: Axes) -> None:
         """Draw one line per ε, and the plan as a point."""

@@ -13,7 +13,6 @@ from deniable.render.svg_marks import Layout, responsive
 from deniable.render.view import Truth, View, shows
 from deniable.results import ConsistentShares, Trend
 from deniable.results.consistent import remainder
-from deniable.results.joint import OTHER
 from deniable.survey import Survey
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 MAX_BARS = 30
 """Values that a chart shows."""
-AXIS_TITLE = "% of clients (consistent shares, biased)"
 
 
 @shows(ConsistentShares)
@@ -42,7 +40,7 @@ class SharesView(View[ConsistentShares]):
         ax.barh(range(len(names)), [100 * share for share in shares], color=plots.DETECTED)
         ax.set_yticks(range(len(names)), [plots.label(name) for name in names])
         ax.set_ylim(len(names) - 0.5, -0.5)
-        ax.set_xlabel(AXIS_TITLE, fontsize=9)
+        ax.set_xlabel(self._axis_title, fontsize=9)
         plots.title(ax, f"{self.result.question or 'values'}: {self.result.reports:,} reports")
 
     def draw_trend(self, trend: Trend[ConsistentShares], ax: Axes, most: int) -> None:
@@ -55,25 +53,29 @@ class SharesView(View[ConsistentShares]):
         for name, _ in total.most_common(most):
             shares = [100 * part[name].share if name in part else np.nan for part in trend.parts]
             ax.plot(days, shares, "o-", ms=3.5, lw=1.4, label=plots.label(name))
-        ax.set_ylabel(AXIS_TITLE)
+        ax.set_ylabel(self._axis_title)
         plots.legend(ax)
 
     def chart(self, layout: Layout, truth: Truth | None = None) -> str:
         """Return the bars of the largest shares."""
-        return svg.bars(*self._largest(MAX_BARS), layout)
+        return svg.bars(*self._largest(MAX_BARS), layout, self.result.whom)
 
     def body(self, survey: Survey | None, truth: Truth | None) -> list[str]:
         """Return the bars, what is biased, and the table."""
         return [
             elements.title(f"{self.result.question}: consistent shares"),
-            elements.numbers({"reports": f"{self.result.reports:,}"}),
+            elements.numbers(elements.count(self.result.reports, "report")),
             responsive(self.chart),
             elements.paragraph(f"{self.result.heading()}. {self.notes()[0]}"),
             elements.details("All values", elements.table(self.result)),
         ]
 
+    @property
+    def _axis_title(self) -> str:
+        return f"% of {self.result.whom} (consistent shares, biased)"
+
     def _largest(self, most: int) -> tuple[list[str], list[float]]:
         """Return the largest shares, with what is left for all other clients."""
         rows = list(self.result)[: min(most, len(self.result) - 1)]
         shares = [row.share for row in rows]
-        return [*(row.value for row in rows), OTHER], [*shares, remainder(shares)]
+        return [*(row.value for row in rows), self.result.rest], [*shares, remainder(shares)]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from deniable.errors import InputError
 from deniable.render import elements, plots
@@ -13,6 +16,9 @@ from deniable.survey import Survey
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+MAX_TICKS = 8
+"""Periods that are named below a plot."""
 
 
 @shows(Trend)
@@ -33,7 +39,8 @@ class TrendView(View[Trend[Result]]):
             raise InputError("a trend without periods has no plot")
         view_of(self.result.parts[0]).draw_trend(self.result, ax, most)
         plots.title(ax, self.result.heading())
-        ax.tick_params(axis="x", rotation=30)
+        periods = self.result.periods[:: math.ceil(len(self.result.periods) / MAX_TICKS)]
+        ax.set_xticks(np.array(periods, "datetime64[D]"), periods, rotation=30, ha="right")
 
     def chart(self, layout: Layout, truth: Truth | None = None) -> str:
         """Return the chart of the first part's view."""

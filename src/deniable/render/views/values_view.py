@@ -74,17 +74,18 @@ class ValuesView(View[Values]):
         for name in sorted(total, key=lambda name: -total[name])[:most]:
             where, estimate, low, high = np.array(points[name]).T
             label = plots.label(name)
-            if len(where) == len(days):
+            if len(where) == len(days) > 1:
                 (line,) = ax.plot(days, estimate, "o-", ms=3.5, lw=1.4, label=label)
                 ax.fill_between(days, low, high, color=line.get_color(), alpha=0.18, lw=0)
-            else:  # a band needs every period
+            else:  # a band needs every period, and two of them
                 ends = [estimate - low, high - estimate]
                 at = days[where.astype(int)]
                 ax.errorbar(
                     at, estimate, yerr=ends, fmt="o-", ms=3.5, lw=1.2, capsize=2, label=label
                 )
         ax.axhline(0, color="black", lw=0.6)
-        ax.set_ylabel("% of clients (95% confidence intervals)")
+        whom = trend.parts[0].whom if isinstance(trend.parts[0], Marginal) else "clients"
+        ax.set_ylabel(f"% of {whom} (95% confidence intervals)")
         plots.legend(ax)
 
     def chart(self, layout: Layout, truth: Truth | None = None) -> str:
@@ -179,13 +180,14 @@ class MarginalView(ValuesView[Marginal]):
         marginal = self.result
         plots.intervals(ax, self.shares(most, truth))
         count = counted(int(marginal.detected.sum()), "value")
-        plots.title(ax, f"{marginal.title}: {count} detected, {marginal.reports_phrase}")
+        found = "" if marginal.is_boolean else f"{count} detected, "
+        plots.title(ax, f"{marginal.title}: {found}{marginal.reports_phrase}")
 
     def shares(self, most: int, truth: TrueShares) -> Shares:
         """Return the `most` most common values as a chart draws them."""
         if truth is not None and self.result.is_boolean:
             truth = {"no": 1 - truth.get("yes", 0.0), **truth}
-        return super().shares(most, truth)
+        return replace(super().shares(most, truth), whom=self.result.whom)
 
     def body(self, survey: Survey | None, truth: Truth | None) -> list[str]:
         """Return the numbers, the chart of the largest estimates, and the table."""
@@ -217,7 +219,7 @@ class MarginalView(ValuesView[Marginal]):
     def _facts(self) -> dict[str, str]:
         """Return the numbers at the top of the section."""
         marginal, shown = self.result, self.shown
-        facts = {"reports": f"{marginal.reports:,}"}
+        facts = elements.count(marginal.reports, "report")
         if marginal.total_reports is not None:
             facts = {"reports": f"{marginal.reports:,} of {marginal.total_reports:,}"}
         if marginal.subgroup is not None:
@@ -242,15 +244,17 @@ class MarginalView(ValuesView[Marginal]):
             array[:, largest].T.tolist() for array in (trend.estimate, trend.low, trend.high)
         )
         names = [trend.labels[i] for i in largest]
-        return svg.lines(trend.periods, names, (estimate, low, high), layout) if names else ""
+        if not names:
+            return ""
+        return svg.lines(trend.periods, names, (estimate, low, high), layout, self.result.whom)
 
     def trend_section(self, trend: Trend[Marginal], survey: Survey | None) -> str:
         """Return one chart with the values over all periods."""
         first = trend.marginals[0]
         facts = {
-            "reports": f"{int(trend.reports.sum()):,}",
-            f"{trend.by}s": f"{len(trend.periods)}",
-            "values": f"{len(trend.labels):,}",
+            **elements.count(int(trend.reports.sum()), "report"),
+            **elements.count(len(trend.periods), trend.by),
+            **elements.count(len(trend.labels), "value"),
         }
         text = (
             f"Bands are 95% confidence intervals per {trend.by}. Where two bands hardly overlap, "
@@ -297,6 +301,9 @@ class DiscoveryView(ValuesView[Discovery]):
             return self._draw_graph(ax)
         discovery = self.result
         plots.intervals(ax, self.shares(most, truth))
+        if not discovery.strings:
+            empty, at = "no string was discovered", ax.transAxes
+            ax.text(0.5, 0.5, empty, ha="center", va="center", fontsize=9, transform=at)
         count = counted(len(discovery.strings), "string")
         plots.title(
             ax,
@@ -343,8 +350,8 @@ class DiscoveryView(ValuesView[Discovery]):
             elements.title(f"{discovery.question}: discovered strings"),
             elements.numbers(
                 {
-                    "reports": f"{discovery.reports:,}",
-                    "strings discovered": f"{len(discovery.strings)}",
+                    **elements.count(discovery.reports, "report"),
+                    **elements.count(len(discovery.strings), "discovered string"),
                     "of clients hold them": str(discovery.mass_found),
                     "of clients hold none of them": str(discovery.mass_unexplained),
                 }
@@ -361,10 +368,8 @@ class DiscoveryView(ValuesView[Discovery]):
         if discovery.truncation:
             body.append(elements.paragraph(f"The search is incomplete: {discovery.truncation}."))
         if discovery.mass_at_end is not None:
-            low, high = (
-                percent(max(discovery.mass_at_end.low, 0.0)),
-                percent(discovery.mass_at_end.high),
-            )
+            ends = (discovery.mass_at_end.low, discovery.mass_at_end.high)
+            low, high = (percent(max(end, 0.0)) for end in ends)
             text = "Clients with strings of the maximum length, which may have been cut"
             body.append(elements.paragraph(f"{text}: {low} to {high}."))
         return [

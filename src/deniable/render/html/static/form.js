@@ -81,11 +81,11 @@ function fields(survey, { name }, found) {
   texts.dataset.question = name;
   texts.addEventListener("input", () => typed.set(key, texts.value));
   const mine = found.filter((job) => job.questions[0] === name);
-  const from = html("select", {}, html("option", { value: "", textContent: "typed above" }),
+  const from = html("select", {}, html("option", { value: "", textContent: "the strings that are typed" }),
     ...mine.map((job) => html("option", { value: job.id, textContent: foundBy(job) })));
   from.dataset.question = name;
   // Candidates are needed unless those of a discovery are used.
-  const need = () => { texts.required = !from.value; };
+  const need = () => { texts.required = !from.value; texts.disabled = Boolean(from.value); };
   from.addEventListener("change", need);
   need();
   const row = html("div", { className: "row" },

@@ -94,7 +94,7 @@ function card(job, result, refresh) {
 function follow({ status, bar }, job) {
   if (job.done === null) bar.removeAttribute("value");
   else bar.value = job.done;
-  status.textContent = `${job.stage}, ${job.seconds.toFixed(0)} s · ${about(job)}`;
+  status.textContent = `${job.stage[0].toUpperCase()}${job.stage.slice(1)}, ${job.seconds.toFixed(0)} s · ${about(job)}`;
 }
 
 async function show(job, result) {
