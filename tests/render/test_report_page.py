@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -13,6 +14,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from matplotlib import pyplot as plt
 
 from deniable import associate, decode, discover, simulate
 from deniable.cli.app import app
@@ -22,8 +24,9 @@ from deniable.render import svg, view_of
 from deniable.render.colours import LIGHT
 from deniable.render.html import report
 from deniable.render.svg_marks import WIDE, standalone
-from deniable.results import Joint, Marginal, Result
+from deniable.results import Joint, Marginal, Result, Trend
 from deniable.simulation import Population, zipf
+from tests.results.samples import SHARE, joint, marginal
 from tests.surveys import make_survey
 
 HOSTILE = ('<script>alert("x")</script>', '"><img src=x onerror=alert(1)>', "</svg>&amp;\u202eabc")
@@ -142,6 +145,67 @@ def test_a_result_without_values_or_numbers_has_a_page(results: list[Result]) ->
     assert isinstance(joint, Joint)
     lost = replace(joint, standard_error=np.full(joint.table.shape, np.nan))
     assert "nan" not in re.sub(r'data-key="nan"', "", svg.heatmap(lost))
+
+
+def test_charts_of_a_subgroup_are_about_the_subgroup() -> None:
+    part = replace(marginal(0.4), where={"blocker": ("yes",)}, subgroup=SHARE)
+    trend = Trend("day", ("2027-01-04", "2027-01-05"), (part, part))
+    for result in (part, trend, part.consistent()):
+        chart = view_of(result).chart(WIDE)
+        assert "share of the subgroup" in chart and "share of clients" not in chart
+        axes = result.plot()
+        assert "% of the subgroup" in axes.get_xlabel() + axes.get_ylabel()
+        plt.close(axes.figure)
+
+
+def test_a_trend_of_one_period_shows_its_intervals_and_counts_in_the_singular() -> None:
+    trend = Trend("day", ("2027-01-04",), (marginal(0.4),))
+    assert view_of(trend).chart(WIDE).count('<line class="line series') == 2
+    page = view_of(trend).section()
+    assert "<b>1</b>day<" in page and "<b>7</b>reports<" in page and "Bands" not in page
+    axes = trend.plot()
+    assert [t.get_text() for t in axes.get_xticklabels()] == ["2027-01-04"]
+    assert len(axes.containers) == 2, "one bar with its interval per value"
+    plt.close(axes.figure)
+
+
+def test_names_of_lines_stay_beside_the_plot() -> None:
+    """Lines that end at the bottom have names that differ, above the days."""
+    near = [[0.9, 0.9], [0.01, 0.01], [0.005, 0.005], [0.0, 0.0]]
+    chart = svg.lines(("2027-01-04", "2027-01-05"), "abcd", (near, near, near))
+    found = [float(y) for y in re.findall(r'y="([\d.]+)" class="label"', chart)]
+    day = float(re.findall(r'y="([\d.]+)"[^>]*>2027-01-04<', chart)[0])
+    assert len(found) == 4 and max(found) < day - 10
+    assert min(b - a for a, b in itertools.pairwise(sorted(found))) >= 15
+
+
+def test_three_questions_are_tested_and_their_saved_table_still_has_a_page() -> None:
+    table = joint("editor", "dark", "tabs")
+    page = view_of(table).section()
+    assert "Joint distribution of editor, dark and tabs" in page
+    assert "The questions are associated" in page
+    assert "All cells" in view_of(Joint.from_json(table.to_json())).section()
+
+
+def test_a_boolean_says_yes_and_no_in_every_form() -> None:
+    reports = simulate(SURVEY, {"blocker": [True] * 300 + [False] * 700}, rng=1)
+    result = decode(SURVEY, reports, "blocker")
+    for shown in (result, result.consistent()):
+        for text in (shown._repr_html_(), view_of(shown).section()):
+            assert ">yes<" in text and ">no<" in text and "(other)" not in text
+    assert result.consistent()["no"].share == result.consistent().other
+    axes = result.plot()
+    assert "detected" not in axes.get_title(loc="left")
+    plt.close(axes.figure)
+
+
+def test_cells_of_a_plot_leave_room_for_long_labels() -> None:
+    table = joint()
+    long = replace(table, labels=(tuple("x" * 60 + c for c in "abc"), table.labels[1]))
+    axes = long.plot()
+    axes.figure.canvas.draw()
+    assert axes.get_window_extent().width / axes.figure.dpi > 1.4, "two cells of 0.7 inches"
+    plt.close(axes.figure)
 
 
 def test_a_p_value_of_zero_is_too_small_to_compute(results: list[Result]) -> None:

@@ -130,11 +130,11 @@ class JointView(View[Joint]):
 
     def _pair(self, facts: dict[str, str]) -> list[str]:
         """Return the test and the heat map of two questions, and add to the facts."""
-        test, effect = self.result.test(), self.result.cramers_v()
+        verdict, effect = self._verdict(self.result.test(), facts), self.result.cramers_v()
         strength = f"{effect.estimate:.2f} ({effect.low:.2f} to {effect.high:.2f})"
         facts["Cramér's V (strength of the association)"] = strength
         return [
-            self._verdict(test, facts),
+            verdict,
             responsive(self.chart),
             elements.paragraph(
                 "Orange cells are more common than they would be if the questions were "

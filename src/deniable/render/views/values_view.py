@@ -261,6 +261,8 @@ class MarginalView(ValuesView[Marginal]):
             f"the value has probably changed; among many {trend.by}s and values, a few seem to "
             "change by chance."
         )
+        if len(trend.periods) == 1:
+            text = f"Vertical lines are 95% confidence intervals. Only one {trend.by} has reports."
         body = [
             elements.title(f"{first.title}: share of {first.whom} per value and {trend.by}"),
             elements.numbers(facts),
