@@ -179,10 +179,16 @@ def did_you_mean(word: object, choices: Iterable[str]) -> str:
     >>> did_you_mean("x", ["homepage", "colour"])
     ''
     """
+    close = closest(word, choices)
+    return f' Did you mean "{close}"?' if close else ""
+
+
+def closest(word: object, choices: Iterable[str]) -> str:
+    """Return the choice closest to a misspelt word; empty if none is close."""
     from difflib import get_close_matches  # loaded after a mistake only: it takes milliseconds
 
     if not isinstance(word, str):
         return ""
     by_lower_case = {choice.lower(): choice for choice in choices}
     close = get_close_matches(word.lower(), by_lower_case, 1)
-    return f' Did you mean "{by_lower_case[close[0]]}"?' if close else ""
+    return by_lower_case[close[0]] if close else ""

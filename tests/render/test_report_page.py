@@ -145,6 +145,8 @@ def test_a_result_without_values_or_numbers_has_a_page(results: list[Result]) ->
     assert isinstance(joint, Joint)
     lost = replace(joint, standard_error=np.full(joint.table.shape, np.nan))
     assert "nan" not in re.sub(r'data-key="nan"', "", svg.heatmap(lost))
+    lost = replace(joint, covariance=np.full_like(joint.covariance, np.nan))
+    assert lost._repr_html_().count('class="less0"') == joint.table.size
 
 
 def test_charts_of_a_subgroup_are_about_the_subgroup() -> None:

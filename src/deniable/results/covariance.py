@@ -193,6 +193,12 @@ class Covariance(ComparedByFields):
         return Covariance(table, summing @ self.matrix @ summing.T)
 
 
+def residuals(table: Floats, standard_error: Floats) -> Floats:
+    """Return the differences of a table of two questions from independence, in standard errors."""
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(float(table.sum()), 1e-300)
+    return np.asarray((table - expected) / np.maximum(standard_error, 1e-12))
+
+
 def _shape(array: Floats) -> str:
     return " × ".join(map(str, array.shape))
 

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deniable.formatting import html_text, percent
-from deniable.kernels.array_types import Floats
-from deniable.results.covariance import Covariance
+from deniable.results.covariance import Covariance, residuals
 
 if TYPE_CHECKING:
     from deniable.results.joint import Joint
 
 MAX_ROWS, MAX_COLUMNS, MAX_TABLES = 40, 16, 8
 """Larger tables are shown as a list of cells."""
+MAX_STEP = 4
+"""Standard errors from independence that have the strongest colour."""
 LEGEND = (
     '<p class="legend"><span class="more2">Orange</span> cells are more common than if the '
     'questions were independent, <span class="less2">blue</span> cells less common. Small numbers '
@@ -87,12 +88,10 @@ def _shown(part: Covariance) -> np.ndarray[tuple[int, ...], np.dtype[np.str_]]:
 
 def _classes(part: Covariance) -> list[list[str]]:
     """Return the colour of every cell, by its difference from independence in standard errors."""
-    table: Floats = part.table
-    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(float(table.sum()), 1e-300)
-    residuals = (table - expected) / np.maximum(part.standard_errors, 1e-12)
+    steps = np.nan_to_num(residuals(part.table, part.standard_errors))  # 0 where it is unknown
     return [
-        [f"{'more' if each > 0 else 'less'}{min(4, int(abs(each)))}" for each in row]
-        for row in residuals.tolist()
+        [f"{'more' if each > 0 else 'less'}{min(MAX_STEP, int(abs(each)))}" for each in row]
+        for row in steps.tolist()
     ]
 
 

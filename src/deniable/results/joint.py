@@ -15,7 +15,7 @@ from deniable.formatting import Columns, counted
 from deniable.kernels.array_types import Floats
 from deniable.results.association import AssociationTest, EffectSize, Tests
 from deniable.results.base import Provenance, Result
-from deniable.results.covariance import Covariance, Interval
+from deniable.results.covariance import Covariance, Interval, residuals
 from deniable.results.crosstab import crosstabs
 from deniable.results.rows import CellRow, Rows
 
@@ -259,8 +259,7 @@ class Joint(Rows[CellRow], Result):
     @property
     def residuals(self) -> Floats:
         """Differences from independence, in standard errors; for a table of two questions."""
-        expected = np.outer(self.table.sum(axis=1), self.table.sum(axis=0))
-        return (self.table - expected) / np.maximum(self.standard_error, 1e-12)
+        return residuals(self.table, self.standard_error)
 
     # --- as a result -----------------------------------------------------------------------------
 

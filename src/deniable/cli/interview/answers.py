@@ -7,13 +7,12 @@ import datetime as dt
 import math
 import re
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 
 import click
 
 from deniable.cli import options
 from deniable.cli.interview.outline import DEFAULT_EPSILON
-from deniable.errors import InputError, check_integer, did_you_mean
+from deniable.errors import InputError, check_integer, closest, did_you_mean
 from deniable.formatting import counted
 from deniable.mechanisms import Choice, Noise
 from deniable.protocols.alphabet import MAX_LENGTH
@@ -60,7 +59,7 @@ def one_of(*words: str) -> Callable[[str], str]:
 
 def closest_to(*words: str) -> Callable[[str], str]:
     """Return a function that finds the word that was probably meant, or an empty string."""
-    return lambda written: next(iter(get_close_matches(written.strip().lower(), words, 1)), "")
+    return lambda written: closest(written.strip(), words)
 
 
 kind = one_of(*DEFAULT_EPSILON)
@@ -111,10 +110,10 @@ def choices(written: str) -> tuple[str, ...]:
 
 def describe_choices(options: Sequence[str]) -> str:
     """Say how many options there are, and what happens to other answers."""
-    told = counted(len(options), "option") + "."
+    summary = counted(len(options), "option") + "."
     if any(re.match("(an)?other|none", option.lower()) for option in options):
-        return told
-    return f'{told} Other answers are not counted: an option such as "other" is often useful.'
+        return summary
+    return f'{summary} Other answers are not counted: an option such as "other" is often useful.'
 
 
 def length(written: str) -> int:
@@ -134,12 +133,12 @@ def describe_alphabet(written: str) -> str:
     """Say how many symbols an alphabet has, and which ranges it may have by accident."""
     if written == "bytes":
         return "Any text; a character may take several bytes."
-    told = counted(len(parse_alphabet(written).content), "character")
+    summary = counted(len(parse_alphabet(written).content), "character")
     for first, last in re.findall(r"(.)-(.)", written):
         if not (first.isalnum() and last.isalnum()):
-            told += f"; '{first}-{last}' is a range of {ord(last) - ord(first) + 1} characters"
-            told += " (put a literal hyphen last)"
-    return f"{told}. All others are reported as one unknown symbol."
+            summary += f"; '{first}-{last}' is a range of {ord(last) - ord(first) + 1} characters"
+            summary += " (put a literal hyphen last)"
+    return f"{summary}. All others are reported as one unknown symbol."
 
 
 def clients(written: str) -> int:

@@ -107,8 +107,8 @@ class Conversation:
             return None
         self.answers.append((step.key, text))
         replace_private(self.path, json.dumps([*self.answers, *self._earlier]).encode())
-        if told := step.confirm(value):
-            say(told, indent="  ")
+        if reading := step.confirm(value):
+            say(reading, indent="  ")
         return (value,)
 
 
