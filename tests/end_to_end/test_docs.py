@@ -71,6 +71,7 @@ def available(page: Path, request: pytest.FixtureRequest) -> dict[str, Replaceme
     return found
 
 
+@pytest.mark.filterwarnings("ignore::deniable.errors.NotPrivateWarning")
 @pytest.mark.parametrize("page", [p for p in pages() if runs(p)], ids=name_of)
 def test_every_block_runs(page: Path, request: pytest.FixtureRequest) -> None:
     """In order, from an empty folder; outputs are those that the page shows, up to numbers."""
