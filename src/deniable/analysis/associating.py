@@ -35,11 +35,7 @@ from deniable.inference.joint.collapse import collapse_evidence, collapse_influe
 from deniable.inference.joint.evidence import Evidence, evidence_of, gather
 from deniable.inference.joint.shrinkage import shrunk
 from deniable.inference.joint.solver import JointFit, maximise
-from deniable.inference.joint.uncertainty import (
-    covariance,
-    stratum_influence,
-    widen_errors,
-)
+from deniable.inference.joint.uncertainty import covariance, stratum_influence, widen_errors
 from deniable.inference.linear.joint_counts import PairCounts
 from deniable.inference.models.base import AnyModel, Axis, OtherModel, TableSettings
 from deniable.kernels.array_types import Indices, Integers, Table

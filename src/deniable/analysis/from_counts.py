@@ -27,10 +27,7 @@ from deniable.survey import Question, Survey
 
 
 def associate_counts(
-    survey: Survey,
-    counts: PairCounts,
-    candidates: Mapping[str, Strings],
-    settings: TableSettings,
+    survey: Survey, counts: PairCounts, candidates: Mapping[str, Strings], settings: TableSettings
 ) -> Joint:
     """Estimate the joint distribution of two questions from pair counts; see `associate`."""
     asked = [survey.question(name) for name in counts.questions]
@@ -70,10 +67,7 @@ def _bit_counts(counts: PairCounts, layout: PairLayout, side: int) -> BitCounts:
 
 
 def _tests(
-    counts: PairCounts,
-    sides: Sequence[QuestionRatios],
-    groups: Sequence[Indices],
-    shown: LinearFit,
+    counts: PairCounts, sides: Sequence[QuestionRatios], groups: Sequence[Indices], shown: LinearFit
 ) -> Tests:
     """Return tests about the categories that are shown. They are computed on first use."""
 

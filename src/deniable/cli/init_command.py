@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +110,9 @@ def init(file: Path, ask: bool | None, force: bool, as_json: bool, **given: Any)
 def _outline(given: dict[str, Any]) -> Outline:
     """Return what the options say about the survey."""
     source = click.get_current_context().get_parameter_source("collect")
-    if (expires := given["expires"]) is not None:
-        _check_expiry(expires)
+    expires, today = given["expires"], datetime.now(UTC).date()
+    if expires is not None and expires < today:
+        raise InputError(f"--expires {expires} has passed: choose {today} or a later day")
     return Outline(
         name=given["name"],
         owner=given["owner"],
@@ -121,12 +122,6 @@ def _outline(given: dict[str, Any]) -> Outline:
         questions=tuple(_question(kind, item) for kind in DEFAULT_EPSILON for item in given[kind]),
         epsilon=given["epsilon"],
     )
-
-
-def _check_expiry(expires: date) -> None:
-    """Refuse a day that has passed."""
-    if expires < (today := datetime.now(UTC).date()):
-        raise InputError(f"--expires {expires} has passed: choose {today} or a later day")
 
 
 def _question(kind: str, item: str) -> OutlineQuestion:

@@ -194,10 +194,7 @@ class Sender:
 
     def _upload(self, upload: QueuedUpload) -> Reply:
         """Send one upload, and return the response."""
-        headers = {
-            "Content-Type": "application/octet-stream",
-            "Idempotency-Key": upload.key.hex(),
-        }
+        headers = {"Content-Type": "application/octet-stream", "Idempotency-Key": upload.key.hex()}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         return exchange(

@@ -24,9 +24,5 @@ __all__ = [
 
 # Clients of surveys with known dictionaries need none of these.
 __getattr__ = lazy_exports(
-    __name__,
-    {
-        "deniable.protocols.ngrams": ["NGrams"],
-        "deniable.protocols.prefixes": ["Prefixes"],
-    },
+    __name__, {"deniable.protocols.ngrams": ["NGrams"], "deniable.protocols.prefixes": ["Prefixes"]}
 )

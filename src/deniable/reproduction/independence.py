@@ -23,14 +23,7 @@ from deniable.analysis import associate
 from deniable.kernels.array_types import Floats
 from deniable.reproduction.records import Record
 from deniable.reproduction.runner import in_processes
-from deniable.reproduction.trials import (
-    Settings,
-    bloom,
-    choice,
-    generators,
-    pair,
-    survey_of,
-)
+from deniable.reproduction.trials import Settings, bloom, choice, generators, pair, survey_of
 from deniable.simulation import simulate, step, zipf
 
 SEED = 5

@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from deniable.errors import InputError
 from deniable.extras import needs_packages
-from deniable.formatting import (
-    Columns,
-    TextTable,
-    Value,
-    counted,
-    html_text,
-    text_table,
-    visible,
-)
+from deniable.formatting import Columns, TextTable, Value, counted, html_text, text_table, visible
 from deniable.results.json_values import to_json_value, typed_fields
 from deniable.results.rows import ComparedByFields
 

@@ -170,10 +170,7 @@ class RemoteFolder(Folder):
     @contextmanager
     def source(self, name: str) -> Iterator[IO[bytes]]:
         """Open the file, reading ahead by about a row group."""
-        with (
-            self._path(name) as path,
-            self._files.open(path, "rb", block_size=_READ_AHEAD) as file,
-        ):
+        with self._path(name) as path, self._files.open(path, "rb", block_size=_READ_AHEAD) as file:
             yield file
 
     def names(self, under: str) -> list[str]:

@@ -6,12 +6,7 @@ import datetime as dt
 import math
 from dataclasses import dataclass
 
-from deniable.survey.draft import (
-    DESCRIPTION_PLACEHOLDER,
-    OWNER_PLACEHOLDER,
-    Draft,
-    DraftQuestion,
-)
+from deniable.survey.draft import DESCRIPTION_PLACEHOLDER, OWNER_PLACEHOLDER, Draft, DraftQuestion
 
 DEFAULT_EPSILON = {"string": 3.0, "unknown": 4.0, "choice": 2.0, "boolean": 1.0}
 """ε of a question by its kind; a given total is divided in these proportions."""

@@ -66,16 +66,10 @@ KIND = PromptStep(
     }.__getitem__,
 )
 OPTIONS = PromptStep(
-    "options",
-    "  Options, separated by commas",
-    answers.choices,
-    confirm=answers.describe_choices,
+    "options", "  Options, separated by commas", answers.choices, confirm=answers.describe_choices
 )
 LENGTH = PromptStep(
-    "max_length",
-    "  Maximum length (longer strings are cut)",
-    answers.length,
-    default="20",
+    "max_length", "  Maximum length (longer strings are cut)", answers.length, default="20"
 )
 ALPHABET = PromptStep(
     "alphabet",

@@ -89,14 +89,10 @@ class Job:
             raise Problem(BAD_JOB, detail)
         return self.result("json")
 
-    @property
-    def downloads(self) -> list[str]:
-        """The formats that can be downloaded; a result without a chart has no SVG."""
-        return [form for form in self.formats if form != "section"]
-
     def to_dict(self) -> dict[str, object]:
         """Return the JSON object that describes the job."""
         seconds = time.monotonic() - self._started if self._duration is None else self._duration
+        downloads = [form for form in self.formats if form != "section"]
         return {
             "id": self.id,
             "verb": self.request.verb,
@@ -109,7 +105,7 @@ class Job:
             "seconds": round(seconds, 1),
             "detail": self.detail,
             **self.request.options,
-            **({"formats": self.downloads} if self.state == "done" else {}),
+            **({"formats": downloads} if self.state == "done" else {}),
         }
 
 

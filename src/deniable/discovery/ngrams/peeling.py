@@ -27,12 +27,7 @@ from scipy.stats import norm
 from deniable.compute.progress import report_progress
 from deniable.discovery.ngrams.coupling import Coupling, Scorer, couple
 from deniable.discovery.ngrams.gram_reports import GramReports, Position, ScoredStrings
-from deniable.discovery.ngrams.gram_search import (
-    MIN_STRINGS_TO_LEARN,
-    GramBeam,
-    Neighbours,
-    search,
-)
+from deniable.discovery.ngrams.gram_search import MIN_STRINGS_TO_LEARN, GramBeam, Neighbours, search
 from deniable.discovery.ngrams.grams import Pair, assemble, compatible, row_bits
 from deniable.discovery.shared.run import SearchSummary
 from deniable.discovery.shared.strings import Rows, StringArrays

@@ -26,13 +26,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from deniable.discovery.prefixes.listed import accept_listed, listed_rows
-from deniable.discovery.prefixes.search import (
-    PrefixBeam,
-    end_levels,
-    mass_grid,
-    search,
-    with_later,
-)
+from deniable.discovery.prefixes.search import PrefixBeam, end_levels, mass_grid, search, with_later
 from deniable.discovery.shared.mixture import Mixture
 from deniable.discovery.shared.run import DiscoveryRun
 from deniable.discovery.shared.string_models import CharacterModel, Words, string_model

@@ -30,10 +30,7 @@ MIN_MARGIN_Z = 3.0
 
 
 def cramers_v(
-    evidence: Evidence,
-    covariance: Covariance,
-    *,
-    groups: Sequence[Indices] | None = None,
+    evidence: Evidence, covariance: Covariance, *, groups: Sequence[Indices] | None = None
 ) -> EffectSize:
     """Estimate Cramér's V of two variables from their fitted table and its covariance.
 

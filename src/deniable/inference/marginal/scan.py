@@ -61,11 +61,7 @@ class Scan:
 
 
 def scan_candidates(
-    table: BitTable,
-    design: BloomDesign,
-    active: Indices,
-    fit: RegressionFit,
-    z_needed: float,
+    table: BitTable, design: BloomDesign, active: Indices, fit: RegressionFit, z_needed: float
 ) -> Scan:
     """Estimate all candidates: the active ones jointly, the others against the residuals."""
     shift = np.zeros(design.candidates)
