@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deniable import associate, decode, discover, simulate
+from deniable import associate, decode, simulate
 from deniable.collector import keys
 from deniable.collector.api.routes import CONTENT_SECURITY_POLICY
 from deniable.columns.batch import to_wire
@@ -24,6 +24,7 @@ from deniable.render.html import report
 from deniable.results import Trend
 from tests.browser.tools import MODULE
 from tests.faults.server import Server
+from tests.results.samples import discovery
 from tests.surveys import make_survey
 
 HERE = Path(__file__).parent
@@ -313,8 +314,8 @@ def test_reports_can_be_read_on_a_phone(page: Any, tmp_path: Path) -> None:
         decode(SURVEY, reports, "browser"),
         decode(SURVEY, reports, "page", ["a", "b" * 200]),
         associate(SURVEY, reports, ["browser", "word"], candidates={"word": ["otter", "lynx"]}),
-        discover(SURVEY, reports, "word"),
-        discover(SURVEY, reports, "word", accept="[x-z]{6}"),
+        discovery("otter"),
+        discovery(),
     ]
     trend = Trend("day", ("2026-03-01", "2026-03-02"), (results[0], results[0]))
     file = tmp_path / "report.html"
