@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from deniable.analysis import associate, decode, subgroups
+from deniable import store
+from deniable.analysis import Stored, associate, decode, subgroups, trend
 from deniable.cli.app import app
 from deniable.columns import ReportBatch, write
 from deniable.compute.cpu.threads import Threads
@@ -20,6 +22,7 @@ from deniable.formatting import percent
 from deniable.render.view import view_of
 from deniable.results import Marginal, Result, Trend
 from deniable.simulation import simulate
+from deniable.store.bulk import import_batches
 from tests.surveys import make_survey
 
 SURVEY = make_survey(
@@ -294,6 +297,21 @@ def test_a_p_value_of_0_reads_the_same_everywhere() -> None:
     assert "< 1e-300" in str(found)
     assert "&lt; 1e-300</td>" in view_of(found).section(SURVEY)
     assert any("< 1e-300" in row for row in view_of(found).table().rows)
+
+
+def test_a_trend_of_a_subgroup_decodes_it_in_each_period(tmp_path: Path) -> None:
+    days, firefox = [date(2027, 1, 4), date(2027, 1, 5)], {"browser": "Firefox"}
+    with store.open(tmp_path / "reports.db", create=True) as opened:
+        for i, day in enumerate(days):
+            import_batches(opened, [crowd()[1].select(slice(i, None, 2))], day)
+        shown = trend(SURVEY, opened, "editor", where=firefox)
+        parts = [decode(SURVEY, Stored(opened, d, d), "editor", where=firefox) for d in days]
+        assert shown.periods == ("2027-01-04", "2027-01-05")
+        for found, part in zip(shown, parts, strict=True):
+            assert found.title == "editor where browser = Firefox"
+            np.testing.assert_allclose(found.estimate, part.estimate, rtol=1e-6)
+        with pytest.raises(InputError, match="is not an answer"):
+            trend(SURVEY, opened, "editor", where={"browser": "Netscape"})
 
 
 def test_a_trend_of_a_subgroup_names_it_and_keeps_it_in_json() -> None:
