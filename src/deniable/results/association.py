@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from deniable.formatting import counted, p_phrase
 from deniable.results.rows import ComparedByFields
 
+IN_WORDS = {"lrt": "likelihood-ratio", "paper": "the paper's"}
+"""Tests whose name is not a word."""
+
 
 @dataclass(frozen=True, eq=False)
 class AssociationTest(ComparedByFields):
@@ -38,10 +41,9 @@ class AssociationTest(ComparedByFields):
 
     def __str__(self) -> str:
         freedom = f"{counted(self.degrees_of_freedom, 'degree')} of freedom"
-        return (
-            f"{self.method} test of independence: statistic {self.statistic:.2f}, {freedom}, "
-            f"{p_phrase(self.p_value)}"
-        )
+        name = IN_WORDS.get(self.method, self.method)
+        numbers = f"statistic {self.statistic:.2f}, {freedom}, {p_phrase(self.p_value)}"
+        return f"{name} test of independence: {numbers}"
 
 
 @dataclass(frozen=True, eq=False)
