@@ -33,6 +33,8 @@ A message says what is wrong, where, and what to do next.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from numbers import Real
+from os import PathLike
 
 
 class DeniableError(Exception):
@@ -155,6 +157,18 @@ def check_integer(name: str, value: object, low: int, high: int) -> None:
     """Raise InputError unless the value is an integer from `low` to `high`."""
     if type(value) is not int or not low <= value <= high:
         raise InputError(f"{name} must be an integer from {low} to {high}, not {value!r:.200}")
+
+
+def check_number(name: str, value: object) -> None:
+    """Raise InputError unless the value is a number, not the text of one."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputError(f"{name} must be a number, not {value!r:.80}")
+
+
+def check_path(name: str, value: object) -> None:
+    """Raise InputError unless the value is a path: text or a path object."""
+    if not isinstance(value, str | PathLike):
+        raise InputError(f"{name} must be a path, as text or pathlib.Path, not {value!r:.80}")
 
 
 def did_you_mean(word: object, choices: Iterable[str]) -> str:

@@ -47,6 +47,21 @@ def percent(share: float) -> str:
     return f"{100 * share:.{digits}f}%"
 
 
+def percent_within(share: float, margin: float) -> str:
+    """Return a share and its margin of error, rounded to two significant digits of the margin.
+
+    A share that is certain, such as that of all options together, has no margin.
+
+    >>> percent_within(0.44812, 0.00689), percent_within(0.9941, 0.0266), percent_within(1.0, 0.0)
+    ('44.81% ± 0.69%', '99.4% ± 2.7%', '100%')
+    """
+    if not margin or not math.isfinite(margin):
+        return percent(share)
+    size = float(f"{100 * margin:.2g}")
+    digits = min(max(0, 1 - math.floor(math.log10(size))), 6)
+    return f"{100 * share:.{digits}f}% ± {size:.{digits}f}%"
+
+
 def number(value: float) -> str:
     """Return a number with four decimals, or with three significant digits if it is small.
 

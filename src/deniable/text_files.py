@@ -6,7 +6,7 @@ import json
 from os import PathLike
 from typing import Any
 
-from deniable.errors import InputError
+from deniable.errors import InputError, check_path
 
 
 def read_text(path: str | PathLike[str]) -> str:
@@ -15,8 +15,9 @@ def read_text(path: str | PathLike[str]) -> str:
     Raises
     ------
     InputError
-        If the file is not UTF-8 text.
+        If the path is neither text nor a path object, or the file is not UTF-8 text.
     """
+    check_path("path", path)
     with open(path, "rb") as file:
         return decode_text(file.read(), str(path))
 

@@ -112,3 +112,16 @@ def test_plan_with_too_few_clients_or_too_large_an_epsilon() -> None:
     assert "Not even a value that all clients have is detected" in few
     large = CliRunner().invoke(app, ["plan", "--clients", "1e4", "--epsilon", "9"]).output
     assert "Warning: ε = 9 per report is practically no protection" in large
+
+
+def test_check_names_a_range_that_was_meant_as_a_hyphen(tmp_path: Path) -> None:
+    question = """
+[questions.page]
+kind = "string"
+epsilon = 3.0
+dictionary = {{ protocol = "prefixes", max_length = 9, alphabet = "{}" }}
+"""
+    told = check(tmp_path, survey_text() + question.format("a-z.-_"))
+    note = "Note: in the alphabet of page, '.-_' is a range of 50 characters (put a literal hyphen"
+    assert note in told
+    assert "is a range" not in check(tmp_path, survey_text() + question.format("a-z0-9._-"))

@@ -380,6 +380,30 @@ CALLS: list[tuple[str, str]] = [
     ("deniable.columns.read('binary.dn', survey=Survey.load('survey.json'))", "binary.dn"),
     ("deniable.results.Result.from_json('7')", "not a result of deniable"),
     ("deniable.simulation.zipf(0)", "one must be positive"),
+    ('decode("survey.toml", "reports.parquet", "browser", alpha="x")', "alpha must be a number"),
+    (
+        'decode("survey.toml", "reports.parquet", "browser", reports_per_client="3")',
+        "reports_per_client must be a number, not '3'",
+    ),
+    ('discover("survey.toml", "reports.parquet", "word", alpha=None)', "alpha must be a number"),
+    (
+        'discover("survey.toml", "reports.parquet", "word", accept=5)',
+        "5 is not a valid regular",
+    ),
+    (
+        'associate("survey.toml", "reports.parquet", ["browser", "word"], candidates=["abc"])',
+        "candidates must be lists by question, not list",
+    ),
+    ('plan(clients="100", epsilon=2)', "clients must be a number, not '100'"),
+    ('plan(clients=100, epsilon="2")', "epsilon must be a number, not '2'"),
+    ("Survey.load(7)", "path must be a path, as text or pathlib.Path, not 7"),
+    ("Survey.load(None)", "path must be a path"),
+    ('Survey.from_toml(b"name = 1")', "must be text, not bytes"),
+    ("Survey.from_json(5)", "this is not a published survey"),
+    ('Client.open("survey.toml", None)', "folder must be a path"),
+    ('Client.open("survey.toml", "device").send(5)', "the address must be one such as https"),
+    ('deniable.simulation.zipf("5")', "n must be a number, not '5'"),
+    ('deniable.simulation.zipf(5, "x")', "s must be a number"),
 ]
 
 

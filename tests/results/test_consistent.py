@@ -80,6 +80,15 @@ def test_a_value_without_an_estimate_belongs_to_other() -> None:
     assert shares.columns()["value"] == ["b", "(other)"] and sum(shares.columns()["share"]) == 1.0
 
 
+def test_the_clients_of_a_boolean_that_do_not_hold_yes_hold_no() -> None:
+    survey = make_survey('[questions.dark]\nkind = "boolean"\nepsilon = 2.0\n')
+    reports = simulate(survey, {"dark": [True] * 300 + [False] * 700}, rng=1)
+    shares = decode(survey, reports, "dark").consistent()
+    assert shares.columns()["value"] == ["yes", "no"] and "(other)" not in shares
+    assert shares["no"].share == pytest.approx(0.7, abs=0.2)  # six standard errors
+    assert "2 values" in shares.summary() and "(other)" not in view_of(shares).section()
+
+
 def test_shares_say_that_they_are_biased_wherever_they_are_shown() -> None:
     shares = marginal(0.3).consistent()
     assert Result.from_json(shares.to_json()) == shares

@@ -154,6 +154,8 @@ def associate(
     if len(questions) < 2 or len(set(questions)) != len(questions):
         raise InputError(f"name two or more different questions, got {list(questions)}")
     asked = [survey.question(name) for name in questions]
+    if not isinstance(candidates or {}, Mapping):
+        raise InputError(f"candidates must be lists by question, not {type(candidates).__name__}")
     given = dict(candidates or {})
     check_listed(given, questions)
     executor = backend_of(executor)

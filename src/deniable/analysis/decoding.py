@@ -10,7 +10,7 @@ from deniable.analysis.tallying import count_all, provenance_of
 from deniable.compute.backend import Backend
 from deniable.compute.named import backend_of
 from deniable.compute.progress import Progress, reports_progress
-from deniable.errors import InputError
+from deniable.errors import InputError, check_number
 from deniable.inference.marginal.detection import Correction
 from deniable.inference.models import model_of
 from deniable.mechanisms import Mechanism
@@ -147,6 +147,7 @@ def variance_inflation(mechanism: Mechanism, reports_per_client: float) -> float
     ρ = (q−p)²φ(1−φ)/(p*(1−p*)). The mean of R such reports has 1 + (R−1)ρ times the variance of
     the mean of R independent reports.
     """
+    check_number("reports_per_client", reports_per_client)
     if not reports_per_client >= 1:
         raise InputError(f"reports_per_client must be at least 1, got {reports_per_client}")
     noise = mechanism.noise

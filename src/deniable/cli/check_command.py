@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +23,8 @@ from deniable.protocols.alphabet import count_strings
 from deniable.survey import Question, Survey
 from deniable.survey.defaults import MAX_ENUMERATED_STRINGS
 from deniable.survey.draft import DESCRIPTION_PLACEHOLDER, OWNER_PLACEHOLDER
+from deniable.survey.toml_file import accidental_ranges
+from deniable.text_files import read_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -78,6 +81,7 @@ def check(
     if testing:
         survey = survey.for_testing()
     findings = describe(survey, sizes or DEFAULT_SIZES)
+    findings["notes"] += _ranges(file)
     if output:
         if (placeholders := _placeholders(survey)) and not survey.testing:
             raise InputError("\n".join(placeholders))
@@ -160,6 +164,18 @@ def _testing(survey: Survey) -> list[str]:
     if not survey.testing:
         return []
     return ["this survey is FOR TESTING: only Client.for_testing answers it, and protects nobody"]
+
+
+def _ranges(file: Path) -> list[str]:
+    """Name ranges in the alphabets of a survey file that were probably meant as a hyphen."""
+    if file.suffix == ".json":
+        return []
+    questions = tomllib.loads(read_text(file))["questions"]
+    return [
+        f"in the alphabet of {name}, {told}"
+        for name, table in questions.items()
+        for told in accidental_ranges(table.get("dictionary", {}).get("alphabet", ""))
+    ]
 
 
 def _expiry(survey: Survey) -> list[str]:

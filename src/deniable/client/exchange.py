@@ -91,7 +91,7 @@ def printable(text: str) -> str:
 def parse_url(url: str) -> SplitResult:
     """Return the parts of an HTTP address; raise InputError if it is invalid."""
     try:
-        parts = urlsplit(url)
+        parts = urlsplit(url if isinstance(url, str) else "")
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
         (parts.hostname or "").encode("idna")  # raises an error if a part is empty or too long
     except ValueError:

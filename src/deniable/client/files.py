@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from deniable.errors import InputError
+from deniable.errors import InputError, check_path
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,6 +20,7 @@ def expanded(folder: str | Path) -> Path:
     """Return the path with ~ replaced by the home directory; raise InputError if there is none."""
     from pathlib import Path
 
+    check_path("folder", folder)
     try:
         return Path(folder).expanduser()
     except RuntimeError:

@@ -11,7 +11,7 @@ from deniable.discovery.prefixes.run import discover_prefixes
 from deniable.discovery.shared.run import Accept, DiscoveryRun, predicate
 from deniable.discovery.shared.string_models import Words
 from deniable.discovery.whole_domain.run import discover_whole
-from deniable.errors import InputError
+from deniable.errors import InputError, check_number
 from deniable.protocols import NGrams, Prefixes
 from deniable.results import Discovery
 from deniable.survey import Survey, SurveyOrPath
@@ -121,6 +121,7 @@ def discover(
     >>> result.strings, result.estimate.round(1).tolist()
     (('face', 'bed', 'cab'), [0.5, 0.3, 0.2])
     """
+    check_number("alpha", alpha)
     if not 0 < alpha < 1:
         raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha}")
     survey = Survey.of(survey)

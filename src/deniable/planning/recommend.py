@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from deniable.errors import InputError, did_you_mean
+from deniable.errors import InputError, check_number, did_you_mean
 from deniable.kernels.array_types import Floats
 from deniable.planning.thresholds import (
     ALPHA,
@@ -292,7 +292,13 @@ def _check(
     candidates: int,
     length: float | None,
 ) -> None:
-    """Raise InputError for an argument that is out of range."""
+    """Raise InputError for an argument that is not a number, or out of range."""
+    given = {"clients": clients, "epsilon": epsilon, "detect": detect, "length": length}
+    if candidates < 1:
+        raise InputError(f"candidates must be at least 1, got {candidates}")
+    for name, value in given.items():
+        if value is not None:
+            check_number(name, value)
     if clients is not None and not 1 <= clients < 1e12:
         raise InputError(f"clients must be between 1 and 10^12, got {clients:g}")
     if epsilon is not None and not MIN_EPSILON <= epsilon <= MAX_EPSILON:
@@ -301,7 +307,5 @@ def _check(
         )
     if detect is not None and not 0 < detect < 1:
         raise InputError(f"detect must be a frequency between 0 and 1, got {detect:g}")
-    if candidates < 1:
-        raise InputError(f"candidates must be at least 1, got {candidates}")
     if length is not None and length <= 0:
         raise InputError(f"length must be above 0, got {length:g}")

@@ -108,7 +108,7 @@ class ConsistentShares(Rows[ShareRow], Result):
         """
         return (
             f"{self.question or 'shares'}: {counted(self.reports, 'report')}; consistent shares of "
-            f"{counted(len(self.labels), 'value')}"
+            f"{counted(len(self.labels) + (self.rest == 'no'), 'value')}"
         )
 
     def heading(self) -> str:

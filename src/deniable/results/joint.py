@@ -197,7 +197,7 @@ class Joint(Rows[CellRow], Result):
     def _unknown(self, key: Any) -> str:
         if len(key) != len(self.labels):
             wanted = ", ".join(self.questions)
-            return f"expected one category per question ({wanted}), got {len(key)} categories"
+            return f"expected one category per question ({wanted}), got {len(key)}"
         for value, labels, question in zip(key, self.labels, self.questions, strict=True):
             if value not in labels:
                 hint = did_you_mean(value, labels)

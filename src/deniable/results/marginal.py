@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.formatting import Columns, counted, percent
+from deniable.formatting import Columns, counted, percent, percent_within
 from deniable.kernels.array_types import Floats, Indices, Mask
 from deniable.results.base import Provenance, Result
 from deniable.results.consistent import ConsistentShares, nearest_shares
@@ -33,7 +33,7 @@ class Measured(ComparedByFields):
     Examples
     --------
     >>> print(Measured.normal(0.4, 0.01))
-    40.0% ± 1.96%
+    40.0% ± 2.0%
     """
 
     estimate: float
@@ -61,7 +61,7 @@ class Measured(ComparedByFields):
         return cls(estimate, standard_error, estimate - reach, estimate + reach)
 
     def __str__(self) -> str:
-        return f"{percent(self.estimate)} ± {percent(Z95 * self.standard_error)}"
+        return percent_within(self.estimate, Z95 * self.standard_error)
 
 
 UNMEASURED = Measured(np.nan, np.nan, np.nan, np.nan)
@@ -264,9 +264,9 @@ class Marginal(Rows[ValueRow], Result):
         Returns
         -------
         ConsistentShares
-            One row per candidate, and one for (other), which gets what is missing to 1. Of
-            candidates that cannot be distinguished, each gets an equal part of their sum.
-            Candidates without an estimate are left out.
+            One row per candidate, and one for (other), or for "no" if the question is a boolean,
+            which gets what is missing to 1. Of candidates that cannot be distinguished, each gets
+            an equal part of their sum. Candidates without an estimate are left out.
 
         Examples
         --------

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deniable.columns.spreadsheet import read_rows
-from deniable.errors import InputError, did_you_mean
+from deniable.errors import InputError, check_number, did_you_mean
 from deniable.formatting import counted
 from deniable.kernels.array_types import Floats, Int32s
 from deniable.kernels.random_generator import Randomness, generator_of
@@ -47,6 +47,8 @@ def zipf(n: int = 100, s: float = 1.0) -> Floats:
     >>> zipf(3).round(3).tolist()
     [0.545, 0.273, 0.182]
     """
+    check_number("n", n)
+    check_number("s", s)
     return _normalised(np.arange(1, n + 1, dtype=float) ** -s)
 
 

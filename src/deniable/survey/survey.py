@@ -492,7 +492,7 @@ class Survey:
         """
         try:
             raw = json.loads(data, parse_float=_no_float, parse_constant=_no_float)
-        except (ValueError, RecursionError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(
@@ -536,7 +536,7 @@ class Survey:
         Parameters
         ----------
         text : str
-            Contents of a survey file; docs/reference/survey.md describes it.
+            Contents of a survey file, not its path; docs/reference/survey.md describes it.
 
         Returns
         -------

@@ -25,6 +25,7 @@ docs/reference/survey.md describes every setting; its tables are generated from 
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Sequence
 
@@ -89,6 +90,8 @@ Make = Callable[[float | None], Mechanism]
 
 def read_toml(text: str) -> Survey:
     """Return the survey in a TOML text; raise SurveyError with all mistakes if there are any."""
+    if not isinstance(text, str):
+        raise InputError(f"a survey in TOML must be text, not {type(text).__name__}")
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError
@@ -242,6 +245,20 @@ def parse_alphabet(written: str) -> Alphabet:
             sources[character] = source
         at += len(source)
     return Alphabet("".join(sources))
+
+
+def accidental_ranges(written: str) -> list[str]:
+    """Return what to say about ranges of an alphabet that were probably meant as a hyphen.
+
+    >>> accidental_ranges("a-z.-_")
+    ["'.-_' is a range of 50 characters (put a literal hyphen last)"]
+    """
+    return [
+        f"'{first}-{last}' is a range of {ord(last) - ord(first) + 1} characters (put a literal "
+        "hyphen last)"
+        for first, last in re.findall("(.)-(.)", written)
+        if not (first.isalnum() and last.isalnum())
+    ]
 
 
 def _repeated(character: str, *sources: str) -> str:

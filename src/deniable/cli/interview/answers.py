@@ -17,7 +17,7 @@ from deniable.formatting import counted
 from deniable.mechanisms import Choice, Noise
 from deniable.protocols.alphabet import MAX_LENGTH
 from deniable.survey.survey import check_name
-from deniable.survey.toml_file import parse_alphabet
+from deniable.survey.toml_file import accidental_ranges, parse_alphabet
 
 PERIOD = re.compile(r"(?:in )?(\d{1,5}|an?|one) *(day|week|month|year)s?")
 KIND_WORDS = {"yes/no": "boolean", "yes or no": "boolean", "text": "string", "options": "choice"}
@@ -133,12 +133,9 @@ def describe_alphabet(written: str) -> str:
     """Say how many symbols an alphabet has, and which ranges it may have by accident."""
     if written == "bytes":
         return "Any text; a character may take several bytes."
-    summary = counted(len(parse_alphabet(written).content), "character")
-    for first, last in re.findall(r"(.)-(.)", written):
-        if not (first.isalnum() and last.isalnum()):
-            summary += f"; '{first}-{last}' is a range of {ord(last) - ord(first) + 1} characters"
-            summary += " (put a literal hyphen last)"
-    return f"{summary}. All others are reported as one unknown symbol."
+    facts = [counted(len(parse_alphabet(written).content), "character")]
+    facts += accidental_ranges(written)
+    return f"{'; '.join(facts)}. All others are reported as one unknown symbol."
 
 
 def clients(written: str) -> int:

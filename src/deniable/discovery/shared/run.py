@@ -162,7 +162,7 @@ def predicate(accept: str | Accept | None) -> Accept | None:
         return accept
     try:
         pattern = re.compile(accept)
-    except re.error as error:
+    except (re.error, TypeError) as error:
         raise InputError(f"{accept!r} is not a valid regular expression: {error}") from None
     return lambda text: pattern.fullmatch(text) is not None
 

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from scipy import special, stats
 
-from deniable.errors import InputError, did_you_mean
+from deniable.errors import InputError, check_number, did_you_mean
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.kernels.array_types import Floats, Mask
 from deniable.results.marginal import Z95, Marginal, Measured
@@ -38,6 +38,7 @@ def rejection_cutoff(p_value: Floats, alpha: float, correction: Correction) -> f
     >>> round(rejection_cutoff(np.array([.001, .02, .03, .9]), .05, "fdr"), 4)
     0.0375
     """
+    check_number("alpha", alpha)
     if not 0 < alpha < 1:
         raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha}")
     tests = max(p_value.size, 1)
