@@ -403,6 +403,10 @@ CALLS: list[tuple[str, str]] = [
     ('Client.open("survey.toml", None)', "folder must be a path"),
     ('Client.open("survey.toml", "device").send(5)', "the address must be one such as https"),
     ('deniable.simulation.zipf("5")', "n must be a number, not '5'"),
+    ('deniable.simulation.Population(("a", "b"), ["x", "y"])', "weights must consist of numbers"),
+    ("deniable.simulation.contingency([[1], [2, 3]], a=[1, 2], b=[1, 2])", "rows of equal length"),
+    ('deniable.simulation.Population(("a",), [1]).draw(-1)', "clients must be at least 0"),
+    ('deniable.simulation.Population(("a",), [1]).draw("5")', "clients must be a number"),
     ('deniable.simulation.zipf(5, "x")', "s must be a number"),
 ]
 

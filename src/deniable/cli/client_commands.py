@@ -271,12 +271,8 @@ def _send_until(sender: Sender, now: bool, deadline: float) -> Sent:
 
 def _describe(name: str, sent: Sent, refusals: dict[str, int]) -> str:
     """Say in words what happened to the reports of one survey."""
-    text = f"{name}: {sent.accepted} accepted, {sent.waiting} waiting"
-    if sent.dropped:
-        text += f", {sent.dropped} dropped because the outbox was full"
-    if sent.waiting:
-        text += f", next attempt in {sent.wait:.0f} s"
-        text += f"\n  {sent.problem}" if sent.problem else ""
-    return text + "".join(
+    # All reports that were ever refused are listed below, so the last of them is left out here.
+    shown = replace(sent, refused=0, problem=sent.problem if sent.waiting else None)
+    return f"{name}: {shown}" + "".join(
         f"\n  {count} refused and set aside: {why}" for why, count in refusals.items()
     )

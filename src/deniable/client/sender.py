@@ -49,8 +49,8 @@ class Sent:
 
     Examples
     --------
-    >>> Sent(accepted=3, refused=0, waiting=0, dropped=0, wait=0.0, problem=None).accepted
-    3
+    >>> print(Sent(accepted=3, refused=0, waiting=0, dropped=0, wait=0.0, problem=None))
+    3 accepted, 0 waiting
     """
 
     accepted: int
@@ -59,6 +59,13 @@ class Sent:
     dropped: int
     wait: float
     problem: str | None
+
+    def __str__(self) -> str:
+        text = f"{self.accepted} accepted, {self.waiting} waiting"
+        text += f", {self.refused} refused" if self.refused else ""
+        text += f", {self.dropped} dropped because the outbox was full" if self.dropped else ""
+        text += f", next attempt in {self.wait:.0f} s" if self.waiting else ""
+        return f"{text}\n  {self.problem}" if self.problem else text
 
 
 class Sender:

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
-from deniable.errors import InputError
+from deniable.errors import InputError, check_path
 from deniable.extras import needs_packages
 from deniable.formatting import Columns, TextTable, Value, counted, html_text, text_table, visible
 from deniable.results.json_values import to_json_value, typed_fields
@@ -249,6 +249,7 @@ class Result(ComparedByFields, ABC):
         path : str or Path
             File to write.
         """
+        check_path("path", path)
         Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
 
     def _json(self) -> dict[str, object]:

@@ -211,7 +211,7 @@ class Population:
     weights: Floats
 
     def __post_init__(self) -> None:
-        w = np.asarray(self.weights, float)
+        w = _numbers(self.weights, "weights")
         if len(self.values) != len(w) or len(w) == 0:
             raise InputError(
                 f"a population needs one weight per value and at least one value, got {len(w)} "
@@ -290,7 +290,7 @@ class JointPopulation:
     table: Floats
 
     def __post_init__(self) -> None:
-        t = np.asarray(self.table, float)
+        t = _numbers(self.table, "a table")
         shape = tuple(len(v) for v in self.values.values())
         if t.shape != shape or t.size == 0:
             raise InputError(
@@ -412,7 +412,7 @@ def contingency(table: ArrayLike, **values: Sequence[object]) -> JointPopulation
     >>> contingency([[3, 1], [0, 4]], browser=["a", "b"], ads=[True, False]).table.tolist()
     [[0.375, 0.125], [0.0, 0.5]]
     """
-    return JointPopulation({k: tuple(v) for k, v in values.items()}, np.asarray(table, float))
+    return JointPopulation({k: tuple(v) for k, v in values.items()}, _numbers(table, "a table"))
 
 
 def random_strings(
@@ -617,9 +617,20 @@ def from_spec(spec: str, rng: Randomness = None) -> Population:
 
 def _drawn(weights: Floats, clients: int, rng: Randomness) -> Int32s:
     """Draw int32[clients] indices with these probabilities."""
+    check_number("clients", clients)
+    if clients < 0:
+        raise InputError(f"clients must be at least 0, got {clients}")
     tops = np.cumsum(weights)
     indices = np.searchsorted(tops / tops[-1], generator_of(rng).random(clients), side="right")
     return indices.astype(np.int32)
+
+
+def _numbers(given: ArrayLike, name: str) -> Floats:
+    """Return an array of numbers; raise InputError if it contains anything else, or is ragged."""
+    try:
+        return np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must consist of numbers, in rows of equal length") from None
 
 
 def _normalised(weights: NDArray[np.floating], name: str = "weights") -> Floats:
