@@ -13,6 +13,8 @@ Columns = dict[str, Sequence[Value]]
 """A table: columns of equal length, by name."""
 ROWS_SHOWN = 40
 """Rows of a table that are shown by default."""
+Z95 = 1.9599639845400545
+"""Number of standard errors from an estimate to each end of its 95% interval."""
 INTERVAL = ("low", "high")
 """Names of the columns with the ends of an interval."""
 MAX_PRINTED_EPSILON = 20

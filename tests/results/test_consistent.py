@@ -10,10 +10,10 @@ from scipy.optimize import LinearConstraint, minimize
 
 from deniable import decode, simulate
 from deniable.errors import InputError
+from deniable.formatting import Z95
 from deniable.render.view import view_of
 from deniable.results import ConsistentShares, Result, Trend
 from deniable.results.consistent import nearest_shares
-from deniable.results.marginal import Z95
 from deniable.simulation import Population, zipf
 from tests.results.samples import marginal
 from tests.surveys import make_survey

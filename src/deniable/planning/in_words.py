@@ -1,8 +1,7 @@
 """What ε promises and what a survey can detect, in words for people who are new to both."""
 
-from deniable.formatting import epsilon_text, odds_factor, percent, rounded_up
+from deniable.formatting import Z95, epsilon_text, odds_factor, percent, rounded_up
 from deniable.planning.thresholds import detectable, discoverable, noise_sd
-from deniable.results.marginal import Z95
 from deniable.survey import Question, Survey
 
 WEAK_EPSILON = 8.0

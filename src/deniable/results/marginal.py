@@ -7,14 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.formatting import Columns, counted, percent, percent_within
+from deniable.formatting import Z95, Columns, counted, percent, percent_within
 from deniable.kernels.array_types import Floats, Indices, Mask
 from deniable.results.base import Provenance, Result
 from deniable.results.consistent import ConsistentShares, nearest_shares
 from deniable.results.rows import ComparedByFields, Rows, ValueRow
-
-Z95 = 1.9599639845400545
-"""Number of standard errors from an estimate to each end of its 95% interval."""
 
 
 @dataclass(frozen=True, eq=False)

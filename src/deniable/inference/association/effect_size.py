@@ -19,11 +19,11 @@ import numpy as np
 
 from deniable.compute.cpu.threads import one_blas_thread
 from deniable.errors import InputError
+from deniable.formatting import Z95
 from deniable.inference.joint.evidence import Evidence
 from deniable.kernels.array_types import Floats, Indices, Mask
 from deniable.results.association import EffectSize
 from deniable.results.covariance import Covariance
-from deniable.results.marginal import Z95
 
 MIN_MARGIN_Z = 3.0
 """Number of standard errors by which the margin of a category must exceed 0."""

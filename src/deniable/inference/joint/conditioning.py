@@ -16,10 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deniable.formatting import Z95
 from deniable.inference.joint.evidence import Evidence
 from deniable.kernels.array_types import Floats
 from deniable.results.covariance import Covariance, Interval
-from deniable.results.marginal import Z95, Measured
+from deniable.results.marginal import Measured
 
 ROUNDING = 1e-8
 """Standard errors below this are those of sums that are always 1, computed with rounding."""

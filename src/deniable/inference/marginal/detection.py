@@ -8,9 +8,10 @@ import numpy as np
 from scipy import special, stats
 
 from deniable.errors import InputError, check_number, did_you_mean
+from deniable.formatting import Z95
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.kernels.array_types import Floats, Mask
-from deniable.results.marginal import Z95, Marginal, Measured
+from deniable.results.marginal import Marginal, Measured
 
 Correction = Literal["holm", "bonferroni", "fdr"] | None
 
