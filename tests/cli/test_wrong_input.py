@@ -203,6 +203,7 @@ CASES: list[tuple[str, int, str]] = [
     (f"{SEND} --wait nan", 2, "expected a number, got 'nan'"),
     # decode
     ("decode survey.json", 2, "Missing argument 'REPORTS...'"),
+    ("decode survey.json reports.parquet browser", 2, "with an option: --question browser"),
     ("decode reports.db survey.json", 1, "expected a survey before the reports, got reports.db"),
     ("decode reports.parquet survey.json", 1, "expected a survey before the reports"),
     ("decode survey.json reports.parquet", 2, "choose one of the questions homepage, dark_mode"),
@@ -275,7 +276,7 @@ CASES: list[tuple[str, int, str]] = [
     (f"count survey.json reports.parquet {PAIR} -o out.csv", 2, "ends in .npz"),
     # report
     ("report survey.json", 2, "Missing option '-o'"),
-    ("report survey.json -o out.html", 1, "survey.json: "),
+    ("report survey.json -o out.html", 1, "survey.json: this is not a result"),
     ("report missing.json -o out.html", 2, "'missing.json' does not exist"),
     ("report cut-result.json -o out.html", 1, "cut-result.json: this is not a result"),
     ("report deep.json -o out.html", 1, "deep.json"),

@@ -69,7 +69,11 @@ class AnalysisRun:
     @cached_property
     def survey(self) -> Survey:
         """The survey, from its file or from the store."""
-        return survey_of(self.survey_name, self.reports)
+        survey = survey_of(self.survey_name, self.reports)
+        for name in {question.name for question in survey.questions} & set(self.reports):
+            if not Path(name).exists():
+                raise click.UsageError(f"choose a question with an option: --question {name}")
+        return survey
 
     def perform(self, analyse: Analyse, *, strict: bool = False, **notes: Any) -> None:
         """Analyse the reports, all at once or by period; print and write the result.

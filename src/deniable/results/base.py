@@ -226,19 +226,15 @@ class Result(ComparedByFields, ABC):
         """
         try:
             data = json.loads(text)
-            kind = Result._kinds[data["kind"]] if data.pop("format") == FORMAT else None
-        except (ValueError, RecursionError):
-            raise InputError(
-                "this is not a result of deniable: expected JSON that an analysis wrote with "
-                "-o FILE.json, or that save() wrote, but it is not JSON"
-            ) from None
-        except (KeyError, TypeError, AttributeError):
+            kind = {FORMAT: Result._kinds}[data.pop("format")][data["kind"]]
+        except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
                 "this is not a result of deniable: expected JSON that an analysis wrote with "
                 "-o FILE.json, or that save() wrote"
+                + (", but it is not JSON" if isinstance(error, ValueError | RecursionError) else "")
             ) from None
-        if kind is None or not issubclass(kind, cls):
-            raise InputError(f"expected a {cls.__name__} in {FORMAT}, got {data.get('kind')}")
+        if not issubclass(kind, cls):
+            raise InputError(f"expected a {cls.__name__} in {FORMAT}, got a {kind.__name__}")
         return kind._from_json(data)
 
     def save(self, path: str | Path) -> None:
