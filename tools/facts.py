@@ -19,6 +19,7 @@ On lines of their own the comments enclose a table, within a line a single figur
 | `paper::EXPERIMENT::PART::CASE::found` | strings found; with `::false` runs with a false one |
 | `paper::EXPERIMENT::overview::PART` | a part of the data as a compact table |
 | `paper::minutes` | how long all experiments took together |
+| `paper::verdicts` | how many numbers of each experiment agree |
 | `code::FACT` | a constant or a table computed by `tools/code_facts.py` |
 
 A cell of a data file may itself contain `{NAME}`. `tests/test_facts.py` fails when a page is stale.

@@ -13,16 +13,22 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from deniable.reproduction import PAPER
+from deniable.reproduction.records import Comparison
 from tools.markdown import markdown_table
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-HEADINGS = ("Quantity", "Paper", "Ours (mean)", "Minimum to maximum", "Agrees")
+HEADINGS = (
+    "Quantity", "Paper", "Ours (mean)", "Smallest to largest", "Range for the paper's", "Verdict",
+)  # fmt: skip
 
 
 def paper_fact(experiment: str, first: str = "", second: str = "", kind: str = "") -> str:
     """Return an experiment's comparison with the paper, or one figure of the experiment."""
+    if experiment == "verdicts":
+        return _verdicts()
     if experiment == "minutes":
         seconds = sum(load(path)["seconds"] for path in (RESULTS / "paper").glob("*.json"))
         return f"{seconds / 60:.0f}"
@@ -30,7 +36,8 @@ def paper_fact(experiment: str, first: str = "", second: str = "", kind: str = "
     if not first:
         rows = [_comparison(row) for row in data["comparisons"]]
         made = f"Command: `deniable reproduce {experiment}`, seed {data['seed']}"
-        return f"{markdown_table(HEADINGS, rows)}\n\n{made}, {data['seconds']:.0f} s."
+        made += f", {data['seconds']:.0f} s."
+        return "\n\n".join([markdown_table(HEADINGS, rows), made, *data["notes"]])
     if first == "overview":
         return _overview(data[second], *OVERVIEWS[second])
     if kind:
@@ -48,10 +55,29 @@ def paper_fact(experiment: str, first: str = "", second: str = "", kind: str = "
     return mean if not second else f"{mean} ({row['low']:g} to {row['high']:g})"
 
 
+def _verdicts() -> str:
+    """Return how many rows of each experiment agree, differ, or cannot be decided."""
+    lines = []
+    for name in PAPER:
+        rows = load(RESULTS / "paper" / f"{name}.json")["comparisons"]
+        words = [Comparison(**row).verdict.partition(" ")[0] for row in rows]
+        lines.append([name, *(str(words.count(w)) for w in ("agrees", "differs", "undecided", ""))])
+    totals = [str(sum(int(line[i]) for line in lines)) for i in range(1, 5)]
+    headings = ("Experiment", "Agrees", "Differs", "Undecided", "Nothing printed")
+    return markdown_table(headings, [*lines, ["all", *totals]])
+
+
 def _comparison(row: dict[str, Any]) -> list[str]:
-    spread = "" if row["low"] is None else f"{_number(row['low'])} to {_number(row['high'])}"
-    agrees = {True: "yes", False: "no", None: ""}[row["agrees"]]
-    return [_quantity(row["quantity"]), row["paper"], _number(row["ours"]), spread, agrees]
+    """Return the line of a table for one comparison."""
+    seen = "" if row["low"] is None else f"{_number(row['low'])} to {_number(row['high'])}"
+    found = Comparison(**row)
+    predicted = ""
+    if found.predicted:
+        low, high = map(_number, found.predicted)
+        predicted = low if low == high else f"{low} to {high}"
+    paper = _number(float(row["paper"])) if re.fullmatch(r".*e-\d+", row["paper"]) else row["paper"]
+    label = _quantity(row["quantity"])
+    return [label, paper, _number(row["ours"]), seen, predicted, found.verdict]
 
 
 def _quantity(label: str) -> str:

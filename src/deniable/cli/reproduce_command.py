@@ -34,8 +34,9 @@ def reproduce(
     independence, Appendix A). Unknown strings: hashes (random strings), urls (domains), length (of
     strings and n-grams), threshold (of pairs of n-grams), distributions (Appendix B).
 
-    A number of the paper agrees if it lies in the range of our trials, or within two standard
-    deviations of their mean.
+    A number of the paper agrees if it lies in the range that our crowds predict for it with a
+    probability of 95%; this needs two crowds or more. Otherwise the verdict says by how much it
+    differs, and why.
 
     Parameters
     ----------

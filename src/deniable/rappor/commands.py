@@ -187,9 +187,9 @@ def decode_assoc(
 @command("cliques", make=rappor.command, short_help="Find the strings in a graph of n-grams.")
 @click.argument("file", type=EXISTING_FILE)
 @option("--most", type=POSITIVE_INT, default=100_000, metavar="COUNT")
-@option("--seconds", type=Number(min=0), default=60.0, metavar="SECONDS")
+@option("--seconds", type=Number(min=0), metavar="SECONDS")
 @json_option("the strings")
-def cliques(file: Path, most: int, seconds: float, as_json: bool) -> None:
+def cliques(file: Path, most: int, seconds: float | None, as_json: bool) -> None:
     """Print the candidate strings in FILE, a graph of n-grams that google/rappor wrote.
 
     A candidate is a clique of the graph, with one n-gram for each position of the string.
@@ -199,7 +199,8 @@ def cliques(file: Path, most: int, seconds: float, as_json: bool) -> None:
     most
         Stop after this number of strings.
     seconds
-        Stop after this number of seconds.
+        Stop after this number of seconds, so that the result depends on the machine. By default the
+        search stops after about 10⁹ steps instead.
 
     Examples
     --------

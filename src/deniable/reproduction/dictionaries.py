@@ -12,7 +12,7 @@ from deniable.analysis import decode
 from deniable.discovery import discover
 from deniable.inference.marginal.detection import Correction
 from deniable.kernels.array_types import Floats
-from deniable.reproduction.records import Row
+from deniable.reproduction.records import Record, Row
 from deniable.reproduction.runner import trials_by_case
 from deniable.reproduction.trials import Settings, bloom, hellinger, survey_of
 from deniable.results import Discovery, Marginal
@@ -114,6 +114,37 @@ def most_common(population: Population, shares: Mapping[str, Mapping[str, float]
     ]
 
 
+def mean_shares(
+    populations: Sequence[Population], runs: Mapping[str, Sequence[Run]]
+) -> list[Row]:
+    """List the 30 highest ranks: the true share, and what each analysis makes of it on average.
+
+    Strings differ between crowds, their shares do not. For each analysis there is the mean
+    estimate of the crowds that discovered the string of a rank, None if none did, and the share of
+    crowds that did.
+    """
+    rows = []
+    for rank in range(30):
+        row = {"rank": rank + 1, "truth": float(populations[0].weights[rank])}
+        for name, each in runs.items():
+            pairs = zip(populations, each, strict=True)
+            found = [run.shares.get(population.values[rank]) for population, run in pairs]
+            seen = [share for share in found if share is not None]
+            row[name] = float(np.mean(seen)) if seen else None
+            row[f"{name}: found"] = len(seen) / len(found)
+        rows.append(row)
+    return rows
+
+
+def note_cuts(record: Record, runs: Mapping[str, Sequence[Run]]) -> None:
+    """Note what a search left out, by case: the number of crowds, and the first such crowd's."""
+    for name, each in runs.items():
+        cuts = [run.result.truncation for run in each if run.result.truncation]
+        if cuts:
+            incomplete = f"the search was cut in {len(cuts)} of {len(each)} crowds"
+            record.notes.append(f"{name}: {incomplete}, first: {cuts[0]}.")
+
+
 def summary(name: str, runs: Sequence[Run]) -> Row:
     """Return one line of a table: mean and range of strings, false strings, effort."""
     found = [r.found for r in runs]
@@ -124,6 +155,7 @@ def summary(name: str, runs: Sequence[Run]) -> Row:
         "least": min(found),
         "most": max(found),
         "runs with a false string": sum(r.false > 0 for r in runs),
+        "runs cut": sum(bool(r.result.truncation) for r in runs),
         "candidates": float(np.median([r.result.candidates for r in runs])),
         "covered": float(np.mean([r.covered for r in runs if r.found] or [np.nan])),
         "seconds": float(np.median([r.seconds for r in runs])),

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from deniable.reproduction.dictionaries import READINGS, short_strings, summary
-from deniable.reproduction.records import Record
+from deniable.reproduction.dictionaries import READINGS, note_cuts, short_strings, summary
+from deniable.reproduction.records import Claim, Record
 from deniable.simulation import geometric, power, step, uniform
 
 SEED = 0
@@ -31,6 +31,7 @@ WEIGHTS = {
     "power": power(100, floor=0.001),
 }
 AS_PROGRAM, BY_FORMULA, DEFAULT = READINGS
+STEEP = "strings above .04 hold 88% of geometric clients, but 76% of Zipfian ones"
 
 
 def run_all(quick: bool, seed: int) -> Record:
@@ -49,16 +50,20 @@ def run_all(quick: bool, seed: int) -> Record:
         ranks.append({**line, "estimate": runs[0].result.estimate})
     record.keep("readings", readings)
     record.keep("ranks", ranks)
-    zipfian, shaped = mean["power", AS_PROGRAM], mean["geometric", AS_PROGRAM]
-    for shape, said, agrees in (
-        ("geometric", f"similar to Zipfian ({zipfian:.2f} here)", shaped <= zipfian + 0.05),
-        ("step", "worse than geometric", mean["step", AS_PROGRAM] > shaped),
-    ):
-        quantity = f"Hellinger distance, {shape}, δ = .04"
-        record.compare(quantity, said, distances[shape, AS_PROGRAM], agrees=agrees)
+    by_shape = {shape: np.array(distances[shape, AS_PROGRAM]) for shape in WEIGHTS}
+    for shape, each in by_shape.items():
+        record.compare(f"Hellinger distance, {shape}, δ = .04", None, each.tolist())
+    same, worse = "geometric minus Zipfian (power)", "step minus geometric"
+    more = by_shape["geometric"] - by_shape["power"]
+    record.compare(f"Hellinger distance, {same}, δ = .04", 0, more.tolist(), reason=STEEP)
+    more = by_shape["step"] - by_shape["geometric"]
+    record.compare(f"Hellinger distance, {worse}, δ = .04", Claim("above", 0), more.tolist())
     record.compare("found, uniform, δ = .04", 0, [r.found for r in found["uniform", AS_PROGRAM]])
     for shape in ("geometric", "step", "uniform"):
         for reading in (BY_FORMULA, DEFAULT):
             runs = found[shape, reading]
-            record.compare(f"found, {shape}, {reading}", "", [r.found for r in runs])
+            record.compare(f"found, {shape}, {reading}", None, [r.found for r in runs])
+    for shape in WEIGHTS:
+        cases = {f"{shape}, {reading}": found[shape, reading] for reading in READINGS}
+        note_cuts(record, cases)
     return record

@@ -117,17 +117,22 @@ def draw_independence(data: Data) -> Figure:
 
 
 def draw_hashes(data: Data) -> Figure:
-    """Draw the most frequent strings: the truth as bars, estimates by reading as points."""
-    rows = data["strings"][:22]
+    """Draw the highest ranks: the truth as bars, mean estimates by reading as points.
+
+    The area of a point is the share of crowds that discovered the string of this rank.
+    """
+    rows = data["ranks"][:25]
     figure, ax = plt.subplots(figsize=(9, 4.4))
-    ax.bar(range(len(rows)), [100 * r["truth"] for r in rows], color="#dcdcdc", label="true")
+    ranks = [r["rank"] for r in rows]
+    ax.bar(ranks, [100 * r["truth"] for r in rows], color="#dcdcdc", label="true")
     for shift, (name, colour) in enumerate(READING_COLOURS.items()):
-        points = [(i, 100 * r[name]) for i, r in enumerate(rows) if r.get(name) is not None]
-        if points:
-            x, y = np.transpose(points)
-            ax.plot(x + 0.16 * (shift - 1.5), y, "o", ms=5, color=colour, label=name)
-    ax.set_xticks(range(len(rows)), [r["value"] for r in rows], rotation=90, family="monospace")
-    ax.set_ylabel("% of clients")
+        seen = [r for r in rows if r.get(name) is not None]
+        if seen:
+            x = np.array([r["rank"] for r in seen]) + 0.16 * (shift - 1.5)
+            area = [30 * r[f"{name}: found"] for r in seen]
+            ax.scatter(x, [100 * r[name] for r in seen], area, color=colour, label=name)
+    ax.set(xticks=ranks, xlabel="rank (area of points: share of crowds that found the string)")
+    ax.set_ylabel("% of clients, mean over crowds")
     ax.legend()
     return figure
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable.reproduction.records import Record, Row
+from deniable.reproduction.records import Claim, Record, Row
 from deniable.reproduction.runner import in_processes
 from deniable.reproduction.trials import (
     Settings,
@@ -59,6 +59,7 @@ PANELS = {
     "mixture": "with Other",
     "product": "with Other as independent bits",
 }
+PRODUCT = "a string of Other sets particular bits, which independent bits do not describe"
 TOP = 5
 REPORTS = 50_000
 
@@ -76,13 +77,12 @@ def run_all(quick: bool, seed: int) -> Record:
     record.keep("settings", rows)
     means = [means_of(rows, f, way) for f in (0.0, 0.5) for way in WAYS]
     record.keep("means", means)
-    for row in means:
-        # The paper says that its model, independent bits, leaves no bias.
-        said = {"product": "unbiased", "none": "biased"}.get(row["other"], "")
-        small = row["bias"] < 1.0
-        agrees = {"product": small, "none": not small}.get(row["other"])
-        quantity = f"bias, points, f = {row['f']:g}, {NAMES[row['other']]}"
-        record.compare(quantity, said, [row["bias"]], agrees=agrees)
+    # The paper says that its model, independent bits, leaves no bias.
+    said: dict[str, float | Claim] = {"product": 0, "none": Claim("not", 0)}
+    for f, way in ((row["f"], row["other"]) for row in means):
+        biases = [row["bias"] for row in rows if row["f"] == f and row["other"] == way]
+        quantity = f"bias, points, f = {f:g}, {NAMES[way]}"
+        record.compare(quantity, said.get(way), biases, behind=np.inf, reason=PRODUCT)
     return record
 
 
@@ -112,11 +112,9 @@ def panels(record: Record, replications: int) -> None:
         for panel in ("joint", "conditional"):
             chosen = [p for p in points if p["other"] == way and p["panel"] == panel]
             slopes = [float(np.polyfit(p["truth"], p["estimate"], 1)[0]) for p in chosen]
-            error = float(np.std(slopes, ddof=1) / np.sqrt(len(slopes)))
-            off = abs(float(np.mean(slopes)) - 1) > 3 * error
-            quantity, unbiased = f"slope of {panel} frequencies on truth, {name}", way != "none"
-            said = "1" if unbiased else "not 1"
-            record.compare(quantity, said, slopes, agrees=off != unbiased)
+            quantity = f"slope of {panel} frequencies on truth, {name}"
+            said = Claim("not", 1) if way == "none" else 1
+            record.compare(quantity, said, slopes, behind=np.inf, reason=PRODUCT)
 
 
 def compared(name: str, f: float, strength: float, trials: int, seed: int) -> list[Row]:

@@ -25,6 +25,7 @@ from deniable.reproduction.dictionaries import (
     Run,
     decoded,
     most_common,
+    note_cuts,
     ngram_survey,
     prefix_survey,
     run,
@@ -41,6 +42,8 @@ EPSILON = 4.394449
 PRINTED, THIRD, QUARTER = 0.32, 0.40945, 0.36603
 POPULATION = Population(top_domains(), exponential(100))
 PRINTED_GRAMS = (4, 2, 2, 3, 4, 5, 2, 1, 1, 1)
+FREQUENCIES = "the paper's domains and their frequencies were not published"
+CORRECTED = "with more candidates, the correction is stricter"
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,7 @@ def run_all(quick: bool, seed: int) -> Record:
     bars |= {n: each[0].shares for n, each in runs.items() if not n.endswith("Zipf weights")}
     record.keep("bars", most_common(POPULATION, bars))
     compare(record, runs, estimates)
+    note_cuts(record, runs)
     return record
 
 
@@ -132,27 +136,34 @@ def compare(
     """Compare every number that the paper prints, and the steps from its decoder to ours."""
     printed: dict[str, float] = dict(zip(KNOWN, (75, 23), strict=False))
     for name, each in estimates.items():
-        record.compare(f"found {name}", printed.get(name, ""), [len(shares) for shares in each])
+        number = [len(shares) for shares in each]
+        record.compare(f"found {name}", printed.get(name), number, reason=FREQUENCIES)
     bigrams, trigrams = "bigrams, printed q, paper", "trigrams, printed q, paper"
     printed = {bigrams: 5, trigrams: 2}
     for name, found in runs.items():
-        record.compare(f"found, {name}", printed.get(name, ""), [r.found for r in found])
-    for name, number in {bigrams: 896, trigrams: 185}.items():
+        counts = [r.found for r in found]
+        record.compare(f"found, {name}", printed.get(name), counts, reason=FREQUENCIES)
+    for name, printed_count in {bigrams: 896, trigrams: 185}.items():
         if name in runs:
             candidates = [r.result.candidates for r in runs[name]]
-            record.compare(f"candidates, {name}", number, candidates)
+            options = {"logarithm": True, "reason": FREQUENCIES}
+            record.compare(f"candidates, {name}", printed_count, candidates, **options)
     survey = ngram_survey(alphabet=ALPHABET, q=PRINTED, length=20, gram=2)
     protocol = survey.question("value").protocol
     assert isinstance(protocol, NGrams)
     delta = pair_threshold(protocol, 1_000_000)
-    record.compare("δ, bigrams, printed q, N = 10⁶", 0.0062, [delta], rounding=5e-5)
+    exact = {"computed": True, "rounding": 5e-5}
+    record.compare("δ, bigrams, printed q, N = 10⁶", 0.0062, [delta], **exact)
     by_position = np.array([significant_grams(r) for r in runs[bigrams]])
     for i, number in enumerate(PRINTED_GRAMS):
         seen = by_position[:, i].tolist()
-        record.compare(f"significant bigrams at position {i + 1}", number, seen)
-    record.compare("false strings, bigrams, printed q, paper", 1, [r.false for r in runs[bigrams]])
+        quantity = f"significant bigrams at position {i + 1}"
+        record.compare(quantity, number, seen, reason=FREQUENCIES)
+    false_counts = [r.false for r in runs[bigrams]]
+    quantity = "false strings, bigrams, printed q, paper"
+    record.compare(quantity, 1, false_counts, reason=CORRECTED)
     false = [float(r.false > 0) for each in runs.values() for r in each]
-    record.compare("share of runs with a false string, all cases", "", [float(np.mean(false))])
+    record.compare("share of runs with a false string, all cases", None, false)
 
 
 def significant_grams(found: Run) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations, product
+from itertools import combinations, count, product
 from pathlib import Path
 
 import networkx
@@ -108,9 +108,23 @@ def test_a_truncated_search_lists_the_strongest_cliques() -> None:
     np.testing.assert_array_equal(few.evidence, everything.evidence[:100])
     sure = everything.nodes[everything.evidence > few.complete_above].tolist()
     assert all(nodes in few.nodes.tolist() for nodes in sure)
-    late = find_cliques(graph, max_seconds=0.0)
-    assert late.truncation
-    assert np.all(everything.evidence[len(late.nodes) :] <= late.complete_above)
+    for limit in ({"max_seconds": 0.0}, {"max_pieces": 0}):
+        late = find_cliques(graph, **limit)
+        assert late.truncation
+        assert np.all(everything.evidence[len(late.nodes) :] <= late.complete_above)
+
+
+def test_a_slow_machine_finds_the_same_cliques(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only counts limit a search by default: a clock that jumps by hours changes nothing."""
+    graph = random_graph(np.random.default_rng(3), [9, 9, 9, 9], 0.8)
+    monkeypatch.setattr("deniable.discovery.ngrams.cliques.CHUNK", 8)
+    fast = find_cliques(graph, max_pieces=20)
+    hours = count(step=3600)
+    monkeypatch.setattr("time.monotonic", lambda: float(next(hours)))
+    slow = find_cliques(graph, max_pieces=20)
+    assert fast.truncation == slow.truncation and "steps" in slow.truncation
+    np.testing.assert_array_equal(fast.nodes, slow.nodes)
+    assert len(find_cliques(graph, max_pieces=20, max_seconds=1.0).nodes) < len(slow.nodes)
 
 
 def test_interrupting_the_search_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

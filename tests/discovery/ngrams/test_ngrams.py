@@ -131,6 +131,20 @@ def test_many_more_grams_than_are_decoded(monkeypatch: pytest.MonkeyPatch) -> No
     assert set(found.strings) == set(WORDS)
 
 
+def test_the_papers_reading_says_what_it_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    survey = survey_of('max_length = 4\nalphabet = "a-h"\ngram = 2\ngrams = 2')
+    reports = reports_of(survey, {"abcd": 0.5, "efgh": 0.3, "hahc": 0.2}, 20_000)
+    whole = discover(survey, reports, "s", reading="paper")
+    assert set(whole.strings) == {"abcd", "efgh", "hahc"} and whole.truncation == ""
+    monkeypatch.setattr("deniable.discovery.ngrams.paper_reading.MAX_GRAMS", 2)
+    monkeypatch.setattr("deniable.discovery.ngrams.paper_reading.MAX_CANDIDATES", 1)
+    cut = discover(survey, reports, "s", reading="paper")
+    assert cut.strings == ("abcd",)
+    assert "2 significant n-grams left out" in cut.truncation
+    assert "more than 1 cliques" in cut.truncation
+    assert ("grams used", 4, 2) in [(s.name, s.kept, s.dropped) for s in cut.stages]
+
+
 def test_the_papers_figure() -> None:
     """rabbit and hermit are discovered; hebbit, a clique caused by noise, fails its test."""
     survey = survey_of('max_length = 6\nalphabet = "a-z"\ngram = 2')

@@ -4,7 +4,8 @@ A candidate has one node (gram) in each partition (position), and an edge (a pai
 together) between every two of them. The evidence for a clique is its weakest edge. Cliques come
 lazily in the order of their evidence, strongest first: edges are added heaviest first, and a clique
 appears with its last edge. If a search stops early, it has missed only cliques whose weakest edge
-is at most `complete_above`, and reports that.
+is at most `complete_above`, and reports that. The limits are numbers of cliques and of search steps,
+so that equal graphs give equal results on every machine; a limit in seconds is the caller's choice.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from deniable.kernels.search.clique_growth import advance
 MAX_WORDS = 1 << 28
 """64-bit words of the adjacency matrix."""
 STEPS = 1 << 18
-"""Steps of the search between two looks at the clock."""
+"""Steps of the search per piece: between two looks at the limits."""
+MAX_PIECES = 1 << 12
+"""Pieces after which a search stops by default: 10⁹ steps, about half a minute of one core."""
 CHUNK = 1 << 12
 """Cliques per piece."""
 
@@ -90,23 +93,32 @@ class Cliques:
 
 
 def find_cliques(
-    graph: PartiteGraph, *, max_count: int = 1_000_000, max_seconds: float = 30.0
+    graph: PartiteGraph,
+    *,
+    max_count: int = 1_000_000,
+    max_pieces: int = MAX_PIECES,
+    max_seconds: float | None = None,
 ) -> Cliques:
-    """Return all cliques, or the strongest `max_count`, or those found within `max_seconds`.
+    """Return all cliques, or the strongest `max_count`, or those found within `max_pieces`.
+
+    max_pieces : pieces of the search, see `iterate_cliques`
+    max_seconds : a limit that makes the result depend on the machine; None for no such limit
 
     >>> edges = np.array([[0, 1], [1, 2], [0, 2]])
     >>> find_cliques(PartiteGraph((1, 1, 1), edges, np.ones(3))).nodes
     array([[0, 1, 2]])
     """
-    deadline = time.monotonic() + max_seconds
+    deadline = np.inf if max_seconds is None else time.monotonic() + max_seconds
     nodes, evidence = [np.empty((0, len(graph.sizes)), np.int64)], [np.empty(0)]
     count, truncation, reached = 0, "", -np.inf
-    for more, weakest, weight in iterate_cliques(graph):
+    for piece, (more, weakest, weight) in enumerate(iterate_cliques(graph), 1):
         nodes.append(more)
         evidence.append(weakest)
         count += len(more)
         if count > max_count:
             truncation = f"more than {max_count:,} cliques"
+        elif piece > max_pieces:
+            truncation = f"more than {max_pieces * STEPS:,} steps"
         elif time.monotonic() > deadline:
             truncation = f"more than {max_seconds:g} seconds"
         if truncation:
@@ -121,8 +133,8 @@ def find_cliques(
 def iterate_cliques(graph: PartiteGraph) -> Iterator[tuple[Int64s, Floats, float]]:
     """Yield cliques in pieces: nodes int64[c, k], evidence, and weight of the current edge.
 
-    Cliques that follow have no more evidence than that weight. A piece may be empty, so that the
-    caller can look at the clock.
+    Cliques that follow have no more evidence than that weight. A piece is at most `STEPS` steps of
+    the search or `CHUNK` cliques, and may be empty, so that the caller can stop.
     """
     kept, edges = _pruned(graph)
     partition, k = graph.partition[kept], len(graph.sizes)

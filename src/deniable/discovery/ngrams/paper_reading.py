@@ -44,9 +44,7 @@ EM_STEPS = 100
 """Number of EM steps. A fit until convergence would put most rare cells at 0 if a pair of positions
 has few reports: in the URL experiment at q = .32, no string would keep all of its 45 edges."""
 MAX_CANDIDATES = 200_000
-"""Number of cliques at which the search stops."""
-MAX_SECONDS = 30.0
-"""Time after which the search for cliques stops."""
+"""Number of cliques at which the search stops; `find_cliques` also limits its steps."""
 MAX_NODES_DRAWN, MAX_CLIQUES_DRAWN = 60, 40
 """Size above which a graph is not drawn."""
 END = "·"
@@ -103,10 +101,14 @@ def read_paper(reports: GramReports, delta: float | None) -> tuple[ScoredStrings
     """
     run, protocol = reports.run, reports.protocol
     axes = [GramAxis.of(position) for position in reports.positions]
+    dropped = sum(len(axis.position.significant) - len(axis.grams) for axis in axes)
+    if dropped:
+        kept = sum(len(axis.grams) for axis in axes)
+        run.stage("grams used", kept, dropped, f"at most {MAX_GRAMS} per position")
     delta = pair_threshold(protocol, run.reports) if delta is None else delta
     graph, pairs = _build_graph(reports, axes, delta)
     run.stage(f"pairs above {delta:.4g}", len(graph.edges), pairs - len(graph.edges))
-    cliques = find_cliques(graph, max_count=MAX_CANDIDATES, max_seconds=MAX_SECONDS)
+    cliques = find_cliques(graph, max_count=MAX_CANDIDATES)
     run.stage("cliques", len(cliques.nodes), 0, cliques.truncation)
     grams = (cliques.nodes - graph.offsets[:-1]).T
     rows = assemble(protocol, [axis.grams[gram] for axis, gram in zip(axes, grams, strict=True)])
@@ -119,14 +121,19 @@ def read_paper(reports: GramReports, delta: float | None) -> tuple[ScoredStrings
         rows[accepted], tested.p_value, np.full(count, cutoff), cliques.evidence[accepted]
     ).take(tested.detected)
     run.stage("tested on full strings", len(found), count - len(found))
-    truncation = f"cliques ({cliques.truncation}): all above {cliques.complete_above:.4g} are in"
+    cuts = []
+    if dropped:
+        cuts.append(f"{dropped} significant n-grams left out ({MAX_GRAMS} per position are used)")
+    if cliques.truncation:
+        above = f"all above {cliques.complete_above:.4g} are in"
+        cuts.append(f"cliques ({cliques.truncation}): {above}")
     return found, SearchSummary(
         reading="paper",
         correction=f"Bonferroni: each of {count:,} candidates at {run.alpha:g}/{count}",
         detection_threshold=reports.detection_threshold(cutoff),
         mass_at_end=reports.mass_at_end,
         evidence_name="weakest pair's frequency",
-        truncation=truncation if cliques.truncation else "",
+        truncation="; ".join(cuts),
         graph=_graph_to_draw(protocol, axes, graph, cliques),
     )
 
