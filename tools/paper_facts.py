@@ -37,7 +37,7 @@ def paper_fact(experiment: str, first: str = "", second: str = "", kind: str = "
         rows = [_comparison(row) for row in data["comparisons"]]
         made = f"Command: `deniable reproduce {experiment}`, seed {data['seed']}"
         made += f", {data['seconds']:.0f} s."
-        return "\n\n".join([markdown_table(HEADINGS, rows), made, *data["notes"]])
+        return "\n\n".join([markdown_table(HEADINGS, rows), made, *map(_quantity, data["notes"])])
     if first == "overview":
         return _overview(data[second], *OVERVIEWS[second])
     if kind:
@@ -92,8 +92,9 @@ def _quantity(label: str) -> str:
 
 
 FULL_WORDS = {
-    r", paper(?=,|$)": ", the paper's decoder",
-    r", (ours|default)$": ", our decoder",
+    r", paper whole(?=,)": ", the paper's decoder with its own marginals and Other",
+    r", paper(?=[,:]|$)": ", the paper's decoder",
+    r", (ours|default)(?=:|$)": ", our decoder",
     r"as its program": "as in its published program",
     r"δ by its formula": "δ from its formula",
     r"= \.04": "= 0.04",

@@ -5,25 +5,27 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from deniable.cli.app import app
 from deniable.reproduction import PAPER
 from deniable.reproduction.figures import FIGURES
-from deniable.reproduction.records import Comparison
+from deniable.reproduction.records import Claim, Comparison
 from deniable.reproduction.runner import MIN_TASKS, in_processes, trials_by_case
 
 PRINTED = {
     "tables": ("0.44", "3.26", "15", "19", "15.6", "12.7", "10.2", "8.4"),
     "other": ("not 1", "1"),
-    "playstore": ("107.093", "29", "6.9523", "6.95e-11"),
-    "independence": ("uniform", ".05"),
+    "playstore": ("107.093", "29", "6.9523", "6.9523e-11", "at least 0.95"),
+    "independence": ("0.5", "0.05"),
     "hashes": ("7", "17", "0"),
     "urls": ("75", "23", "5", "896", "0.0062", "4", "2", "3", "1"),
     "length": ("above 0", "0"),
-    "threshold": ("close to 0",),
-    "distributions": ("worse than geometric", "0"),
+    "complexity": ("1", "above 0", "above 1"),
+    "threshold": ("above 0", "0"),
+    "distributions": ("above 0", "0"),
 }
 
 
@@ -49,16 +51,66 @@ def test_an_unknown_name_is_refused() -> None:
     assert done.exit_code == 2 and "tables" in done.output
 
 
-def test_a_printed_number_agrees_if_it_lies_in_the_range_of_trials() -> None:
-    assert Comparison.of("q", 7, [6, 8]).agrees
-    assert Comparison.of("q", 8.5, [6, 8, 7, 8]).agrees, "within two standard deviations"
-    assert not Comparison.of("q", 11, [6, 8]).agrees
-    assert not Comparison.of("q", 0.44, [0.446]).agrees
-    assert Comparison.of("q", 0.44, [0.446], rounding=0.0065).agrees, "as printed"
-    assert Comparison.of("q", "", [1.0]).agrees is None
-    assert Comparison.of("q", 1, [2.0]).row() == {
-        "quantity": "q", "paper": "1", "ours": "2", "over seeds": "", "agrees": "no",
-    }  # fmt: skip
+def test_a_printed_number_agrees_if_our_crowds_predict_it() -> None:
+    seen = [6.0, 8.0, 7.0, 8.0, 6.0, 7.0]  # 7 ± t(5) s √(1 + 1/6), s = .894
+    margin = 2.5706 * 0.8944 * np.sqrt(7 / 6)
+    assert Comparison.of("q", 7 + 0.99 * margin, seen).agrees
+    assert not Comparison.of("q", 7 - 1.01 * margin, seen).agrees
+    # What the paper says of a method in general must lie in the interval of the mean.
+    assert not Comparison.of("q", 8.5, seen, behind=np.inf).agrees
+    assert Comparison.of("q", None, seen).verdict == ""
+    assert Comparison.of("q", 7, [7]).verdict == "", "one crowd predicts nothing"
+    row = Comparison.of("q", 12, seen, reason="other crowds").row()
+    assert row["verdict"] == "differs by -5: other crowds"
+
+
+def test_rounding_of_computed_numbers() -> None:
+    assert not Comparison.of("q", 0.44, [0.446], computed=True).agrees
+    assert Comparison.of("q", 0.44, [0.446], computed=True, rounding=0.0065).agrees
+
+
+def test_numbers_that_vary_by_factors_are_compared_by_their_logarithms() -> None:
+    """On the scale of the numbers, the range would reach below 0, and include 185."""
+    seen = [468.0, 6480.0, 2500.0, 1200.0, 4000.0, 3000.0, 1800.0, 2200.0]
+    assert Comparison.of("q", 150, seen).agrees
+    found = Comparison.of("q", 150, seen, logarithm=True)
+    assert found.agrees is False and found.difference.startswith("a factor of 1")
+
+
+@pytest.mark.parametrize(
+    ("claim", "seen", "verdict"),
+    [
+        (Claim("above", 0), [0.9, 1.0, 1.1, 1.0], True),
+        (Claim("above", 0), [-0.9, -1.0, -1.1, -1.0], False),
+        (Claim("above", 0), [-0.9, 1.0, 1.1, 0.2], None),
+        (Claim("above", 0), [0.0, 0.0], False),
+        (Claim("at least", 0), [0.0, 0.0], True),
+        (Claim("not", 1), [0.7, 0.71, 0.72], True),
+        (Claim("not", 1), [0.9, 1.1, 1.0], None),
+        (Claim("not", 1), [1.0, 1.0], False),
+    ],
+)
+def test_claims_agree_if_they_hold_in_the_whole_range(
+    claim: Claim, seen: list[float], verdict: bool | None
+) -> None:
+    assert Comparison.of("q", claim, seen, behind=np.inf).agrees is verdict
+
+
+def test_the_rule_holds_its_level_and_the_former_one_did_not() -> None:
+    """False "differs" in 4,000 papers: 5 ± 1.1% (three standard errors) with one crowd behind.
+
+    The twin is the former rule, between minimum and maximum or within two standard deviations,
+    which with ten crowds calls 8% different. The chance of a false alarm is .003.
+    """
+    rng = np.random.default_rng(8)
+    crowds, papers = rng.normal(size=(4000, 10)), rng.normal(size=4000)
+    pairs = list(zip(papers.tolist(), crowds.tolist(), strict=True))
+    differ = np.mean([not Comparison.of("q", paper, seen).agrees for paper, seen in pairs])
+    assert abs(differ - 0.05) < 3 * np.sqrt(0.05 * 0.95 / 4000)
+    spread, inside = crowds.std(axis=1, ddof=1), np.abs(papers - crowds.mean(axis=1))
+    between = (crowds.min(axis=1) <= papers) & (papers <= crowds.max(axis=1))
+    former = 1 - np.mean(between | (inside <= 2 * spread))
+    assert abs(former - 0.05) > 3 * np.sqrt(0.05 * 0.95 / 4000)
 
 
 def test_outcomes_of_processes_are_in_order() -> None:

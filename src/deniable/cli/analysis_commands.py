@@ -317,7 +317,7 @@ def _conditions(items: tuple[str, ...]) -> dict[str, list[str]]:
 @options.question_option()
 @options.option("--accept", metavar="REGEX")
 @options.alpha_option
-@options.option("--reading", type=click.Choice(["fused", "paper"]))
+@options.option("--reading", type=click.Choice(["fused", "paper", "original"]))
 @options.option("--delta", type=options.POSITIVE_FLOAT, metavar="NUMBER")
 @options.option("--words", type=options.EXISTING_FILE, metavar="FILE")
 @options.flag("--stages")
@@ -336,11 +336,12 @@ def discover(question: str | None, words: Path | None, stages: bool, **given: An
         Consider only strings that match this regular expression as a whole. Other strings are not
         tested, so they do not make the test of the accepted ones stricter.
     reading
-        Algorithm for questions with n-grams: use all n-grams jointly (fused, the default), or the
-        algorithm of Fanti, Pihur and Erlingsson, 2016 (paper).
+        Algorithm for questions with n-grams: use all n-grams jointly (fused, the default), the
+        algorithm of Fanti, Pihur and Erlingsson, 2016 (paper), or the same with its own marginal
+        decoding and its own model of other strings, which ours replace in paper (original).
     delta
-        For --reading paper: minimum frequency at which two n-grams count as parts of one string.
-        By default it follows from the noise and the number of reports.
+        For --reading paper or original: minimum frequency at which two n-grams count as parts of
+        one string. By default it follows from the noise and the number of reports.
     words
         Hints for prefixes: strings that clients may hold and words that these may contain. A text
         file with one per line, a CSV file with columns "value,weight", or a JSON result of discover

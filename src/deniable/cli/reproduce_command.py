@@ -32,7 +32,8 @@ def reproduce(
     NAME is all or one of these experiments. Two questions: tables (Tables I and II), other (with
     and without a category for other strings), playstore (categories of apps), independence (test of
     independence, Appendix A). Unknown strings: hashes (random strings), urls (domains), length (of
-    strings and n-grams), threshold (of pairs of n-grams), distributions (Appendix B).
+    strings and n-grams), complexity (computing time), threshold (of pairs of n-grams),
+    distributions (Appendix B).
 
     A number of the paper agrees if it lies in the range that our crowds predict for it with a
     probability of 95%; this needs two crowds or more. Otherwise the verdict says by how much it

@@ -54,14 +54,16 @@ def discover(
     alpha : float, default 0.05
         Significance level: maximum probability that any discovered string is false, that is, held
         by no client (family-wise error rate).
-    reading : {"fused", "paper"}, optional
+    reading : {"fused", "paper", "original"}, optional
         How reports of n-grams are decoded. "fused", the default, uses the evidence of all pairs of
         n-grams, removes discovered strings and searches again; it finds more strings. "paper" is
         the procedure of the RAPPOR paper: significant n-grams, pairs above a threshold, cliques.
-        Only for a question with protocol "ngrams".
+        "original" is the same with the paper's own marginal decoding (LASSO, then least squares)
+        and its own model of other strings (independent bits), for comparisons. Only for a question
+        with protocol "ngrams".
     delta : float, optional
-        Smallest joint frequency of two n-grams that `reading="paper"` counts as a pair. The
-        default follows the formula of the paper.
+        Smallest joint frequency of two n-grams that `reading="paper"` and "original" count as a
+        pair. The default follows the formula of the paper.
     words : sequence of str, or mapping of str to float, optional
         Strings that clients may hold, and words that their strings may contain, optionally with
         positive weights. Whole strings are tested first, and words guide the search. They need not

@@ -75,7 +75,9 @@ def _edge(text: str, sizes: Mapping[str, int]) -> tuple[tuple[int, str], tuple[i
     return ends[0], ends[1]
 
 
-def graph_strings(graph: GramEdges, *, most: int, seconds: float | None = None) -> tuple[list[str], str]:
+def graph_strings(
+    graph: GramEdges, *, most: int, seconds: float | None = None
+) -> tuple[list[str], str]:
     """Return the strings of all cliques, and why the search stopped early ("" if it did not).
 
     The edges of a graph file have no weights: strings are in the order of their last edge.

@@ -12,6 +12,7 @@ PAPER = {
     "hashes": "hash strings without a dictionary",
     "urls": "a hundred domains with and without a dictionary",
     "length": "accuracy against the length of strings and n-grams",
+    "complexity": "computing time against clients, alphabet and length",
     "threshold": "accuracy and edges against the pair threshold",
     "distributions": "Appendix B: geometric, step and uniform populations",
 }

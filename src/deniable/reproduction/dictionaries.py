@@ -25,6 +25,11 @@ READINGS: dict[str, tuple[str, float | None]] = {
     "default": ("fused", None),
 }
 """Reading and pair threshold; the authors' published program sets .04, whatever δ it computes."""
+WHOLE: dict[str, tuple[str, float | None]] = {
+    "paper whole, δ = .04 as its program": ("original", 0.04),
+    "paper whole, δ by its formula": ("original", None),
+}
+"""The paper's decoder with its own marginals and its own model of Other."""
 
 
 def ngram_survey(*, q: float, alphabet: str, length: int, gram: int, **changes: object) -> Survey:
@@ -114,18 +119,19 @@ def most_common(population: Population, shares: Mapping[str, Mapping[str, float]
     ]
 
 
-def mean_shares(
-    populations: Sequence[Population], runs: Mapping[str, Sequence[Run]]
-) -> list[Row]:
+def mean_shares(populations: Sequence[Population], runs: Mapping[str, Sequence[Run]]) -> list[Row]:
     """List the 30 highest ranks: the true share, and what each analysis makes of it on average.
 
     Strings differ between crowds, their shares do not. For each analysis there is the mean
     estimate of the crowds that discovered the string of a rank, None if none did, and the share of
     crowds that did.
     """
-    rows = []
+    rows: list[Row] = []
     for rank in range(30):
-        row = {"rank": rank + 1, "truth": float(populations[0].weights[rank])}
+        row: dict[str, float | None] = {
+            "rank": rank + 1,
+            "truth": float(populations[0].weights[rank]),
+        }
         for name, each in runs.items():
             pairs = zip(populations, each, strict=True)
             found = [run.shares.get(population.values[rank]) for population, run in pairs]
@@ -141,8 +147,8 @@ def note_cuts(record: Record, runs: Mapping[str, Sequence[Run]]) -> None:
     for name, each in runs.items():
         cuts = [run.result.truncation for run in each if run.result.truncation]
         if cuts:
-            incomplete = f"the search was cut in {len(cuts)} of {len(each)} crowds"
-            record.notes.append(f"{name}: {incomplete}, first: {cuts[0]}.")
+            crowds = f"in {len(cuts)} of {len(each)} crowds the search was incomplete"
+            record.notes.append(f"Left out, {name}: {crowds}; in the first, {cuts[0]}.")
 
 
 def summary(name: str, runs: Sequence[Run]) -> Row:
@@ -187,13 +193,17 @@ def short_trial(short: Short, seed: int, reading: str, delta: float | None = Non
 
 
 def short_strings(
-    shapes: Mapping[str, Floats], seed: int, trials: int, stage: str
+    shapes: Mapping[str, Floats],
+    seed: int,
+    trials: int,
+    stage: str,
+    readings: Mapping[str, tuple[str, float | None]] = READINGS,
 ) -> dict[tuple[str, str], list[Run]]:
     """Run every shape with every reading; return the runs by shape and reading."""
     seeds = range(seed, seed + trials)
     cases = {
         (shape, reading): [(Short(weights), i, *options) for i in seeds]
         for shape, weights in shapes.items()
-        for reading, options in READINGS.items()
+        for reading, options in readings.items()
     }
     return trials_by_case(short_trial, cases, stage)

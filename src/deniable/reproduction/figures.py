@@ -172,6 +172,29 @@ def draw_length(data: Data) -> Figure:
     return figure
 
 
+def draw_complexity(data: Data) -> Figure:
+    """Draw the time of each phase against clients, size of the dictionary, and length."""
+    figure, axes = plt.subplots(1, 3, figsize=(12, 4.2), sharey=True)
+    labels = {
+        "reports": "number of clients",
+        "alphabet": "entries in the dictionary of bigrams",
+        "length": "length of strings",
+    }
+    colours = {"marginals": GREY, "co-occurrences": BLUE, "cliques": RED, "all": "black"}
+    for ax, (size, label) in zip(axes, labels.items(), strict=True):
+        rows = [row for row in data["times"] if row["size"] == size]
+        x = [row["value"] ** 2 if size == "alphabet" else row["value"] for row in rows]
+        for phase, colour in colours.items():
+            ax.loglog(x, [row[phase] for row in rows], "o-", ms=4, color=colour, label=phase)
+            for at, row in zip(x, rows, strict=True):
+                each = row["each"][phase]
+                ax.plot([at] * len(each), each, ".", ms=3, color=colour, alpha=0.4)
+        ax.set_xlabel(label)
+    axes[0].set_ylabel("seconds")
+    axes[0].legend()
+    return figure
+
+
 def draw_threshold(data: Data) -> Figure:
     """Draw the Hellinger distance against the number of edges, one cluster per threshold."""
     figure, ax = plt.subplots(figsize=(7, 4.6))
@@ -213,6 +236,7 @@ FIGURES: dict[str, Callable[[Data], Figure]] = {
     "hashes": draw_hashes,
     "urls": draw_urls,
     "length": draw_length,
+    "complexity": draw_complexity,
     "threshold": draw_threshold,
     "distributions": draw_distributions,
 }

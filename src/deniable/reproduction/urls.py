@@ -25,8 +25,8 @@ from deniable.reproduction.dictionaries import (
     Run,
     decoded,
     most_common,
-    note_cuts,
     ngram_survey,
+    note_cuts,
     prefix_survey,
     run,
     summary,
@@ -136,8 +136,8 @@ def compare(
     """Compare every number that the paper prints, and the steps from its decoder to ours."""
     printed: dict[str, float] = dict(zip(KNOWN, (75, 23), strict=False))
     for name, each in estimates.items():
-        number = [len(shares) for shares in each]
-        record.compare(f"found {name}", printed.get(name), number, reason=FREQUENCIES)
+        detected = [len(shares) for shares in each]
+        record.compare(f"found {name}", printed.get(name), detected, reason=FREQUENCIES)
     bigrams, trigrams = "bigrams, printed q, paper", "trigrams, printed q, paper"
     printed = {bigrams: 5, trigrams: 2}
     for name, found in runs.items():

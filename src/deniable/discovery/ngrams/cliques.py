@@ -4,8 +4,8 @@ A candidate has one node (gram) in each partition (position), and an edge (a pai
 together) between every two of them. The evidence for a clique is its weakest edge. Cliques come
 lazily in the order of their evidence, strongest first: edges are added heaviest first, and a clique
 appears with its last edge. If a search stops early, it has missed only cliques whose weakest edge
-is at most `complete_above`, and reports that. The limits are numbers of cliques and of search steps,
-so that equal graphs give equal results on every machine; a limit in seconds is the caller's choice.
+is at most `complete_above`, and reports that. The limits are numbers of cliques and of steps, so
+that a graph gives the same cliques on every machine; a limit in seconds is the caller's choice.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from functools import cached_property, partial, reduce
 from itertools import combinations
 from math import sqrt
 from operator import add
+from typing import Protocol
 
 import numpy as np
 from scipy.stats import norm
@@ -47,6 +48,13 @@ MAX_DECODED = 1 << 16
 MAX_SCREENED = 1 << 15
 """Grams of a position that a screening keeps."""
 PER_CANDIDATE = ("estimate", "standard_error", "low", "high", "p_value", "detected", "identified")
+
+
+class MarginalDecoder(Protocol):
+    """Estimates the frequency of each candidate of a design from counts."""
+
+    def __call__(self, counts: BitCounts, design: BloomDesign, *, alpha: float) -> Marginal:
+        """Return the estimates, and which candidates are present at the level alpha."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,14 +117,18 @@ class GramReports:
     """The reports of one `ngrams` question, counted, with each position decoded.
 
     full : counts of the full-string reports; strata are cohorts
+    decoder : how positions and whole strings are decoded
     """
 
     run: DiscoveryRun[NGrams]
     full: BitCounts
     positions: tuple[Position, ...]
+    decoder: MarginalDecoder = estimate_marginal
 
     @classmethod
-    def of(cls, run: DiscoveryRun[NGrams]) -> GramReports:
+    def of(
+        cls, run: DiscoveryRun[NGrams], decoder: MarginalDecoder = estimate_marginal
+    ) -> GramReports:
         """Count all reports, and decode every position."""
         parts = range(len(run.protocol.parts))
         counts = run.source.map(run.executor, partial(_counted, run.question.name, parts))
@@ -126,12 +138,12 @@ class GramReports:
         if run.reports == 0:
             raise InputError(NO_REPORTS)
         places = range(run.protocol.positions)
-        positions = tuple(_decoded(run.protocol, grams, g, run.alpha) for g in places)
+        positions = tuple(_decoded(run.protocol, grams, g, run.alpha, decoder) for g in places)
         significant = [len(p.significant) for p in positions]
         kept, possible = sum(significant), sum(p.possible for p in positions)
         each = ", ".join(map(str, significant))
         run.stage("grams significant", kept, possible - kept, f"by position: {each}")
-        return cls(run, full, positions)
+        return cls(run, full, positions, decoder)
 
     @property
     def protocol(self) -> NGrams:
@@ -145,7 +157,7 @@ class GramReports:
 
     def estimate(self, rows: Rows) -> Marginal:
         """Estimate the frequencies of whole strings from the full-string reports."""
-        return estimate_marginal(self.full, self.design(rows), alpha=self.run.alpha)
+        return self.decoder(self.full, self.design(rows), alpha=self.run.alpha)
 
     @cached_property
     def string_error(self) -> float:
@@ -202,7 +214,13 @@ def _counted(question: str, parts: range, batch: ReportBatch) -> tuple[BitCounts
     return tuple(count_bits(batch.column(question, part)) for part in parts)
 
 
-def _decoded(protocol: NGrams, parts: Sequence[BitCounts], position: int, alpha: float) -> Position:
+def _decoded(
+    protocol: NGrams,
+    parts: Sequence[BitCounts],
+    position: int,
+    alpha: float,
+    decoder: MarginalDecoder,
+) -> Position:
     """Decode every gram at one position; parts : counts of each gram part."""
     noises = [m.support for m in gram_mechanisms(protocol)]
     kinds = list(dict.fromkeys(noises))
@@ -228,7 +246,7 @@ def _decoded(protocol: NGrams, parts: Sequence[BitCounts], position: int, alpha:
     else:
         grams = _screen(protocol, counts, design_of)
     design = design_of(grams)
-    marginal = estimate_marginal(counts, design, alpha=alpha * len(grams) / possible)
+    marginal = decoder(counts, design, alpha=alpha * len(grams) / possible)
     order = np.argsort(-np.nan_to_num(marginal.estimate, nan=-np.inf), kind="stable")
     start = protocol.start(position)
     return Position(grams, marginal, design, counts, kind, possible, start, slot).take(order)
