@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.models.bloom import BloomModel
-from deniable.kernels.array_types import Floats, Int32s, Int64s
+from deniable.kernels.array_types import Floats, Int32s, Int64s, Integers
 
 
 def random_positions(
@@ -45,17 +45,23 @@ def bit_counts(
 ) -> BitCounts:
     """Draw the bit counts of clients with these values, which set the bits at these positions."""
     strata = positions.shape[0]
+    n1 = set_bits(values, positions, k)
+    total = values.sum(axis=1)
+    p = np.broadcast_to(np.asarray(p_star, float), strata)[:, None]
+    q = np.broadcast_to(np.asarray(q_star, float), strata)[:, None]
+    return BitCounts(rng.binomial(n1, q) + rng.binomial(total[:, None] - n1, p), total)
+
+
+def set_bits(values: Int64s, positions: Integers, k: int) -> Int64s:
+    """int64[strata, k]: number of clients that set each bit."""
+    strata = positions.shape[0]
     ordered = np.sort(positions, axis=2)
     first = np.ones(ordered.shape, dtype=bool)
     first[:, :, 1:] = ordered[:, :, 1:] != ordered[:, :, :-1]
     flat = ordered + (np.arange(strata) * k)[:, None, None]
     weight = np.broadcast_to(values[:, :, None], ordered.shape)
-    set_bits = np.bincount(flat[first], weights=weight[first], minlength=strata * k)
-    n1 = set_bits.astype(np.int64).reshape(strata, k)
-    total = values.sum(axis=1)
-    p = np.broadcast_to(np.asarray(p_star, float), strata)[:, None]
-    q = np.broadcast_to(np.asarray(q_star, float), strata)[:, None]
-    return BitCounts(rng.binomial(n1, q) + rng.binomial(total[:, None] - n1, p), total)
+    holders = np.bincount(flat[first], weights=weight[first], minlength=strata * k)
+    return holders.astype(np.int64).reshape(strata, k)
 
 
 def draw(

@@ -10,12 +10,13 @@ from deniable.analysis.tallying import count_all, provenance_of
 from deniable.compute.backend import Backend
 from deniable.compute.named import backend_of
 from deniable.compute.progress import Progress, reports_progress
-from deniable.errors import InputError, check_number
+from deniable.errors import InputError, check_number, did_you_mean
+from deniable.inference.marginal.bit_counts import Repetition
 from deniable.inference.marginal.detection import Correction
 from deniable.inference.models import model_of
-from deniable.mechanisms import Mechanism
 from deniable.mechanisms.noise import ONE
 from deniable.results import Marginal
+from deniable.results.marginal import Target
 from deniable.survey import Survey, SurveyOrPath
 
 
@@ -30,6 +31,7 @@ def decode(
     alpha: float = 0.05,
     correction: Correction = "holm",
     reports_per_client: float = 1.0,
+    target: Target = "population",
     executor: Backend | None = None,
     progress: Progress | None = None,
 ) -> Marginal:
@@ -65,9 +67,14 @@ def decode(
         bounds the expected share of false detections among all detections. None tests each value
         at `alpha`.
     reports_per_client : float, default 1.0
-        Average number of reports per client. Reports of one client share its permanent noise, so
-        they hold less information than reports of as many clients. Standard errors, intervals
-        and tests account for that.
+        Average number of reports per client. Reports of one client share its value and its
+        permanent noise, so they hold less information than reports of as many clients. Standard
+        errors, intervals and tests account for that. If clients differ much, pass the sum of their
+        squared numbers of reports divided by the number of reports.
+    target : {"population", "respondents"}, default "population"
+        Whose shares the intervals contain: those of the population that the clients were drawn
+        from, or those of the clients that answered. The latter are narrower. Estimates and tests
+        are the same. Cannot be combined with `where`.
     executor : Backend, optional
         Where the computation runs. Threads of this process by default.
     progress : callable, optional
@@ -111,7 +118,7 @@ def decode(
     asked = survey.question(question)
     source = Source(reports, survey)
     backend = backend_of(executor)
-    inflation = variance_inflation(asked.protocol.mechanisms[0], reports_per_client)
+    _check_settings(reports_per_client, target, where)
     if where:
         subgroup = Subgroup.of(survey, question, where)
         lists = candidates if isinstance(candidates, Mapping) else {question: candidates}
@@ -129,9 +136,13 @@ def decode(
     else:
         model = model_of(candidates_of(asked, candidates))
         counts = count_all(source, backend, asked, model)
-        effective = counts if inflation == 1 else counts.rescaled(counts.reports / inflation)
-        marginal = model.marginal(effective, alpha=alpha, correction=correction)
-        marginal = replace(marginal, question=question, reports=counts.reports)
+        if reports_per_client > 1:
+            flip = asked.protocol.mechanisms[0].noise.flip / ONE
+            counts = counts.repeated(Repetition(reports_per_client, flip))
+        marginal = model.marginal(counts, alpha=alpha, correction=correction)
+        if target == "respondents":
+            marginal = marginal.of_respondents(source.count / reports_per_client)
+        marginal = replace(marginal, question=question)
         questions = (asked,)
     return replace(
         marginal,
@@ -140,18 +151,18 @@ def decode(
     )
 
 
-def variance_inflation(mechanism: Mechanism, reports_per_client: float) -> float:
-    """Return how much larger variances are than if every report came from another client.
-
-    Two reports of one client about a bit that its value does not set have the correlation
-    ρ = (q−p)²φ(1−φ)/(p*(1−p*)). The mean of R such reports has 1 + (R−1)ρ times the variance of
-    the mean of R independent reports.
-    """
+def _check_settings(reports_per_client: float, target: str, where: Where | None) -> None:
+    """Raise InputError for settings that cannot be."""
     check_number("reports_per_client", reports_per_client)
     if not reports_per_client >= 1:
         raise InputError(f"reports_per_client must be at least 1, got {reports_per_client}")
-    noise = mechanism.noise
-    phi, gain = noise.flip / ONE, (noise.q - noise.p) / ONE
-    p_star = float(noise.p_star)
-    correlation = gain**2 * phi * (1 - phi) / (p_star * (1 - p_star))
-    return 1 + (reports_per_client - 1) * correlation
+    if target not in (targets := ("population", "respondents")):
+        raise InputError(
+            f"target must be 'population' or 'respondents', got {target!r}."
+            f"{did_you_mean(target, targets)}"
+        )
+    if target == "respondents" and where:
+        raise InputError(
+            "intervals for the clients that answered (target 'respondents') are not available for "
+            "a subgroup: leave out where or target"
+        )

@@ -17,6 +17,7 @@ from deniable.errors import InputError, did_you_mean
 from deniable.inference.marginal.detection import Correction
 from deniable.results import Discovery, Marginal, Result, Trend
 from deniable.results.base import TEST_DATA
+from deniable.results.marginal import Target
 from deniable.store import Store
 from deniable.survey import Survey, SurveyOrPath
 
@@ -123,6 +124,7 @@ def trend(
     alpha: float = 0.05,
     correction: Correction = "holm",
     reports_per_client: float = 1.0,
+    target: Target = "population",
     executor: Backend | None = None,
     progress: Progress | None = None,
 ) -> Trend[Marginal]:
@@ -156,7 +158,10 @@ def trend(
     correction : {"holm", "bonferroni", "fdr"} or None, default "holm"
         How `alpha` accounts for testing many values; see `decode`.
     reports_per_client : float, default 1.0
-        Average number of reports per client in one period.
+        Average number of reports per client in one period; see `decode`.
+    target : {"population", "respondents"}, default "population"
+        Whose shares the intervals contain: those of the population that the clients were drawn
+        from, or those of the clients that answered in the period; see `decode`.
     executor : Backend, optional
         Where the computation runs. Threads of this process by default.
     progress : callable, optional
@@ -221,6 +226,7 @@ def trend(
             alpha=alpha,
             correction=correction,
             reports_per_client=reports_per_client,
+            target=target,
             executor=executor,
         )
 

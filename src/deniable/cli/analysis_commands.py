@@ -136,6 +136,7 @@ class AnalysisRun:
     "--correction", type=click.Choice(["holm", "bonferroni", "fdr", "none"]), default="holm"
 )
 @options.option("--reports-per-client", type=options.Number(1), default=1.0, metavar="NUMBER")
+@options.option("--target", type=click.Choice(["population", "respondents"]), default="population")
 @options.flag("--consistent")
 @run_options
 def decode(
@@ -145,6 +146,7 @@ def decode(
     alpha: float,
     correction: str,
     reports_per_client: float,
+    target: str,
     consistent: bool,
     **common: Any,
 ) -> None:
@@ -169,6 +171,9 @@ def decode(
         the probability of a false detection per candidate (none).
     reports_per_client
         Average number of reports per client in repeated collection; widens the standard errors.
+    target
+        Whose shares the intervals contain: those of the population that the clients were drawn from
+        (population), or those of the clients that answered (respondents), which are narrower.
     consistent
         Give shares that are not negative and sum to at most 1, for charts, instead of unbiased
         estimates with intervals and tests.
@@ -195,6 +200,7 @@ def decode(
         "alpha": alpha,
         "correction": None if correction == "none" else correction,
         "reports_per_client": reports_per_client,
+        "target": target,
     }
 
     def analyse(reports: Reports, executor: Backend) -> Result:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from deniable.errors import InputError
-from deniable.inference.marginal.bit_counts import BitCounts
+from deniable.inference.marginal.bit_counts import BitCounts, Repetition
 from deniable.inference.marginal.closed_form import estimate_basic
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.estimate import estimate_marginal
@@ -350,3 +350,22 @@ def test_counts_add():
     assert total.reports == 2000 and np.array_equal(total.ones, 2 * a.ones)
     once, twice = estimate_marginal(a, design), estimate_marginal(total, design)
     assert np.allclose(once.estimate, twice.estimate, atol=5e-3)
+
+
+@pytest.mark.parametrize(("p", "q", "flip"), [(0.1, 0.7, 0.2), (0.8, 0.3, 0.1), (0.25, 0.75, 0.0)])
+@pytest.mark.parametrize("repeats", [1, 2, 5])
+def test_moments_of_repeated_reports_are_those_of_all_outcomes(p, q, flip, repeats):
+    """A client's sum of bits, enumerated over its true bit, its permanent bit and its reports."""
+    share = 0.3
+    p_star, q_star = p + flip * (q - p), q - flip * (q - p)
+    r = p_star + (q_star - p_star) * share
+    permanent = flip + (1 - 2 * flip) * share
+    ones = np.arange(repeats + 1)
+    chance = (1 - permanent) * stats.binom.pmf(ones, repeats, p)
+    chance += permanent * stats.binom.pmf(ones, repeats, q)
+    centred = ones - repeats * r
+    variance, third = Repetition(repeats, flip).moments(
+        np.array(r), np.array(p_star), np.array(q_star)
+    )
+    assert variance == pytest.approx((chance * centred**2).sum() / repeats)
+    assert third == pytest.approx((chance * centred**3).sum() / repeats)

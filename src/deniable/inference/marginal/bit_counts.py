@@ -6,14 +6,50 @@ Counts of disjoint sets of reports can be added, so shards and days can be merge
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from deniable.columns import Column
 from deniable.errors import InputError
-from deniable.kernels.array_types import Int64s
+from deniable.kernels.array_types import Floats, Int64s
 from deniable.kernels.counting.bit_sums import count_ones
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """How many reports each client sent, and how much its reports have in common.
+
+    Reports of one client share its value and its permanent noise. Two of them, about a bit with
+    P(1) = r, have the covariance (r − p)(q − r), where p and q are P(1) given the permanent bit.
+
+    Parameters
+    ----------
+    reports_per_client : float
+        Number of reports of each client, R.
+    flip : float
+        Probability that permanent noise flips a bit, φ = f/2.
+    """
+
+    reports_per_client: float = 1.0
+    flip: float = 0.0
+
+    def moments(self, r: Floats, p_star: Floats, q_star: Floats) -> tuple[Floats, Floats]:
+        """Return second and third cumulants of the sum of a client's reports, divided by R.
+
+        r, p_star, q_star : P(bit = 1) of all clients, and of clients that do not and do set the bit
+        """
+        others = self.reports_per_client - 1
+        # p* = p + φ(q − p) and q* = q − φ(q − p).
+        shift = self.flip * (q_star - p_star) / (1 - 2 * self.flip)
+        p, q = p_star - shift, q_star + shift
+        shared = others * np.maximum((r - p) * (q - r), 0.0)
+        variance = r * (1 - r) + shared
+        third = variance * (1 - 2 * r) + shared * (2 * (1 - 2 * r) + (others - 1) * (p + q - 2 * r))
+        return variance, third
+
+
+ONE_REPORT = Repetition()
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +62,8 @@ class BitCounts:
         Reports of stratum s with bit b set.
     total : int array of shape (S,)
         Reports of stratum s. A stratum may be empty.
+    repetition : Repetition
+        Number of reports per client, and what they share. By default one report per client.
 
     Examples
     --------
@@ -36,6 +74,7 @@ class BitCounts:
 
     ones: Int64s
     total: Int64s
+    repetition: Repetition = ONE_REPORT
 
     def __post_init__(self) -> None:
         """Validate shapes and 0 <= ones <= total."""
@@ -63,12 +102,9 @@ class BitCounts:
         """Number of reports, N."""
         return int(self.total.sum())
 
-    def rescaled(self, reports: float) -> BitCounts:
-        """Return counts with the same frequencies for another number of reports, rounded."""
-        factor = reports / self.reports if self.reports else 1.0
-        total = np.rint(self.total * factor).astype(np.int64)
-        ones = np.rint(self.ones * factor).astype(np.int64)
-        return BitCounts(np.minimum(ones, total[:, None]), total)
+    def repeated(self, repetition: Repetition) -> BitCounts:
+        """Return the same counts of clients that sent several reports each."""
+        return replace(self, repetition=repetition)
 
     def __add__(self, other: BitCounts) -> BitCounts:
         """Return the counts of both sets of reports together."""

@@ -55,12 +55,13 @@ def clipped_scores(
     limit = _limit(table, fit, deviation, clip)
     clipped = np.clip(fit.residual, -limit, limit)
     mean_excess = (weight * (fit.residual - clipped)).sum(axis=1) * fit.inverse_mass
-    inverse_total = np.where(table.live, 1.0 / np.maximum(table.total, 1.0), 0.0)
+    repeats = table.repetition.reports_per_client
+    inverse_clients = np.where(table.live, repeats / np.maximum(table.total, 1.0), 0.0)
     kept = clipped + mean_excess[:, None]
     variance = _relative_variance(table, fit, kept, deviation, clip)
     out = np.zeros((7, design.candidates))
     by_bit = (weight, fit.residual, limit, _cubes(table, fit, kept))
-    by_stratum = (fit.inverse_mass, mean_excess, inverse_total, variance)
+    by_stratum = (fit.inverse_mass, mean_excess, inverse_clients, variance)
     gather_sums(design.positions, *by_bit, shift, *by_stratum, out)
     return out, np.divide(out[6], out[0], out=np.ones(design.candidates), where=out[0] > 0)
 

@@ -1,7 +1,7 @@
 """Marginals with a closed form: one bit per category, all categories known.
 
 t = (c - p* N) / ((q* - p*) N) estimates the frequency of each category separately, with the
-binomial variance r(1 - r) / (N (q* - p*)^2).
+binomial variance r(1 - r) / (N (q* - p*)^2) if each client sent one report; see `Repetition`.
 """
 
 import numpy as np
@@ -45,26 +45,30 @@ def estimate_basic(
     floor = 0.5 / (size + 1)
     r = share.clip(max(min(p_star, q_star), floor), min(max(p_star, q_star), 1 - floor))
     # Under "absent" the count is Binomial(N, p*), whatever the other categories do.
-    r0 = min(max(p_star, floor), 1 - floor)
-    null = np.sqrt(r0 * (1 - r0) / size) / abs(gain)
-    skewness = np.full(categories, np.sign(gain) * (1 - 2 * r0) / np.sqrt(r0 * (1 - r0) * size))
+    r0 = np.array(min(max(p_star, floor), 1 - floor))
+    noise, ends = counts.repetition, (np.array(p_star), np.array(q_star))
+    variance, _ = noise.moments(r, *ends)
+    absent, third = noise.moments(r0, *ends)
+    null = np.sqrt(absent / size) / abs(gain)
+    skewness = np.full(categories, np.sign(gain) * third / (absent * np.sqrt(absent * size)))
 
     def mass(detected: Mask, _: float) -> Measured:
         """Return the sum of the detected categories with its standard error.
 
         Given the values, bits are independent; the values themselves are multinomial. With P the
-        sum, its variance is the sum of the conditional variances plus P(1 - P) / N.
+        sum, its variance is the sum of the conditional variances plus P(1 - P) R / N.
         """
         total = float(estimate[detected].sum())
         shares = np.clip(estimate[detected], 0.0, 1.0)
-        noise = r[detected] * (1 - r[detected]) / gain**2 - shares * (1 - shares)
+        repeats = noise.reports_per_client
+        given = variance[detected] / gain**2 - repeats * shares * (1 - shares)
         whole = min(max(total, 0.0), 1.0)
-        variance = (np.maximum(noise, 0.0).sum() + whole * (1 - whole)) / size
-        return Measured.normal(total, float(np.sqrt(variance)))
+        of_sum = (np.maximum(given, 0.0).sum() + repeats * whole * (1 - whole)) / size
+        return Measured.normal(total, float(np.sqrt(of_sum)))
 
     estimates = Estimates(
         value=estimate,
-        error=np.sqrt(r * (1 - r) / size) / abs(gain),
+        error=np.sqrt(variance / size) / abs(gain),
         p_value=upper_tail(estimate / null, skewness),
         identified=np.full(categories, counts.reports > 0),
         typical_error=float(null) if counts.reports else float("nan"),

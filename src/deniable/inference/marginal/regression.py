@@ -5,9 +5,10 @@ strings raise every bit by about their mass times h/k, so each stratum has a fre
 addition to the candidates. It is eliminated, and never stored as a column.
 
 The variance of t has two parts. Counts are binomial: r(1 - r) / (N_s (q* - p*)^2) with the fitted
-P(bit = 1) as r. In addition, each slot has an overdispersion, because unlisted strings set some
-bits and not others (short prefixes are shared by more strings than long ones). The weights use
-fitted, not observed, frequencies: weights that follow the noise would bias the estimates.
+P(bit = 1) as r, and more if clients sent several reports each; see `Repetition`. In addition, each
+slot has an overdispersion, because unlisted strings set some bits and not others (short prefixes
+are shared by more strings than long ones). The weights use fitted, not observed, frequencies:
+weights that follow the noise would bias the estimates.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from deniable.compute.cpu.threads import one_blas_thread
-from deniable.inference.marginal.bit_counts import BitCounts
+from deniable.inference.marginal.bit_counts import BitCounts, Repetition
 from deniable.inference.marginal.design import BloomDesign
-from deniable.kernels.array_types import Floats, Int64s, Mask
+from deniable.kernels.array_types import Floats, Indices, Int64s, Mask
 
 MIN_COLUMNS_FOR_THREADS = 1000
 """Number of columns from which on a factorisation uses several threads."""
@@ -46,6 +47,8 @@ class BitTable:
         Whether each stratum has a free constant.
     slot : int64 array of shape (S,)
         Slot of each stratum.
+    repetition : Repetition
+        Number of reports per client, and what they share.
     """
 
     frequency: Floats
@@ -56,6 +59,7 @@ class BitTable:
     high: Floats
     background: bool
     slot: Int64s
+    repetition: Repetition
 
     @classmethod
     def of(cls, counts: BitCounts, design: BloomDesign, background: bool) -> BitTable:
@@ -70,7 +74,8 @@ class BitTable:
         frequency = (share - offset[:, None]) / gain[:, None]
         frequency[total == 0] = 0.0
         slot = np.zeros(total.size, np.int64) if design.slot is None else design.slot
-        return cls(frequency, total, offset, gain, low, np.maximum(low, high), background, slot)
+        high = np.maximum(low, high)
+        return cls(frequency, total, offset, gain, low, high, background, slot, counts.repetition)
 
     @property
     def live(self) -> Mask:
@@ -91,12 +96,16 @@ class BitTable:
         return np.clip(r, self.low[:, None], self.high[:, None])
 
     def moments(self, fitted: Floats) -> tuple[Floats, Floats]:
-        """Return the binomial variance and third central moment of `frequency`, [S, k] each."""
-        r = self.probability(fitted)
-        size = np.maximum(self.total, 1.0)[:, None]
-        scale = self.gain[:, None]
-        variance = r * (1 - r) / (size * scale**2)
-        return variance, variance * (1 - 2 * r) / (size * scale)
+        """Return the variance and third central moment of `frequency`, [S, k] each."""
+        strata = np.arange(self.total.size)[:, None]
+        return self.moments_at(self.probability(fitted), strata)
+
+    def moments_at(self, r: Floats, stratum: Indices) -> tuple[Floats, Floats]:
+        """Return the variance and third central moment of a frequency with P(bit = 1) = r."""
+        size, gain = np.maximum(self.total, 1.0)[stratum], self.gain[stratum]
+        offset = self.offset[stratum]
+        variance, third = self.repetition.moments(r, offset, offset + gain)
+        return variance / (size * gain**2), third / (size**2 * gain**3)
 
 
 @dataclass(frozen=True, eq=False)

@@ -107,12 +107,11 @@ def _absent_spread(
     columns = design.indicator(active)
     owner = np.repeat(np.arange(active.size), np.diff(columns.indptr))
     stratum = columns.indices // fit.weight.shape[1]
-    gain, size = table.gain[stratum], np.maximum(table.total, 1.0)[stratum]
+    gain = table.gain[stratum]
     with_it = table.probability(table.frequency - fit.residual).ravel()[columns.indices]
     without = with_it - gain * np.maximum(fit.coefficient, 0.0)[owner]
     without = np.clip(without, table.low[stratum], table.high[stratum])
-    # r(1 - r) - r0(1 - r0) = (r - r0)(1 - r - r0), a variance in units of frequency.
-    less = (with_it - without) * (1 - with_it - without) / (size * gain**2)
+    less = table.moments_at(with_it, stratum)[0] - table.moments_at(without, stratum)[0]
     change = np.bincount(
         owner, fit.weight.ravel()[columns.indices] ** 2 * less, minlength=active.size
     )

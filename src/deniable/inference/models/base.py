@@ -26,7 +26,7 @@ from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
 from deniable.formatting import percent
 from deniable.inference.joint.collapse import category_averages
-from deniable.inference.marginal.bit_counts import BitCounts
+from deniable.inference.marginal.bit_counts import BitCounts, Repetition
 from deniable.inference.marginal.detection import Correction
 from deniable.kernels.array_types import Bytes, Floats, Indices, Integers, Mask
 from deniable.protocols.alphabet import PAD
@@ -92,8 +92,8 @@ class ReportCounts(Protocol):
         """Return the counts of two disjoint sets of reports together."""
         ...
 
-    def rescaled(self, reports: float) -> Self:
-        """Return counts with the same frequencies for another number of reports."""
+    def repeated(self, repetition: Repetition) -> Self:
+        """Return the same counts of clients that sent several reports each."""
         ...
 
 

@@ -15,7 +15,7 @@ strings scatter.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import NoReturn, cast
 
@@ -26,7 +26,7 @@ from deniable.columns.batch import packed_numbers
 from deniable.compute.arrays import ArrayKernels, Likelihood
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
-from deniable.inference.marginal.bit_counts import BitCounts
+from deniable.inference.marginal.bit_counts import ONE_REPORT, BitCounts, Repetition
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.detection import Correction
 from deniable.inference.marginal.estimate import estimate_marginal
@@ -62,10 +62,13 @@ class HashReports:
     weight : int64 array, optional
         Number of reports that each code stands for, if `places` is one array in increasing order.
         One each by default.
+    repetition : Repetition
+        Number of reports per client, and what they share. By default one report per client.
     """
 
     places: tuple[Int64s, ...]
     weight: Int64s | None = None
+    repetition: Repetition = ONE_REPORT
 
     @property
     def reports(self) -> int:
@@ -76,9 +79,9 @@ class HashReports:
         """Return two disjoint sets of reports together."""
         return HashReports(self.places + other.places)
 
-    def rescaled(self, reports: float) -> HashReports:
-        """Return the same reports: without permanent noise a client's reports are independent."""
-        return self
+    def repeated(self, repetition: Repetition) -> HashReports:
+        """Return the same reports of clients that sent several each."""
+        return replace(self, repetition=repetition)
 
     @cached_property
     def _sorted(self) -> Int64s:
@@ -267,7 +270,7 @@ def support_counts(sent: HashReports, hashed: HashModel) -> tuple[BitCounts, Blo
     slot = None if hashed.slot is None else hashed.slot[strata]
     chances = (1 / hashed.values, hashed.keep)
     design = BloomDesign(positions, width, *chances, labels=hashed.labels, slot=slot)
-    return BitCounts(ones, total), design
+    return BitCounts(ones, total, sent.repetition), design
 
 
 register("localhash", HashModel)

@@ -31,7 +31,7 @@ def gather_sums(
     shift: Floats,
     inverse_mass: Floats,
     mean_excess: Floats,
-    inverse_total: Floats,
+    inverse_clients: Floats,
     relative_variance: Floats,
     out: Floats,
 ) -> None:
@@ -44,7 +44,7 @@ def gather_sums(
     shift : float64[m], estimate that is added to the residuals at a candidate's own positions;
     inverse_mass : float64[S], 1 / sum of weights, 0 to keep the stratum mean;
     mean_excess : float64[S], weighted mean of what clipping removes from the residuals;
-    inverse_total : float64[S], 1 / number of reports, 0 to skip a stratum;
+    inverse_clients : float64[S], 1 / number of clients, 0 to skip a stratum;
     relative_variance : float64[S], variance of clipped relative to unclipped residuals;
     out : float64[7, m], zeroed by the caller.
 
@@ -54,13 +54,13 @@ def gather_sums(
       1: sum of w * residual
       2: sum of w * (part of residual + shift beyond +-limit, less mean_excess)
       3: sum of cube * (1 - 3 mu + 3 mu^2): third powers after removing stratum means
-      4: sum over strata of ((sum w)^2 - sum w^2) * inverse_total: pairs of bits
+      4: sum over strata of ((sum w)^2 - sum w^2) * inverse_clients: pairs of bits
       5: sum of w
       6: as 0, each stratum times its relative_variance
     """
     strata, candidates, hashes = positions.shape
     for s in range(strata):
-        if inverse_total[s] == 0.0:
+        if inverse_clients[s] == 0.0:
             continue
         w_s, r_s, l_s, c_s = weight[s], residual[s], limit[s], cube[s]
         for j in range(candidates):
@@ -86,7 +86,7 @@ def gather_sums(
             out[1, j] += products
             out[2, j] += beyond
             out[3, j] += cubes * (1.0 - 3.0 * mu + 3.0 * mu * mu)
-            out[4, j] += (mass * mass - squares) * inverse_total[s]
+            out[4, j] += (mass * mass - squares) * inverse_clients[s]
             out[5, j] += mass
             out[6, j] += (mass - mass * mu) * relative_variance[s]
 
