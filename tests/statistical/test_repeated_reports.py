@@ -19,6 +19,7 @@ from deniable.analysis import decode, trend
 from deniable.columns import ReportBatch
 from deniable.columns.batch import to_bodies
 from deniable.errors import InputError
+from deniable.results import Trend
 from deniable.simulation import simulate_days
 from deniable.store import Upload
 from tests.surveys import make_survey
@@ -88,13 +89,13 @@ def test_trends_cover(tmp_path: Path) -> None:
             data, key = to_bodies(batch), i.to_bytes(16, "big")
             upload = Upload(key, SURVEY.digest, len(data), data.tobytes(), day, key)
             reports.append([upload])
-        missed = []
-        for repeats in (30.0, 1.0):
-            found = trend(SURVEY, reports, "yes", reports_per_client=repeats)
-            missed.append(int(((found.low > 0.3) | (found.high < 0.3)).sum()))
+        wide, wrong = (trend(SURVEY, reports, "yes", reports_per_client=r) for r in (30, 1))
         narrow = trend(SURVEY, reports, "yes", reports_per_client=30, target="respondents")
+    missed = [int(((t.low > 0.3) | (t.high < 0.3)).sum()) for t in (wide, wrong)]
     assert missed[0] <= 10 < 18 < missed[1]
-    assert all(part.target == "respondents" for part in narrow.parts)
+    assert (narrow.standard_error < wide.standard_error).all()
+    read = Trend.from_json(narrow.to_json())
+    assert [part.target for part in read.parts] == ["respondents"] * 60
 
 
 def test_wrong_settings_are_refused() -> None:

@@ -229,6 +229,8 @@ class Trend(Rows[R], Result, Generic[R]):
         if self.marginals[0].where is not None:
             written["where"] = self.marginals[0].where
             written["subgroup"] = [part.subgroup for part in self.marginals]
+        if self.marginals[0].target != "population":
+            written["target"] = self.marginals[0].target
         if self.skipped:
             written["skipped"] = self.skipped
         return {"kind": "Trend", **{key: to_json_value(v) for key, v in written.items()}}
@@ -261,6 +263,8 @@ def _read_marginals(data: dict[str, Any]) -> tuple[Result, ...]:
         "overdispersion": np.nan,
     }
     names = [*SHARES, "reports"]
+    if "target" in data:
+        shared["target"] = data["target"]
     if "where" in data:
         shared["where"] = data["where"]
         names.append("subgroup")
