@@ -115,6 +115,34 @@ class LikelihoodRows(ABC):
             chosen = np.searchsorted(np.cumsum(self.weights), positions, side="right")
         return self._chosen(np.minimum(chosen, self.count - 1), None)
 
+    def redrawn(self, table: Floats, margins: Sequence[Floats], seed: int) -> LikelihoodRows:
+        """Return as many reports drawn from a table of all variables, one row each.
+
+        A report draws a cell, and then, for each variable separately, row k of category a with
+        probability in proportion to w_k a_k(a) / (a_k · p̂).
+
+        margins : float64[m] per variable, its fitted margin p̂
+        """
+        rng, count = np.random.default_rng(seed), round(self.weight)
+        cells = rng.choice(table.size, size=count, p=table.ravel() / table.sum())
+        drawn = []
+        for rows, margin, values in zip(
+            self.rows, margins, np.unravel_index(cells, table.shape), strict=True
+        ):
+            likelihoods = self.arrays.to_numpy(rows).astype(np.float64)
+            weights = likelihoods / np.maximum(likelihoods @ margin, 1e-30)[:, None]
+            if self.weights is not None:
+                weights *= self.weights[:, None]
+            cumulative = np.cumsum(weights, axis=0)
+            chosen = np.empty(count, np.intp)
+            for category in range(len(margin)):
+                at = np.flatnonzero(values == category)
+                places = rng.random(len(at)) * cumulative[-1, category]
+                chosen[at] = np.searchsorted(cumulative[:, category], places, side="right")
+            chosen = np.minimum(chosen, self.count - 1)
+            drawn.append(rows[self.arrays.to_device(chosen)])
+        return self.arrays.lay_out(drawn)
+
     def weighted(self, weights: Floats) -> LikelihoodRows:
         """Return the rows with other weights float64[N], without rows of weight 0."""
         kept = np.flatnonzero(weights > 0)
@@ -125,7 +153,11 @@ class LikelihoodRows(ABC):
         return replace(self, strata=strata)
 
     def ratios(self, margins: Sequence[Singles]) -> LikelihoodRatios:
-        """Return likelihood ratios at two margins float32[m] and float32[n], for the score test."""
+        """Return likelihood ratios for the score test, at one margin float32[m] per variable.
+
+        There may be more variables than margins. x is about all variables with margins but the
+        last one, as if they were one variable with a category per cell, and y about the last one.
+        """
         rows, weights = self.rows, np.ones(self.count) if self.weights is None else self.weights
         labels: Integers = np.zeros(1, np.intp)
         edges: Integers = np.array([0, self.count])
@@ -133,10 +165,11 @@ class LikelihoodRows(ABC):
             order, labels, edges = by_stratum(self.strata)
             at, weights = self.arrays.to_device(order), weights[order]
             rows = tuple(each[at] for each in rows)
-        x, y = (
-            each / (each @ self.arrays.to_device(margin)).clip(1e-30)[:, None] - 1
-            for each, margin in zip(rows, margins, strict=True)
+        *others, last = (
+            each / (each @ self.arrays.to_device(margin)).clip(1e-30)[:, None]
+            for each, margin in zip(rows, margins, strict=False)
         )
+        x, y = multiply_out(others) - 1, last - 1
         return LikelihoodRatios(x, y, self.arrays.to_device(weights), labels, edges, self.arrays)
 
     def mixed(self, mixing: Sequence[Singles]) -> LikelihoodRows:

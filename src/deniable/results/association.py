@@ -25,7 +25,8 @@ class AssociationTest(ComparedByFields):
     p_value : float
         Probability of a statistic at least as large if the questions are independent.
     reference : str
-        Reference distribution: "chi2", or "shuffles" if the p-value comes from shuffled reports.
+        Reference distribution: "chi2"; "shuffles" if the p-value comes from shuffled reports;
+        "bootstrap" if it comes from reports that are drawn from the fitted table.
 
     Examples
     --------

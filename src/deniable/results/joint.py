@@ -232,7 +232,7 @@ class Joint(Rows[CellRow], Result):
         return self.effect if self.effect is not None else self._tests.effect()
 
     def mutual_independence(self) -> AssociationTest:
-        """Test whether all questions are independent of each other, by likelihood ratio.
+        """Test whether all questions are independent of each other, by the score.
 
         Returns
         -------
@@ -242,7 +242,7 @@ class Joint(Rows[CellRow], Result):
         return self._tests.mutual()
 
     def conditional_independence(self, first: str, second: str) -> AssociationTest:
-        """Test whether two questions are independent given the others, by likelihood ratio.
+        """Test whether two questions are independent given the others, by the score.
 
         Parameters
         ----------

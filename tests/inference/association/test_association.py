@@ -136,9 +136,27 @@ def test_conditional_null_without_noise_is_closed_form() -> None:
         / counts.sum(axis=(0, 1), keepdims=True)
     )
     deviance = 2 * (counts * np.log(counts / expected)).sum()
-    found = association.conditional_independence(clear(counts))
-    assert found.statistic == pytest.approx(deviance, abs=0.1)
-    assert found.degrees_of_freedom == 2 * 1 * 4
+    pearson = ((counts - expected) ** 2 / expected).sum()
+    ratio = association.conditional_independence(clear(counts), method="lrt")
+    score = association.conditional_independence(clear(counts))
+    assert ratio.statistic == pytest.approx(deviance, abs=0.1)
+    # The expected information comes from eight redraws of the reports, so it is 1% off.
+    assert score.statistic == pytest.approx(pearson, rel=0.05)
+    assert ratio.degrees_of_freedom == score.degrees_of_freedom == 2 * 1 * 4
+
+
+def test_mutual_independence_without_noise_is_the_textbooks() -> None:
+    shares = np.multiply.outer(np.outer([0.5, 0.3, 0.2], [0.6, 0.4]), [0.4, 0.3, 0.2, 0.1])
+    counts = np.random.default_rng(12).multinomial(40_000, shares.ravel()).reshape(shares.shape)
+    margins = [counts.sum(axis=axes) / 40_000 for axes in ((1, 2), (0, 2), (0, 1))]
+    expected = 40_000 * np.multiply.outer(np.outer(*margins[:2]), margins[2])
+    pearson = ((counts - expected) ** 2 / expected).sum()
+    found = association.mutual_independence(clear(counts))
+    # The parts of Pearson's statistic are whitened with observed moments: equal up to 1/√N.
+    assert found.statistic == pytest.approx(pearson, rel=0.05)
+    assert found.degrees_of_freedom == 3 * 2 * 4 - 1 - 2 - 1 - 3
+    turned = association.mutual_independence(clear(counts.transpose(2, 0, 1)))
+    assert turned.statistic == pytest.approx(found.statistic, rel=1e-3)
 
 
 def test_shrinkage_spares_strong_association_and_levels_noise() -> None:

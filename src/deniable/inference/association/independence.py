@@ -10,8 +10,8 @@ T and the likelihood ratio follow χ² only if no cell is estimated at 0. At 6 �
 categories and 10,000 reports, 22% of the cells are, and both tests reject none of 120 true
 hypotheses at .05. They are kept for comparison with the paper.
 
-For three or more variables, likelihood-ratio tests, with the same reservation, test mutual
-independence, and conditional independence of two variables given the others.
+For three or more variables there are tests of mutual independence, and of conditional independence
+of two variables given the others: by the score, or by likelihood ratio with the same reservation.
 
 The score test asks whether the likelihood ratios of two variables are correlated. With
 α_k = a_k / (a_k · p̂_X) and β_k = b_k / (b_k · p̂_Y) at the two *marginal* fits, the score of the
@@ -29,12 +29,18 @@ would reject too often. The statistic is then compared with its own values over 
 which is exact at any size if reports are exchangeable within strata. The smallest possible p-value
 is then 1 / (shuffles + 1).
 
-The test takes three passes over the parts, each of which returns sums only: means of the strata,
-the scatters around them, and the tails. Up to a million rows are gathered to be shuffled. More rows
-are shuffled within their parts, which is just as exact.
+Mutual independence of several variables means that each is independent of all before it, taken as
+one variable with a category per cell. So the test adds up the statistics of these two-way tests.
+Under mutual independence they are independent. `conditional` has the test of conditional
+independence.
+
+Each two-way test takes three passes over the parts, each of which returns sums only: means of the
+strata, the scatters around them, and the tails. Up to a million rows are gathered to be shuffled.
+More rows are shuffled within their parts, which is just as exact.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -48,9 +54,10 @@ from deniable.compute.cpu.threads import one_blas_thread
 from deniable.compute.ratios import LikelihoodRatios, Scatters, StratumTotals, concatenated
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError, did_you_mean
+from deniable.inference.association.conditional import efficient_score_test, fit_conditional
 from deniable.inference.joint.evidence import Evidence
 from deniable.inference.joint.solver import JointFit, maximise
-from deniable.kernels.array_types import Floats
+from deniable.kernels.array_types import Floats, Singles
 from deniable.results.association import AssociationTest
 
 MIN_REPORTS_PER_FREEDOM = 200
@@ -87,13 +94,20 @@ def association_test(
     if method == "paper":
         return _paper_test(evidence, fit or maximise(evidence))
     if method == "lrt":
-        return mutual_independence(evidence, fit=fit)
+        return mutual_independence(evidence, method="lrt", fit=fit)
     hint = did_you_mean(method, ("score", "paper", "lrt"))
     raise InputError(f"method must be 'score', 'paper' or 'lrt', got {method!r}.{hint}")
 
 
-def mutual_independence(evidence: Evidence, *, fit: JointFit | None = None) -> AssociationTest:
-    """Test by likelihood ratio whether all variables are independent of each other."""
+def mutual_independence(
+    evidence: Evidence, *, method: str = "score", fit: JointFit | None = None
+) -> AssociationTest:
+    """Test whether all variables are independent of each other.
+
+    method : "score" or "lrt"; fit : joint fit of the same evidence, if there is one
+    """
+    if method == "score":
+        return score_test(evidence)
     fit = fit or maximise(evidence)
     margins = sum(maximise(evidence.only(v)).log_likelihood for v in range(len(evidence.shape)))
     freedom = prod(evidence.shape) - 1 - sum(size - 1 for size in evidence.shape)
@@ -101,9 +115,16 @@ def mutual_independence(evidence: Evidence, *, fit: JointFit | None = None) -> A
 
 
 def conditional_independence(
-    evidence: Evidence, *, pair: Sequence[int] = (0, 1), fit: JointFit | None = None
+    evidence: Evidence,
+    *,
+    pair: Sequence[int] = (0, 1),
+    method: str = "score",
+    fit: JointFit | None = None,
 ) -> AssociationTest:
-    """Test by likelihood ratio whether two variables are independent given all the others."""
+    """Test whether two variables are independent given all the others.
+
+    method : "score" or "lrt"; fit : joint fit of the same evidence, if there is one
+    """
     first, second = pair
     if len(evidence.shape) < 3 or first == second:
         raise InputError(
@@ -111,10 +132,13 @@ def conditional_independence(
             f"test, got {len(evidence.shape)} variables and the pair {tuple(pair)}"
         )
     fit = fit or maximise(evidence)
-    null = _conditional_log_likelihood(evidence, fit.table, first, second)
+    with one_blas_thread():
+        null = fit_conditional(evidence, fit.table, (first, second))
+        if method == "score":
+            return efficient_score_test(evidence, null, (first, second))
     conditions = prod(evidence.shape) // (evidence.shape[first] * evidence.shape[second])
     freedom = (evidence.shape[first] - 1) * (evidence.shape[second] - 1) * conditions
-    return _ratio_test(fit.log_likelihood - null, freedom)
+    return _ratio_test(fit.log_likelihood - null.evaluation.log_likelihood, freedom)
 
 
 def _ratio_test(gain: float, freedom: int) -> AssociationTest:
@@ -133,38 +157,6 @@ def _paper_test(evidence: Evidence, fit: JointFit) -> AssociationTest:
     return AssociationTest("paper", statistic, freedom, chi2_tail(freedom, statistic), "chi2")
 
 
-def _conditional_log_likelihood(
-    evidence: Evidence, table: Floats, first: int, second: int, max_passes: int = 2000
-) -> float:
-    """Return the maximum log-likelihood of p = p(x, z) p(y, z) / p(z), by EM.
-
-    EM starts from the unrestricted fit. The model is not concave, so the distance to the maximum
-    has no proven bound. Increases by EM shrink geometrically, and EM stops when the remaining
-    increase, Δ·r / (1 − r) with r the ratio of the last two increases, is below 0.002 nats.
-    """
-    table = _conditioned(0.99 * table + 0.01 / table.size, first, second)
-    before, increase = -np.inf, np.inf
-    for _ in range(max_passes):
-        evaluation = evidence.evaluate(table.reshape(evidence.folded))
-        last, increase = increase, evaluation.log_likelihood - before
-        before = evaluation.log_likelihood
-        ratio = increase / last if np.isfinite(last) else 1.0
-        if increase <= 0 or (ratio < 1 and increase * ratio < 0.002 * (1 - ratio)):
-            break
-        expected = table * evaluation.gradient.reshape(table.shape)
-        table = _conditioned(expected / expected.sum(), first, second)
-    return before
-
-
-def _conditioned(table: Floats, first: int, second: int) -> Floats:
-    """Return the closest table in which two variables are independent given the others."""
-    without_first = table.sum(axis=first, keepdims=True)
-    without_second = table.sum(axis=second, keepdims=True)
-    conditions = table.sum(axis=(first, second), keepdims=True)
-    shares: Floats = without_first * without_second / np.where(conditions > 0, conditions, 1.0)
-    return shares
-
-
 # --- the score test ------------------------------------------------------------------------------
 
 
@@ -175,7 +167,7 @@ def score_test(
     shuffles: int = 999,
     rng: np.random.Generator | None = None,
 ) -> AssociationTest:
-    """Test whether two variables are independent, without fitting their joint distribution.
+    """Test whether all variables are independent of each other, without a joint fit.
 
     Parameters
     ----------
@@ -188,14 +180,50 @@ def score_test(
     rng : numpy.random.Generator, optional
         Draws the shuffles. Seeded with 0 by default.
     """
-    if len(evidence.shape) != 2:
-        raise InputError(f"the score test is for two variables, got {len(evidence.shape)}")
+    if len(evidence.shape) < 2:
+        raise InputError(f"the score test needs two variables or more, got {len(evidence.shape)}")
     if strata is not None:
         evidence = evidence.stratified(strata)
+    if len(evidence.shape) > 2:  # the largest variable last: the others are multiplied out
+        evidence = evidence.only(*np.argsort(evidence.shape, kind="stable").tolist())
     with one_blas_thread():
         margins = [
-            maximise(evidence.only(variable)).table.astype(np.float32) for variable in (0, 1)
+            maximise(evidence.only(variable)).table.astype(np.float32)
+            for variable in range(len(evidence.shape))
         ]
+        steps = [_Step.of(evidence, margins[: last + 1]) for last in range(1, len(margins))]
+        statistic = sum(step.statistic for step in steps)
+        freedom = sum(step.freedom for step in steps)
+        if any(step.wants_shuffles for step in steps):
+            rng = rng or np.random.default_rng(0)
+            shuffled = sum(
+                _shuffled_statistics(step.centred, evidence.count, step.root, shuffles, rng)
+                for step in steps
+            )
+            as_large = int(np.sum(shuffled >= statistic * (1 - 1e-6)))
+            p_value = (1 + as_large) / (shuffles + 1)
+            return AssociationTest("score", statistic, freedom, p_value, "shuffles")
+    return AssociationTest("score", statistic, freedom, chi2_tail(freedom, statistic), "chi2")
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """The score test of one variable against all variables before it.
+
+    statistic, freedom : χ² statistic and its degrees of freedom;
+    root : float64[mn, dof], whitens the score; centred : ratios around the means of their strata;
+    wants_shuffles : whether χ² is too imprecise as the reference distribution.
+    """
+
+    statistic: float
+    freedom: int
+    root: Floats
+    centred: Held[LikelihoodRatios]
+    wants_shuffles: bool
+
+    @classmethod
+    def of(cls, evidence: Evidence, margins: Sequence[Singles]) -> "_Step":
+        """Test the last of the variables that have margins."""
         ratios = evidence.rows.hold(MethodCall(LikelihoodRows.ratios, margins))
         means = ratios.sum(MethodCall(LikelihoodRatios.totals)).means()
         centred = ratios.hold(MethodCall(LikelihoodRatios.centred, means))
@@ -204,17 +232,12 @@ def score_test(
         freedom = int(root.shape[1])
         statistic = float(np.sum((scatters.score.ravel() @ root) ** 2))
         sparse = evidence.weight < MIN_REPORTS_PER_FREEDOM * freedom
-        if (
+        wants_shuffles = (
             freedom > 0
             and means.whole
             and (sparse or _heavy_tails(means, scatters, centred, freedom))
-        ):
-            rng = rng or np.random.default_rng(0)
-            shuffled = _shuffled_statistics(centred, evidence.count, root, shuffles, rng)
-            as_large = int(np.sum(shuffled >= statistic * (1 - 1e-6)))
-            p_value = (1 + as_large) / (shuffles + 1)
-            return AssociationTest("score", statistic, freedom, p_value, "shuffles")
-    return AssociationTest("score", statistic, freedom, chi2_tail(freedom, statistic), "chi2")
+        )
+        return cls(statistic, freedom, root, centred, wants_shuffles)
 
 
 def chi2_tail(freedom: int, statistic: float) -> float:

@@ -160,6 +160,15 @@ class Evidence:
         rows = hold(MethodCall(LikelihoodRows.drawn), counts.tolist(), seeds.tolist())
         return replace(self, rows=rows, counts=counts, weights=counts.astype(np.float64))
 
+    def redrawn(
+        self, table: Floats, margins: Sequence[Floats], rng: np.random.Generator
+    ) -> "Evidence":
+        """Return reports drawn from a table; see `LikelihoodRows.redrawn`. Strata are left out."""
+        seeds = rng.integers(1 << 63, size=len(self.counts)).tolist()
+        rows = self.rows.hold(MethodCall(LikelihoodRows.redrawn, table, margins), seeds)
+        counts = np.round(self.weights).astype(np.int64)
+        return replace(self, rows=rows, counts=counts, weights=counts.astype(np.float64))
+
     def stratified(self, strata: npt.ArrayLike) -> "Evidence":
         """Return the same evidence with the stratum of each row, in the order of the shards."""
         labels = np.asarray(strata)
