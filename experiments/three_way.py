@@ -148,7 +148,7 @@ def mutual_power(exponent: float, reports: int, strength: float, trials: int, se
         merged = (x[:, :, None] * y[:, None, :]).reshape(reports, -1)
         tests = score_test(held([x, y, z])), score_test(held([merged, z]))
         found.append([test.p_value <= ALPHA for test in tests])
-    return np.mean(found, axis=0, dtype=float)
+    return np.asarray(np.mean(found, axis=0, dtype=float))
 
 
 def conditional_power(
@@ -164,7 +164,7 @@ def conditional_power(
         freedom = sum(test.degrees_of_freedom for test in within)
         three_way = conditional_independence(held([x, y, z])).p_value
         found.append([three_way <= ALPHA, chdtrc(freedom, statistic) <= ALPHA])
-    return np.mean(found, axis=0, dtype=float)
+    return np.asarray(np.mean(found, axis=0, dtype=float))
 
 
 def run(trials: int, seed: int) -> Record:
