@@ -185,7 +185,7 @@ def test_three_questions_are_tested_and_their_saved_table_still_has_a_page() -> 
     table = joint("editor", "dark", "tabs")
     page = view_of(table).section()
     assert "Joint distribution of editor, dark and tabs" in page
-    assert "The questions are associated (likelihood-ratio test of independence" in page
+    assert "The questions are associated (score test of independence" in page
     assert "All cells" in view_of(Joint.from_json(table.to_json())).section()
 
 

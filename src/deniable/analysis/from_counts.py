@@ -83,7 +83,7 @@ def _tests(
 
     def refused(*_: object) -> AssociationTest:
         raise InputError(
-            "likelihood-ratio tests need the reports; for a table from counts, use test()"
+            "this test needs the reports; for a table of two questions from counts, use test()"
         )
 
     effect = partial(cramers_v_of, shown.unconstrained, shown.covariance, counts.reports)
