@@ -1,6 +1,6 @@
 """Size and power of the tests of mutual and conditional independence of three questions.
 
-    python -m experiments.three_way [--quick] [--seed 7] [-o FOLDER]      6 minutes
+    python -m experiments.three_way [--quick] [--seed 7] [-o FOLDER]
 
 `size` is the share of crowds in which a true hypothesis is rejected at .05, `lrt` that of the
 likelihood ratio. Under `mutual`, all questions are independent. Under `conditional`, x and y depend

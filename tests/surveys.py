@@ -4,6 +4,22 @@ from __future__ import annotations
 
 from deniable.survey import Survey
 
+EDITOR_AND_PAGE = """
+[questions.editor]
+kind = "choice"
+options = ["vim", "emacs"]
+epsilon = 1
+[questions.page]
+kind = "string"
+epsilon = 2
+[questions.page.dictionary]
+protocol = "prefixes"
+max_length = 4
+alphabet = "a-z"
+levels = [2, 4]
+"""
+"""Questions whose reports lose answers that are no option, too long, or not in the alphabet."""
+
 
 def survey_toml(questions: str = "", **header: object) -> str:
     """Return the text of a survey file with these questions.

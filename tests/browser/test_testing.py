@@ -11,24 +11,13 @@ from deniable import Client
 from deniable.errors import InputError
 from deniable.survey import Survey
 from tests.browser.conftest import Run, run_in_node
-from tests.surveys import make_survey
+from tests.surveys import EDITOR_AND_PAGE, make_survey
 from tests.vectors.make import surveys
 
 ANSWERS: list[dict[str, Any]] = [{}, {"url": "a"}, {"url": "a"}]
 CHOICE = make_survey(
-    """
-[questions.editor]
-kind = "choice"
-options = ["vim", "emacs"]
-epsilon = 1
-[questions.page]
-kind = "string"
-epsilon = 2
-[questions.page.dictionary]
-protocol = "prefixes"
-max_length = 4
-alphabet = "a-z"
-levels = [2, 4]
+    EDITOR_AND_PAGE
+    + """
 [questions.text]
 kind = "string"
 epsilon = 2

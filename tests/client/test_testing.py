@@ -24,24 +24,9 @@ from deniable.errors import (
 )
 from deniable.survey import Survey, from_bytes
 from deniable.survey.survey import FORMAT
-from tests.surveys import make_survey
+from tests.surveys import EDITOR_AND_PAGE, make_survey
 
-REAL = make_survey(
-    """
-[questions.editor]
-kind = "choice"
-options = ["vim", "emacs"]
-epsilon = 1
-[questions.page]
-kind = "string"
-epsilon = 2
-[questions.page.dictionary]
-protocol = "prefixes"
-max_length = 4
-alphabet = "a-z"
-levels = [2, 4]
-"""
-)
+REAL = make_survey(EDITOR_AND_PAGE)
 TESTING = REAL.for_testing()
 
 

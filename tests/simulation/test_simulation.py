@@ -47,7 +47,7 @@ from deniable.simulation.clear_fields import _of_random_secrets
 from deniable.survey import Survey
 from tests.replayed import replayed_client
 from tests.single_reports import single_reports
-from tests.surveys import make_survey, survey_toml
+from tests.surveys import EDITOR_AND_PAGE, make_survey, survey_toml
 from tests.vectors import make
 
 SURVEYS = {s.name: s for s in make.surveys()}
@@ -527,19 +527,8 @@ def test_command_warns_of_answers_that_are_lost(tmp_path: Path) -> None:
 # --- answers that are lost --------------------------------------------------------------------
 
 LOSSY = make_survey(
-    """
-[questions.editor]
-kind = "choice"
-options = ["vim", "emacs"]
-epsilon = 1
-[questions.page]
-kind = "string"
-epsilon = 2
-[questions.page.dictionary]
-protocol = "prefixes"
-max_length = 4
-alphabet = "a-z"
-levels = [2, 4]
+    EDITOR_AND_PAGE
+    + """
 [questions.word]
 kind = "string"
 epsilon = 2
