@@ -172,9 +172,9 @@ def _ranges(file: Path) -> list[str]:
         return []
     questions = tomllib.loads(read_text(file))["questions"]
     return [
-        f"in the alphabet of {name}, {told}"
+        f"in the alphabet of {name}, {accident}"
         for name, table in questions.items()
-        for told in accidental_ranges(table.get("dictionary", {}).get("alphabet", ""))
+        for accident in accidental_ranges(table.get("dictionary", {}).get("alphabet", ""))
     ]
 
 
