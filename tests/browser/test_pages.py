@@ -10,6 +10,7 @@ import os
 import secrets
 import urllib.request
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,14 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
 
 
 @pytest.fixture
-def page(context: Any) -> Iterator[Any]:
+def running() -> Iterator[ExitStack]:
+    """Collectors entered here run until the page has ended, since pages ask again and again."""
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def page(context: Any, running: ExitStack) -> Iterator[Any]:
     """A page that must not complain, run what it was not told to, or ask anybody else."""
     page, complaints, asked = context.new_page(), [], []
     page.on("console", lambda message: complaints.append(message.text))
@@ -223,13 +231,13 @@ def test_an_analyst_asks_and_hostile_answers_stay_text(page: Any, collector: Col
         assert json.loads(text)["reports"] == 8000 if form == "json" else "firefox" in text
 
 
-def test_a_survey_for_testing_is_marked(page: Any, tmp_path: Path) -> None:
+def test_a_survey_for_testing_is_marked(page: Any, running: ExitStack, tmp_path: Path) -> None:
     made = Collector(tmp_path)
     SURVEY.for_testing().publish(made.survey)
-    with made:
-        enter(page, made)
-        page.get_by_text("Test data: this survey was published for testing.").wait_for()
-        look_at(page, "testing")
+    running.enter_context(made)
+    enter(page, made)
+    page.get_by_text("Test data: this survey was published for testing.").wait_for()
+    look_at(page, "testing")
     assert "survey pages v1 is FOR TESTING" in made.log.read_text()
 
 
@@ -242,66 +250,67 @@ def ended(page: Any, count: int) -> None:
     )
 
 
-def test_trends_subgroups_and_links(page: Any, tmp_path: Path) -> None:
+def test_trends_subgroups_and_links(page: Any, running: ExitStack, tmp_path: Path) -> None:
     """From a collector without reports to a link that shows the same result in another tab."""
-    with Collector(tmp_path) as collector:
-        enter(page, collector)
-        page.wait_for_selector("text=Nothing has arrived yet")
-        page.wait_for_selector("#jobs >> text=No analyses yet")
-        page.wait_for_selector("#result >> text=Results are shown here")
-        look_at(page, "empty")
-        # Candidates are required, in the form and by the collector.
-        page.expected = "400"
-        page.click("#start")
-        assert page.evaluate("document.querySelector('#candidates textarea').validity.valueMissing")
-        page.fill("#candidates textarea", "\n")
-        page.click("#start")
-        page.wait_for_selector("#refused:text('needs candidates: list at least one')")
-        page.check("#questions input[value=browser]")
-        page.wait_for_selector("#refused", state="hidden")
-        page.click("#start")
-        page.wait_for_selector("#jobs [data-state=failed]")
-        failure = page.inner_text("#jobs")
-        assert "There are no reports of survey pages version 1 yet" in failure
-        assert "<Survey" not in failure and str(tmp_path) not in failure
-        look_at(page, "failed")
+    collector = Collector(tmp_path)
+    running.enter_context(collector)
+    enter(page, collector)
+    page.wait_for_selector("text=Nothing has arrived yet")
+    page.wait_for_selector("#jobs >> text=No analyses yet")
+    page.wait_for_selector("#result >> text=Results are shown here")
+    look_at(page, "empty")
+    # Candidates are required, in the form and by the collector.
+    page.expected = "400"
+    page.click("#start")
+    assert page.evaluate("document.querySelector('#candidates textarea').validity.valueMissing")
+    page.fill("#candidates textarea", "\n")
+    page.click("#start")
+    page.wait_for_selector("#refused:text('needs candidates: list at least one')")
+    page.check("#questions input[value=browser]")
+    page.wait_for_selector("#refused", state="hidden")
+    page.click("#start")
+    page.wait_for_selector("#jobs [data-state=failed]")
+    failure = page.inner_text("#jobs")
+    assert "There are no reports of survey pages version 1 yet" in failure
+    assert "<Survey" not in failure and str(tmp_path) not in failure
+    look_at(page, "failed")
 
-        collector.send(6000, 3)
-        page.select_option("#by", "day")
-        page.click("#start")
-        page.wait_for_selector("#result polyline", state="attached")
-        look_at(page, "trend")
-        page.select_option("#by", "")
-        page.select_option("#condition", "word")
-        page.fill("#answer", "otter")
-        page.check("#questions input[value=browser]")
-        page.click("#start")
-        ended(page, 3)
-        page.wait_for_selector("#jobs h3:text('decode browser where word = otter')")
-        page.wait_for_selector("#result polyline", state="detached")
-        page.wait_for_selector("#result section")
-        look_at(page, "subgroup")
+    collector.send(6000, 3)
+    page.select_option("#by", "day")
+    page.click("#start")
+    page.wait_for_selector("#result polyline", state="attached")
+    look_at(page, "trend")
+    page.select_option("#by", "")
+    page.select_option("#condition", "word")
+    page.fill("#answer", "otter")
+    page.check("#questions input[value=browser]")
+    page.click("#start")
+    ended(page, 3)
+    page.wait_for_selector("#jobs h3:text('decode browser where word = otter')")
+    page.wait_for_selector("#result polyline", state="detached")
+    page.wait_for_selector("#result section")
+    look_at(page, "subgroup")
 
-        # The address of a result shows it after a reload, after signing in, and after going back.
-        link, text = page.url, page.inner_text("#result h2")
-        assert "#job-" in link and page.get_attribute("#result > p a", "href") in link
-        page.reload()
-        page.wait_for_selector(f"#result h2:text({json.dumps(text)})")
-        page.click("#leave")
-        page.fill("#token", collector.token)
-        page.keyboard.press("Enter")
-        page.wait_for_selector(f"#result h2:text({json.dumps(text)})")
-        page.click("#jobs article:nth-child(2) a:text-is('Show')")
-        page.wait_for_selector("#result polyline", state="attached")
-        page.go_back()
-        page.wait_for_selector(f"#result h2:text({json.dumps(text)})")
-        page.click("#jobs article:nth-child(1) button:text-is('Remove')")
-        page.wait_for_selector("#result >> text=no longer kept")
-        look_at(page, "forgotten")
-        page.expected = "Failed to load resource"
-        collector.kill()
-        page.wait_for_selector("#trouble:text('does not answer')")
-        look_at(page, "down")
+    # The address of a result shows it after a reload, after signing in, and after going back.
+    link, text = page.url, page.inner_text("#result h2")
+    assert "#job-" in link and page.get_attribute("#result > p a", "href") in link
+    page.reload()
+    page.wait_for_selector(f"#result h2:text({json.dumps(text)})")
+    page.click("#leave")
+    page.fill("#token", collector.token)
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"#result h2:text({json.dumps(text)})")
+    page.click("#jobs article:nth-child(2) a:text-is('Show')")
+    page.wait_for_selector("#result polyline", state="attached")
+    page.go_back()
+    page.wait_for_selector(f"#result h2:text({json.dumps(text)})")
+    page.click("#jobs article:nth-child(1) button:text-is('Remove')")
+    page.wait_for_selector("#result >> text=no longer kept")
+    look_at(page, "forgotten")
+    page.expected = "Failed to load resource"
+    collector.kill()
+    page.wait_for_selector("#trouble:text('does not answer')")
+    look_at(page, "down")
 
 
 def test_reports_can_be_read_on_a_phone(page: Any, tmp_path: Path) -> None:
