@@ -17,11 +17,10 @@ the maximum of the likelihood, only close to it. So cells estimated at 0, where 
 matter. They make a likelihood ratio too small.
 
 The information must be the one expected under the hypothesis. That of the reports themselves is too
-small where a rare cell got no reports, and then T is far too large: with four options of which the
-last has .013, ε = 5.9 and 10,000 reports, it would be 315 on average instead of 27. So reports are
-drawn anew from the fitted table: each draws a cell, then for each variable one of the
-rows, row k of category a in proportion to a_k(a) / (a_k · p̂). If some cells expect fewer than
-MIN_EXPECTED reports, the statistic is also compared with those of redrawn reports.
+small where a rare cell got no reports, and then T is far too large. So reports are drawn anew from
+the fitted table: each draws a cell, then for each variable one of the rows, row k of category a in
+proportion to a_k(a) / (a_k · p̂). If some cells expect fewer than MIN_EXPECTED reports, the
+statistic is also compared with those of redrawn reports.
 """
 
 from dataclasses import dataclass
@@ -37,7 +36,6 @@ from deniable.results.association import AssociationTest
 
 MIN_EIGENVALUE = 1e-7
 """Smallest eigenvalue of an information matrix with unit diagonal that is not due to rounding."""
-
 MIN_EXPECTED = 5.0
 """Expected number of reports of a cell below which p-values come from redrawn reports."""
 INFORMATION_DRAWS = 8
