@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import json
 import os
@@ -273,6 +274,15 @@ class Terminal:
                 return
         raise AssertionError(said.decode())
 
+    def interrupt(self) -> tuple[int, str]:
+        """Press Ctrl-C until the command ends: just before Python waits for a line, it is deaf."""
+        for _ in range(6):
+            self.child.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.child.wait(10)
+                break
+        return self.end()
+
     def end(self) -> tuple[int, str]:
         """Return the exit code, and what the command wrote at the end."""
         said = b"".join(self.heard()).decode()
@@ -285,8 +295,7 @@ def test_at_a_terminal_with_an_interruption(tmp_path: Path) -> None:
     terminal = Terminal()
     terminal.answer(*TYPED[:8])
     terminal.prompt()
-    terminal.child.send_signal(signal.SIGINT)
-    code, said = terminal.end()
+    code, said = terminal.interrupt()
     assert code == 130 and said.endswith("interrupted\r\n") and "Kept 7 answers" in said
     terminal = Terminal()
     terminal.answer("", TYPED[8])

@@ -47,8 +47,8 @@ def in_processes(function: Callable[..., Outcome], tasks: Tasks, stage: str) -> 
     pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
     try:
         with _interrupts_ignored():  # by the processes that start here, not by this one
-            results = pool.map(function, *zip(*tasks, strict=True))
-        return collect(results)
+            futures = [pool.submit(function, *task) for task in tasks]
+        return collect(future.result() for future in futures)
     except BaseException:
         for process in set(multiprocessing.active_children()) - others:
             process.terminate()
