@@ -121,6 +121,10 @@ def odds_factor(epsilon: float) -> str:
     return f"{rounded_up(factor, 3 if factor >= 100 else 2):,.0f}"
 
 
+SMALLEST_P = 1e-300
+"""p-values below this are known by their logarithm only."""
+
+
 def p_value(value: float) -> str:
     """Return a p-value with three significant digits; 0 means "too small to compute".
 
@@ -129,7 +133,7 @@ def p_value(value: float) -> str:
     """
     if math.isnan(value):
         return "–"
-    return "< 1e-300" if value < 1e-300 else f"{value:.3g}"
+    return "< 1e-300" if value < SMALLEST_P else f"{value:.3g}"
 
 
 def p_phrase(value: float) -> str:

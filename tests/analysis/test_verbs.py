@@ -198,6 +198,9 @@ def test_no_candidates(batch: ReportBatch) -> None:
     found = decode(SURVEY, batch, "page", [])
     assert len(found.estimate) == 0
     assert found.mass_unexplained.estimate == 1
+    assert Marginal.from_json(found.to_json()).names == ()
+    with pytest.raises(InputError, match="list of candidates is empty"):
+        associate(SURVEY, batch, ["page", "grams"], candidates={"page": [], "grams": []})
 
 
 def test_corrections(batch: ReportBatch) -> None:

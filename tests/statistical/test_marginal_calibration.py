@@ -11,10 +11,10 @@ from experiments.direct_counts import bit_counts, draw, random_positions, values
 from scipy import stats
 
 from deniable.inference.marginal.design import BloomDesign
-from deniable.inference.marginal.detection import upper_tail
 from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.inference.marginal.regression import BitTable, fit_columns
 from deniable.inference.marginal.scan import scan_candidates
+from deniable.inference.marginal.tails import log_upper_tail
 from deniable.simulation.populations import power, step, zipf
 
 POPULATIONS = {"zipf": zipf(), "i^20": power(), "step": step()}
@@ -133,8 +133,8 @@ def test_rare_bits_do_not_inflate_the_false_detections():
         table = BitTable.of(counts, design, True)
         fit = fit_columns(table, design.indicator(nothing))
         scan = scan_candidates(table, design, nothing, fit, 4.0)
-        below += (upper_tail(scan.test, scan.skewness) < 1e-3).sum()
-        normal += (upper_tail(scan.test, np.zeros(3_000)) < 1e-3).sum()
+        below += (log_upper_tail(scan.test, scan.skewness) < np.log(1e-3)).sum()
+        normal += (log_upper_tail(scan.test, np.zeros(3_000)) < np.log(1e-3)).sum()
     # 180 expected. Candidates share 4,096 bits, which makes counts vary about as if half as many.
     limit = 180 + 4 * np.sqrt(2 * 180)
     assert below < limit

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
-from deniable.formatting import Z95, Columns, counted, percent, percent_within
+from deniable.formatting import SMALLEST_P, Z95, Columns, counted, percent, percent_within
 from deniable.kernels.array_types import Floats, Indices, Mask
 from deniable.results.base import Provenance, Result
 from deniable.results.consistent import ConsistentShares, nearest_shares
@@ -125,6 +125,9 @@ class Marginal(Rows[ValueRow], Result):
     target : {"population", "respondents"}, default "population"
         Whose shares the intervals contain: those of the population that the clients were drawn
         from, or those of the clients that answered.
+    log_p_value : ndarray of float64, shape (candidates,), optional
+        Natural logarithms of the p-values, which are finite also where a p-value is too small to
+        be a floating-point number. Computed from `p_value` by default.
 
     Examples
     --------
@@ -178,6 +181,12 @@ class Marginal(Rows[ValueRow], Result):
     subgroup: Measured | None = None
     total_reports: int | None = None
     target: Target = "population"
+    log_p_value: Floats = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        if self.log_p_value.shape != self.p_value.shape:
+            logarithms = np.log(np.maximum(self.p_value, SMALLEST_P))
+            object.__setattr__(self, "log_p_value", logarithms)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -366,7 +375,9 @@ class Marginal(Rows[ValueRow], Result):
         written = super()._json()
         if self.target == "population":
             del written["target"]
-        optional = ("where", "subgroup", "total_reports")
+        optional = {"where", "subgroup", "total_reports"}
+        if not (self.log_p_value < np.log(SMALLEST_P)).any():
+            del written["log_p_value"]  # the p-values say as much
         return {k: v for k, v in written.items() if k not in optional or v is not None}
 
     @property

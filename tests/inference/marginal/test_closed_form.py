@@ -5,7 +5,7 @@ from scipy import stats
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.closed_form import estimate_basic
-from deniable.inference.marginal.detection import rejection_cutoff, upper_tail
+from deniable.inference.marginal.detection import rejection_cutoff
 from deniable.simulation.populations import zipf
 
 
@@ -32,34 +32,20 @@ def test_one_bit_and_no_reports():
         estimate_basic(counts, 0.25, 0.25)
 
 
-@pytest.mark.parametrize("p", [0.002, 0.02, 0.25, 0.5, 0.98])
-def test_upper_tail_follows_the_binomial_far_out(p):
-    # Exact P(count >= c) at the c where a test of 1,000 candidates decides.
-    n = 20_000
-    mean, sd = n * p, np.sqrt(n * p * (1 - p))
-    c = np.floor(mean + 4.1 * sd)
-    z, skew = (c - 0.5 - mean) / sd, (1 - 2 * p) / sd
-    ours = upper_tail(np.array([z]), np.array([skew]))[0]
-    exact = stats.binom.sf(c - 1, n, p)
-    assert ours == pytest.approx(exact, rel=0.1)
-
-
-def test_upper_tail_without_its_skewness_would_be_wrong():
-    # The broken twin: at p = .002 the normal tail is too small by more than a factor of 3.
-    n, p = 20_000, 0.002
-    sd = np.sqrt(n * p * (1 - p))
-    c = np.floor(n * p + 4.1 * sd)
-    normal = stats.norm.sf((c - 0.5 - n * p) / sd)
-    assert stats.binom.sf(c - 1, n, p) > 3 * normal
-
-
-def test_upper_tail_is_monotone_and_continuous():
-    z = np.linspace(-8, 60, 500)
-    for skew in (-0.5, -1e-2, 0.0, 4.9e-4, 5.1e-4, 1e-2, 0.5):
-        tail = upper_tail(z, np.full(z.size, skew))
-        assert np.all(np.diff(tail) <= 1e-12) and np.all((tail >= 0) & (tail <= 1))
-    near = [upper_tail(np.array([4.0]), np.array([s]))[0] for s in (4.9e-4, 5.1e-4)]
-    assert near[0] == pytest.approx(near[1], rel=0.01)
+@pytest.mark.parametrize(("p", "q"), [(0.25, 0.75), (0.7, 0.2), (0.02, 0.5)])
+@pytest.mark.parametrize("reports", [1, 3, 10, 100])
+def test_p_values_are_exact_in_small_crowds(p, q, reports):
+    """Under "absent" the probability of p-values up to x is at most x, for every x."""
+    ones = np.arange(reports + 1)
+    counts = BitCounts(ones[None, :], np.array([reports]))
+    p_value = estimate_basic(counts, p, q, correction=None).p_value
+    chance = stats.binom.pmf(ones, reports, p)
+    for x in p_value:
+        assert chance[p_value <= x].sum() == pytest.approx(x)
+    # The broken twin: the normal approximation rejects too often somewhere.
+    z = (ones - p * reports) / np.sqrt(p * (1 - p) * reports) * np.sign(q - p)
+    normal = stats.norm.sf(z)
+    assert any(chance[normal <= x].sum() > 1.1 * x for x in normal)
 
 
 def test_holm_by_hand():

@@ -47,7 +47,10 @@ MAX_DECODED = 1 << 16
 """Grams of a position that are decoded without screening."""
 MAX_SCREENED = 1 << 15
 """Grams of a position that a screening keeps."""
-PER_CANDIDATE = ("estimate", "standard_error", "low", "high", "p_value", "detected", "identified")
+PER_CANDIDATE = (
+    *("estimate", "standard_error", "low", "high"),
+    *("p_value", "log_p_value", "detected", "identified"),
+)
 
 
 class MarginalDecoder(Protocol):

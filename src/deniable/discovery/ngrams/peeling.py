@@ -32,9 +32,15 @@ from deniable.discovery.ngrams.grams import Pair, assemble, compatible, row_bits
 from deniable.discovery.shared.run import SearchSummary
 from deniable.discovery.shared.strings import Rows, StringArrays
 from deniable.discovery.shared.testing import cutoffs_by_odds
-from deniable.inference.marginal.detection import upper_tail
+from deniable.formatting import counted
+from deniable.inference.marginal.randomisation import (
+    SMALL_CROWD,
+    log_hash_tail,
+    remaining_counts,
+)
 from deniable.inference.marginal.regression import BitTable, fit_columns
 from deniable.inference.marginal.scan import scan_candidates
+from deniable.inference.marginal.tails import log_upper_tail
 from deniable.kernels.array_types import Floats, Indices, Mask
 from deniable.protocols import NGrams
 
@@ -86,6 +92,18 @@ class GramTables:
         }
         return cls(protocol, kept, scorers, couplings, fits)
 
+    @property
+    def gap(self) -> str:
+        """Say why too few reports have come in to put strings together; empty if enough have."""
+        too_few = "too few reports to put strings together: "
+        if missing := sum(len(each.grams) == 0 for each in self.kept):
+            return f"{too_few}{missing} of {counted(len(self.kept), 'position')} show no n-gram"
+        pairs = len(self.kept) * (len(self.kept) - 1) // 2
+        if missing := pairs - len(self.couplings):
+            shown = counted(pairs, "pair")
+            return f"{too_few}no client reported on {missing} of {shown} of positions"
+        return ""
+
     def strings(self, beam: GramBeam) -> Rows:
         """Return the strings of a beam."""
         grams = [each.grams[beam.chosen[:, g]] for g, each in enumerate(self.kept)]
@@ -114,7 +132,7 @@ def read_fused(reports: GramReports) -> tuple[ScoredStrings, SearchSummary]:
     run, tables = reports.run, GramTables.of(reports)
     kept = sum(len(each.grams) for each in tables.kept)
     run.stage("pairs of grams coupled", kept, sum(len(p.grams) for p in reports.positions) - kept)
-    frequencies = _frequencies(reports, tables)
+    frequencies = _frequencies(reports, tables) if not tables.gap else []
     found = ScoredStrings.none(run.protocol.max_length)
     passes, dropped, largest_cutoff = len(frequencies), False, 0.0
     for i, f in enumerate(frequencies):
@@ -135,14 +153,17 @@ def read_fused(reports: GramReports) -> tuple[ScoredStrings, SearchSummary]:
         accepted = tests.take(tests.passed)
         found = ScoredStrings.joined((found, accepted))
         run.stage(f"pass at {f:.4f}", len(accepted), len(new) - len(accepted))
+    truncation = f"each pass kept the {WIDTH * len(tables.kept):,} best strings" * dropped
     return found, SearchSummary(
         reading="fused",
         correction=f"{passes} passes, each with twice the share of alpha of the one before; in "
-        "each, levels by n-gram evidence that add up to the share",
+        "each, levels by n-gram evidence that add up to the share"
+        if passes
+        else "no string was tested",
         detection_threshold=reports.detection_threshold(largest_cutoff or run.alpha),
         mass_at_end=reports.mass_at_end,
         evidence_name="log-odds from n-grams, nats",
-        truncation=f"each pass kept the {WIDTH * len(tables.kept):,} best strings" * dropped,
+        truncation=tables.gap or truncation,
     )
 
 
@@ -156,12 +177,16 @@ def p_values(reports: GramReports, known: Rows, strings: Rows, smallest_cutoff: 
     if len(known) + len(strings) == 0:
         return np.empty(0)
     design = reports.design(np.concatenate([known, strings]))
+    if reports.full.reports <= SMALL_CROWD:
+        is_known = np.arange(design.candidates) < len(known)
+        remaining = remaining_counts(reports.full, design, is_known)
+        return np.exp(log_hash_tail(remaining, reports.full.total, design)[len(known) :])
     table = BitTable.of(reports.full, design, True)
     active = np.arange(len(known), dtype=np.intp)
     fit = fit_columns(table, design.indicator(active))
     scan = scan_candidates(table, design, active, fit, float(norm.isf(smallest_cutoff)))
-    p_value = np.where(scan.identified, upper_tail(scan.test, scan.skewness), 1.0)
-    return np.asarray(p_value[len(known) :])
+    log_p = np.where(scan.identified, log_upper_tail(scan.test, scan.skewness), 0.0)
+    return np.asarray(np.exp(log_p[len(known) :]))
 
 
 def _frequencies(reports: GramReports, tables: GramTables) -> list[float]:

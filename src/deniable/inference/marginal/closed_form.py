@@ -8,7 +8,8 @@ import numpy as np
 
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts
-from deniable.inference.marginal.detection import Correction, Estimates, detect, upper_tail
+from deniable.inference.marginal.detection import Correction, Estimates, detect
+from deniable.inference.marginal.tails import log_binomial_tail, log_upper_tail
 from deniable.kernels.array_types import Mask
 from deniable.results.marginal import Marginal, Measured
 
@@ -51,6 +52,12 @@ def estimate_basic(
     absent, third = noise.moments(r0, *ends)
     null = np.sqrt(absent / size) / abs(gain)
     skewness = np.full(categories, np.sign(gain) * third / (absent * np.sqrt(absent * size)))
+    log_p_value = log_upper_tail(estimate / null, skewness)
+    if noise.reports_per_client == 1:
+        ones = counts.ones.sum(axis=0)
+        chance = p_star if 0 < p_star < 1 else float(r0)
+        as_many = (ones, chance) if gain > 0 else (counts.reports - ones, 1 - chance)
+        log_p_value = log_binomial_tail(*as_many, counts.reports)
 
     def mass(detected: Mask, _: float) -> Measured:
         """Return the sum of the detected categories with its standard error.
@@ -69,7 +76,7 @@ def estimate_basic(
     estimates = Estimates(
         value=estimate,
         error=np.sqrt(variance / size) / abs(gain),
-        p_value=upper_tail(estimate / null, skewness),
+        log_p_value=log_p_value,
         identified=np.full(categories, counts.reports > 0),
         typical_error=float(null) if counts.reports else float("nan"),
         labels=labels,

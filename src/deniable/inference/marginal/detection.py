@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import special, stats
+from scipy import stats
 
 from deniable.errors import InputError, check_number, did_you_mean
 from deniable.formatting import Z95
@@ -61,36 +61,15 @@ def rejection_cutoff(p_value: Floats, alpha: float, correction: Correction) -> f
     )
 
 
-def upper_tail(z: Floats, skewness: Floats) -> Floats:
-    """Return P(Z >= z) for standardised variables of known skewness.
-
-    A gamma distribution with that skewness (Pearson's third type) replaces the normal distribution.
-    If p* is small, counts are nearly Poisson; at the z = 4 of a corrected test, a skewness of 0.1
-    already makes the normal tail too small by a factor of three.
-
-    Examples
-    --------
-    >>> upper_tail(np.array([1.96]), np.zeros(1)).round(3)
-    array([0.025])
-    """
-    p = special.ndtr(-z)
-    # Below this skewness the two tails agree to 1% even at z = 5.
-    skewed = np.abs(skewness) > 5e-4
-    shape = 4.0 / np.square(skewness, where=skewed, out=np.ones_like(skewness))
-    point = shape + z * np.sqrt(shape) * np.sign(skewness)
-    point = np.maximum(point, 0.0)
-    tail = np.where(skewness > 0, special.gammaincc(shape, point), special.gammainc(shape, point))
-    return np.asarray(np.where(skewed, tail, p))
-
-
 @dataclass(frozen=True, eq=False)
 class Estimates:
     """Estimates of all candidates, before detection.
 
     Parameters
     ----------
-    value, error, p_value : float64 arrays of shape (m,)
-        Estimates, standard errors, and p-values of the hypothesis that a candidate is absent.
+    value, error, log_p_value : float64 arrays of shape (m,)
+        Estimates, standard errors, and logarithms of the p-values of the hypothesis that a
+        candidate is absent.
     identified : bool array of shape (m,)
         Whether a candidate has an estimate.
     typical_error : float
@@ -103,7 +82,7 @@ class Estimates:
 
     value: Floats
     error: Floats
-    p_value: Floats
+    log_p_value: Floats
     identified: Mask
     typical_error: float
     labels: tuple[str, ...] | None
@@ -122,7 +101,8 @@ def detect(
     mass : estimates the sum of the detected candidates, bool[m], given the z of the cut-off
     """
     identified = estimates.identified.copy()
-    p_value = np.where(identified, estimates.p_value, 1.0)
+    log_p_value = np.where(identified, estimates.log_p_value, 0.0)
+    p_value = np.exp(log_p_value)
     cutoff = rejection_cutoff(p_value, alpha, correction)
     z_cut = float(stats.norm.isf(cutoff))
     estimate = np.where(identified, estimates.value, np.nan)
@@ -156,4 +136,5 @@ def detect(
         alpha=alpha,
         correction=correction,
         labels=estimates.labels,
+        log_p_value=log_p_value,
     )

@@ -20,11 +20,12 @@ from deniable.inference.marginal.detection import (
     Estimates,
     detect,
     rejection_cutoff,
-    upper_tail,
 )
+from deniable.inference.marginal.randomisation import SMALL_CROWD, log_exact_p_values
 from deniable.inference.marginal.regression import BitTable, RegressionFit, fit_columns
 from deniable.inference.marginal.scan import Scan, scan_candidates
 from deniable.inference.marginal.selection import fit_selected, joint_limit
+from deniable.inference.marginal.tails import log_upper_tail
 from deniable.kernels.array_types import Indices, Mask
 from deniable.kernels.counting.gather import position_set_fingerprints
 from deniable.results.marginal import Marginal, Measured
@@ -90,6 +91,9 @@ def estimate_marginal(
         table = BitTable.of(counts, design, background)
         scanned = _scan_design(table, design, alpha, selection)
         estimates = scanned.estimates(design.labels)
+        if 0 < counts.reports <= SMALL_CROWD:
+            exact = log_exact_p_values(counts, design, alpha)
+            estimates = replace(estimates, log_p_value=exact)
         marginal = detect(estimates, counts, scanned.mass, alpha, correction)
     overdispersion = float(np.sqrt(scanned.fit.overdispersion.max(initial=0.0)))
     return replace(marginal, background=scanned.fit.level, overdispersion=overdispersion)
@@ -123,7 +127,7 @@ class _Scanned:
         return Estimates(
             value=scan.estimate,
             error=scan.error,
-            p_value=upper_tail(scan.test, scan.skewness),
+            log_p_value=log_upper_tail(scan.test, scan.skewness),
             identified=scan.identified,
             typical_error=float(np.median(typical)) if typical.size else float("nan"),
             labels=labels,

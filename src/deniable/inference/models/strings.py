@@ -85,6 +85,10 @@ class StringModel(HashedStrings, CategoryModel[C]):
 
         count : function that counts the reports of the question
         """
+        if self.candidates == 0:
+            raise InputError(
+                f"question {question!r}: the list of candidates is empty; list at least one string"
+            )
         counts = count()
         marginal = self.marginal(counts, alpha=settings.alpha, correction="bonferroni")
         chosen = marginal.top(max(settings.fitted or 0, settings.top))

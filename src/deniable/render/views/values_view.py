@@ -119,6 +119,7 @@ def _with_no(marginal: Marginal) -> Marginal:
         low=np.append(marginal.low, low),
         high=np.append(marginal.high, 1 - marginal.low),
         p_value=np.append(marginal.p_value, np.nan),
+        log_p_value=np.append(marginal.log_p_value, np.nan),
         detected=np.append(marginal.detected, low > 0),
         identified=np.tile(marginal.identified, 2),
     )
