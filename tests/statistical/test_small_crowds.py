@@ -43,7 +43,7 @@ def test_absent_strings_are_rarely_detected(reports, name):
 
 @pytest.mark.parametrize("small", [False, True])
 def test_the_regression_alone_would_detect_absent_strings(monkeypatch, small):
-    monkeypatch.setattr(estimate, "SMALL_CROWD", 2_000 if small else 0)
+    monkeypatch.setattr(estimate, "SMALL_CROWD", 1_000 if small else 0)
     rng = np.random.default_rng(5)
     crowds = [crowd(3, "h = 2, 64 cohorts", rng) for _ in range(40)]
     wrong = sum(

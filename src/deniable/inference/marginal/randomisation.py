@@ -20,7 +20,7 @@ from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.regression import BitTable, fit_columns
 from deniable.kernels.array_types import Floats, Int64s, Mask
 
-SMALL_CROWD = 2_000
+SMALL_CROWD = 1_000
 """Number of reports up to which p-values come from the hash functions."""
 ROUND_SHARES = (0.05, 0.05, 0.9)
 """Share of alpha of each round; common strings pass any test."""

@@ -30,7 +30,6 @@ from deniable.inference.marginal.bit_counts import ONE_REPORT, BitCounts, Repeti
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.detection import Correction
 from deniable.inference.marginal.estimate import estimate_marginal
-from deniable.inference.marginal.randomisation import SMALL_CROWD
 from deniable.inference.models.base import Candidates, informative_rows, register
 from deniable.inference.models.strings import StringModel, hashed_positions
 from deniable.kernels.array_types import (
@@ -50,8 +49,6 @@ from deniable.results.marginal import Marginal
 
 BACKGROUND_CELLS = 1024
 """Number of cells of no candidate that are counted in each stratum."""
-MAX_CELLS = 1 << 12
-"""Maximum number of cells of a stratum that are all counted in a small crowd."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,8 +253,6 @@ def support_counts(sent: HashReports, hashed: HashModel) -> tuple[BitCounts, Blo
     own = [np.unique(hashed.cells[s][hashed.cells[s] >= 0]) for s in strata]
     most = max((len(cells) for cells in own), default=0)
     width = min(hashed.all_cells, most + BACKGROUND_CELLS)
-    if sent.reports <= SMALL_CROWD and hashed.all_cells <= MAX_CELLS:
-        width = hashed.all_cells  # exact p-values need the distribution over all cells
     spare = np.random.default_rng(0xCE11).permutation(hashed.all_cells)[:width]
     size = hashed.lines * hashed.values
     ones, total = np.zeros((len(strata), width), np.int64), np.zeros(len(strata), np.int64)
