@@ -55,7 +55,7 @@ def remaining_counts(counts: BitCounts, design: BloomDesign, found: Mask) -> Int
     columns = design.indicator(np.flatnonzero(found))
     fitted = np.asarray(columns @ fit_columns(table, columns).coefficient)
     expected = (table.total * table.gain)[:, None] * fitted.reshape(counts.ones.shape)
-    return np.rint(SUBTRACTION_STEPS * (counts.ones - expected)).astype(np.int64)
+    return np.asarray(np.rint(SUBTRACTION_STEPS * (counts.ones - expected)), np.int64)
 
 
 def log_hash_tail(ones: Int64s, totals: Int64s, design: BloomDesign) -> Floats:
@@ -103,7 +103,7 @@ def _scores(ones: Int64s, totals: Int64s, design: BloomDesign) -> Int64s:
     noise = np.bincount(slot, ones.var(axis=1))
     weight = np.bincount(slot, totals * np.abs(gain)) / np.maximum(noise, 1e-9)
     steps = np.rint(WEIGHT_STEPS * weight / max(weight.max(initial=0.0), 1e-300))
-    return ones * (np.maximum(steps, 1)[slot].astype(np.int64) * sign)[:, None]
+    return np.asarray(ones * (np.maximum(steps, 1)[slot].astype(np.int64) * sign)[:, None])
 
 
 class _SumOfDraws:
@@ -151,4 +151,4 @@ def _log_tail(sums: list[_SumOfDraws], total: Int64s) -> Floats:
     log_moments = np.sum([each.log_moments() for each in sums], axis=0)
     bound = (log_moments + SLOPES * (most - total[:, None])).min(axis=1)
     summed = np.log(np.clip(tail, LEAST_SUMMED, 1.0))
-    return np.minimum(np.where(tail > LEAST_SUMMED, summed, np.minimum(bound, 0.0)), 0.0)
+    return np.asarray(np.where(tail > LEAST_SUMMED, summed, np.minimum(bound, 0.0)))
