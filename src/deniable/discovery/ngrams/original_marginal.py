@@ -56,10 +56,10 @@ def original_marginal(counts: BitCounts, design: BloomDesign, *, alpha: float) -
     freedom = max(rows - len(chosen), 1)
     variance = float(((response - selected @ fitted) ** 2).sum()) / freedom
     covariance = variance * inverse
-    value, error, p_value = np.zeros(size), np.zeros(size), np.ones(size)
+    value, error, log_p_value = np.zeros((3, size))
     value[chosen], error[chosen] = fitted, np.sqrt(np.diag(covariance))
     safe = np.maximum(error[chosen], 1e-300)
-    p_value[chosen] = stats.t.sf(fitted / safe, freedom)
+    log_p_value[chosen] = stats.t.logsf(fitted / safe, freedom)
     identified = np.isin(np.arange(size), chosen)
 
     def mass(detected: Mask, z_cut: float) -> Measured:
@@ -69,5 +69,5 @@ def original_marginal(counts: BitCounts, design: BloomDesign, *, alpha: float) -
         )
 
     typical = deviation / np.sqrt(length)
-    estimates = Estimates(value, error, p_value, identified, typical, design.labels)
+    estimates = Estimates(value, error, log_p_value, identified, typical, design.labels)
     return detect(estimates, counts, mass, alpha, "bonferroni")
