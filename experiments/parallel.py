@@ -1,13 +1,13 @@
-"""Many crowds at once: one process per core, each with one thread."""
+"""Many crowds at once: one process per processor, each with one thread."""
 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from typing import TypeVar
+
+from deniable.reproduction.runner import process_pool
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -26,8 +26,7 @@ def in_processes(
         yield from map(work, tasks)
         return
     os.environ.update(dict.fromkeys(THREADS, "1"))  # inherited by the processes started below
-    start = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=start) as pool:
+    with process_pool(jobs) as pool:
         yield from pool.map(work, tasks)
 
 

@@ -11,6 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import islice, starmap
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,7 +45,7 @@ def in_processes(function: Callable[..., Outcome], tasks: Tasks, stage: str) -> 
     if workers <= 1 or len(tasks) < MIN_TASKS:
         return collect(starmap(function, tasks))
     others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    pool = process_pool(workers)
     try:
         with _interrupts_ignored():  # by the processes that start here, not by this one
             futures = [pool.submit(function, *task) for task in tasks]
@@ -55,6 +56,22 @@ def in_processes(function: Callable[..., Outcome], tasks: Tasks, stage: str) -> 
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def process_pool(workers: int) -> ProcessPoolExecutor:
+    """Return a pool of processes with one processor each, so that threads do not compete."""
+    context = multiprocessing.get_context("spawn")
+    processors = context.SimpleQueue()
+    allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    for i in range(workers if allowed else 0):
+        processors.put(allowed[i % len(allowed)])
+    start = (_use_one_processor, (processors,)) if allowed else (None, ())
+    return ProcessPoolExecutor(workers, context, *start)
+
+
+def _use_one_processor(processors: SimpleQueue[int]) -> None:
+    """Keep this process on one of the processors."""
+    os.sched_setaffinity(0, {processors.get()})
 
 
 @contextmanager
