@@ -119,6 +119,17 @@ def test_decode_as_json_is_what_python_finds() -> None:
     assert told.alpha == 0.01
 
 
+def test_decode_warns_of_suspicious_reports(tmp_path: Path) -> None:
+    write(tmp_path / "copies.parquet", crowd(CLIENTS, 1).select(np.zeros(2_000, int)))
+    args = ("decode", "survey.toml", str(tmp_path / "copies.parquet"), "--question", "browser")
+    shown = run(*args).stdout
+    assert shown.startswith("SUSPICIOUS REPORTS: they do not look like answers of honest clients")
+    assert shown.rstrip().endswith("SUSPICIOUS REPORTS: see the warning above.")
+    silent = run(*args, "--json")
+    assert json.loads(silent.stdout)["fit"]["problems"]
+    assert "SUSPICIOUS REPORTS" in silent.stderr
+
+
 def test_decode_gives_consistent_shares_on_request(tmp_path: Path) -> None:
     table = tmp_path / "shares.csv"
     args = ("decode", "survey.toml", "reports.parquet", "--question", "browser", "--consistent")

@@ -46,6 +46,9 @@ def plain(data: Mapping[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in data.items() if key not in WORDING}
     if kept.get("provenance"):
         kept["provenance"] = {key: kept["provenance"][key] for key in KEPT_PROVENANCE}
+    if "fit" in kept:
+        several = isinstance(kept["fit"], list)  # one check per period
+        kept["fit"] = [_fit(check) for check in kept["fit"]] if several else _fit(kept["fit"])
     if "stages" in kept:
         kept["stages"] = [[stage["kept"], stage["dropped"]] for stage in kept["stages"]]
     if "cut" in kept:
@@ -63,6 +66,12 @@ def plain(data: Mapping[str, Any]) -> dict[str, Any]:
             for design in data["designs"]
         ]
     return kept
+
+
+def _fit(check: Mapping[str, Any]) -> dict[str, Any]:
+    """Freeze a check of reports without its wording."""
+    verdict = {"problems": len(check["problems"]), "conclusive": check["conclusive"]}
+    return {"p_value": check["p_value"], **verdict}
 
 
 def questions(survey: Survey) -> Any:

@@ -16,7 +16,7 @@ from deniable.analysis.categories import Strings, axes_of, check_listed, joint_o
 from deniable.analysis.counting import pair_counts
 from deniable.analysis.from_counts import associate_counts
 from deniable.analysis.source import Part, Reports, Source
-from deniable.analysis.tallying import count_all, provenance_of
+from deniable.analysis.tallying import check_all, count_all, provenance_of
 from deniable.arguments import as_names
 from deniable.columns import ReportBatch
 from deniable.compute.arrays import ArrayKernels
@@ -183,6 +183,7 @@ def associate(
         joint,
         log_likelihood=joint.log_likelihood + sum(held.map(log_factors)),
         provenance=provenance_of(survey, asked, joint.reports, source.origin),
+        fit=check_all(source, executor, asked),
     )
 
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 from deniable.analysis.categories import Strings, candidates_of
 from deniable.analysis.source import Reports, Source
 from deniable.analysis.subgroups import Subgroup, Where, decode_subgroup
-from deniable.analysis.tallying import count_all, provenance_of
+from deniable.analysis.tallying import check_all, count_and_check, provenance_of
 from deniable.compute.backend import Backend
 from deniable.compute.named import backend_of
 from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError, check_number, did_you_mean
+from deniable.inference.fit_check import fit_check, possible_shares
 from deniable.inference.marginal.bit_counts import Repetition
 from deniable.inference.marginal.detection import Correction
 from deniable.inference.models import model_of
@@ -133,9 +134,10 @@ def decode(
             inflation=reports_per_client,
         )
         questions = subgroup.questions
+        fit = check_all(source, backend, questions, reports_per_client=reports_per_client)
     else:
         model = model_of(candidates_of(asked, candidates))
-        counts = count_all(source, backend, asked, model)
+        counts, checked = count_and_check(source, backend, asked, model)
         if reports_per_client > 1:
             flip = asked.protocol.mechanisms[0].noise.flip / ONE
             counts = counts.repeated(Repetition(reports_per_client, flip))
@@ -144,10 +146,14 @@ def decode(
             marginal = marginal.of_respondents(source.count / reports_per_client)
         marginal = replace(marginal, question=question)
         questions = (asked,)
+        errors = marginal.standard_error
+        shares = possible_shares(marginal.estimate, errors, asked, marginal.reports)
+        fit = fit_check(survey, questions, checked, shares, reports_per_client)
     return replace(
         marginal,
         total_reports=source.count if source.count != marginal.reports else None,
         provenance=provenance_of(survey, questions, marginal.reports, source.origin),
+        fit=fit,
     )
 
 

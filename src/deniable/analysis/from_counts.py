@@ -16,6 +16,8 @@ from deniable.analysis.tallying import provenance_of
 from deniable.compute.cpu.threads import one_blas_thread
 from deniable.errors import InputError
 from deniable.inference.association.effect_size import cramers_v_of
+from deniable.inference.fit_check import fit_check
+from deniable.inference.fit_counts import FitCounts, PartCounts
 from deniable.inference.linear.estimate import LinearFit, QuestionRatios, linear_joint, linear_test
 from deniable.inference.linear.joint_counts import PairCounts
 from deniable.inference.marginal.bit_counts import BitCounts
@@ -52,7 +54,21 @@ def associate_counts(
     tests = _tests(counts, sides, groups, shown)
     joint = joint_of(counts.questions, axes, shown.covariance, counts.reports, tests)
     provenance = provenance_of(survey, asked, counts.reports, counts.origin)
-    return replace(joint, made_from="counts", provenance=provenance)
+    check = fit_check(survey, asked, _fit_counts(counts, layout, bit_counts))
+    return replace(joint, made_from="counts", provenance=provenance, fit=check)
+
+
+def _fit_counts(
+    counts: PairCounts, layout: PairLayout, bit_counts: Sequence[BitCounts]
+) -> FitCounts:
+    """Return what counts tell about how reports look: neither clear fields nor copies."""
+    parts = [
+        (PartCounts.of_strata(question.protocol.parts[0], bits.ones, bits.total),)
+        for question, bits in zip(layout.questions, bit_counts, strict=True)
+    ]
+    cohorts = counts.total.reshape(layout.slots_and_cohorts).sum(axis=(0, 1))
+    uncounted = np.zeros(0, np.int64)
+    return FitCounts(cohorts, (uncounted, uncounted), tuple(parts), (), 0.0)
 
 
 def _bit_counts(counts: PairCounts, layout: PairLayout, side: int) -> BitCounts:

@@ -1,4 +1,4 @@
-"""What every verb needs: counts of the reports of one question, and the provenance of a result."""
+"""What every verb needs: counts and checks of the reports, and the provenance of a result."""
 
 from collections.abc import Sequence
 from functools import partial, reduce
@@ -8,8 +8,10 @@ from deniable.analysis.source import NO_REPORTS, Source
 from deniable.columns import ReportBatch
 from deniable.compute.backend import Backend
 from deniable.errors import InputError
+from deniable.inference.fit_check import FitTest, fit_check
+from deniable.inference.fit_counts import FitCounter, FitCounts
 from deniable.inference.models.base import AnyModel, Counter, ReportCounts
-from deniable.results import Provenance
+from deniable.results import FitCheck, Provenance
 from deniable.results.base import TEST_DATA
 from deniable.survey import Question, Survey
 from deniable.version import __version__
@@ -29,6 +31,39 @@ def count_all(
 def _count(question: str, counter: Counter, batch: ReportBatch) -> ReportCounts:
     """Count one batch."""
     return counter(batch.column(question))
+
+
+def count_and_check(
+    source: Source, executor: Backend, question: Question, model: AnyModel
+) -> tuple[ReportCounts, FitCounts]:
+    """Count all reports of a question, and what `fit_check` needs to know about them."""
+    check = FitCounter((question.name,), source.count)
+    function = partial(_count_both, question.name, model.counter(), check)
+    counts, checks = zip(*source.map(executor, function), strict=True)
+    total: ReportCounts = reduce(add, counts)
+    if not total.reports:
+        raise InputError(NO_REPORTS)
+    return total, reduce(add, checks)
+
+
+def _count_both(
+    question: str, counter: Counter, check: FitCounter, batch: ReportBatch
+) -> tuple[ReportCounts, FitCounts]:
+    """Count one batch for both purposes."""
+    return _count(question, counter, batch), check(batch)
+
+
+def check_all(
+    source: Source,
+    executor: Backend,
+    questions: Sequence[Question],
+    shares: Sequence[FitTest] = (),
+    reports_per_client: float = 1.0,
+) -> FitCheck:
+    """Check whether the reports of these questions look as the survey promises."""
+    counter = FitCounter(tuple(q.name for q in questions), source.count)
+    counts: FitCounts = reduce(add, source.map(executor, counter))
+    return fit_check(source.survey, questions, counts, shares, reports_per_client)
 
 
 def provenance_of(

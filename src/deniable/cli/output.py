@@ -49,9 +49,12 @@ def print_result(result: Result, as_json: bool, **notes: Any) -> None:
     """Print a result as JSON, or its heading, its table, and these notes of its view."""
     from deniable.render.view import view_of
     from deniable.results.base import TEST_DATA_NOTE
+    from deniable.results.fit_check import SUSPICIOUS
 
     if as_json:
         click.echo(result.to_json())
+        if result.warning:
+            click.echo(result.warning, err=True)
         return
     view, out = view_of(result), console()
     table, notes_below = view.table(), view.notes(**notes)
@@ -59,11 +62,15 @@ def print_result(result: Result, as_json: bool, **notes: Any) -> None:
         notes_below.insert(0, f"… and {table.left_out:,} more rows; -o FILE.csv writes all of them")
     if result.is_test_data:
         out.print(TEST_DATA_NOTE, style="bold", markup=False)
+    if result.warning:
+        out.print(visible(result.warning), style="bold", markup=False, soft_wrap=True)
     out.print(visible(result.heading()), markup=False, soft_wrap=True)
     if table.rows:
         print_table(table, out)
     for note in notes_below:
         out.print(visible(note), markup=False, soft_wrap=True)
+    if result.warning:
+        out.print(f"{SUSPICIOUS}: see the warning above.", style="bold", markup=False)
 
 
 def print_table(table: TextTable, out: Console) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from deniable.formatting import counted, html_text, percent, sortable_table
 from deniable.planning import clients_to_move
-from deniable.results import Provenance, Result
+from deniable.results import FitCheck, Provenance, Result
 from deniable.results.base import TEST_DATA_NOTE
 from deniable.survey import Survey
 
@@ -15,12 +15,19 @@ MAX_ROWS = 1000
 """Rows of a table that a page shows."""
 
 
-def section(body: Sequence[str], provenance: Provenance | None) -> str:
-    """Return a section, with the provenance of its result at the end."""
-    mark = ""
+def section(body: Sequence[str], provenance: Provenance | None, fit: FitCheck | None = None) -> str:
+    """Return a section, with the check of the reports and the provenance at the end.
+
+    Reports that look wrong are announced at the beginning.
+    """
+    mark, checked = "", ""
     if provenance is not None and provenance.is_test_data:
         mark = f'<p class="card"><b>{TEST_DATA_NOTE}</b></p>'
-    return f"<section>{mark}{''.join(body)}{_provenance(provenance)}</section>"
+    if fit is not None and fit.suspicious:
+        mark += f'<p class="card"><b>{html_text(str(fit))}</b></p>'
+    elif fit is not None:
+        checked = details("Check of the reports", paragraph(str(fit)))
+    return f"<section>{mark}{''.join(body)}{checked}{_provenance(provenance)}</section>"
 
 
 def title(text: str) -> str:

@@ -8,6 +8,7 @@ from deniable.formatting import shortened, visible
 from deniable.render.colours import DIVERGING, LIGHT, STEPS
 from deniable.render.view import Shares, view_of
 from deniable.results import Result
+from deniable.results.fit_check import SUSPICIOUS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,6 +51,9 @@ def draw(result: Result, ax: Axes | None = None, **options: Any) -> Axes:
         size = view.figure_size(options.get("most", 30), options.get("graph", False))
         _, ax = plt.subplots(figsize=size, layout="constrained")
     view.draw(ax, **options)
+    if result.warning:
+        mark = ax.text(0.5, 0.5, SUSPICIOUS, transform=ax.transAxes, ha="center", va="center")
+        mark.set(fontsize=18, color="red", alpha=0.5, rotation=20)
     return ax
 
 

@@ -180,7 +180,8 @@ class View(Generic[R]):
         str
             HTML.
         """
-        return elements.section(self.body(survey, truth), self.result.provenance)
+        result = self.result
+        return elements.section(self.body(survey, truth), result.provenance, result.fit)
 
     def chart(self, layout: Layout, truth: Truth | None = None) -> str:
         """Return the chart of the section.

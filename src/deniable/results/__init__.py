@@ -8,6 +8,7 @@ with needs_packages("deniable.results"):
     from deniable.results.consistent import ConsistentShares
     from deniable.results.covariance import Covariance, Interval
     from deniable.results.discovery import Discovery, GramGraph, Stage
+    from deniable.results.fit_check import FitCheck
     from deniable.results.joint import Joint
     from deniable.results.marginal import Marginal, Measured
     from deniable.results.periods import Trend
@@ -21,6 +22,7 @@ __all__ = [
     "Covariance",
     "Discovery",
     "EffectSize",
+    "FitCheck",
     "GramGraph",
     "Interval",
     "Joint",

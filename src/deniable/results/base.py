@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 from deniable.errors import InputError, check_path
 from deniable.extras import needs_packages
 from deniable.formatting import Columns, TextTable, Value, counted, html_text, text_table, visible
+from deniable.results.fit_check import SUSPICIOUS, FitCheck
 from deniable.results.json_values import to_json_value, typed_fields
 from deniable.results.rows import ComparedByFields
 
@@ -118,6 +119,8 @@ class Result(ComparedByFields, ABC):
     """Classes of results by the `kind` in their JSON."""
     _json_keys: ClassVar[Mapping[str, str]] = {}
     """JSON keys of fields that have another name in JSON."""
+    _optional: ClassVar[tuple[str, ...]] = ()
+    """Fields that JSON leaves out if they are None."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -127,6 +130,16 @@ class Result(ComparedByFields, ABC):
     def provenance(self) -> Provenance | None:
         """Where the result comes from; None if it was not made from reports."""
         return None
+
+    @property
+    def fit(self) -> FitCheck | None:
+        """Whether the reports look as the survey promises; None if that was not checked."""
+        return None
+
+    @property
+    def warning(self) -> str:
+        """What is wrong with the reports; empty if nothing is known to be wrong."""
+        return str(self.fit) if self.fit is not None and self.fit.suspicious else ""
 
     # --- as a table ------------------------------------------------------------------------------
 
@@ -250,7 +263,9 @@ class Result(ComparedByFields, ABC):
 
     def _json(self) -> dict[str, object]:
         """Return the data that `to_json` writes: everything that does not need the reports."""
-        keys = {f.name: self._json_keys.get(f.name, f.name) for f in fields(self)}
+        absent = {name for name in self._optional if getattr(self, name) is None}
+        names = [f.name for f in fields(self) if f.name not in absent]
+        keys = {name: self._json_keys.get(name, name) for name in names}
         values = {key: to_json_value(getattr(self, name)) for name, key in keys.items()}
         return {"kind": type(self).__name__, **values}
 
@@ -285,10 +300,12 @@ class Result(ComparedByFields, ABC):
 
     def __str__(self) -> str:
         text = text_table(self.heading(), self.columns())
-        return f"{TEST_DATA_NOTE}\n{text}" if self.is_test_data else text
+        marks = [TEST_DATA_NOTE] if self.is_test_data else []
+        return "\n".join([*marks, *filter(None, [self.warning]), text])
 
     def __repr__(self) -> str:
-        words = [type(self).__name__, TEST_DATA if self.is_test_data else "", self.summary()]
+        marks = TEST_DATA if self.is_test_data else "", SUSPICIOUS if self.warning else ""
+        words = [type(self).__name__, *marks, self.summary()]
         return f"<{visible(' '.join(word for word in words if word))}>"
 
     @property
@@ -310,6 +327,8 @@ class Result(ComparedByFields, ABC):
         heading = f"<p>{html_text(self.heading())}</p>"
         if self.is_test_data:
             heading = f"<p><b>{TEST_DATA_NOTE}</b></p>{heading}"
+        if self.warning:
+            heading = f"<p><b>{html_text(self.warning)}</b></p>{heading}"
         body = f"{style}{heading}{picture}{crosstab or table.html()}"
         return f'<div class="deniable-result">{body}</div>'
 

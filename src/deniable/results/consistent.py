@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from deniable.errors import InputError
 from deniable.formatting import Columns, counted
 from deniable.kernels.array_types import Floats
 from deniable.results.base import Provenance, Result
+from deniable.results.fit_check import FitCheck
 from deniable.results.joint import OTHER
 from deniable.results.rows import Rows, ShareRow
 
@@ -38,6 +40,8 @@ class ConsistentShares(Rows[ShareRow], Result):
         Name of the question.
     provenance : Provenance, optional
         Where the result comes from.
+    fit : FitCheck, optional
+        Whether the reports look as the survey promises.
 
     Raises
     ------
@@ -58,6 +62,9 @@ class ConsistentShares(Rows[ShareRow], Result):
     reports: int
     question: str = ""
     provenance: Provenance | None = None
+    fit: FitCheck | None = None
+
+    _optional: ClassVar = ("fit",)
 
     def __post_init__(self) -> None:
         if self.share.shape != (len(self.labels),):

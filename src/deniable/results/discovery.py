@@ -9,6 +9,7 @@ from typing import ClassVar
 from deniable.formatting import Columns, counted, text_table
 from deniable.kernels.array_types import Bytes, Floats
 from deniable.results.base import Provenance, Result
+from deniable.results.fit_check import FitCheck
 from deniable.results.marginal import Measured
 from deniable.results.rows import Rows, ValueRow
 
@@ -135,6 +136,8 @@ class Discovery(Rows[ValueRow], Result):
         Graph of n-grams, for small searches by the paper's algorithm.
     provenance : Provenance, optional
         Where the result comes from.
+    fit : FitCheck, optional
+        Whether the reports look as the survey promises.
 
     Examples
     --------
@@ -184,8 +187,10 @@ class Discovery(Rows[ValueRow], Result):
     question: str = ""
     graph: GramGraph | None = None
     provenance: Provenance | None = None
+    fit: FitCheck | None = None
 
     _json_keys: ClassVar = {"correction": "paid", "truncation": "cut"}
+    _optional: ClassVar = ("fit",)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from deniable.results.association import AssociationTest, EffectSize, Tests
 from deniable.results.base import Provenance, Result
 from deniable.results.covariance import Covariance, Interval, residuals
 from deniable.results.crosstab import crosstabs
+from deniable.results.fit_check import FitCheck
 from deniable.results.rows import CellRow, Rows
 
 NO_ANSWER = "(no answer)"
@@ -73,6 +74,8 @@ class Joint(Rows[CellRow], Result):
         "reports" (maximum likelihood) or "counts" (least squares).
     tests : Tests, optional
         Tests that need the reports.
+    fit : FitCheck, optional
+        Whether the reports look as the survey promises.
 
     Examples
     --------
@@ -125,6 +128,9 @@ class Joint(Rows[CellRow], Result):
     provenance: Provenance | None = None
     made_from: str = "reports"
     tests: Tests | None = field(default=None, compare=False)
+    fit: FitCheck | None = None
+
+    _optional: ClassVar = ("fit",)
 
     def margin(self, question: str) -> Interval:
         """Return the distribution of one question, from this table.

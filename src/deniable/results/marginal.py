@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from deniable.formatting import SMALLEST_P, Z95, Columns, counted, percent, perc
 from deniable.kernels.array_types import Floats, Indices, Mask
 from deniable.results.base import Provenance, Result
 from deniable.results.consistent import ConsistentShares, nearest_shares
+from deniable.results.fit_check import FitCheck
 from deniable.results.rows import ComparedByFields, Rows, ValueRow
 
 Target = Literal["population", "respondents"]
@@ -128,6 +129,8 @@ class Marginal(Rows[ValueRow], Result):
     log_p_value : ndarray of float64, shape (candidates,), optional
         Natural logarithms of the p-values, which are finite also where a p-value is too small to
         be a floating-point number. Computed from `p_value` by default.
+    fit : FitCheck, optional
+        Whether the reports look as the survey promises.
 
     Examples
     --------
@@ -182,6 +185,9 @@ class Marginal(Rows[ValueRow], Result):
     total_reports: int | None = None
     target: Target = "population"
     log_p_value: Floats = field(default_factory=lambda: np.empty(0))
+    fit: FitCheck | None = None
+
+    _optional: ClassVar = ("where", "subgroup", "total_reports", "fit")
 
     def __post_init__(self) -> None:
         if self.log_p_value.shape != self.p_value.shape:
@@ -312,6 +318,7 @@ class Marginal(Rows[ValueRow], Result):
             reports=self.reports,
             question=self.title if self.where else self.question,
             provenance=self.provenance,
+            fit=self.fit,
         )
 
     def of_respondents(self, clients: float) -> Marginal:
@@ -371,14 +378,13 @@ class Marginal(Rows[ValueRow], Result):
         return f"{question} where {conditions}" if conditions else question
 
     def _json(self) -> dict[str, object]:
-        """Leave out what only some results have."""
+        """Leave out the target if it is the usual one."""
         written = super()._json()
         if self.target == "population":
             del written["target"]
-        optional = {"where", "subgroup", "total_reports"}
         if not (self.log_p_value < np.log(SMALLEST_P)).any():
             del written["log_p_value"]  # the p-values say as much
-        return {k: v for k, v in written.items() if k not in optional or v is not None}
+        return written
 
     @property
     def z(self) -> Floats:

@@ -12,6 +12,7 @@ from deniable.errors import InputError
 from deniable.formatting import Columns, counted
 from deniable.kernels.array_types import Floats, Indices, Int64s, Mask
 from deniable.results.base import Provenance, Result
+from deniable.results.fit_check import FitCheck
 from deniable.results.json_values import to_json_value, typed_fields
 from deniable.results.marginal import UNMEASURED, Marginal
 from deniable.results.rows import Rows
@@ -129,6 +130,12 @@ class Trend(Rows[R], Result, Generic[R]):
         """Number of reports, int64[periods]."""
         return np.array([part.reports for part in self.marginals], np.int64)
 
+    @property
+    def fit(self) -> FitCheck | None:
+        """Whether the reports of all periods look as the survey promises."""
+        checks = {name: part.fit for name, part in zip(self.periods, self.parts, strict=True)}
+        return FitCheck.of_periods({name: fit for name, fit in checks.items() if fit is not None})
+
     def largest(self, count: int) -> Indices:
         """Return the most common values, by their average over the periods.
 
@@ -231,6 +238,8 @@ class Trend(Rows[R], Result, Generic[R]):
             written["subgroup"] = [part.subgroup for part in self.marginals]
         if self.marginals[0].target != "population":
             written["target"] = self.marginals[0].target
+        if any(part.fit is not None for part in self.marginals):
+            written["fit"] = [part.fit for part in self.marginals]
         if self.skipped:
             written["skipped"] = self.skipped
         return {"kind": "Trend", **{key: to_json_value(v) for key, v in written.items()}}
@@ -268,6 +277,8 @@ def _read_marginals(data: dict[str, Any]) -> tuple[Result, ...]:
     if "where" in data:
         shared["where"] = data["where"]
         names.append("subgroup")
+    if "fit" in data:
+        names.append("fit")
     parts = []
     for i in range(len(data["periods"])):
         own = {name: data[name][i] for name in names}

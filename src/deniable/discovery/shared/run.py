@@ -11,10 +11,11 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from deniable.analysis.source import Source
-from deniable.analysis.tallying import provenance_of
+from deniable.analysis.tallying import check_all, provenance_of
 from deniable.compute.backend import Backend
 from deniable.discovery.shared.strings import Rows, StringTests
 from deniable.errors import InputError
+from deniable.inference.fit_check import possible_shares
 from deniable.kernels.array_types import Floats, Mask
 from deniable.protocols import NGrams, Prefixes
 from deniable.protocols.alphabet import PAD
@@ -126,6 +127,8 @@ class DiscoveryRun(Generic[AnyProtocol]):
         found = found.take(np.argsort(-np.nan_to_num(found.estimate), kind="stable"))
         unexplained = (1 - x for x in (total.high, total.low))
         same_names = vars(found) | vars(summary)
+        errors = found.standard_error
+        shares = possible_shares(found.estimate, errors, self.question, self.reports)
         return Discovery(
             strings=tuple(self.text(row) for row in found.rows),
             symbols=same_names.pop("rows"),
@@ -140,6 +143,7 @@ class DiscoveryRun(Generic[AnyProtocol]):
             provenance=provenance_of(
                 self.source.survey, (self.question,), self.reports, self.source.origin
             ),
+            fit=check_all(self.source, self.executor, (self.question,), shares),
             **same_names,
         )
 

@@ -271,7 +271,7 @@ class MarginalView(ValuesView[Marginal]):
             elements.paragraph(text),
             elements.details("All values and periods", elements.table(trend)),
         ]
-        return elements.section(body, trend.provenance)
+        return elements.section(body, trend.provenance, trend.fit)
 
 
 @shows(Discovery)
