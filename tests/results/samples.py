@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 
 from deniable import Survey, associate, plan, simulate
+from deniable.analysis import compare
 from deniable.results import Discovery, Joint, Marginal, Measured, Result, Trend
 from tests.surveys import make_survey
 
@@ -91,6 +92,7 @@ def joint(*questions: str) -> Joint:
 def samples() -> dict[str, Result]:
     """Return results by their name, at least one per class in `Result._kinds`."""
     unidentified = replace(marginal(0.3), estimate=np.array([np.nan, 0.7]))
+    trend = Trend("day", ("2027-01-04", "2027-01-05"), (marginal(0.3), marginal(0.6)))
     return {
         "Marginal": marginal(0.3),
         "Marginal with NaN": unidentified,
@@ -101,6 +103,7 @@ def samples() -> dict[str, Result]:
         "Joint of three": joint("editor", "dark", "tabs"),
         "Joint from JSON": Joint.from_json(joint().to_json()),
         "Plan": plan(clients=100_000, epsilon=4.0, kind="boolean"),
-        "Trend": Trend("day", ("2027-01-04", "2027-01-05"), (marginal(0.3), marginal(0.6))),
+        "Trend": trend,
+        "Change": compare(trend),
         "Series": Trend("week", ("2027-01-04",), (joint(),), {"2027-01-11": "no reports"}),
     }

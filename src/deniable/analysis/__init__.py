@@ -1,9 +1,10 @@
-"""Analysis of collected reports: the verbs `decode`, `associate`, `pair_counts` and `trend`."""
+"""Analysis of collected reports: the verbs `decode`, `associate`, `pair_counts`, `trend` and `compare`."""
 
 from deniable.extras import needs_packages
 
 with needs_packages("deniable.analysis"):
     from deniable.analysis.associating import associate, associate_likelihoods
+    from deniable.analysis.changes import compare
     from deniable.analysis.counting import pair_counts
     from deniable.analysis.decoding import decode
     from deniable.analysis.periods import by_period, trend
@@ -16,6 +17,7 @@ __all__ = [
     "associate",
     "associate_likelihoods",
     "by_period",
+    "compare",
     "decode",
     "pair_counts",
     "trend",

@@ -151,6 +151,7 @@ def decode(
         fit = fit_check(survey, questions, checked, shares, reports_per_client)
     return replace(
         marginal,
+        reports_per_client=reports_per_client,
         total_reports=source.count if source.count != marginal.reports else None,
         provenance=provenance_of(survey, questions, marginal.reports, source.origin),
         fit=fit,

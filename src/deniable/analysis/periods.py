@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from deniable.analysis.categories import Strings
+from deniable.analysis.changes import check_same_clients
 from deniable.analysis.decoding import decode
 from deniable.analysis.source import Stored, no_reports
 from deniable.analysis.subgroups import Subgroup, Where
@@ -34,6 +35,7 @@ def by_period(
     since: Day | None = None,
     until: Day | None = None,
     strict: bool = False,
+    same_clients: float = 0.0,
 ) -> Trend[R]:
     """Analyse each day or week of a store separately.
 
@@ -55,6 +57,8 @@ def by_period(
         Last day to analyse.
     strict : bool, default False
         If a period cannot be analysed, raise the error instead of skipping the period.
+    same_clients : float, default 0.0
+        Share of the clients of a period that give the same answer in another one; see `compare`.
 
     Returns
     -------
@@ -107,7 +111,7 @@ def by_period(
         if sources[0].is_test_data:
             origin = f"{TEST_DATA}; {origin}"
         provenance = replace(sources[0], reports=total, origin=origin)
-    return Trend(by, tuple(parts), tuple(parts.values()), skipped, provenance)
+    return Trend(by, tuple(parts), tuple(parts.values()), skipped, provenance, same_clients)
 
 
 @reports_progress
@@ -125,6 +129,7 @@ def trend(
     correction: Correction = "holm",
     reports_per_client: float = 1.0,
     target: Target = "population",
+    same_clients: float = 0.0,
     executor: Backend | None = None,
     progress: Progress | None = None,
 ) -> Trend[Marginal]:
@@ -132,7 +137,7 @@ def trend(
 
     Periods without reports are left out. A client that reports in several periods reuses its
     permanent noise. The interval of each period is correct, but errors of different periods may be
-    correlated.
+    correlated: use `compare` to find out what changed.
 
     Parameters
     ----------
@@ -162,6 +167,9 @@ def trend(
     target : {"population", "respondents"}, default "population"
         Whose shares the intervals contain: those of the population that the clients were drawn
         from, or those of the clients that answered in the period; see `decode`.
+    same_clients : float, default 0.0
+        Share of the clients of a period that give the same answer in another one. Changes between
+        periods are then known more precisely; see `compare`. Cannot be combined with `where`.
     executor : Backend, optional
         Where the computation runs. Threads of this process by default.
     progress : callable, optional
@@ -213,6 +221,7 @@ def trend(
     [[0.2], [0.8]]
     """
     survey = Survey.of(survey)
+    check_same_clients(same_clients, where)
     if candidates is not None and not isinstance(candidates, Discovery | Marginal | Mapping):
         candidates = as_names("candidates", candidates)  # read once, used in every period
 
@@ -233,7 +242,16 @@ def trend(
     strict = not where
     if where:
         Subgroup.of(survey, question, where)  # raises before the periods are analysed
-    return by_period(survey, store, analyse, by=by, since=since, until=until, strict=strict)
+    return by_period(
+        survey,
+        store,
+        analyse,
+        by=by,
+        since=since,
+        until=until,
+        strict=strict,
+        same_clients=same_clients,
+    )
 
 
 def _periods(days: list[date], by: By) -> dict[date, date]:

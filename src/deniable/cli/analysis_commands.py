@@ -75,7 +75,9 @@ class AnalysisRun:
                 raise click.UsageError(f"choose a question with an option: --question {name}")
         return survey
 
-    def perform(self, analyse: Analyse, *, strict: bool = False, **notes: Any) -> None:
+    def perform(
+        self, analyse: Analyse, *, strict: bool = False, same_clients: float = 0.0, **notes: Any
+    ) -> None:
         """Analyse the reports, all at once or by period; print and write the result.
 
         Parameters
@@ -84,6 +86,8 @@ class AnalysisRun:
             Function of the reports and a backend.
         strict
             Whether an error in one period ends the whole analysis.
+        same_clients
+            Share of the clients of a period that give the same answer in another one.
         **notes
             Options of the notes below the table, see `View.notes`.
         """
@@ -103,6 +107,7 @@ class AnalysisRun:
                         since=self.since,
                         until=self.until,
                         strict=strict,
+                        same_clients=same_clients,
                     )
             # The backend is still open: tests of a joint table pass over the reports again.
             print_result(result, self.as_json, **notes)
@@ -137,6 +142,7 @@ class AnalysisRun:
 )
 @options.option("--reports-per-client", type=options.Number(1), default=1.0, metavar="NUMBER")
 @options.option("--target", type=click.Choice(["population", "respondents"]), default="population")
+@options.option("--same-clients", type=options.Number(0, 1), default=0.0, metavar="SHARE")
 @options.flag("--consistent")
 @run_options
 def decode(
@@ -147,6 +153,7 @@ def decode(
     correction: str,
     reports_per_client: float,
     target: str,
+    same_clients: float,
     consistent: bool,
     **common: Any,
 ) -> None:
@@ -174,6 +181,9 @@ def decode(
     target
         Whose shares the intervals contain: those of the population that the clients were drawn from
         (population), or those of the clients that answered (respondents), which are narrower.
+    same_clients
+        With --by: of the clients with each value in a period, the share that gives the same answer
+        in the next one, as far as you know. The test for changes then finds smaller changes.
     consistent
         Give shares that are not negative and sum to at most 1, for charts, instead of unbiased
         estimates with intervals and tests.
@@ -186,6 +196,7 @@ def decode(
     deniable decode survey.json sqlite:///reports.db --question browser --by week -o browser.svg
     """
     from deniable.analysis import decode as verb
+    from deniable.analysis.changes import check_same_clients
     from deniable.analysis.subgroups import Subgroup
 
     run = AnalysisRun(**common)
@@ -208,9 +219,10 @@ def decode(
         decoded = verb(run.survey, reports, name, strings, executor=executor, **settings)
         return decoded.consistent() if consistent else decoded
 
+    check_same_clients(same_clients, settings["where"])
     if where:
         Subgroup.of(run.survey, name, settings["where"])  # raises before any period is analysed
-    run.perform(analyse, strict=not where)
+    run.perform(analyse, strict=not where, same_clients=same_clients)
 
 
 @command(note=options.SOURCES)

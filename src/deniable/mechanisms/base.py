@@ -221,6 +221,11 @@ class Mechanism(ABC):
         supported = p + (q - p) * (collide + frequency * (1 - collide))
         return supported * (1 - supported) / (q - p) ** 2
 
+    @property
+    def permanent_variance(self) -> float:
+        """Variance of an estimate from one client's permanent noise, however often it reports."""
+        return 0.0
+
     def within(self, domain: Domain) -> Self:
         """Return the same mechanism with hashing and permanent noise keyed by this domain."""
         return replace(self, domain=domain)

@@ -13,6 +13,7 @@ from functools import cached_property
 
 from deniable.mechanisms import prf
 from deniable.mechanisms.base import Mechanism, Token
+from deniable.mechanisms.noise import ONE
 from deniable.privacy import PrivacyLoss
 
 
@@ -36,6 +37,12 @@ class BitMechanism(Mechanism):
     def hashes(self) -> int:
         """Maximum number of bits that a token sets (h)."""
         return 1
+
+    @property
+    def permanent_variance(self) -> float:
+        """φ(1 − φ) / ((1 − 2φ)² h), where φ is the probability that permanent noise flips a bit."""
+        flip = self.noise.flip / ONE
+        return flip * (1 - flip) / ((1 - 2 * flip) ** 2 * self.hashes)
 
     @property
     def outcomes(self) -> int:

@@ -217,6 +217,21 @@ class View(Generic[R]):
         """
         return [elements.table(self.result)]
 
+    def trend_notes(self, trend: Trend[R]) -> list[str]:
+        """Return the notes below the table of a trend whose first part is this result.
+
+        Parameters
+        ----------
+        trend : Trend
+            The trend.
+
+        Returns
+        -------
+        list of str
+            One line each.
+        """
+        return []
+
     def trend_chart(self, trend: Trend[R], layout: Layout) -> str:
         """Return the chart of a trend whose first part is this result.
 

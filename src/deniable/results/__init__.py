@@ -5,6 +5,7 @@ from deniable.extras import needs_packages
 with needs_packages("deniable.results"):
     from deniable.results.association import AssociationTest, EffectSize
     from deniable.results.base import Provenance, Result
+    from deniable.results.change import Change
     from deniable.results.consistent import ConsistentShares
     from deniable.results.covariance import Covariance, Interval
     from deniable.results.discovery import Discovery, GramGraph, Stage
@@ -12,12 +13,14 @@ with needs_packages("deniable.results"):
     from deniable.results.joint import Joint
     from deniable.results.marginal import Marginal, Measured
     from deniable.results.periods import Trend
-    from deniable.results.rows import CellRow, ShareRow, ValueRow
+    from deniable.results.rows import CellRow, ChangeRow, ShareRow, ValueRow
     from deniable.results.survey_plan import Plan, QuestionDesign
 
 __all__ = [
     "AssociationTest",
     "CellRow",
+    "Change",
+    "ChangeRow",
     "ConsistentShares",
     "Covariance",
     "Discovery",

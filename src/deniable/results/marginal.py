@@ -131,6 +131,8 @@ class Marginal(Rows[ValueRow], Result):
         be a floating-point number. Computed from `p_value` by default.
     fit : FitCheck, optional
         Whether the reports look as the survey promises.
+    reports_per_client : float, default 1.0
+        Average number of reports per client.
 
     Examples
     --------
@@ -186,6 +188,7 @@ class Marginal(Rows[ValueRow], Result):
     target: Target = "population"
     log_p_value: Floats = field(default_factory=lambda: np.empty(0))
     fit: FitCheck | None = None
+    reports_per_client: float = 1.0
 
     _optional: ClassVar = ("where", "subgroup", "total_reports", "fit")
 
@@ -382,6 +385,8 @@ class Marginal(Rows[ValueRow], Result):
         written = super()._json()
         if self.target == "population":
             del written["target"]
+        if self.reports_per_client == 1:
+            del written["reports_per_client"]
         if not (self.log_p_value < np.log(SMALLEST_P)).any():
             del written["log_p_value"]  # the p-values say as much
         return written

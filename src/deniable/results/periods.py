@@ -43,6 +43,8 @@ class Trend(Rows[R], Result, Generic[R]):
         Periods that could not be analysed, each with the reason.
     provenance : Provenance, optional
         Where all periods together come from.
+    same_clients : float, default 0.0
+        Share of the clients of a period that give the same answer in another one; see `compare`.
 
     Raises
     ------
@@ -65,6 +67,7 @@ class Trend(Rows[R], Result, Generic[R]):
     parts: tuple[R, ...]
     skipped: Mapping[str, str] = field(default_factory=dict)
     provenance: Provenance | None = None
+    same_clients: float = 0.0
 
     def __post_init__(self) -> None:
         if len(self.periods) != len(self.parts):
@@ -240,6 +243,10 @@ class Trend(Rows[R], Result, Generic[R]):
             written["target"] = self.marginals[0].target
         if any(part.fit is not None for part in self.marginals):
             written["fit"] = [part.fit for part in self.marginals]
+        if self.marginals[0].reports_per_client != 1:
+            written["reports_per_client"] = self.marginals[0].reports_per_client
+        if self.same_clients:
+            written["same_clients"] = self.same_clients
         if self.skipped:
             written["skipped"] = self.skipped
         return {"kind": "Trend", **{key: to_json_value(v) for key, v in written.items()}}
@@ -247,7 +254,7 @@ class Trend(Rows[R], Result, Generic[R]):
     @classmethod
     def _from_json(cls, data: dict[str, object]) -> Self:
         read = _read_marginals if data["kind"] == "Trend" else _read_parts
-        names = ("by", "periods", "skipped", "provenance")
+        names = ("by", "periods", "skipped", "provenance", "same_clients")
         common = typed_fields(cls, {name: data[name] for name in names if name in data})
         return cls(parts=cast(tuple[R, ...], read(data)), **common)
 
@@ -272,8 +279,7 @@ def _read_marginals(data: dict[str, Any]) -> tuple[Result, ...]:
         "overdispersion": np.nan,
     }
     names = [*SHARES, "reports"]
-    if "target" in data:
-        shared["target"] = data["target"]
+    shared |= {name: data[name] for name in ("target", "reports_per_client") if name in data}
     if "where" in data:
         shared["where"] = data["where"]
         names.append("subgroup")

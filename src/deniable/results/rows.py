@@ -78,6 +78,43 @@ class CellRow(NamedTuple):
     p_value: float
 
 
+class ChangeRow(NamedTuple):
+    """One value of a question in a `Change`.
+
+    Parameters
+    ----------
+    value : str
+        The value.
+    earlier, later : float
+        Estimated shares of clients in the two periods.
+    change : float
+        Their difference.
+    standard_error : float
+        Standard error of the difference.
+    low, high : float
+        Ends of the 95% confidence interval of the difference.
+    p_value : float
+        Two-sided p-value of "the share did not change", before the correction.
+    changed : bool
+        Whether the test rejects that hypothesis after the correction.
+
+    Examples
+    --------
+    >>> ChangeRow("vim", 0.41, 0.31, -0.1, 0.02, -0.14, -0.06, 6e-7, True).changed
+    True
+    """
+
+    value: str
+    earlier: float
+    later: float
+    change: float
+    standard_error: float
+    low: float
+    high: float
+    p_value: float
+    changed: bool
+
+
 class ShareRow(NamedTuple):
     """One value of `ConsistentShares`.
 

@@ -26,8 +26,11 @@ class TrendView(View[Trend[Result]]):
     """Shows a trend as the view of its first part does."""
 
     def notes(self, *, test: str = "score", stages: bool = False) -> list[str]:
-        """Return the periods that could not be analysed."""
-        return [f"{period}: {why}" for period, why in self.result.skipped.items()]
+        """Return what changed, and the periods that could not be analysed."""
+        trend = self.result
+        skipped = [f"{period}: {why}" for period, why in trend.skipped.items()]
+        changed = view_of(trend.parts[0]).trend_notes(trend) if trend.parts else []
+        return changed + skipped
 
     def figure_size(self, most: int, graph: bool) -> tuple[float, float]:
         """Return a wide size."""
@@ -51,4 +54,5 @@ class TrendView(View[Trend[Result]]):
         """Return the section of the first part's view, and the skipped periods."""
         trend = self.result
         body = view_of(trend.parts[0]).trend_section(trend, survey) if trend.parts else ""
-        return body + "".join(elements.paragraph(note) for note in self.notes())
+        skipped = (f"{period}: {why}" for period, why in trend.skipped.items())
+        return body + "".join(map(elements.paragraph, skipped))

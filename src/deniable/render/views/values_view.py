@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.analysis import compare
 from deniable.errors import InputError
 from deniable.formatting import TextTable, counted, percent
 from deniable.render import elements, plots, svg
@@ -249,6 +250,15 @@ class MarginalView(ValuesView[Marginal]):
             return ""
         return svg.lines(trend.periods, names, (estimate, low, high), layout, self.result.whom)
 
+    def trend_notes(self, trend: Trend[Marginal]) -> list[str]:
+        """Say which values changed from the first to the last period."""
+        if len(trend.periods) < 2:
+            return []
+        change = compare(trend)
+        same = f"{percent(change.same_clients)} of clients answer the same in both periods"
+        known = f"if {same}" if change.same_clients else "whether or not clients are the same"
+        return [f"{change.summary()} (at significance level {change.alpha:g}, {known})."]
+
     def trend_section(self, trend: Trend[Marginal], survey: Survey | None) -> str:
         """Return one chart with the values over all periods."""
         first = trend.marginals[0]
@@ -258,9 +268,8 @@ class MarginalView(ValuesView[Marginal]):
             **elements.count(len(trend.labels), "value"),
         }
         text = (
-            f"Bands are 95% confidence intervals per {trend.by}. Where two bands hardly overlap, "
-            f"the value has probably changed; among many {trend.by}s and values, a few seem to "
-            "change by chance."
+            f"Bands are 95% confidence intervals per {trend.by}. Among many {trend.by}s and values,"
+            " a few seem to change by chance."
         )
         if len(trend.periods) == 1:
             text = f"Vertical lines are 95% confidence intervals. Only one {trend.by} has reports."
@@ -269,8 +278,12 @@ class MarginalView(ValuesView[Marginal]):
             elements.numbers(facts),
             responsive(partial(self.trend_chart, trend)),
             elements.paragraph(text),
+            *map(elements.paragraph, self.trend_notes(trend)),
             elements.details("All values and periods", elements.table(trend)),
         ]
+        if len(trend.periods) > 1:
+            name = f"Changes from {trend.periods[0]} to {trend.periods[-1]}"
+            body.append(elements.details(name, elements.table(compare(trend))))
         return elements.section(body, trend.provenance, trend.fit)
 
 
