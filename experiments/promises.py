@@ -66,7 +66,7 @@ def _range(low: float, high: float) -> str:
     return f"at least {low:g}" if high >= 1 else f"{low:g} to {high:g}"
 
 
-def share_error(share: Floats, crowds: int) -> Floats:
+def share_error(share: Floats, crowds: int | Floats) -> Floats:
     """Return the standard error of a share of crowds; not 0 if the share is 0 or 1.
 
     >>> float(share_error(np.array(0.05), 100).round(3))

@@ -113,12 +113,15 @@ class _Scanned:
         The active candidates.
     groups : tuple of tuples of int
         Groups of candidates that set the same bits everywhere.
+    clients : float
+        Number of clients that sent the reports.
     """
 
     scan: Scan
     fit: RegressionFit
     active: Indices
     groups: Groups
+    clients: float
 
     def estimates(self, labels: tuple[str, ...] | None) -> Estimates:
         """Return estimates and p-values for detection."""
@@ -141,6 +144,10 @@ class _Scanned:
         of frequency p, E (estimate - p) 1{detected} = sigma * phi(z_cut - p / sigma): sigma times
         the density of its z at the cut-off. So the excess of the sum follows from the density of
         all estimates at the cut-off.
+
+        The fit takes the bits as independent. But a client holds one string only, so the strings
+        of n clients vary together: their sum P varies by P(1 - P) / n, not by the sum of
+        p(1 - p) / n.
         """
         scan = self.scan
         total = float(scan.estimate[detected].sum())
@@ -157,7 +164,11 @@ class _Scanned:
         variance += float((scan.error[alone] ** 2).sum()) + float((excess**2).sum())
         if detected.any():
             share = min(max(total, 0.0), 1.0)
-            variance += share * (1 - share) * float(scan.pair_variance[detected].mean())
+            pairs = float(scan.pair_variance[detected].mean())
+            squares = float(np.square(scan.estimate[detected]).sum())
+            excluded = max(share**2 - squares, 0.0) * max(1 / self.clients - pairs, 0.0)
+            variance += share * (1 - share) * pairs
+            variance = max(variance - excluded, variance / 4)
         return Measured.normal(total, float(np.sqrt(variance)))
 
 
@@ -175,7 +186,8 @@ def _scan_design(table: BitTable, design: BloomDesign, alpha: float, selection: 
     else:
         active, fit = fit_selected(table, unique)
     scan = scan_candidates(table, unique, active, fit, z_needed)
-    return _Scanned(scan.take(member) if groups else scan, fit, first[active], groups)
+    clients = float(table.total.sum()) / table.repetition.reports_per_client
+    return _Scanned(scan.take(member) if groups else scan, fit, first[active], groups, clients)
 
 
 def _equal_candidates(table: BitTable, design: BloomDesign) -> tuple[Indices, Indices, Groups]:
