@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deniable.analysis import compare
-from deniable.kernels.array_types import Floats, Int64s
+from deniable.kernels.array_types import Floats
 from deniable.reproduction.records import Row
 from deniable.results import Change, Marginal, Trend
 from experiments.parallel import crowd_arguments, in_processes

@@ -1,6 +1,6 @@
 """Size and power of the tests of mutual and conditional independence of three questions.
 
-    python -m experiments.three_way [--quick] [--seed 7] [-o FOLDER]
+    python -m experiments.three_way [--crowds 400] [--jobs 2] [--seed 7]
 
 `size` is the share of crowds in which a true hypothesis is rejected at .05, `lrt` that of the
 likelihood ratio. Under `mutual`, all questions are independent. Under `conditional`, x and y depend
@@ -12,13 +12,14 @@ boolean.
 `power` is measured at a weak association, `two-way` is what the two-way score test has on a
 comparable table. Mutual: z depends on x and y; the two-way test compares z with x and y taken as
 one question. Conditional: x and y are associated in every category of z, which is reported without
-noise; the two-way tests of all categories of z are added up.
+noise; the two-way tests of all categories of z are added up. The number of crowds is per row; rows
+of strings with Other get half of it. Takes about two minutes on 16 processors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import chdtrc
@@ -32,13 +33,12 @@ from deniable.inference.association.independence import (
 from deniable.inference.joint.evidence import Evidence, gather
 from deniable.inference.joint.solver import maximise
 from deniable.kernels.array_types import Floats, Singles
-from deniable.reproduction.records import Record
-from deniable.reproduction.trials import bloom, boolean, generators, survey_of
-from deniable.results.association import AssociationTest
+from deniable.reproduction.trials import bloom, boolean, survey_of
 from deniable.simulation import JointPopulation, random_strings
 from experiments.direct_rows import basic_rows, bloom_rows, dependent_table, draw_cells, zipf
-from experiments.options import arguments, finish
-from experiments.text_tables import show
+from experiments.parallel import crowd_arguments, in_processes
+from experiments.promises import judged, share_error
+from experiments.text_tables import text_table
 
 ALPHA = 0.05
 SIZES = {
@@ -50,6 +50,17 @@ SIZES = {
     "few reports": ("basic", 1_500, 1.0),
 }
 SHAPE = (4, 4, 3)
+TESTS = ("mutual", "conditional")
+EXPONENTS = {"even": 1.0, "rare": 3.0}
+POWERS = (
+    ("mutual", "even", 0.06),
+    ("mutual", "even", 0.1),
+    ("mutual", "rare", 0.15),
+    ("conditional", "even", 0.1),
+    ("conditional", "rare", 0.15),
+)
+"""Test, population, and strength of the association."""
+CROWDS_PER_TASK = 20
 
 
 def mutual_table(exponent: float, strength: float = 0.0) -> Floats:
@@ -93,101 +104,128 @@ def held(rows: list[Singles]) -> Evidence:
     return gather([tuple(rows)], [each.shape[1] for each in rows])
 
 
-def rejected(p_values: list[float]) -> float:
-    """Return the share of p-values that reject."""
-    return float(np.mean(np.array(p_values) <= ALPHA))
+@dataclass(frozen=True)
+class Task:
+    """Some crowds of one row: what to measure, in which setting."""
+
+    measure: Callable[[Task, np.random.Generator], list[float]]
+    test: str
+    population: str
+    reports: int
+    strength: float
+    crowds: int
+    seed: tuple[int, int, int]
 
 
-def sizes(name: str, trials: int, seed: int) -> list[dict[str, object]]:
-    """Return the sizes of both tests on one population of options."""
-    encoding, reports, exponent = SIZES[name]
-    tables = {"mutual": mutual_table(exponent), "conditional": conditional_table(SHAPE, exponent)}
-    tests: dict[str, Callable[..., AssociationTest]] = {
-        "mutual": mutual_independence, "conditional": conditional_independence,
-    }  # fmt: skip
-    rows: list[dict[str, object]] = []
-    for test, table in tables.items():
-        score, ratio = [], []
-        for rng in generators(seed, trials):
-            evidence = held(likelihoods(table, reports, rng, encoding))
-            fit = maximise(evidence)
-            score.append(tests[test](evidence, fit=fit).p_value)
-            ratio.append(tests[test](evidence, fit=fit, method="lrt").p_value)
-        rows.append({"test": test, "population": name, "reports": reports,
-                     "size": rejected(score), "lrt": rejected(ratio)})  # fmt: skip
-    return rows
+def sizes(task: Task, rng: np.random.Generator) -> list[float]:
+    """Return the p-values of the score and of the likelihood ratio on options."""
+    encoding, reports, exponent = SIZES[task.population]
+    if task.test == "mutual":
+        table, test = mutual_table(exponent), mutual_independence
+    else:
+        table, test = conditional_table(SHAPE, exponent), conditional_independence
+    evidence = held(likelihoods(table, reports, rng, encoding))
+    fit = maximise(evidence)
+    return [test(evidence, fit=fit, method=method).p_value for method in ("score", "lrt")]
 
 
-def sizes_with_other(reports: int, trials: int, seed: int) -> list[dict[str, object]]:
-    """Return the sizes of both tests on strings with Other."""
+def sizes_with_other(task: Task, rng: np.random.Generator) -> list[float]:
+    """Return the p-value of the score on strings with Other."""
+    table = conditional_table((30, 30, 2), 1.0)
+    if task.test == "mutual":
+        table = np.multiply.outer(np.outer(zipf(30), zipf(30)), np.array([0.7, 0.3]))
     survey = survey_of(x=bloom(), y=bloom(), z=boolean())
-    rows: list[dict[str, object]] = []
-    for test, lean in (("mutual", False), ("conditional", True)):
-        table = conditional_table((30, 30, 2), 1.0)
-        if not lean:
-            table = np.multiply.outer(np.outer(zipf(30), zipf(30)), np.array([0.7, 0.3]))
-        found = []
-        for rng in generators(seed, trials):
-            values = {"x": random_strings(30, 6, rng), "y": random_strings(30, 6, rng)}
-            crowd = JointPopulation({**values, "z": (True, False)}, table / table.sum())
-            batch = simulate(survey, crowd.draw(reports, rng), rng=rng)
-            known = {name: strings[:20] for name, strings in values.items()}
-            joint = associate(survey, batch, ["x", "y", "z"], candidates=known, top=3)
-            given_z = partial(joint.conditional_independence, "x", "y")
-            found.append((given_z if lean else joint.mutual_independence)().p_value)
-        rows.append({"test": test, "population": "strings, Other", "reports": reports,
-                     "size": rejected(found), "lrt": float("nan")})  # fmt: skip
-    return rows
+    values = {"x": random_strings(30, 6, rng), "y": random_strings(30, 6, rng)}
+    crowd = JointPopulation({**values, "z": (True, False)}, table / table.sum())
+    batch = simulate(survey, crowd.draw(task.reports, rng), rng=rng)
+    known = {name: strings[:20] for name, strings in values.items()}
+    joint = associate(survey, batch, ["x", "y", "z"], candidates=known, top=3)
+    if task.test == "mutual":
+        return [joint.mutual_independence().p_value, float("nan")]
+    return [joint.conditional_independence("x", "y").p_value, float("nan")]
 
 
-def mutual_power(exponent: float, reports: int, strength: float, trials: int, seed: int) -> Floats:
-    """Return the power of the test of mutual independence, and of the two-way test."""
-    found = []
-    for rng in generators(seed, trials):
-        x, y, z = likelihoods(mutual_table(exponent, strength), reports, rng, "basic")
-        merged = (x[:, :, None] * y[:, None, :]).reshape(reports, -1)
-        tests = score_test(held([x, y, z])), score_test(held([merged, z]))
-        found.append([test.p_value <= ALPHA for test in tests])
-    return np.asarray(np.mean(found, axis=0, dtype=float))
+def mutual_power(task: Task, rng: np.random.Generator) -> list[float]:
+    """Return the p-values of the test of mutual independence, and of the two-way test."""
+    table = mutual_table(EXPONENTS[task.population], task.strength)
+    x, y, z = likelihoods(table, task.reports, rng, "basic")
+    merged = (x[:, :, None] * y[:, None, :]).reshape(task.reports, -1)
+    return [score_test(held(rows)).p_value for rows in ([x, y, z], [merged, z])]
 
 
-def conditional_power(
-    exponent: float, reports: int, strength: float, trials: int, seed: int
-) -> Floats:
-    """Return the power of the test of conditional independence, and of two-way tests."""
-    found = []
-    table = conditional_table((3, 3, 2), exponent, strength)
-    for rng in generators(seed, trials):
-        x, y, z = likelihoods(table, reports, rng, "basic", clear=True)
-        within = [score_test(held([x[z[:, c] > 0], y[z[:, c] > 0]])) for c in range(z.shape[1])]
-        statistic = sum(test.statistic for test in within)
-        freedom = sum(test.degrees_of_freedom for test in within)
-        three_way = conditional_independence(held([x, y, z])).p_value
-        found.append([three_way <= ALPHA, chdtrc(freedom, statistic) <= ALPHA])
-    return np.asarray(np.mean(found, axis=0, dtype=float))
+def conditional_power(task: Task, rng: np.random.Generator) -> list[float]:
+    """Return the p-values of the test of conditional independence, and of two-way tests."""
+    table = conditional_table((3, 3, 2), EXPONENTS[task.population], task.strength)
+    x, y, z = likelihoods(table, task.reports, rng, "basic", clear=True)
+    within = [score_test(held([x[z[:, c] > 0], y[z[:, c] > 0]])) for c in range(z.shape[1])]
+    statistic = sum(test.statistic for test in within)
+    freedom = sum(test.degrees_of_freedom for test in within)
+    return [conditional_independence(held([x, y, z])).p_value, chdtrc(freedom, statistic)]
 
 
-def run(trials: int, seed: int) -> Record:
-    """Measure everything."""
-    record = Record("three_way", seed, {"trials": trials})
-    rows = [row for name in SIZES for row in sizes(name, trials, seed)]
-    for reports in (20_000, 100_000):
-        rows += sizes_with_other(reports, trials // 2, seed)
-    show(record, "size", rows, "Share of true hypotheses rejected at .05")
-    powers = [
-        {"test": test, "population": population, "power": float(three), "two-way": float(two)}
-        for test, measure, population, exponent, strength in (
-            ("mutual", mutual_power, "even", 1.0, 0.1),
-            ("mutual", mutual_power, "rare", 3.0, 0.3),
-            ("conditional", conditional_power, "even", 1.0, 0.1),
-            ("conditional", conditional_power, "rare", 3.0, 0.15),
-        )
-        for three, two in [measure(exponent, 10_000, strength, trials, seed)]
+def measured(task: Task) -> Floats:
+    """Return the p-values of all crowds of a task, float64[crowds, 2]."""
+    return np.array([
+        task.measure(task, np.random.default_rng([*task.seed, i])) for i in range(task.crowds)
+    ])  # fmt: skip
+
+
+def rows_of(crowds: int, seed: int) -> list[Task]:
+    """Return one task per row of the two tables."""
+    settings: list[tuple[Callable[..., list[float]], str, str, int, float, int]] = [
+        (sizes, test, name, SIZES[name][1], 0.0, crowds) for name in SIZES for test in TESTS
     ]
-    show(record, "power", powers, "Power at .05")
-    return record
+    settings += [
+        (sizes_with_other, test, "strings, Other", reports, 0.0, max(crowds // 2, 1))
+        for reports in (20_000, 100_000)
+        for test in TESTS
+    ]
+    settings += [
+        (mutual_power if test == "mutual" else conditional_power, test, name, 10_000, s, crowds)
+        for test, name, s in POWERS
+    ]
+    return [Task(*each, (seed, i, 0)) for i, each in enumerate(settings)]
+
+
+def cut(task: Task) -> list[Task]:
+    """Return the row in parts of a few crowds, for several processes."""
+    starts = range(0, task.crowds, CROWDS_PER_TASK)
+    return [
+        replace(
+            task, crowds=min(CROWDS_PER_TASK, task.crowds - start), seed=(*task.seed[:2], start)
+        )
+        for start in starts
+    ]
+
+
+def main() -> None:
+    """Print the tables and the promises."""
+    given = crowd_arguments(__doc__, 400)
+    tasks = rows_of(given.crowds, given.seed)
+    parts = [cut(task) for task in tasks]
+    found = in_processes(measured, [part for row in parts for part in row], given.jobs)
+    shares = [(np.concatenate([next(found) for _ in row]) <= ALPHA).mean(axis=0) for row in parts]
+    size = [
+        {"test": task.test, "population": task.population, "reports": task.reports,
+         "size": float(share[0]), "lrt": float(share[1]), "crowds": task.crowds}
+        for task, share in zip(tasks, shares, strict=True) if not task.strength
+    ]  # fmt: skip
+    power = [
+        {"test": task.test, "population": task.population, "strength": task.strength,
+         "power": float(share[0]), "two-way": float(share[1]), "crowds": task.crowds}
+        for task, share in zip(tasks, shares, strict=True) if task.strength
+    ]  # fmt: skip
+    print(f"Share of true hypotheses rejected at .05\n{text_table(size)}\n")
+    print(f"Power at .05\n{text_table(power)}\n")
+    for name in TESTS:
+        rejected = np.array([row["size"] for row in size if row["test"] == name])
+        crowds = np.array([row["crowds"] for row in size if row["test"] == name], float)
+        sentence = f"The test of {name} independence of three questions rejects a true hypothesis"
+        print(judged(sentence, rejected, share_error(rejected, crowds), 0.03, 0.07))
+        ratio = np.array([row["power"] / row["two-way"] for row in power if row["test"] == name])
+        sentence = f"Power of the test of {name} independence, relative to two-way tests"
+        print(judged(sentence, ratio, share_error(np.minimum(ratio, 1), given.crowds), 0.9, 9))
 
 
 if __name__ == "__main__":
-    options = arguments(__doc__, seed=7)
-    finish(run(20 if options.quick else 400, options.seed), options)
+    main()

@@ -217,6 +217,10 @@ def test_a_trend(tmp_path: Path) -> None:
     assert "polyline" in page and "per value and week" in page and "Safari" in page
     shown = fine("decode", "pages@1", "store.db", "--question", "browser", "--by", "day")
     assert "2027-01-06" in shown and "Safari" in shown
+    by_week = ("decode", "pages@1", "store.db", "--question", "browser", "--by", "week")
+    assert "2027-01-04 to 2027-01-11: no significant change of" in fine(*by_week)
+    shown = fine(*by_week, "--same-clients", "0.5")
+    assert "if 50.0% of clients answer the same in both periods" in shown
 
 
 @pytest.mark.slow

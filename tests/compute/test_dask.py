@@ -27,7 +27,8 @@ from deniable.compute.cpu.threads import Threads
 from deniable.compute.dask.cluster import Dask
 from deniable.compute.named import executor_of
 from deniable.errors import ClusterError, InputError, MissingPackage
-from deniable.inference.association.independence import score_test
+from deniable.inference.association.conditional import efficient_score_test, fit_conditional
+from deniable.inference.association.independence import mutual_independence, score_test
 from deniable.inference.joint.evidence import gather
 from deniable.inference.joint.shrinkage import shrunk
 from deniable.inference.joint.solver import maximise
@@ -206,6 +207,19 @@ def test_shuffles_folds_and_strata(cluster: Dask, monkeypatch: pytest.MonkeyPatc
         table = shrunk(evidence, rng=np.random.default_rng(1), strengths=(0.1, 0.0))
         assert test.reference == "shuffles"
         found.append([test.statistic, test.p_value, table.fit.table])
+    near(*found)
+
+
+def test_three_variables(cluster: Dask) -> None:
+    """Likelihood ratios of several variables at once, and reports drawn from a table."""
+    found = []
+    for executor in (Threads(2), cluster):
+        (x, y), (z, _) = rows(9000, 4), rows(9000, 2)
+        evidence = gather([(x, y, z)], (4, 4, 2), executor=executor)
+        mutual = mutual_independence(evidence)
+        null = fit_conditional(evidence, np.full((4, 4, 2), 1 / 32), (0, 1), max_passes=5)
+        given_z = efficient_score_test(evidence, null, (0, 1), draws=3)
+        found.append([mutual.statistic, mutual.p_value, given_z.statistic, given_z.p_value])
     near(*found)
 
 

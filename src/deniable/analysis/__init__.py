@@ -1,4 +1,4 @@
-"""Analysis of collected reports: the verbs `decode`, `associate`, `pair_counts`, `trend` and `compare`."""
+"""Analysis of reports: the verbs `decode`, `associate`, `pair_counts`, `trend`, `compare`."""
 
 from deniable.extras import needs_packages
 
