@@ -33,6 +33,7 @@ from deniable.inference.association.independence import (
 from deniable.inference.joint.evidence import Evidence, gather
 from deniable.inference.joint.solver import maximise
 from deniable.kernels.array_types import Floats, Singles
+from deniable.reproduction.records import Row
 from deniable.reproduction.trials import bloom, boolean, survey_of
 from deniable.simulation import JointPopulation, random_strings
 from experiments.direct_rows import basic_rows, bloom_rows, dependent_table, draw_cells, zipf
@@ -205,12 +206,12 @@ def main() -> None:
     parts = [cut(task) for task in tasks]
     found = in_processes(measured, [part for row in parts for part in row], given.jobs)
     shares = [(np.concatenate([next(found) for _ in row]) <= ALPHA).mean(axis=0) for row in parts]
-    size = [
+    size: list[Row] = [
         {"test": task.test, "population": task.population, "reports": task.reports,
          "size": float(share[0]), "lrt": float(share[1]), "crowds": task.crowds}
         for task, share in zip(tasks, shares, strict=True) if not task.strength
     ]  # fmt: skip
-    power = [
+    power: list[Row] = [
         {"test": task.test, "population": task.population, "strength": task.strength,
          "power": float(share[0]), "two-way": float(share[1]), "crowds": task.crowds}
         for task, share in zip(tasks, shares, strict=True) if task.strength

@@ -14,13 +14,15 @@ instead if it is negative: a client's two answers are at least as alike as those
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 from scipy import special
 
 from deniable.analysis.subgroups import Where
 from deniable.errors import InputError, check_number
 from deniable.formatting import SMALLEST_P
-from deniable.inference.marginal.detection import rejection_cutoff
+from deniable.inference.marginal.detection import Correction, rejection_cutoff
 from deniable.kernels.array_types import Floats
 from deniable.protocols import from_canonical
 from deniable.results import Change, Marginal, Provenance, Trend
@@ -97,6 +99,7 @@ def compare(
     z = np.divide(distance, error, out=np.zeros_like(error), where=tested)
     p_value = np.where(tested, np.maximum(2 * special.ndtr(-z), SMALLEST_P), 1.0)
     first = parts[0]
+    cutoff = rejection_cutoff(p_value, first.alpha, cast(Correction, first.correction))
     return Change(
         labels=first.names,
         periods=periods,
@@ -104,7 +107,7 @@ def compare(
         later=parts[1].estimate,
         standard_error=error,
         p_value=p_value,
-        changed=tested & (p_value <= rejection_cutoff(p_value, first.alpha, first.correction)),
+        changed=tested & (p_value <= cutoff),
         same_clients=same_clients,
         alpha=first.alpha,
         correction=first.correction,
