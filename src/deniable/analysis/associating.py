@@ -36,12 +36,13 @@ from deniable.inference.joint.evidence import Evidence, evidence_of, gather
 from deniable.inference.joint.shrinkage import shrunk
 from deniable.inference.joint.solver import JointFit, maximise
 from deniable.inference.joint.uncertainty import covariance, stratum_influence, widen_errors
+from deniable.inference.joint.unlisted import add_unlisted
 from deniable.inference.linear.joint_counts import PairCounts
 from deniable.inference.models.base import AnyModel, Axis, OtherModel, TableSettings
 from deniable.kernels.array_types import Indices, Integers, Table
 from deniable.kernels.random_generator import generator_of
 from deniable.results import Covariance, Joint
-from deniable.results.association import AssociationTest, Tests
+from deniable.results.association import AssociationTest, EffectSize, Tests
 from deniable.survey import Survey, SurveyOrPath
 
 
@@ -285,15 +286,18 @@ def _joint(
     shown = fit_covariance.collapsed(groups)
     if any(with_other := [axis.ends_with_other for axis in axes]):
         # Unlisted strings, which are in Other, make cohorts differ by more than their noise.
-        influence = collapse_influence(stratum_influence(evidence, fit_covariance), groups)
-        shown = widen_errors(shown, influence, with_other)
+        influence = stratum_influence(evidence, fit_covariance)
+        widened = add_unlisted(fit_covariance, influence, [axis.unlisted for axis in axes])
+        influence = collapse_influence(influence, groups)
+        shown = widen_errors(widened.collapsed(groups), influence, with_other)
     point, strength = None, None
     if shrink is not None:
         penalised = shrunk(evidence, rng=generator_of(shrink))
         no_errors = np.zeros_like(fit_covariance.matrix)
         point = Covariance(penalised.fit.table, no_errors).collapsed(groups).table
         strength = penalised.strength
-    tests = _tests(evidence, fit, fit_covariance, groups)
+    effect = partial(cramers_v, evidence, fit_covariance, groups=groups, widened=shown)
+    tests = _tests(evidence, fit, effect, groups)
     return replace(
         joint_of(questions, axes, shown, int(evidence.weight), tests),
         log_likelihood=fit.log_likelihood,
@@ -306,7 +310,10 @@ def _joint(
 
 
 def _tests(
-    evidence: Evidence, fit: JointFit, fit_covariance: Covariance, groups: Sequence[Indices]
+    evidence: Evidence,
+    fit: JointFit,
+    effect: Callable[[], EffectSize],
+    groups: Sequence[Indices],
 ) -> Tests:
     """Return tests about the categories that are shown. They are computed on first use."""
 
@@ -321,7 +328,7 @@ def _tests(
 
     return Tests(
         lambda method: run(association_test, method=method),
-        lambda: cramers_v(evidence, fit_covariance, groups=groups),
+        effect,
         lambda: run(mutual_independence),
         lambda pair: run(conditional_independence, pair=pair),
     )

@@ -4,7 +4,7 @@ The categories are chosen as `associate` chooses them, since pair counts also ho
 need. `inference.linear.estimate` describes the estimator.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
@@ -18,13 +18,13 @@ from deniable.errors import InputError
 from deniable.inference.association.effect_size import cramers_v_of
 from deniable.inference.fit_check import fit_check
 from deniable.inference.fit_counts import FitCounts, PartCounts
-from deniable.inference.linear.estimate import LinearFit, QuestionRatios, linear_joint, linear_test
+from deniable.inference.linear.estimate import QuestionRatios, linear_joint, linear_test
 from deniable.inference.linear.joint_counts import PairCounts
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.models.base import AnyModel, ReportCounts, TableSettings
 from deniable.kernels.array_types import Indices
 from deniable.results import Joint
-from deniable.results.association import AssociationTest, Tests
+from deniable.results.association import AssociationTest, EffectSize, Tests
 from deniable.survey import Question, Survey
 
 
@@ -50,8 +50,12 @@ def associate_counts(
             for side in (0, 1)
         ]
         fit = linear_joint(counts, *sides)
-        shown = fit.collapsed(groups, [axis.ends_with_other for axis in axes])
-    tests = _tests(counts, sides, groups, shown)
+        shown = fit.shown(axes)
+    noise = fit.covariance.collapsed(groups)
+    effect = partial(
+        cramers_v_of, shown.unconstrained, noise, counts.reports, widened=shown.covariance
+    )
+    tests = _tests(counts, sides, groups, effect)
     joint = joint_of(counts.questions, axes, shown.covariance, counts.reports, tests)
     provenance = provenance_of(survey, asked, counts.reports, counts.origin)
     check = fit_check(survey, asked, _fit_counts(counts, layout, bit_counts))
@@ -83,7 +87,10 @@ def _bit_counts(counts: PairCounts, layout: PairLayout, side: int) -> BitCounts:
 
 
 def _tests(
-    counts: PairCounts, sides: Sequence[QuestionRatios], groups: Sequence[Indices], shown: LinearFit
+    counts: PairCounts,
+    sides: Sequence[QuestionRatios],
+    groups: Sequence[Indices],
+    effect: Callable[[], EffectSize],
 ) -> Tests:
     """Return tests about the categories that are shown. They are computed on first use."""
 
@@ -102,5 +109,4 @@ def _tests(
             "this test needs the reports; for a table of two questions from counts, use test()"
         )
 
-    effect = partial(cramers_v_of, shown.unconstrained, shown.covariance, counts.reports)
     return Tests(association, effect, refused, refused)

@@ -25,6 +25,7 @@ from deniable.inference.joint.conditioning import Rates, one_step
 from deniable.inference.joint.evidence import Evidence, evidence_of
 from deniable.inference.joint.solver import MAX_CELLS, maximise
 from deniable.inference.joint.uncertainty import covariance, stratum_influence, widen_errors
+from deniable.inference.joint.unlisted import add_unlisted
 from deniable.inference.marginal.detection import Correction, rejection_cutoff
 from deniable.inference.models import Candidates, model_of
 from deniable.inference.models.base import AnyModel, Axis, ReportCounts, TableSettings
@@ -211,11 +212,14 @@ def _cells(
     groups = [np.arange(len(axes[0].labels))]
     for axis, answers in zip(axes[1:], subgroup.answers, strict=True):
         groups.append(np.array([int(label not in answers) for label in axis.labels], np.intp))
-    shown = one_step(evidence, fitted).collapsed(groups)
+    table = one_step(evidence, fitted).table
+    shown = Covariance(table, fitted.matrix).collapsed(groups)
     with_other = [axis.labels[-1] == OTHER for axis in axes]
     if any(with_other):
-        influence = collapse_influence(stratum_influence(evidence, fitted), groups)
-        shown = widen_errors(shown, influence, with_other)
+        influence = stratum_influence(evidence, fitted)
+        widened = add_unlisted(fitted, influence, [axis.unlisted for axis in axes])
+        shown = Covariance(table, widened.matrix).collapsed(groups)
+        shown = widen_errors(shown, collapse_influence(influence, groups), with_other)
     numbered = np.arange(shown.table.size).reshape(len(axes[0].labels), -1)[:, 0]
     matrix = inflation * shown.matrix[np.ix_(numbered, numbered)]
     return Covariance(shown.table.ravel()[numbered], matrix)

@@ -73,7 +73,9 @@ def test_mixture_is_the_weighted_sum_of_its_parts():
     x = np.unpackbits(bits, axis=1, bitorder="little")[:, :12].astype(bool)
     p, q = design.p[stratum][:, None], design.q[stratum][:, None]
     empty = np.where(x, p, 1 - p).prod(axis=1)
-    ratio = np.where(x, q / p, (1 - q) / (1 - p)).mean(axis=1) ** 2
+    each = np.where(x, q / p, (1 - q) / (1 - p))
+    # Two hashes choose any two bits; if they choose the same one, it counts once.
+    ratio = (each.sum(axis=1) ** 2 - (each**2).sum(axis=1) + each.sum(axis=1)) / 12**2
     expected = known_p[:, 2:] @ share + 0.3 * empty * ratio
     assert np.allclose(total[:, :2], known_p[:, :2], rtol=1e-5)
     assert np.allclose(total[:, 2], expected, rtol=1e-5)

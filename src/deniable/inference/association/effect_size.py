@@ -7,9 +7,10 @@ without p ≥ 0, which equals p̂ if no cell is at 0. It is close to N(p, Σ̂).
 
 Let δ_ij = p̃_ij − p̃_i· p̃_·j be the excess over independence, μ_ij = p̂_i· p̂_·j, W = diag(1/μ), and
 S the covariance of δ. The quadratic form Q = δᵀWδ has the mean φ² + tr(WS) and the variance
-2 tr((WS)²) + 4 δᵀWSWδ. The estimate of φ² is Q − tr(WS). The 95 % interval holds every φ² for which
-Q lies within 1.96 standard deviations of its mean. Categories that may be empty (a margin below
-three standard errors) would make the denominators 1/μ too uncertain, so they are left out.
+2 tr((WS)²) + gᵀΣ̂g, where g is the gradient of φ². The estimate of φ² is Q − tr(WS). The 95 %
+interval holds every φ² for which Q lies within 1.96 standard deviations of its mean. Categories
+that may be empty (a margin below three standard errors) would make the denominators 1/μ too
+uncertain, so they are left out.
 """
 
 from collections.abc import Sequence
@@ -30,11 +31,16 @@ MIN_MARGIN_Z = 3.0
 
 
 def cramers_v(
-    evidence: Evidence, covariance: Covariance, *, groups: Sequence[Indices] | None = None
+    evidence: Evidence,
+    covariance: Covariance,
+    *,
+    groups: Sequence[Indices] | None = None,
+    widened: Covariance | None = None,
 ) -> EffectSize:
     """Estimate Cramér's V of two variables from their fitted table and its covariance.
 
-    groups : if given, V of the table with added-up categories; see `Covariance.collapsed`
+    groups : if given, V of the table with added-up categories; see `Covariance.collapsed`;
+    widened : that table with errors for unlisted strings, if there are such strings
     """
     with one_blas_thread():
         table = covariance.table
@@ -44,13 +50,21 @@ def cramers_v(
         if groups is not None:
             unconstrained = Covariance(unconstrained, covariance.matrix).collapsed(groups).table
             covariance = covariance.collapsed(groups)
-        return cramers_v_of(unconstrained, covariance, evidence.weight)
+        return cramers_v_of(unconstrained, covariance, evidence.weight, widened)
 
 
-def cramers_v_of(unconstrained: Floats, covariance: Covariance, reports: float) -> EffectSize:
+def cramers_v_of(
+    unconstrained: Floats,
+    covariance: Covariance,
+    reports: float,
+    widened: Covariance | None = None,
+) -> EffectSize:
     """Estimate Cramér's V from an unconstrained estimate p̃ of the table and its covariance.
 
-    If fewer than two categories of a variable are clearly present, the interval is [0, 1].
+    If fewer than two categories of a variable are clearly present, the interval is [0, 1]. So that
+    V is about the same categories with many reports, `covariance` decides which are present.
+
+    widened : the table with errors for unlisted strings, if there are such strings
     """
     table = covariance.table
     if table.ndim != 2 or min(table.shape) < 2:
@@ -66,19 +80,18 @@ def cramers_v_of(unconstrained: Floats, covariance: Covariance, reports: float) 
     kept_share = float(table[kept].sum())
     table = table[kept] / kept_share
     unconstrained = unconstrained[kept] / unconstrained[kept].sum()
-    matrix = covariance.matrix[np.ix_(kept_cells, kept_cells)] / kept_share**2
+    matrix = (widened or covariance).matrix[np.ix_(kept_cells, kept_cells)] / kept_share**2
     rows, columns = (np.maximum(table.sum(axis=axis), 1.0 / reports) for axis in (1, 0))
     weights = 1.0 / np.outer(rows, columns).ravel()
-    excess = (
-        unconstrained - np.outer(unconstrained.sum(axis=1), unconstrained.sum(axis=0))
-    ).ravel()
+    above = unconstrained - np.outer(unconstrained.sum(axis=1), unconstrained.sum(axis=0))
+    excess, gradient = above.ravel(), _gradient(above, rows, columns).ravel()
     excess_covariance = _excess_covariance(matrix, rows, columns)
     weighted_covariance = weights[:, None] * excess_covariance
     q = float(excess @ (weights * excess))
     phi_squared = q - float(np.trace(weighted_covariance))
     # The variance of Q is a constant plus a term in proportion to φ²: constant + 4·slope·φ².
     constant = 2.0 * float(np.sum(weighted_covariance * weighted_covariance.T))
-    slope = float((weights * excess) @ excess_covariance @ (weights * excess)) / q if q > 0 else 0.0
+    slope = 0.25 * float(gradient @ matrix @ gradient) / q if q > 0 else 0.0
     # The ends of the interval solve (Q − tr(WS) − φ²)² = z²·(constant + 4·slope·φ²) for φ².
     middle = phi_squared + 2.0 * Z95**2 * slope
     half_width = sqrt(max(0.0, middle**2 - phi_squared**2 + Z95**2 * constant))
@@ -88,6 +101,20 @@ def cramers_v_of(unconstrained: Floats, covariance: Covariance, reports: float) 
         for value in (phi_squared, middle - half_width, middle + half_width)
     )
     return EffectSize(estimate, low, high)
+
+
+def _gradient(excess: Floats, rows: Floats, columns: Floats) -> Floats:
+    """Return the gradient of φ² = Σ δ_ij² / (p_i· p_·j) with respect to the cells, float64[m, n].
+
+    excess : δ, float64[m, n]; rows, columns : the margins p_i· and p_·j
+    """
+    ratio = excess / np.outer(rows, columns)
+    by_row, by_column = (ratio * excess).sum(axis=1), (ratio * excess).sum(axis=0)
+    return np.asarray(
+        2.0 * (ratio - (ratio @ columns)[:, None] - (rows @ ratio)[None, :])
+        - (by_row / rows)[:, None]
+        - (by_column / columns)[None, :]
+    )
 
 
 def _clearly_present(covariance: Covariance, variable: int) -> Mask:

@@ -9,7 +9,9 @@ Intervals are clipped to [0, 1].
 
 Both the likelihood and the estimate from counts treat an unlisted string as a random one. A real
 string sets the same bits in all reports of a cohort, so cohorts differ by more than their noise.
-`widen_errors` widens standard errors accordingly.
+`unlisted` adds what follows for a whole row of a table. Other is one category with one model, but
+the strings in it may differ from cell to cell; `widen_errors` widens the errors of cells if they
+differ between strata by even more.
 """
 
 from collections.abc import Sequence

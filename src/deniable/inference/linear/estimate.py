@@ -29,10 +29,11 @@ from deniable.errors import InputError
 from deniable.inference.association.independence import chi2_tail, inverse_root, range_of
 from deniable.inference.joint.collapse import collapse_influence
 from deniable.inference.joint.uncertainty import invert_on_simplex, widen_errors
+from deniable.inference.joint.unlisted import add_unlisted
 from deniable.inference.linear.joint_counts import PairCounts
 from deniable.inference.linear.ratios import LinearRatios, fit_margin, linear_ratios, on_simplex
 from deniable.inference.marginal.bit_counts import BitCounts
-from deniable.inference.models.base import Components
+from deniable.inference.models.base import Axis, Components
 from deniable.kernels.array_types import Floats, Indices
 from deniable.results.association import AssociationTest
 from deniable.results.covariance import Covariance
@@ -105,15 +106,14 @@ class LinearFit:
     unconstrained: Floats
     influence: Floats
 
-    def collapsed(self, groups: Sequence[Indices], with_other: Sequence[bool]) -> LinearFit:
-        """Return the table of added-up categories, with errors widened by differences of strata.
-
-        groups[v][i] is the new category of category i of question v; with_other : whether the last
-        new category of each question is Other
-        """
+    def shown(self, axes: Sequence[Axis]) -> LinearFit:
+        """Return the table of the categories that are shown, with errors for unlisted strings."""
+        groups = [axis.groups for axis in axes]
         left, right = (np.eye(int(group.max()) + 1)[group].T for group in groups)
         influence = collapse_influence(self.influence, groups)
-        shown = widen_errors(self.covariance.collapsed(groups), influence, with_other)
+        widened = add_unlisted(self.covariance, self.influence, [axis.unlisted for axis in axes])
+        with_other = [axis.ends_with_other for axis in axes]
+        shown = widen_errors(widened.collapsed(groups), influence, with_other)
         return LinearFit(shown, left @ self.unconstrained @ right.T, influence)
 
 

@@ -26,6 +26,7 @@ from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
 from deniable.formatting import percent
 from deniable.inference.joint.collapse import category_averages
+from deniable.inference.joint.unlisted import Unlisted
 from deniable.inference.marginal.bit_counts import BitCounts, Repetition
 from deniable.inference.marginal.detection import Correction
 from deniable.kernels.array_types import Bytes, Floats, Indices, Integers, Mask
@@ -145,12 +146,15 @@ class Axis:
         Index of the shown category that each fitted category is added to.
     meaning : str
         What the last category stands for; empty if it is one of the values.
+    unlisted : Unlisted, optional
+        What the marginal says about unlisted strings, if the last fitted category is Other.
     """
 
     labels: tuple[str, ...]
     shown: tuple[str, ...]
     groups: Indices
     meaning: str = ""
+    unlisted: Unlisted | None = None
 
     @classmethod
     def whole(cls, labels: Sequence[str], meaning: str = "") -> Axis:

@@ -91,13 +91,13 @@ class BloomModel(BloomDesign, StringModel[BitCounts]):
         number = np.arange(self.hashes + 1)
         zeros = np.maximum(number[:, None] - number[None, :], 0)
         ratio = one[:, None, None] ** number[None, None, :] * zero[:, None, None] ** zeros
-        # The h bits of an unlisted string may be any: (mean of the bits' ratios)^h.
+        # The bits of an unlisted string may be any: the mean of the ratios of all strings.
+        unlisted = np.einsum("sdj,djn->sn", ratio, _random_bits(self.bits, self.hashes))
         ones = np.arange(self.bits + 1)
-        mean = (ones * one[:, None] + (self.bits - ones) * zero[:, None]) / self.bits
         # Log-likelihood of a value that sets no bits, by number of ones in the report.
         log_one, log_zero = np.log(self.p)[:, None], np.log1p(-self.p)[:, None]
         empty = np.asarray(ones * log_one + (self.bits - ones) * log_zero)
-        return BloomTables(self.bits, *self.distinct_first(), ratio, mean**self.hashes, empty)
+        return BloomTables(self.bits, *self.distinct_first(), ratio, unlisted, empty)
 
     def _check_noise(self) -> None:
         """Raise InputError for probabilities of 0 or 1, which make some reports impossible."""
@@ -148,6 +148,25 @@ class BloomModel(BloomDesign, StringModel[BitCounts]):
         usable = (counts.total > 0) & self.informative.all(axis=1)
         theta = np.where(usable[:, None], theta, p + (q - p) * self.unlisted_bit_probability)
         return ProductOther(np.clip(theta, np.minimum(p, q), np.maximum(p, q)), mass)
+
+
+def _random_bits(bits: int, hashes: int) -> Floats:
+    """Return the probabilities of how a random string meets a report, float64[h+1, h+1, k+1].
+
+    Entry [d, j, n] is the probability that the string sets d bits, j of which are among the n ones
+    of the report. Several of its hashes may choose the same bit, which counts once.
+    """
+    ones = np.arange(bits + 1)
+    chance = np.zeros((hashes + 1, hashes + 1, bits + 1))
+    chance[0, 0] = 1.0
+    for _ in range(hashes):
+        before, chance = chance, np.zeros_like(chance)
+        for d in range(hashes):
+            chance[d] += before[d] * (d / bits)
+            for j in range(d + 1):
+                chance[d + 1, j + 1] += before[d, j] * np.maximum(ones - j, 0) / bits
+                chance[d + 1, j] += before[d, j] * np.maximum(bits - ones - (d - j), 0) / bits
+    return chance
 
 
 def _count(strata: Mask, column: Column) -> BitCounts:

@@ -165,6 +165,11 @@ class HashModel(StringModel[HashReports]):
         other = (1 - self.keep) / (self.values - 1)
         return np.array([self.keep, other, 1 / self.values])
 
+    @property
+    def unlisted_bit_probability(self) -> float:
+        """Probability that an unlisted string is hashed to a given number."""
+        return 1 / self.values
+
     # --- marginals ------------------------------------------------------------------------------
 
     def counter(self) -> Callable[[Column], HashReports]:

@@ -8,8 +8,8 @@ models:
   noise of the known categories, N * sum(p) - T_s; as printed, every probability is too low by p*.
 - A mixture, the default: a real report of Other sets h particular bits, which independent bits do
   not describe. Its value is one of the strings that the marginal saw outside the categories, or
-  else a random string. A random string has the likelihood ratio (mean over bits of the bit's
-  ratio)^h to the empty filter; if reports are numbers, each number is equally likely.
+  else a random string. A random string sets any h bits, of which some may be the same; its
+  likelihood is the mean over all choices. If reports are numbers, each is equally likely.
 
 With five known of 100 Zipf strings, N = 50,000 and four runs, the sum of the known shares is off by
 -.030 with the product, -.0005 with the mixture, and +.56 without Other (weights i^20: -.003, -.001,

@@ -14,7 +14,8 @@ import numpy as np
 from deniable.compute.arrays import ArrayKernels, Likelihood
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
-from deniable.formatting import percent
+from deniable.formatting import Z95, percent
+from deniable.inference.joint.unlisted import Unlisted
 from deniable.inference.marginal.design import HashedStrings
 from deniable.inference.models.base import (
     Axis,
@@ -59,6 +60,11 @@ class StringModel(HashedStrings, CategoryModel[C]):
 
         share : float64[m + 1], sum 1: share of each string, and last of unlisted strings
         """
+
+    @property
+    @abstractmethod
+    def unlisted_bit_probability(self) -> float:
+        """Probability that an unlisted string has a given outcome: sets a bit, or is a number."""
 
     @abstractmethod
     def theta(self, strata: Indices) -> Floats:
@@ -126,7 +132,12 @@ class StringModel(HashedStrings, CategoryModel[C]):
         elif settings.other:
             total = percent(float(estimate.sum()))
             meaning = f"not in the table, because decode finds {total} of clients in its categories"
-        return known.with_other(other), Axis(labels, shown, groups, meaning)
+        unlisted: Unlisted | None = None
+        if other is not None:
+            bits = known.informative.sum() * known.hashes * known.unlisted_bit_probability
+            half = 0.5 * (marginal.high - marginal.low)[chosen]
+            unlisted = Unlisted((half / Z95) ** 2, float(bits))
+        return known.with_other(other), Axis(labels, shown, groups, meaning, unlisted)
 
     def with_other(self, other: Other | None) -> Self:
         """Return the same strings with Other as the last category."""
