@@ -1,9 +1,11 @@
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from deniable.errors import InputError
-from deniable.inference.marginal.bit_counts import BitCounts
+from deniable.inference.marginal.bit_counts import BitCounts, Repetition
 from deniable.inference.marginal.closed_form import estimate_basic
 from deniable.inference.marginal.detection import rejection_cutoff
 from deniable.simulation.populations import zipf
@@ -46,6 +48,28 @@ def test_p_values_are_exact_in_small_crowds(p, q, reports):
     z = (ones - p * reports) / np.sqrt(p * (1 - p) * reports) * np.sign(q - p)
     normal = stats.norm.sf(z)
     assert any(chance[normal <= x].sum() > 1.1 * x for x in normal)
+
+
+@pytest.mark.parametrize("reports_per_client", [2, 5, 2.5])
+@pytest.mark.parametrize(("p", "q"), [(0.3, 0.7), (0.8, 0.2)])
+def test_p_values_of_repeated_reports_are_exact(p, q, reports_per_client):
+    """The count of 4 clients with one permanent bit each, by adding up all cases."""
+    flip, clients = 0.1, 4
+    reports = round(clients * reports_per_client)
+    counts = BitCounts(np.arange(reports + 1)[None], np.array([reports]))
+    counts = counts.repeated(Repetition(reports_per_client, flip))
+    chance = np.zeros(reports + 1)
+    per_client = [reports // clients + (i < reports % clients) for i in range(clients)]
+    for bits in product([0, 1], repeat=clients):
+        ones = sum(n for n, bit in zip(per_client, bits, strict=True) if bit)
+        weight = flip ** sum(bits) * (1 - flip) ** (clients - sum(bits))
+        high = stats.binom.pmf(np.arange(reports + 1), ones, q)
+        low = stats.binom.pmf(np.arange(reports + 1), reports - ones, p)
+        chance += weight * np.convolve(high, low)[: reports + 1]
+    p_star, q_star = p + flip * (q - p), q - flip * (q - p)
+    p_value = estimate_basic(counts, p_star, q_star, correction=None).p_value
+    expected = chance[::-1].cumsum()[::-1] if q > p else chance.cumsum()
+    np.testing.assert_allclose(p_value, expected, rtol=1e-6)
 
 
 def test_holm_by_hand():

@@ -40,13 +40,17 @@ class Repetition:
         r, p_star, q_star : P(bit = 1) of all clients, and of clients that do not and do set the bit
         """
         others = self.reports_per_client - 1
-        # p* = p + φ(q − p) and q* = q − φ(q − p).
-        shift = self.flip * (q_star - p_star) / (1 - 2 * self.flip)
-        p, q = p_star - shift, q_star + shift
+        p, q = self.given_permanent_bit(p_star, q_star)
         shared = others * np.maximum((r - p) * (q - r), 0.0)
         variance = r * (1 - r) + shared
         third = variance * (1 - 2 * r) + shared * (2 * (1 - 2 * r) + (others - 1) * (p + q - 2 * r))
         return variance, third
+
+    def given_permanent_bit(self, p_star: Floats, q_star: Floats) -> tuple[Floats, Floats]:
+        """Return P(bit = 1) of clients whose permanent bit is 0, and of those whose bit is 1."""
+        # p* = p + φ(q − p) and q* = q − φ(q − p).
+        shift = self.flip * (q_star - p_star) / (1 - 2 * self.flip)
+        return p_star - shift, q_star + shift
 
 
 ONE_REPORT = Repetition()

@@ -5,13 +5,17 @@ binomial variance r(1 - r) / (N (q* - p*)^2) if each client sent one report; see
 """
 
 import numpy as np
+from scipy import fft, stats
 
 from deniable.errors import InputError
-from deniable.inference.marginal.bit_counts import BitCounts
+from deniable.inference.marginal.bit_counts import BitCounts, Repetition
 from deniable.inference.marginal.detection import Correction, Estimates, detect
-from deniable.inference.marginal.tails import log_binomial_tail, log_upper_tail
-from deniable.kernels.array_types import Mask
+from deniable.inference.marginal.tails import IntegerSum, log_binomial_tail, log_upper_tail
+from deniable.kernels.array_types import Floats, Int64s, Mask
 from deniable.results.marginal import Marginal, Measured
+
+MAX_SUMMED = 1 << 20
+"""Reports of repeated collection up to which the distribution of an absent category is exact."""
 
 
 def estimate_basic(
@@ -47,17 +51,17 @@ def estimate_basic(
     r = share.clip(max(min(p_star, q_star), floor), min(max(p_star, q_star), 1 - floor))
     # Under "absent" the count is Binomial(N, p*), whatever the other categories do.
     r0 = np.array(min(max(p_star, floor), 1 - floor))
-    noise, ends = counts.repetition, (np.array(p_star), np.array(q_star))
-    variance, _ = noise.moments(r, *ends)
-    absent, third = noise.moments(r0, *ends)
+    noise, chances = counts.repetition, (np.array(p_star), np.array(q_star))
+    variance, _ = noise.moments(r, *chances)
+    absent, third = noise.moments(r0, *chances)
     null = np.sqrt(absent / size) / abs(gain)
     skewness = np.full(categories, np.sign(gain) * third / (absent * np.sqrt(absent * size)))
     log_p_value = log_upper_tail(estimate / null, skewness)
-    if noise.reports_per_client == 1:
-        ones = counts.ones.sum(axis=0)
-        chance = p_star if 0 < p_star < 1 else float(r0)
-        as_many = (ones, chance) if gain > 0 else (counts.reports - ones, 1 - chance)
-        log_p_value = log_binomial_tail(*as_many, counts.reports)
+    if counts.reports and (noise.reports_per_client == 1 or counts.reports <= MAX_SUMMED):
+        ones, p = counts.ones.sum(axis=0), p_star if 0 < p_star < 1 else float(r0)
+        # A category that lowers its count is tested by the zeros.
+        tested = (ones, p, q_star) if gain > 0 else (counts.reports - ones, 1 - p, 1 - q_star)
+        log_p_value = log_absent_tail(*tested, counts.reports, noise)
 
     def mass(detected: Mask, _: float) -> Measured:
         """Return the sum of the detected categories with its standard error.
@@ -82,3 +86,32 @@ def estimate_basic(
         labels=labels,
     )
     return detect(estimates, counts, mass, alpha, correction)
+
+
+def log_absent_tail(
+    ones: Int64s, p_star: float, q_star: float, reports: int, noise: Repetition
+) -> Floats:
+    """Return log P(count >= ones) of a category that no client holds, float64[m]; p* < q*.
+
+    The reports of a client share its permanent bit, which is 1 with probability φ. Clients are
+    taken to have sent as equal numbers of reports as possible.
+
+    Examples
+    --------
+    >>> twice = Repetition(reports_per_client=2, flip=0.25)
+    >>> np.exp(log_absent_tail(np.array([1, 2]), 0.25, 0.75, 2, twice)).round(3)
+    array([0.25, 0.25])
+    """
+    if noise.reports_per_client == 1:
+        return log_binomial_tail(ones, p_star, reports)
+    given_bit = noise.given_permanent_bit(np.array([p_star]), np.array([q_star]))
+    clients = max(round(reports / noise.reports_per_client), 1)
+    fewest, rest = divmod(reports, clients)
+    draws = []
+    for each, times in ((fewest, clients - rest), (fewest + min(rest, 1), rest)):
+        value = np.arange(each + 1)
+        chance = stats.binom.pmf(value, each, np.clip(given_bit, 0.0, 1.0))
+        draws.append((value, (1 - noise.flip) * chance[0] + noise.flip * chance[1], times))
+    size = fft.next_fast_len(reports + 1, real=True)
+    variance, _ = noise.moments(np.array(p_star), np.array(p_star), np.array(q_star))
+    return IntegerSum.of(draws, size, float(np.sqrt(variance * reports))).log_tail(ones)

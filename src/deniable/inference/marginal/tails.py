@@ -1,13 +1,22 @@
 """Logarithms of tail probabilities, which do not underflow to 0."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
+from scipy import fft, special
 
-from deniable.kernels.array_types import Floats
+from deniable.kernels.array_types import Complexes, Floats, Int64s
 
 SMALLEST = 1e-290
 """Probabilities below this are computed as logarithms."""
+LEAST_SUMMED = 1e-10
+"""Tails below this, which a Fourier transform does not resolve, are bounded by Chernoff."""
+SLOPES = np.geomspace(3.0, 1e4, 120)
+"""Parameters of the Chernoff bound, times the standard deviation; the best one is chosen."""
 
 
 def log_upper_tail(z: Floats, skewness: Floats) -> Floats:
@@ -58,3 +67,71 @@ def log_binomial_tail(ones: ArrayLike, p: float, size: int) -> Floats:
     far = log_choose + special.xlogy(k, p) + special.xlog1py(size - k, -p)
     far = far - np.log1p(-np.minimum(ratio, 0.999))
     return np.asarray(np.where(tail < SMALLEST, far, np.log(np.maximum(tail, SMALLEST))))
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerSum:
+    """Distribution of a sum of independent integers.
+
+    Parameters
+    ----------
+    least, most : int
+        Range of the sum.
+    size : int
+        Length of Fourier transforms, greater than the range of all sums that are added.
+    transform : complex128 array of shape (size // 2 + 1,)
+        Fourier transform of the distribution of the sum less its least value.
+    slopes, log_moments : float64 arrays
+        Slopes s of the Chernoff bound, and log E exp(s (sum - most)).
+    """
+
+    least: int
+    most: int
+    size: int
+    transform: Complexes
+    slopes: Floats
+    log_moments: Floats
+
+    @classmethod
+    def of(
+        cls, draws: Iterable[tuple[Int64s, Floats, int]], size: int, deviation: float
+    ) -> IntegerSum:
+        """Return the sum of draws: values in increasing order, their chances, number of draws.
+
+        deviation : standard deviation of the sum, or its order of magnitude
+        """
+        slopes = SLOPES / deviation
+        out = cls(0, 0, size, np.ones(size // 2 + 1, complex), slopes, np.zeros(slopes.size))
+        for value, chance, times in draws:
+            mass = np.zeros(size)
+            mass[value - value[0]] = chance
+            moments = np.log(np.exp(np.outer(slopes, value - value[-1])) @ chance)
+            ends, power = (times * int(value[0]), times * int(value[-1])), fft.rfft(mass) ** times
+            out = out + cls(*ends, size, power, slopes, times * moments)
+        return out
+
+    def __add__(self, other: IntegerSum) -> IntegerSum:
+        """Return the sum of two independent sums."""
+        return IntegerSum(
+            self.least + other.least,
+            self.most + other.most,
+            self.size,
+            self.transform * other.transform,
+            self.slopes,
+            self.log_moments + other.log_moments,
+        )
+
+    def log_tail(self, total: Int64s) -> Floats:
+        """Return log P(sum >= total), float64[n].
+
+        Examples
+        --------
+        >>> coin = (np.array([0, 1]), np.array([0.5, 0.5]), 3)
+        >>> np.exp(IntegerSum.of([coin], 4, 1.0).log_tail(np.array([0, 1, 3]))).round(3)
+        array([1.   , 0.875, 0.125])
+        """
+        mass = np.maximum(fft.irfft(self.transform, self.size), 0.0)
+        tail = np.append(np.cumsum(mass[::-1])[::-1], 0.0)[np.maximum(total - self.least, 0)]
+        bound = (self.log_moments + self.slopes * (self.most - total[:, None])).min(axis=1)
+        summed = np.log(np.clip(tail, LEAST_SUMMED, 1.0))
+        return np.asarray(np.where(tail > LEAST_SUMMED, summed, np.minimum(bound, 0.0)))

@@ -268,7 +268,8 @@ def support_counts(sent: HashReports, hashed: HashModel) -> tuple[BitCounts, Blo
         counts = sent.stratum_counts(int(s), size)
         by_line = counts.reshape(hashed.lines, hashed.values)
         digits = digits_of(cells, hashed.values, hashed.digits)
-        line_support(by_line, hashed.line_digits, digits, ones[i])
+        used = by_line.any(axis=1)
+        line_support(by_line[used], hashed.line_digits[used], digits, ones[i])
         total[i] = counts.sum()
         known = hashed.cells[s] >= 0
         positions[i, known, 0] = np.searchsorted(cells, hashed.cells[s][known])
