@@ -20,10 +20,13 @@ from deniable.version import __version__
 def count_all(
     source: Source, executor: Backend, question: Question, model: AnyModel
 ) -> ReportCounts:
-    """Count all reports of a question, as the marginal of its model needs them."""
+    """Count all reports of a question, as the marginal of its model needs them.
+
+    The counts may be 0 although there are reports, if none of them holds a whole string.
+    """
     parts = source.map(executor, partial(_count, question.name, model.counter()))
     counts: ReportCounts = reduce(add, parts)
-    if not counts.reports:
+    if not counts.reports and not source.count:
         raise InputError(NO_REPORTS)
     return counts
 
