@@ -88,17 +88,24 @@ class Task:
         return np.random.default_rng([self.seed, name, int(self.epsilon), self.reports, crowd])
 
 
-def draw(survey: Survey, reports: int, rng: np.random.Generator) -> tuple[ReportBatch, list[str]]:
-    """Return the reports of a crowd, and its values: first those that clients hold."""
-    kind = survey.question("x").kind
-    values = list(random_strings(len(SHARES) + ABSENT, 4, rng)) if kind == "string" else OPTIONS
-    held = rng.choice(len(SHARES), reports, p=SHARES)
+def values_of(survey: Survey, rng: np.random.Generator) -> list[str]:
+    """Return the values of a crowd: first those that clients hold."""
+    if survey.question("x").kind != "string":
+        return OPTIONS
+    return list(random_strings(len(SHARES) + ABSENT, 4, rng))
+
+
+def reports_of(
+    survey: Survey, values: list[str], reports: int, rng: np.random.Generator
+) -> ReportBatch:
+    """Return the reports of a crowd."""
+    held, kind = rng.choice(len(SHARES), reports, p=SHARES), survey.question("x").kind
     answers: list[object] = [values[i] for i in held]
     if kind == "boolean":
         answers = [False] * reports
     elif kind == "choice":
         answers = [values[i] if i < PRESENT else None for i in held]
-    return simulate(survey, {"x": answers}, rng=rng), values
+    return simulate(survey, {"x": answers}, rng=rng)
 
 
 def candidates_of(survey: Survey, values: list[str]) -> list[str] | None:
@@ -120,14 +127,17 @@ def decoded(task: Task) -> tuple[float, ...]:
     present = 0 if task.question == "boolean" else PRESENT
     wrong = formerly = right = 0
     for i in range(task.crowds):
-        batch, values = draw(survey, task.reports, task.rng(i))
+        rng = task.rng(i)
+        values = values_of(survey, rng)
+        batch = reports_of(survey, values, task.reports, rng)
         listed = candidates_of(survey, values)
         detected = decode(survey, batch, "x", listed).detected
         wrong += bool(detected[present:].any())
         right += int(detected[:present].sum())
         if i % 5 == 0:
-            with patch(f"{MARGINAL}.estimate.SMALL_CROWD", 0), patch(
-                f"{MARGINAL}.closed_form.log_absent_tail", former_tail
+            with (
+                patch(f"{MARGINAL}.estimate.SMALL_CROWD", 0),
+                patch(f"{MARGINAL}.closed_form.log_absent_tail", former_tail),
             ):
                 formerly += 5 * bool(decode(survey, batch, "x", listed).detected[present:].any())
     return wrong, formerly, right
@@ -136,30 +146,30 @@ def decoded(task: Task) -> tuple[float, ...]:
 def by_day(task: Task) -> tuple[float, ...]:
     """Count days with a false detection, and trends with any at alpha divided by the days."""
     survey = task.survey(QUESTIONS)
-    wrong_days = wrong_trends = 0
+    wrong_days = wrong_trends = 0.0
     for i in range(task.crowds):
         rng = task.rng(i)
-        _, values = draw(survey, 1, task.rng(i))
-        present = 0 if task.question == "boolean" else PRESENT
-        with tempfile.TemporaryDirectory() as folder:
-            with store.open(f"{folder}/reports.db", create=True) as reports:
-                reports.add_survey(survey)
-                for day in range(DAYS):
-                    batch, _ = draw(survey, task.reports, rng)
-                    reports.append([upload(survey, batch, day)])
-                listed = candidates_of(survey, values)
-                days = trend(survey, reports, "x", listed).detected[:, present:]
-                each = trend(survey, reports, "x", listed, alpha=0.05 / DAYS)
-        wrong_days += days.any(axis=1).mean()
-        wrong_trends += bool(each.detected[:, present:].any())
+        values = values_of(survey, rng)
+        listed = candidates_of(survey, values)
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            store.open(f"{folder}/reports.db", create=True) as reports,
+        ):
+            reports.add_survey(survey)
+            for day in range(DAYS):
+                batch = reports_of(survey, values, task.reports, rng)
+                reports.append([upload(survey, batch, day)])
+            alone = trend(survey, reports, "x", listed).detected[:, PRESENT:]
+            together = trend(survey, reports, "x", listed, alpha=0.05 / DAYS).detected[:, PRESENT:]
+        wrong_days += float(alone.any(axis=1).mean())
+        wrong_trends += bool(together.any())
     return wrong_days, wrong_trends
 
 
 def upload(survey: Survey, batch: ReportBatch, day: int) -> Upload:
     """Return the reports of one day as one upload."""
     data, key = to_bodies(batch), bytes([day] * 16)
-    start = date(2027, 1, 4)
-    when = start + timedelta(days=day)
+    when = date(2027, 1, 1) + timedelta(days=day)
     return Upload(key, survey.digest, len(data), data.tobytes(), when, key)
 
 
@@ -168,7 +178,9 @@ def searched(task: Task) -> tuple[float, ...]:
     survey = task.survey(SEARCHED)
     wrong = right = 0
     for i in range(task.crowds):
-        batch, values = draw(survey, task.reports, task.rng(i))
+        rng = task.rng(i)
+        values = values_of(survey, rng)
+        batch = reports_of(survey, values, task.reports, rng)
         held, found = set(values[: len(SHARES)]), set(discover(survey, batch, "x").strings)
         wrong += bool(found - held)
         right += len(found & held)
@@ -189,6 +201,7 @@ class Table:
     rates: tuple[str, ...]
 
 
+DAILY = ("any false, day", "any false, trend")
 TABLES = (
     Table(
         "decode", decoded, tuple(QUESTIONS), (1.0, 4.0), REPORTS, 1.0,
@@ -196,7 +209,7 @@ TABLES = (
     ),
     Table(
         f"trend over {DAYS} days", by_day, ("choice of 20", "Bloom, h = 1", "prefixes"), (4.0,),
-        (3, 30), 0.1, ("any false, day", "any false, trend"), ("any false, day", "any false, trend"),
+        (3, 30), 0.1, DAILY, DAILY,
     ),
     Table(
         "discover", searched, tuple(SEARCHED), (1.0, 4.0), (1, 10, 100, 1_000), 0.2,

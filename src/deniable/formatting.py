@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from html import escape
-from typing import Any
+from typing import Any, Self
 
 Value = str | int | float
 Columns = dict[str, Sequence[Value]]
@@ -122,18 +123,37 @@ def odds_factor(epsilon: float) -> str:
 
 
 SMALLEST_P = 1e-300
-"""p-values below this are known by their logarithm only."""
+"""p-values below this are given as this, so that none is 0; their logarithm says what they are."""
+
+
+class PValue(float):
+    """A p-value that knows its logarithm, as a row of a table."""
+
+    log: float
+
+    def __new__(cls, value: float, log: float) -> Self:
+        """Return a p-value; log : its natural logarithm, which may be that of a smaller number."""
+        self = super().__new__(cls, value)
+        self.log = log
+        return self
+
+    def __getnewargs__(self) -> tuple[float, float]:  # type: ignore[override]  # for pickle
+        return float(self), self.log
 
 
 def p_value(value: float) -> str:
-    """Return a p-value with three significant digits; 0 means "too small to compute".
+    """Return a p-value with three significant digits.
 
-    >>> p_value(0.04567), p_value(0.0), p_value(math.nan)
-    ('0.0457', '< 1e-300', '–')
+    >>> p_value(0.04567), p_value(PValue(1e-300, -1000.0)), p_value(1e-300), p_value(math.nan)
+    ('0.0457', '5.08e-435', '< 1e-300', '–')
     """
     if math.isnan(value):
         return "–"
-    return "< 1e-300" if value < SMALLEST_P else f"{value:.3g}"
+    if value > SMALLEST_P:
+        return f"{value:.3g}"
+    if not isinstance(value, PValue) or not math.log(SMALLEST_P) > value.log > -math.inf:
+        return "< 1e-300"
+    return f"{Decimal(value.log).exp():.3g}"
 
 
 def p_phrase(value: float) -> str:

@@ -291,12 +291,15 @@ def test_a_boolean_shows_yes_and_no() -> None:
     assert found.columns()["value"] == ["yes"]  # files keep their rows
 
 
-def test_a_p_value_of_0_reads_the_same_everywhere() -> None:
+def test_a_tiny_p_value_reads_the_same_everywhere() -> None:
     found = decode(SURVEY, crowd()[1], "dark")
-    assert found.p_value[0] == 0 and found.columns()["p_value"] == [0.0]
-    assert "< 1e-300" in str(found)
-    assert "&lt; 1e-300</td>" in view_of(found).section(SURVEY)
-    assert any("< 1e-300" in row for row in view_of(found).table().rows)
+    assert found.p_value[0] == 1e-300 and found.columns()["p_value"] == [1e-300]
+    assert -np.inf < found.log_p_value[0] < np.log(1e-300)
+    text = p_value(PValue(1e-300, float(found.log_p_value[0])))
+    assert text in str(found) and f"{text}</td>" in view_of(found).section(SURVEY)
+    assert any(text in row for row in view_of(found).table().rows)
+    again = Marginal.from_json(found.to_json())
+    assert again == found and text in str(again)
 
 
 def test_a_trend_of_a_subgroup_decodes_it_in_each_period(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import InputError
-from deniable.formatting import aligned, percent
+from deniable.formatting import SMALLEST_P, aligned, percent
 from deniable.kernels.array_types import Floats
 from deniable.results.rows import ComparedByFields
 
@@ -116,12 +116,12 @@ class Covariance(ComparedByFields):
         Returns
         -------
         ndarray of float64
-            P-values, of the shape of the table.
+            P-values, of the shape of the table; those below 1e-300 as 1e-300.
         """
         from scipy.special import ndtr  # the collector shows results without SciPy
 
         errors = np.maximum(self.standard_errors, np.finfo(np.float64).tiny)
-        p_values: Floats = ndtr(-self.table / errors)
+        p_values: Floats = np.maximum(ndtr(-self.table / errors), SMALLEST_P)
         return p_values
 
     def conditional(self, given: int = 0, level: float = 0.95) -> Interval:

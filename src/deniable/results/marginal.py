@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from deniable.formatting import SMALLEST_P, Z95, Columns, counted, percent, percent_within
+from deniable.formatting import SMALLEST_P, Z95, Columns, PValue, counted, percent, percent_within
 from deniable.kernels.array_types import Floats, Indices, Mask
 from deniable.results.base import Provenance, Result
 from deniable.results.consistent import ConsistentShares, nearest_shares
@@ -83,7 +83,8 @@ class Marginal(Rows[ValueRow], Result):
     low, high : ndarray of float64, shape (candidates,)
         Ends of the 95% confidence intervals.
     p_value : ndarray of float64, shape (candidates,)
-        One-sided p-values of "no client holds this candidate", before the correction.
+        One-sided p-values of "no client holds this candidate", before the correction. Those below
+        1e-300 are given as 1e-300.
     detected : ndarray of bool, shape (candidates,)
         Whether the test rejects that hypothesis after the correction. False where the candidate is
         not identified.
@@ -127,8 +128,8 @@ class Marginal(Rows[ValueRow], Result):
         Whose shares the intervals contain: those of the population that the clients were drawn
         from, or those of the clients that answered.
     log_p_value : ndarray of float64, shape (candidates,), optional
-        Natural logarithms of the p-values, which are finite also where a p-value is too small to
-        be a floating-point number. Computed from `p_value` by default.
+        Natural logarithms of the p-values, also of those below 1e-300. Computed from `p_value` by
+        default.
     fit : FitCheck, optional
         Whether the reports look as the survey promises.
     reports_per_client : float, default 1.0
@@ -219,6 +220,8 @@ class Marginal(Rows[ValueRow], Result):
         named: Columns = {"value": [self.names[i] for i in order]}
         for name in ("estimate", "standard_error", "low", "high", "p_value", "detected"):
             named[name] = getattr(self, name)[order].tolist()
+        logarithms = self.log_p_value[order].tolist()
+        named["p_value"] = list(map(PValue, self.p_value[order].tolist(), logarithms))
         return named
 
     def _keys(self) -> Sequence[str]:

@@ -40,7 +40,7 @@ from deniable.inference.marginal.randomisation import (
 )
 from deniable.inference.marginal.regression import BitTable, fit_columns
 from deniable.inference.marginal.scan import scan_candidates
-from deniable.inference.marginal.tails import log_upper_tail
+from deniable.inference.marginal.tails import log_upper_tail, p_values
 from deniable.kernels.array_types import Floats, Indices, Mask
 from deniable.protocols import NGrams
 
@@ -148,7 +148,7 @@ def read_fused(reports: GramReports) -> tuple[ScoredStrings, SearchSummary]:
         cutoff = cutoffs_by_odds(beam.score[new], z, share)
         tested, cutoff = new[cutoff > MIN_CUTOFF], cutoff[cutoff > MIN_CUTOFF]
         largest_cutoff = max(largest_cutoff, float(cutoff.max(initial=0.0)))
-        p_value = p_values(reports, found.rows, strings[tested], cutoff.min(initial=0.05))
+        p_value = string_p_values(reports, found.rows, strings[tested], cutoff.min(initial=0.05))
         tests = ScoredStrings(strings[tested], p_value, cutoff, beam.score[tested])
         accepted = tests.take(tests.passed)
         found = ScoredStrings.joined((found, accepted))
@@ -167,7 +167,9 @@ def read_fused(reports: GramReports) -> tuple[ScoredStrings, SearchSummary]:
     )
 
 
-def p_values(reports: GramReports, known: Rows, strings: Rows, smallest_cutoff: float) -> Floats:
+def string_p_values(
+    reports: GramReports, known: Rows, strings: Rows, smallest_cutoff: float
+) -> Floats:
     """float64[n]: p-values of strings on the residual of a fit of the known ones.
 
     The full-string reports take no part in proposing a candidate, and their noise is independent of
@@ -180,13 +182,13 @@ def p_values(reports: GramReports, known: Rows, strings: Rows, smallest_cutoff: 
     if reports.full.reports <= SMALL_CROWD:
         is_known = np.arange(design.candidates) < len(known)
         remaining = remaining_counts(reports.full, design, is_known)
-        return np.exp(log_hash_tail(remaining, reports.full.total, design)[len(known) :])
+        return p_values(log_hash_tail(remaining, reports.full.total, design)[len(known) :])
     table = BitTable.of(reports.full, design, True)
     active = np.arange(len(known), dtype=np.intp)
     fit = fit_columns(table, design.indicator(active))
     scan = scan_candidates(table, design, active, fit, float(norm.isf(smallest_cutoff)))
     log_p = np.where(scan.identified, log_upper_tail(scan.test, scan.skewness), 0.0)
-    return np.asarray(np.exp(log_p[len(known) :]))
+    return p_values(log_p[len(known) :])
 
 
 def _frequencies(reports: GramReports, tables: GramTables) -> list[float]:

@@ -27,10 +27,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import block_diag, eigh
-from scipy.special import chdtrc
 
 from deniable.inference.joint.evidence import Evaluation, Evidence
 from deniable.inference.joint.solver import maximise
+from deniable.inference.marginal.tails import chi2_tail
 from deniable.kernels.array_types import Floats
 from deniable.results.association import AssociationTest
 
@@ -113,8 +113,7 @@ def efficient_score_test(
         )
         p_value = as_large / (draws + 1)
         return AssociationTest("score", statistic, freedom, p_value, "bootstrap")
-    p_value = float(chdtrc(freedom, statistic)) if freedom > 0 else 1.0
-    return AssociationTest("score", statistic, freedom, p_value, "chi2")
+    return AssociationTest("score", statistic, freedom, chi2_tail(freedom, statistic), "chi2")
 
 
 def _whitening(table: Floats, pair: tuple[int, int], information: Floats) -> Floats:

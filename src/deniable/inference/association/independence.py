@@ -46,7 +46,6 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh
-from scipy.special import chdtrc
 
 from deniable.compute.backend import Held, MethodCall
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
@@ -57,6 +56,7 @@ from deniable.errors import InputError, did_you_mean
 from deniable.inference.association.conditional import efficient_score_test, fit_conditional
 from deniable.inference.joint.evidence import Evidence
 from deniable.inference.joint.solver import JointFit, maximise
+from deniable.inference.marginal.tails import chi2_tail
 from deniable.kernels.array_types import Floats, Singles
 from deniable.results.association import AssociationTest
 
@@ -238,11 +238,6 @@ class _Step:
             and (sparse or _heavy_tails(means, scatters, centred, freedom))
         )
         return cls(statistic, freedom, root, centred, wants_shuffles)
-
-
-def chi2_tail(freedom: int, statistic: float) -> float:
-    """Return P(χ² ≥ statistic); 1 without degrees of freedom."""
-    return float(chdtrc(freedom, statistic)) if freedom > 0 else 1.0
 
 
 def _whitening(means: StratumTotals, scatters: Scatters) -> Floats:

@@ -26,13 +26,14 @@ from functools import cached_property
 import numpy as np
 
 from deniable.errors import InputError
-from deniable.inference.association.independence import chi2_tail, inverse_root, range_of
+from deniable.inference.association.independence import inverse_root, range_of
 from deniable.inference.joint.collapse import collapse_influence
 from deniable.inference.joint.uncertainty import invert_on_simplex, widen_errors
 from deniable.inference.joint.unlisted import add_unlisted
 from deniable.inference.linear.joint_counts import PairCounts
 from deniable.inference.linear.ratios import LinearRatios, fit_margin, linear_ratios, on_simplex
 from deniable.inference.marginal.bit_counts import BitCounts
+from deniable.inference.marginal.tails import chi2_tail
 from deniable.inference.models.base import Axis, Components
 from deniable.kernels.array_types import Floats, Indices
 from deniable.results.association import AssociationTest

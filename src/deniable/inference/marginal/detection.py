@@ -10,6 +10,7 @@ from scipy import stats
 from deniable.errors import InputError, check_number, did_you_mean
 from deniable.formatting import Z95
 from deniable.inference.marginal.bit_counts import BitCounts
+from deniable.inference.marginal.tails import p_values
 from deniable.kernels.array_types import Floats, Mask
 from deniable.results.marginal import Marginal, Measured
 
@@ -102,7 +103,7 @@ def detect(
     """
     identified = estimates.identified.copy()
     log_p_value = np.where(identified, estimates.log_p_value, 0.0)
-    p_value = np.exp(log_p_value)
+    p_value = p_values(log_p_value)
     cutoff = rejection_cutoff(p_value, alpha, correction)
     z_cut = float(stats.norm.isf(cutoff))
     estimate = np.where(identified, estimates.value, np.nan)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import fft, special
 
+from deniable.formatting import SMALLEST_P, PValue
 from deniable.kernels.array_types import Complexes, Floats, Int64s
 
 SMALLEST = 1e-290
@@ -17,6 +18,11 @@ LEAST_SUMMED = 1e-10
 """Tails below this, which a Fourier transform does not resolve, are bounded by Chernoff."""
 SLOPES = np.geomspace(3.0, 1e4, 120)
 """Parameters of the Chernoff bound, times the standard deviation; the best one is chosen."""
+
+
+def p_values(log_p: Floats) -> Floats:
+    """Return probabilities from their logarithms; those below 1e-300 as 1e-300, so none is 0."""
+    return np.maximum(np.exp(log_p), SMALLEST_P)
 
 
 def log_upper_tail(z: Floats, skewness: Floats) -> Floats:
@@ -38,15 +44,34 @@ def log_upper_tail(z: Floats, skewness: Floats) -> Floats:
     skewed = np.abs(skewness) > 5e-4
     shape = 4.0 / np.square(skewness, where=skewed, out=np.ones_like(skewness))
     point = np.maximum(shape + z * np.sqrt(shape) * np.sign(skewness), 0.0)
-    tail = np.where(skewness > 0, special.gammaincc(shape, point), special.gammainc(shape, point))
-    small = tail < SMALLEST
-    # Q(a, x) < x^a e^-x / (Gamma(a) (x - a)) for x > a. A distribution with a negative skewness
-    # ends somewhere; beyond, any number below `SMALLEST` that falls with z will do.
-    beyond = np.maximum(point - shape, 1e-300)
-    far = shape * np.log(np.maximum(point, 1e-300)) - point - special.gammaln(shape)
-    far = np.where(skewness > 0, far - np.log(beyond), np.log(SMALLEST) + normal)
-    gamma = np.where(small, far, np.log(np.maximum(tail, SMALLEST)))
+    # A distribution with a negative skewness ends somewhere; beyond, any number below `SMALLEST`
+    # that falls with z will do.
+    tail = special.gammainc(shape, point)
+    mirrored = np.log(np.maximum(tail, SMALLEST)) + np.where(tail < SMALLEST, normal, 0.0)
+    gamma = np.where(skewness > 0, log_gamma_tail(shape, point), mirrored)
     return np.asarray(np.where(skewed, gamma, normal))
+
+
+def log_gamma_tail(shape: ArrayLike, x: ArrayLike) -> Floats:
+    """Return log Q(a, x), the tail of the gamma distribution; χ² of f is twice that of a = f/2.
+
+    Examples
+    --------
+    >>> log_gamma_tail(1.0, [2.0, 500.0, 5000.0]).round(3).tolist()
+    [-2.0, -500.0, -5000.0]
+    """
+    a, x = np.asarray(shape, np.float64), np.asarray(x, np.float64)
+    tail = special.gammaincc(a, x)
+    # Far out, Q(a, x) <= x^a e^-x / (Gamma(a) (x - a + 1)) if a >= 1, which is close; else with x.
+    far = a * np.log(np.maximum(x, 1e-300)) - x - special.gammaln(a)
+    far = far - np.log(np.maximum(x - np.maximum(a, 1.0) + 1, 1e-300))
+    return np.asarray(np.where(tail < SMALLEST, far, np.log(np.maximum(tail, SMALLEST))))
+
+
+def chi2_tail(freedom: int, statistic: float) -> PValue:
+    """Return P(χ² ≥ statistic); 1 without degrees of freedom."""
+    log_p = log_gamma_tail(freedom / 2, max(statistic, 0.0) / 2) if freedom > 0 else np.zeros(())
+    return PValue(float(p_values(log_p)), float(log_p))
 
 
 def log_binomial_tail(ones: ArrayLike, p: float, size: int) -> Floats:
