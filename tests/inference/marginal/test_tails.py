@@ -52,7 +52,9 @@ def test_binomial_tails_do_not_underflow():
 
 
 def test_gamma_tails_do_not_underflow():
-    x = np.array([1.0, 100.0, 660.0, 670.0, 700.0, 5_000.0])  # small tails begin between 667 and 680
+    x = np.array(
+        [1.0, 100.0, 660.0, 670.0, 700.0, 5_000.0]
+    )  # small tails begin between 667 and 680
     assert log_gamma_tail(2.0, x) == pytest.approx(np.log1p(x) - x, abs=1e-5)
     half = log_gamma_tail(0.5, x[1:])
     assert half == pytest.approx(np.log(2) + stats.norm.logsf(np.sqrt(2 * x[1:])), abs=0.01)

@@ -159,7 +159,7 @@ class MassTables:
         read = np.argwhere(count.any(axis=0))
         cells = {level: self.tally.positions(level, rows) for level in np.unique(read[:, 0])}
         weight = np.maximum(count.sum(axis=(1, 2)), 1)
-        mass = np.zeros(len(rows))
+        mass, largest = np.zeros(len(rows)), np.inf
         for _ in range(MAX_REFITS):
             excess, spread = np.zeros(len(rows)), np.zeros(len(rows))
             for level, family in read:
@@ -168,8 +168,11 @@ class MassTables:
                 excess += reports * residual[cell]
                 spread += reports**2 * float(residual.var())
             step = excess / weight
-            mass += step
-            if np.abs(step).max() < REFIT_TOLERANCE:
+            # In a few reports many strings share all cells: corrections that grow are left out.
+            if np.abs(step).max() > largest:
+                break
+            mass, largest = mass + step, np.abs(step).max()
+            if largest < REFIT_TOLERANCE:
                 break
         # The spread of the residuals holds the noise, and collisions with unknown strings. Clients
         # that hold the string add noise of another variance, and their number varies.
