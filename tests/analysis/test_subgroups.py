@@ -18,7 +18,7 @@ from deniable.cli.app import app
 from deniable.columns import ReportBatch, write
 from deniable.compute.cpu.threads import Threads
 from deniable.errors import InputError
-from deniable.formatting import percent
+from deniable.formatting import PValue, p_value, percent
 from deniable.render.view import view_of
 from deniable.results import Marginal, Result, Trend
 from deniable.simulation import simulate
