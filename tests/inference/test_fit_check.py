@@ -7,6 +7,7 @@ import pytest
 from experiments.fit_check import HEAD, SURVEYS, check, simulate, survey_of
 
 from deniable import Survey, associate, decode, discover, pair_counts
+from deniable.analysis import compare
 from deniable.columns import ReportBatch
 from deniable.inference.fit_check import possible_shares
 from deniable.inference.fit_counts import FitCounter
@@ -76,14 +77,16 @@ def test_reports_of_repeated_collection_are_not_compared_by_cohort():
 
 
 def test_an_estimate_above_1_by_more_than_its_error_is_impossible():
-    question = survey_of("choice").question("word")
-    errors = np.array([0.01, 0.01, np.nan])
-    (test,) = possible_shares(np.array([1.2, 0.1, np.nan]), errors, question, 100_000)
-    assert test.p_value < 1e-50
-    (test,) = possible_shares(np.array([1.01]), np.array([0.01]), question, 100_000)
-    assert test.p_value > 0.1
-    (test,) = possible_shares(np.array([1.2]), np.array([0.01]), question, 10)
-    assert test.p_value > 0.1  # 10 reports cannot have so small an error
+    def p_value(estimate: list[float], reports: int, collect: str = "once") -> float:
+        survey = survey_of("choice", collect)
+        shares = np.array(estimate), np.where(np.isfinite(estimate), 0.01, np.nan)
+        (test,) = possible_shares(survey, survey.question("word"), shares, reports)
+        return test.p_value
+
+    assert p_value([1.2, 0.1, np.nan], 100_000) < 1e-50
+    assert p_value([1.01], 100_000) > 0.1
+    assert p_value([1.2], 10) > 0.1  # 10 reports cannot have so small an error
+    assert p_value([1.2], 3_000, "repeatedly") > 0.1  # nor can 30 clients
 
 
 def test_local_hashing_with_few_hash_functions_says_what_cannot_be_checked():
@@ -104,6 +107,7 @@ def test_a_trend_corrects_for_its_periods_and_names_those_that_are_suspicious(bl
     assert trend.fit.p_value == pytest.approx(2 * bad.fit.p_value)
     assert "SUSPICIOUS REPORTS" in report([trend])
     assert Result.from_json(trend.to_json()).fit == trend.fit
+    assert "SUSPICIOUS REPORTS" in str(compare(trend))
     doubtful = replace(good.fit, p_value=LEVEL / 2, problems=("odd",))
     parts = [replace(good, fit=doubtful)] + [good] * 9
     assert not Trend("day", tuple("abcdefghij"), tuple(parts)).fit.suspicious

@@ -25,7 +25,7 @@ from deniable.formatting import SMALLEST_P
 from deniable.inference.marginal.detection import Correction, rejection_cutoff
 from deniable.kernels.array_types import Floats
 from deniable.protocols import from_canonical
-from deniable.results import Change, Marginal, Provenance, Trend
+from deniable.results import Change, FitCheck, Marginal, Provenance, Trend
 
 
 def compare(
@@ -114,6 +114,7 @@ def compare(
         question=first.title,
         target=first.target,
         provenance=trend.provenance,
+        fit=FitCheck.of_periods(periods, parts),
     )
 
 

@@ -146,8 +146,8 @@ def decode(
             marginal = marginal.of_respondents(source.count / reports_per_client)
         marginal = replace(marginal, question=question)
         questions = (asked,)
-        errors = marginal.standard_error
-        shares = possible_shares(marginal.estimate, errors, asked, marginal.reports)
+        found, used = (marginal.estimate, marginal.standard_error), marginal.reports
+        shares = possible_shares(survey, asked, found, used, reports_per_client)
         fit = fit_check(survey, questions, checked, shares, reports_per_client)
     return replace(
         marginal,

@@ -83,7 +83,7 @@ def fit_check(
     shares : outcomes of `possible_shares`
     """
     once = survey.collect == "once"
-    repeats = max(reports_per_client, 1.0 if once else MOST_REPEATS)
+    repeats = _repeats(survey, reports_per_client)
     tests = list(shares)
     if once:
         cohorts = len(counts.cohorts)
@@ -113,19 +113,35 @@ def fit_check(
     return replace(check, conclusive=check.conclusive and enough and not few)
 
 
+def _repeats(survey: Survey, reports_per_client: float) -> float:
+    """Return the number of reports per client that tests allow for."""
+    return max(reports_per_client, 1.0 if survey.collect == "once" else MOST_REPEATS)
+
+
 def possible_shares(
-    estimate: Floats, standard_error: Floats, question: Question, reports: int
+    survey: Survey,
+    question: Question,
+    shares: tuple[Floats, Floats],
+    reports: int,
+    reports_per_client: float = 1.0,
 ) -> list[FitTest]:
     """Test that no share exceeds 1.
 
+    shares : estimates and their standard errors, for this number of reports per client
+    reports : number of reports that they were estimated from
+
     The error is at least that of a value that all clients hold, if nothing else is estimated.
     """
+    estimate, standard_error = shares
     known = np.isfinite(estimate) & np.isfinite(standard_error)
-    if not known.any() or reports < 2:
+    repeats = _repeats(survey, reports_per_client)
+    clients = reports / repeats
+    if not known.any() or clients < 2:
         return []
-    least = np.sqrt(question.protocol.mechanisms[0].variance(1.0) / reports)
-    t = (estimate[known] - 1) / np.maximum(standard_error[known], least)
-    p_value = min(1.0, len(t) * float(stats.t.sf(t.max(), reports - 1)))
+    least = np.sqrt(question.protocol.mechanisms[0].variance(1.0) / clients)
+    widest = np.maximum(standard_error[known] * np.sqrt(repeats / reports_per_client), least)
+    t = (estimate[known] - 1) / widest
+    p_value = min(1.0, len(t) * float(stats.t.sf(t.max(), clients - 1)))
     largest = percent(float(estimate[known][t.argmax()]))
     problem = f"the estimated share {largest} of {question.name} is impossible"
     return [FitTest("shares of at most 100%", p_value, problem, conclusive=False)]

@@ -119,7 +119,7 @@ class Result(ComparedByFields, ABC):
     """Classes of results by the `kind` in their JSON."""
     _json_keys: ClassVar[Mapping[str, str]] = {}
     """JSON keys of fields that have another name in JSON."""
-    _optional: ClassVar[tuple[str, ...]] = ()
+    _optional: ClassVar[tuple[str, ...]] = ("fit",)
     """Fields that JSON leaves out if they are None."""
 
     def __init_subclass__(cls) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from deniable.formatting import Z95, Columns, counted, p_phrase, percent
 from deniable.kernels.array_types import Floats, Indices, Mask
 from deniable.results.base import Provenance, Result
+from deniable.results.fit_check import FitCheck
 from deniable.results.marginal import Target
 from deniable.results.rows import ChangeRow, Rows
 
@@ -47,6 +48,8 @@ class Change(Rows[ChangeRow], Result):
         Whose shares are compared; see `decode`.
     provenance : Provenance, optional
         Where both periods come from.
+    fit : FitCheck, optional
+        Whether the reports of both periods look as the survey promises.
 
     Examples
     --------
@@ -74,6 +77,7 @@ class Change(Rows[ChangeRow], Result):
     question: str = ""
     target: Target = "population"
     provenance: Provenance | None = None
+    fit: FitCheck | None = None
 
     @property
     def estimate(self) -> Floats:

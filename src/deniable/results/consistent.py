@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -63,8 +62,6 @@ class ConsistentShares(Rows[ShareRow], Result):
     question: str = ""
     provenance: Provenance | None = None
     fit: FitCheck | None = None
-
-    _optional: ClassVar = ("fit",)
 
     def __post_init__(self) -> None:
         if self.share.shape != (len(self.labels),):

@@ -190,7 +190,6 @@ class Discovery(Rows[ValueRow], Result):
     fit: FitCheck | None = None
 
     _json_keys: ClassVar = {"correction": "paid", "truncation": "cut"}
-    _optional: ClassVar = ("fit",)
 
     @property
     def names(self) -> tuple[str, ...]:

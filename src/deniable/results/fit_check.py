@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -15,6 +16,14 @@ SUSPICIOUS = "SUSPICIOUS REPORTS"
 """Mark of results that must not be taken for findings."""
 MAX_PERIODS = 3
 """Suspicious periods that are named."""
+
+
+class Checked(Protocol):
+    """A result whose reports may have been checked."""
+
+    @property
+    def fit(self) -> FitCheck | None:
+        """Whether the reports look as the survey promises; None if that was not checked."""
 
 
 @dataclass(frozen=True)
@@ -54,19 +63,23 @@ class FitCheck:
         return bool(self.problems)
 
     @classmethod
-    def of_periods(cls, checks: Mapping[str, FitCheck]) -> FitCheck | None:
+    def of_periods(cls, periods: Sequence[str], parts: Sequence[Checked]) -> FitCheck | None:
         """Return one verdict on reports that were checked period by period.
 
         Parameters
         ----------
-        checks : mapping of str to FitCheck
-            Checks by period.
+        periods : sequence of str
+            Names of the periods.
+        parts : sequence of Result
+            Result of each period.
 
         Returns
         -------
         FitCheck or None
-            p-values are corrected for the number of periods, too. None if there are no checks.
+            p-values are corrected for the number of periods, too. None if nothing was checked.
         """
+        named = zip(periods, parts, strict=True)
+        checks = {period: part.fit for period, part in named if part.fit is not None}
         if not checks:
             return None
         each = list(checks.values())

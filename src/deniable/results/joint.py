@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -129,8 +129,6 @@ class Joint(Rows[CellRow], Result):
     made_from: str = "reports"
     tests: Tests | None = field(default=None, compare=False)
     fit: FitCheck | None = None
-
-    _optional: ClassVar = ("fit",)
 
     def margin(self, question: str) -> Interval:
         """Return the distribution of one question, from this table.

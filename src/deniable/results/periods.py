@@ -136,8 +136,7 @@ class Trend(Rows[R], Result, Generic[R]):
     @property
     def fit(self) -> FitCheck | None:
         """Whether the reports of all periods look as the survey promises."""
-        checks = {name: part.fit for name, part in zip(self.periods, self.parts, strict=True)}
-        return FitCheck.of_periods({name: fit for name, fit in checks.items() if fit is not None})
+        return FitCheck.of_periods(self.periods, self.parts)
 
     def largest(self, count: int) -> Indices:
         """Return the most common values, by their average over the periods.

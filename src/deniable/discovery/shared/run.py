@@ -127,8 +127,8 @@ class DiscoveryRun(Generic[AnyProtocol]):
         found = found.take(np.argsort(-np.nan_to_num(found.estimate), kind="stable"))
         unexplained = (1 - x for x in (total.high, total.low))
         same_names = vars(found) | vars(summary)
-        errors = found.standard_error
-        shares = possible_shares(found.estimate, errors, self.question, self.reports)
+        measured = found.estimate, found.standard_error
+        shares = possible_shares(self.source.survey, self.question, measured, self.reports)
         return Discovery(
             strings=tuple(self.text(row) for row in found.rows),
             symbols=same_names.pop("rows"),
