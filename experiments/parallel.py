@@ -30,10 +30,10 @@ def in_processes(
         yield from pool.map(work, tasks)
 
 
-def crowd_arguments(description: str, crowds: int) -> argparse.Namespace:
+def crowd_arguments(description: str, crowds: int, seed: int = 1) -> argparse.Namespace:
     """Return what the command line says: `--crowds`, `--jobs`, `--seed`."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--crowds", type=int, default=crowds, help="crowds per row of the table")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=seed)
     return parser.parse_args()
