@@ -22,7 +22,6 @@ import numpy as np
 from deniable import Survey, decode, simulate
 from deniable.columns import ReportBatch
 from deniable.columns.batch import from_arrays
-from deniable.errors import InputError
 from deniable.results import FitCheck
 from deniable.simulation import simulate_days
 from experiments.parallel import crowd_arguments, in_processes
@@ -105,11 +104,9 @@ def check(survey: Survey, batch: ReportBatch, crowd: int = 0) -> FitCheck:
     """Return the check that comes with the result of `decode`."""
     kind = survey.question("word").protocol.mechanisms[0].question_kind
     listed = words_of(survey, crowd, LISTED) if kind == "string" else None
-    try:
-        fit = decode(survey, batch, "word", listed).fit
-    except InputError:  # none of a few reports is about whole strings
-        fit = None
-    return fit or FitCheck(np.nan, (), (), ())
+    fit = decode(survey, batch, "word", listed).fit
+    assert fit is not None
+    return fit
 
 
 # --- honest crowds --------------------------------------------------------------------------------

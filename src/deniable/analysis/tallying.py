@@ -39,12 +39,12 @@ def _count(question: str, counter: Counter, batch: ReportBatch) -> ReportCounts:
 def count_and_check(
     source: Source, executor: Backend, question: Question, model: AnyModel
 ) -> tuple[ReportCounts, FitCounts]:
-    """Count all reports of a question, and what `fit_check` needs to know about them."""
+    """Count all reports of a question as `count_all` does, and what `fit_check` needs to know."""
     check = FitCounter((question.name,), source.count)
     function = partial(_count_both, question.name, model.counter(), check)
     counts, checks = zip(*source.map(executor, function), strict=True)
     total: ReportCounts = reduce(add, counts)
-    if not total.reports:
+    if not total.reports and not source.count:
         raise InputError(NO_REPORTS)
     return total, reduce(add, checks)
 
