@@ -55,9 +55,9 @@ def test_without_counting_candidates_false_strings_are_common(
 ) -> None:
     """The broken twin: every candidate tested as if it were the only one."""
 
-    def uncounted(odds: Any, z: Any, alpha: float) -> Any:
-        return np.full(len(odds), honest(odds, z, alpha).max(initial=0.0))
+    def uncounted(height: float, odds: Any, z: Any) -> Any:
+        return np.full(len(odds), honest(height, odds, z).max(initial=0.0))
 
-    honest = peeling.cutoffs_by_odds
-    monkeypatch.setattr(peeling, "cutoffs_by_odds", uncounted)
+    honest = peeling.cutoffs_at
+    monkeypatch.setattr(peeling, "cutoffs_at", uncounted)
     assert runs_with_false_strings() > 10

@@ -5,25 +5,30 @@
 the reports and from the bits that other clients' values set.
 
 **Known strings.** With V candidates, all of which are tested, the detection threshold is z·σ, where
-z is the one-sided normal quantile of α/V (Bonferroni).
+z is the one-sided normal quantile of α/V (Bonferroni). Common strings that are not listed scatter
+over the bits and raise it by up to 15%.
 
-**Unknown strings.** A string must stand out among all possible strings. Picking one takes
-s = length · ln D nats, for D symbols, if nothing is known about the string. Let e be the evidence
-for it per client and squared frequency, in nats. The threshold is the frequency w at which N·w²·e
-reaches the evidence that is needed:
+**Unknown strings.** A string must stand out among all possible strings.
 
 * *Whole strings*, all of which are tested: z·σ, as for known strings.
-* *Prefixes*: e = 1/(2σ₁²), where σ₁ is the standard deviation for one client. The search needs
-  2 + ln(1/α) nats, plus 2.6 nats per character of words and addresses, whose patterns it learns, or
-  1.65·s for random strings, whose prefixes it may drop (above 35 nats it needs more: 2.1·s at 46).
-* *n-grams* with the default search: the evidence comes from full strings, pairs of grams, and by
-  half, since strings share them, single grams: e = ½(1/σ_f² + Σ 1/(σ_g²σ_g′²) + ½·Σ 1/σ_g²). The
-  search needs s + 2 + ln(1/α) nats. In addition, the grams alone must propose the string among 10⁵
-  proposals, and the full string must be 3.5 standard deviations above 0.
+* *Prefixes*: the search is simulated with noise in place of reports, and strings of every frequency
+  are followed through it (`inference.power`); `discover` follows them through the search that it
+  made. Words and addresses take 2.6 nats per character, random strings the logarithm of the number
+  of symbols.
+* In both, σ is that of a crowd in which a third of the clients hold common strings, which are found
+  first: reports that they explain no longer disturb the others.
+* *n-grams* with the default search: picking a string takes s = length · ln D nats, for D symbols.
+  Let e be the evidence for it per client and squared frequency, in nats. The threshold is the
+  frequency w at which N·w²·e reaches the evidence that is needed. The evidence comes from full
+  strings, pairs of grams, and by half, since strings share them, single grams:
+  e = ½(1/σ_f² + Σ 1/(σ_g²σ_g′²) + ½·Σ 1/σ_g²). The search needs s + 2 + ln(1/α) nats. In
+  addition, the grams alone must propose the string among 10⁵ proposals, and the full string must be
+  3.5 standard deviations above 0.
 
-The constants 2.6, 1.65, ½ and 3.5 are measured, not derived. Thresholds agree with simulations
-within 10% (`experiments/planning.py`). The paper's search detects much less than the default one:
-at ε = 4.39 with six letters, its threshold is 1.8 times as high.
+The constants 2.6, ½ and 3.5 are measured, not derived. Predictions agree within 15% with the
+thresholds that `discover` and `decode` report (`experiments/detection_threshold.py`). In small
+crowds the noise is skewed, and prefixes need up to 15% more. The paper's search detects much less
+than the default one: at ε = 4.39 with six letters, its threshold is 1.8 times as high.
 """
 
 import math
@@ -33,7 +38,10 @@ from itertools import combinations
 from statistics import NormalDist
 
 from deniable.errors import InputError
+from deniable.inference.power.prefix_prediction import PrefixPlan, threshold_in_errors
+from deniable.inference.power.prefix_search import CONFIRMING_SHARE, LEARNING_SHARE
 from deniable.mechanisms import Mechanism
+from deniable.mechanisms.noise import ONE
 from deniable.protocols import NGrams, Prefixes, Protocol
 from deniable.protocols.alphabet import TextProtocol, count_strings
 from deniable.survey import Question
@@ -44,8 +52,8 @@ CANDIDATES = 1000
 """Default number of candidates."""
 WORD_NATS_PER_CHARACTER = 2.6
 """Evidence that discovering words and addresses from prefixes needs per character."""
-RANDOM_STRING_FACTOR = 1.65
-"""Evidence that discovering random strings from prefixes needs, relative to s."""
+EXPLAINED_STRINGS, EXPLAINED_MASS = 7, 1 / 3
+"""Common strings that are found first, and the share of clients that hold one of them."""
 TEST_NATS = 2.0
 """Evidence that testing a discovered string needs, in addition to ln(1/α)."""
 MIN_FULL_STRING_Z = 3.5
@@ -268,12 +276,36 @@ def _discoverable_by_one(
 
 @_discoverable_by_one.register
 def _by_prefixes(protocol: Prefixes, length: float | None, random: bool, alpha: float) -> float:
-    sd = noise_sd(protocol.mechanism, 1.0)
+    sd = _explained_sd(protocol.mechanism)
+    symbols = len(protocol.alphabet.content)
     if len(protocol.levels) == 1:
-        return sd * _z(alpha, count_strings(len(protocol.alphabet.content), protocol.max_length))
-    length, nats = _typical(protocol, length)
-    needed = RANDOM_STRING_FACTOR * nats if random else WORD_NATS_PER_CHARACTER * length
-    return sd * math.sqrt(2 * (needed + TEST_NATS - math.log(alpha)))
+        return sd * _z(alpha, count_strings(symbols, protocol.max_length))
+    planned = PrefixPlan(
+        lengths=tuple(level.length for level in protocol.levels),
+        shares=tuple(level.weight / ONE for level in protocol.levels),
+        learning=LEARNING_SHARE,
+        symbols=symbols,
+        nats=math.log(symbols) if random else WORD_NATS_PER_CHARACTER,
+        length=protocol.max_length / 2 if length is None else length,
+        alpha=(1 - CONFIRMING_SHARE) * alpha,
+    )
+    return sd * threshold_in_errors(planned)
+
+
+def _explained_sd(mechanism: Mechanism) -> float:
+    """Return the noise of a rare string for one client, once common strings are explained.
+
+    Reports that common strings explain tell less than others. If all of them count the same, the
+    noise is that of `noise_sd`.
+    """
+    p, q = mechanism.support
+    noise, width = float(mechanism.noise.p_star), mechanism.bound or mechanism.width
+    mean = p + (q - p) * mechanism.collision_probability
+    free = (1 - 1 / width) ** EXPLAINED_STRINGS
+    low = noise + (mean - noise) * (1 - EXPLAINED_MASS)
+    high = (mean - free * low) / (1 - free)
+    gain = mean * (1 - mean) * (free / (low * (1 - low)) + (1 - free) / (high * (1 - high)))
+    return noise_sd(mechanism, 1.0) / math.sqrt(gain)
 
 
 @_discoverable_by_one.register

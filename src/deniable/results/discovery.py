@@ -113,8 +113,10 @@ class Discovery(Rows[ValueRow], Result):
     stages : tuple of Stage
         Stages of the search, in order.
     detection_threshold : float
-        Share of clients at which a proposed string is detected half of the time, at the mildest
-        level.
+        Share of clients at which a string is discovered half of the time. It holds for a string
+        like the discovered ones that is not among them; if nothing was discovered, for random
+        characters. The search is followed with all of its limits, except for `reading="paper"` and
+        "original", where it is that of the last test alone.
     mass_found : Measured
         Share of clients that hold a discovered string.
     mass_unexplained : Measured

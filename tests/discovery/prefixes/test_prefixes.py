@@ -151,13 +151,13 @@ def test_character_model_sums_to_one_and_counts_by_hand() -> None:
 
 
 def test_search_finds_the_common_strings(tables: MassTables) -> None:
-    found, looked = search(
+    found, limits = search(
         tables.scores.evidence(), CharacterModel.uniform(tables.tally.protocol.alphabet), 50
     )
     best = found.take(np.argsort(-found.odds)[:30])
     names = {tables.tally.protocol.alphabet.text(r.tobytes()) for r in best.rows}
     assert {"abc", "feed", "decade", "bead"} <= names
-    assert looked > 1000
+    assert limits.scored > 1000
 
 
 def test_p_values_of_absent_strings_are_uniform_at_prefix_lengths(tables: MassTables) -> None:

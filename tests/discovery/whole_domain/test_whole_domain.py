@@ -207,7 +207,8 @@ def test_weights_sum_to_one_over_the_domain(words: tuple[str, ...], known: int) 
     alphabet = Alphabet("abc")
     start = Lexicon.of_words(alphabet, words, 4) if words else CharacterModel.uniform(alphabet)
     rows = every_string()
-    found = rows_of(alphabet, ["ab" + "c" * (i % 3) for i in range(known)], 4)
+    ends = ["", *"abc", *("".join(two) for two in product("abc", repeat=2))]
+    found = rows_of(alphabet, ["ab" + end for end in ends[:known]], 4)
     weights = StringWeights.after(len(rows), start, found)
     assert np.exp(weights.log(rows)).sum() == pytest.approx(1, abs=1e-4)
     assert (weights.share > 0.7) == bool(known)
@@ -264,7 +265,8 @@ def test_small_domains_report_whole_strings(tmp_path: Path) -> None:
         assert said in " ".join(CliRunner().invoke(app, ["check", str(file)]).output.split())
     whole = survey().questions[0]
     assert whole.protocol.canonical()["levels"] == [[5, 2**32]]
-    assert discoverable(whole, 1e5) == pytest.approx(detectable(whole, 1e5, candidates=9331))
+    listed = detectable(whole, 1e5, candidates=9331)
+    assert discoverable(whole, 1e5) == pytest.approx(listed, rel=0.15)
 
 
 def test_invalid_surveys_are_refused() -> None:

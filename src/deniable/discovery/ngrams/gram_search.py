@@ -33,12 +33,17 @@ class GramBeam:
     """The best strings of a search.
 
     chosen : int32[B, k], gram of each position; score : float64[B], descending
-    dropped : whether the width of the beam left out any string
+    least : float64[k], least score kept after each position; minus infinity where all were kept
     """
 
     chosen: Int32s
     score: Floats
-    dropped: bool
+    least: Floats
+
+    @property
+    def dropped(self) -> bool:
+        """Whether the width of the beam left out any string."""
+        return bool((self.least > -np.inf).any())
 
 
 def search(prior: list[Singles], gain: Mapping[Pair, Singles], width: int) -> GramBeam:
@@ -57,18 +62,21 @@ def search(prior: list[Singles], gain: Mapping[Pair, Singles], width: int) -> Gr
     size = BUFFER_FACTOR * width
     best, parent = np.empty(size, np.float32), np.empty(size, np.int64)
     child = np.empty(size, np.int32)
-    dropped = keep.size < prior[last].size
+    least = np.full(len(prior), -np.inf)
+    if keep.size < prior[last].size:
+        least[last] = score.min(initial=np.inf)
     for g in range(last - 1, -1, -1):
         tables = [np.ascontiguousarray(gain[g, h].T) for h in range(last, g, -1)]
         start = np.concatenate([[0], np.cumsum([len(t) for t in tables])[:-1]]).astype(np.int64)
         joined, room = np.concatenate(tables), (best, parent, child)
         count = extend(score, chosen, prior[g], joined, start, width, *room)
-        dropped |= count == width
+        if count == width:
+            least[g] = best[:count].min()
         order = np.argsort(-best[:count], kind="stable")
         score = best[:count][order].copy()
         added = child[:count][order][:, None]
         chosen = np.concatenate([chosen[parent[:count][order]], added], axis=1)
-    return GramBeam(np.ascontiguousarray(chosen[:, ::-1]), score.astype(np.float64), dropped)
+    return GramBeam(np.ascontiguousarray(chosen[:, ::-1]), score.astype(np.float64), least)
 
 
 class Neighbours:

@@ -29,20 +29,33 @@ from deniable.discovery.prefixes.listed import accept_listed, listed_rows
 from deniable.discovery.prefixes.search import PrefixBeam, end_levels, mass_grid, search, with_later
 from deniable.discovery.shared.mixture import Mixture
 from deniable.discovery.shared.run import DiscoveryRun
-from deniable.discovery.shared.string_models import CharacterModel, Words, string_model
-from deniable.discovery.shared.strings import Rows, StringArrays, StringTests
+from deniable.discovery.shared.string_models import (
+    CharacterModel,
+    Words,
+    held_out_log_p,
+    string_model,
+)
+from deniable.discovery.shared.strings import Rows, StringArrays, StringTests, random_rows
 from deniable.discovery.shared.tables import MassTables, ScoreTables
 from deniable.discovery.shared.tally import tally_of
-from deniable.discovery.shared.testing import cutoffs_by_odds, p_values_and_z, tests_from
+from deniable.discovery.shared.testing import p_values_and_z, tests_from
 from deniable.errors import InputError
+from deniable.inference.power.cutoffs import cutoff_height, cutoffs_at
+from deniable.inference.power.prefix_search import (
+    CONFIRMING_SHARE,
+    MAX_CANDIDATES,
+    SEARCH_WIDTH,
+    PrefixSearch,
+    Spelled,
+    grid_of_masses,
+    learning_families,
+)
 from deniable.kernels.array_types import Floats, Mask
 from deniable.protocols import Prefixes
+from deniable.protocols.alphabet import PAD
 from deniable.results import Discovery
 
-LEARNING_SHARE = 0.25
-"""Share of the families that help to choose."""
 LEARNING_WIDTHS = (1_000, 3_000, 3_000, 5_000)
-SEARCH_WIDTH = 20_000
 MIN_ODDS_TO_LEARN = 2.0
 """Log-odds at which a string is taken while learning."""
 MIN_DEVIATIONS_TO_LEARN = 3.0
@@ -50,9 +63,6 @@ MIN_DEVIATIONS_TO_LEARN = 3.0
 MIN_STRINGS_TO_LEARN = 8
 MIN_Z_TO_CONFIRM = 7.0
 """Expected test statistic of strings that are tested before the others are searched for."""
-CONFIRMING_SHARE = 0.1
-"""Share of α for those tests."""
-MAX_CANDIDATES = 60_000
 LISTED_SHARE = 0.5
 """Share of α for the strings that the analyst listed, if there are any."""
 CORRECTION = (
@@ -93,7 +103,7 @@ class _PrefixDiscovery:
     def __init__(self, run: DiscoveryRun[Prefixes], tables: MassTables) -> None:
         self.run, self.tables, self.tally = run, tables, tables.tally
         families = self.tally.families
-        learning = min(max(round(LEARNING_SHARE * families), 1), families - 1)
+        learning = learning_families(families)
         self.learning: Mask = np.arange(families) < learning
         self.testing = range(learning, families)
         self.refused: Rows = np.empty((0, run.protocol.max_length), np.uint8)
@@ -107,10 +117,13 @@ class _PrefixDiscovery:
             listed = self.test_listed(words, LISTED_SHARE * alpha)
             alpha *= 1 - LISTED_SHARE
             correction += LIST_CORRECTION if run.candidates else ""
-        learnt, model = self.learn(model, listed)
+        start = model
+        learnt, model = self.learn(start, listed)
+        taught = learnt.rows
         learnt, confirmed = self.confirm(learnt, CONFIRMING_SHARE * alpha)
         others = self.search_and_test(learnt, model, (1 - CONFIRMING_SHARE) * alpha)
-        return self.result(StringTests.joined((listed, confirmed, others)), model, correction)
+        found = StringTests.joined((listed, confirmed, others))
+        return self.result(found, self.unseen(start, taught, found.rows), correction)
 
     def test_listed(self, words: Words, alpha: float) -> StringTests:
         """Return the listed strings that are present."""
@@ -132,8 +145,10 @@ class _PrefixDiscovery:
 
         The odds come from all families up to the end of a string, then from the learning ones.
         """
-        found, scored = search(scores.evidence(), model, width)
-        self.run.candidates += scored
+        found, self.limits = search(scores.evidence(), model, width)
+        self.run.candidates += self.limits.scored
+        if len(found) > MAX_CANDIDATES:
+            self.limits.candidate = -np.partition(-found.odds, MAX_CANDIDATES)[MAX_CANDIDATES]
         found = found.take(np.argsort(-found.odds)[:MAX_CANDIDATES])
         found = found.take(self.run.accepted(found.rows))
         excluded = {row.tobytes() for row in known}
@@ -213,20 +228,48 @@ class _PrefixDiscovery:
         ]
         p, z = (np.concatenate(values) for values in zip(*parts, strict=True))
         rows = np.concatenate([found.rows, untested.rows])
-        cutoff = cutoffs_by_odds(np.concatenate([odds, untested.odds]), z, alpha)
-        tests = StringTests(rows, p, cutoff)
+        odds = np.concatenate([odds, untested.odds])
+        height = cutoff_height(odds, z, alpha)
+        self.power = self.searched(scores, height)
+        tests = StringTests(rows, p, cutoffs_at(height, odds, z))
         self.run.stage("test", int(tests.passed.sum()), int((~tests.passed).sum()))
         return tests.take(tests.passed)
 
-    def result(self, found: StringTests, model: CharacterModel, correction: str) -> Discovery:
+    def searched(self, scores: ScoreTables, height: float) -> PrefixSearch:
+        """Return where the limits of the last search lay; height : of its cut-offs."""
+        precision = scores.effective / scores.noise
+        each = precision.sum(axis=1)
+        noise = scores.entry - scores.entry.mean(axis=2, keepdims=True, dtype=np.float64)
+        variance, third = ((noise**power).mean(axis=2).sum(axis=1) for power in (2, 3))
+        return PrefixSearch(
+            lengths=self.tally.lengths,
+            precision=each,
+            learning=precision[:, self.learning].sum(axis=1),
+            dispersion=variance / np.maximum(each, 1e-300),
+            skewness=third / np.maximum(variance, 1e-300) ** 1.5,
+            masses=grid_of_masses(scores.standard_error),
+            later_masses=grid_of_masses(self.tables.scores.standard_error),
+            limits=self.limits,
+            height=height,
+        )
+
+    def unseen(self, start: CharacterModel, taught: Rows, found: Rows) -> Spelled:
+        """Return strings like the discovered ones, as a model sees them that did not learn them.
+
+        If nothing was discovered: a string of half the maximum length, of random characters.
+
+        taught : the strings that the model of the last search learnt
+        """
+        found = found if len(found) else random_rows(self.run.protocol)
+        if len(taught) < MIN_STRINGS_TO_LEARN:
+            taught = taught[:0]
+        return Spelled(held_out_log_p(start, taught, found), (found != PAD).sum(axis=1))
+
+    def result(self, found: StringTests, unseen: Spelled, correction: str) -> Discovery:
         """Estimate the discovered strings, and return the result."""
         run, rows = self.run, found.rows
         mass, error = self.tables.fit(rows)
         run.stage("refit", len(rows), 0)
-        # A string of half the maximum length, all characters equally likely.
-        typical = np.log(len(run.protocol.alphabet.content) + 1) * run.protocol.max_length / 2
-        nats = np.median(model.description_length(rows)) if len(rows) else typical
-        z = np.sqrt(2 * (nats + np.log(1 / run.alpha)))
         return run.result_of_masses(
             found,
             mass,
@@ -234,5 +277,5 @@ class _PrefixDiscovery:
             total_error=float(np.sqrt((error**2).sum())),
             reading="prefixes",
             correction=correction,
-            detection_threshold=float(self.tables.scores.standard_error * z),
+            detection_threshold=self.power.threshold(unseen),
         )

@@ -19,21 +19,20 @@ from deniable.discovery.shared.string_models import CharacterModel
 from deniable.discovery.shared.strings import Rows, StringArrays
 from deniable.discovery.shared.tables import ScoreTables, StringEvidence
 from deniable.discovery.shared.tally import Tally
+from deniable.inference.power.prefix_search import (
+    EXPECTED_STRINGS,
+    GRID_MASSES,
+    MAX_CHILDREN,
+    MAX_FINISHED,
+    SearchLimits,
+    beam_width,
+    child_weights,
+    grid_of_masses,
+)
 from deniable.kernels.array_types import Floats, Int64s, Mask, Singles
 from deniable.protocols.alphabet import PAD
 
-EXPECTED_STRINGS = 100.0
-"""Number of strings expected a priori; log-odds move by its logarithm."""
-SAME_MASS = 0.92
-"""Probability that a child has the mass of its parent."""
-GRID_MASSES = 15
-MAX_CHILDREN = 3_000_000
-"""Prefixes scored per length: the likeliest by the character model."""
-EARLY_WIDTHS = (20, 16, 10, 6, 4, 2, 1)
-"""Factors by which the beam is wider at the first lengths, where little evidence has added up."""
 ROUNDING_MARGIN = np.float32(1e-3)
-MAX_FINISHED = 20_000
-"""Finished strings kept per prefix length."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +62,7 @@ class PrefixBeam(StringArrays):
     @cached_property
     def child_weight(self) -> Singles:
         """float32[n, G]: weights over the masses of a child."""
-        lower = self.weight / np.maximum(np.arange(GRID_MASSES), 1)
-        above = lower[:, ::-1].cumsum(axis=1)[:, ::-1] - lower
-        return np.asarray(SAME_MASS * self.weight + (1 - SAME_MASS) * above, np.float32)
+        return child_weights(self.weight).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +133,8 @@ class Extensions:
 
 
 def mass_grid(scores: ScoreTables) -> Singles:
-    """float32[G]: masses from twice the standard error of all reports, each 1.5 times the last."""
-    return np.asarray(2 * scores.standard_error * 1.5 ** np.arange(GRID_MASSES), np.float32)
+    """float32[G]: the masses that a search with these scores considers."""
+    return grid_of_masses(scores.standard_error).astype(np.float32)
 
 
 def searched_levels(tally: Tally) -> Int64s:
@@ -152,27 +149,33 @@ def end_levels(tally: Tally, rows: Rows) -> Int64s:
     return np.asarray(levels[np.minimum(after, len(levels) - 1)])
 
 
-def search(evidence: StringEvidence, model: CharacterModel, width: int) -> tuple[PrefixBeam, int]:
-    """Return the likeliest finished strings, and the number of prefixes that were scored.
+def search(
+    evidence: StringEvidence, model: CharacterModel, width: int
+) -> tuple[PrefixBeam, SearchLimits]:
+    """Return the likeliest finished strings, and what the search left out.
 
     width : prefixes kept per length; more at the first lengths
     """
     tally = evidence.tally
     beam = PrefixBeam.root(tally.protocol.max_length)
-    finished, scored, length = [], 0, 0
+    finished, length = [], 0
     levels = searched_levels(tally)
+    limits = SearchLimits.none(tally.protocol.max_length, tally.levels)
     for step, level in enumerate(levels):
         report_progress(f"searching, width {width:,}", step / len(levels))
         goal = int(tally.lengths[level])
-        extensions = _extended(evidence, model, beam, int(level), length)
+        extensions = _extended(evidence, model, beam, int(level), length, limits)
         rows = extensions.rows
-        scored += len(rows)
+        limits.scored += len(rows)
         ended = (rows[:, goal - 1] == PAD) | (goal == rows.shape[1])
         finished.append(extensions.likeliest(np.flatnonzero(ended), MAX_FINISHED))
-        wide = width * EARLY_WIDTHS[min(step, len(EARLY_WIDTHS) - 1)]
-        beam = extensions.likeliest(np.flatnonzero(~ended), wide)
+        beam = extensions.likeliest(np.flatnonzero(~ended), beam_width(width, step))
+        if len(finished[-1]) == MAX_FINISHED:
+            limits.finished[level] = finished[-1].odds.min()
+        if len(beam) == beam_width(width, step):
+            limits.open[level] = beam.odds.min()
         length = goal
-    return PrefixBeam.joined(finished), scored
+    return PrefixBeam.joined(finished), limits
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,9 +188,17 @@ class _Spellings(StringArrays):
 
 
 def _extended(
-    evidence: StringEvidence, model: CharacterModel, beam: PrefixBeam, level: int, length: int
+    evidence: StringEvidence,
+    model: CharacterModel,
+    beam: PrefixBeam,
+    level: int,
+    length: int,
+    limits: SearchLimits,
 ) -> Extensions:
-    """Extend prefixes of `length` symbols in every way to those of the next length."""
+    """Extend prefixes of `length` symbols in every way to those of the next length.
+
+    limits : records the least likely spellings that are kept
+    """
     none = np.zeros(len(beam), bool)
     spelled = _Spellings(beam.rows, np.zeros(len(beam), np.float32), np.arange(len(beam)), none)
     symbols = np.append(np.arange(model.symbols), PAD).astype(np.uint8)
@@ -196,6 +207,8 @@ def _extended(
         log_p = open_ended.log_p[:, np.newaxis] + model.next_symbol(open_ended.rows, at)
         prior = (log_p + np.minimum(beam.odds, 0)[open_ended.parent, np.newaxis]).ravel()
         best = evidence.tally.kernels.best(prior, MAX_CHILDREN)
+        if len(best) < len(prior):
+            limits.spelled[at] = prior[best].min()
         place, symbol = np.divmod(best, len(symbols))
         rows = open_ended.rows[place]
         rows[:, at] = symbols[symbol]

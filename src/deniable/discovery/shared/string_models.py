@@ -33,6 +33,8 @@ STRENGTH = 2.0
 MAX_ENTRIES = 1 << 23
 """Entries of the table of probabilities; a large alphabet has a lower order."""
 ROWS_PER_THREAD = 1 << 13
+FOLDS = 5
+"""Parts of the discovered strings; each is predicted by a model that has not learnt from it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,15 +80,19 @@ class CharacterModel:
         """float32[n, A+1]: log-probabilities of the symbol that follows the first `length`."""
         return np.asarray(self.log_p[self.contexts(rows, length)])
 
-    def description_length(self, rows: Rows) -> Floats:
-        """float64[n]: minus the log-probability of each whole string, in nats."""
-        nats, length = np.zeros(len(rows)), (rows != PAD).sum(axis=1)
+    def spelled(self, rows: Rows) -> Floats:
+        """float64[n, M]: log-probability of each symbol, and of the end after the last; then 0."""
+        out, length = np.zeros(rows.shape), (rows != PAD).sum(axis=1)
         for at in range(rows.shape[1]):
             there = np.flatnonzero(length >= at)
             if len(there):
                 log_p = self.next_symbol(rows[there], at)
-                nats[there] -= log_p[np.arange(len(there)), self._numbered(rows[there, at])]
-        return nats
+                out[there, at] = log_p[np.arange(len(there)), self._numbered(rows[there, at])]
+        return out
+
+    def description_length(self, rows: Rows) -> Floats:
+        """float64[n]: minus the log-probability of each whole string, in nats."""
+        return np.asarray(-self.spelled(rows).sum(axis=1))
 
     def contexts(self, rows: Rows, length: int) -> Int64s:
         """int64[n]: the row of `log_p` for the symbol that follows the first `length`."""
@@ -171,3 +177,18 @@ def string_model(alphabet: Alphabet, words: Words, length: int) -> CharacterMode
     if words:
         return Lexicon.of_words(alphabet, words, length)
     return CharacterModel.uniform(alphabet)
+
+
+def held_out_log_p(start: CharacterModel, taught: Rows, rows: Rows) -> Floats:
+    """float64[n, M]: log-probabilities of the symbols of strings, as if these were not yet known.
+
+    The model that predicts a string has learnt from the strings taught, except this one and others.
+    """
+    out, names = np.empty(rows.shape), [row.tobytes() for row in rows]
+    for fold in range(FOLDS):
+        chosen = np.arange(len(rows)) % FOLDS == fold
+        away = {names[i] for i in np.flatnonzero(chosen)}
+        kept = np.array([row.tobytes() not in away for row in taught], bool)
+        model = start.trained(taught[kept]) if kept.any() else start
+        out[chosen] = model.spelled(rows[chosen])
+    return out

@@ -9,9 +9,20 @@ from typing import Self
 import numpy as np
 
 from deniable.kernels.array_types import Bytes, Floats, Indices, Int64s, Mask
+from deniable.protocols.alphabet import PAD, TextProtocol
 
 Rows = Bytes
 """u8[n, M]: strings as symbols, padded to the maximum length M."""
+TYPICAL_ROWS = 20
+
+
+def random_rows(protocol: TextProtocol) -> Rows:
+    """Return strings of half the maximum length, of random characters: always the same ones."""
+    rows = np.full((TYPICAL_ROWS, protocol.max_length), PAD, np.uint8)
+    half = -(-protocol.max_length // 2)
+    content = np.frombuffer(protocol.alphabet.content, np.uint8)
+    rows[:, :half] = np.random.default_rng(0).choice(content, (TYPICAL_ROWS, half))
+    return rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,10 +10,8 @@ A false string may share its first characters with true ones, so only prefix len
 whole string count; `prefixes.run` says which reports choose and which test.
 
 Cut-offs: candidate i is accepted if its p-value is at most w_i, with Σ w_i = α over *all*
-candidates, and w_i a function of the data that chose it. The expected number of false strings is
-then at most α. The likelihood-ratio rule accepts the most true strings: w_i = Φ(−t_i) with
-t_i = (λ − log P_i)/z_i + z_i/2, where P_i is the probability that the string is present and z_i its
-expected test statistic.
+candidates, and w_i a function of the data that chose it (see `inference.power.cutoffs`). The
+expected number of false strings is then at most α.
 """
 
 from __future__ import annotations
@@ -23,17 +21,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import ndtr
 
 from deniable.compute.screening import Moved
 from deniable.discovery.shared.strings import Rows
 from deniable.discovery.shared.tables import ScoreTables
+from deniable.inference.power.cutoffs import cutoff_height, cutoffs_at
 from deniable.kernels.array_types import DeviceArray, Floats, Int64s, Singles
 
 STEP = 0.004
 """Lattice on which evidence is added up, in standard deviations; both sides of a test use it."""
 ROUNDING_ERROR = 1e-13
-MIN_Z, MAX_Z = 0.3, 7.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,16 +146,4 @@ def cutoffs_by_odds(odds: Floats, z: Floats, alpha: float) -> Floats:
     odds : float64[n], log-odds that the string is present
     z : float64[n], expected test statistic if it is
     """
-    if not len(odds):
-        return np.zeros(0)
-    log_p = -np.logaddexp(0, -odds)
-    z = np.clip(z, MIN_Z, MAX_Z)
-
-    def at(height: float) -> Floats:
-        return np.asarray(ndtr(-((height - log_p) / z + z / 2)))
-
-    low, high = -200.0, 400.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if at(middle).sum() > alpha else (low, middle)
-    return at(high)
+    return cutoffs_at(cutoff_height(odds, z, alpha), odds, z)

@@ -21,7 +21,6 @@ any false string with probability at most α. Which strings are kept only decide
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import norm
 
 from deniable.discovery.shared.mixture import Mixture
 from deniable.discovery.shared.run import DiscoveryRun, spend_in_rounds
@@ -32,6 +31,7 @@ from deniable.discovery.shared.tally import tally_of
 from deniable.discovery.shared.testing import HashTest
 from deniable.discovery.whole_domain.string_domain import StringDomain, StringWeights
 from deniable.errors import InputError
+from deniable.inference.power.half_found import half_found
 from deniable.protocols import Prefixes
 from deniable.results import Discovery
 
@@ -118,7 +118,6 @@ class _Rounds:
         run, mixture = self.run, self.mixture
         wanted = np.flatnonzero(run.accepted(self.found.rows))
         covariance = mixture.covariance[np.ix_(wanted, wanted)]
-        z = norm.isf(last / run.candidates)
         return run.result_of_masses(
             self.found.take(wanted),
             mixture.mass[wanted],
@@ -127,5 +126,18 @@ class _Rounds:
             reading="whole strings",
             correction="α over every string of the domain, in rounds that sum to it; exact "
             "p-values",
-            detection_threshold=float(z * mixture.scores.standard_error),
+            detection_threshold=self.threshold(last),
         )
+
+    def threshold(self, alpha: float) -> float:
+        """Return the mass at which half of the strings like the discovered ones are found.
+
+        alpha : the share of α of the last round
+        """
+        test, scores = self.test(), self.mixture.scores
+        weights = StringWeights.after(self.domain.strings, self.model, self.found.rows)
+        log_weight = weights.log_of_unseen(self.model, self.found.rows)
+        cutoff = np.minimum(alpha * np.exp(log_weight), MAX_P_VALUE)
+        needed = np.array([test.evidence_at(p) for p in cutoff])
+        spread = float(np.sqrt(scores.entry.var(axis=2, dtype=np.float64).sum()))
+        return half_found(needed, test.precision, spread)

@@ -12,7 +12,7 @@ import numpy as np
 
 from deniable.compute.progress import report_progress
 from deniable.compute.screening import StringRange
-from deniable.discovery.shared.string_models import CharacterModel, Lexicon
+from deniable.discovery.shared.string_models import CharacterModel, Lexicon, held_out_log_p
 from deniable.discovery.shared.strings import Rows
 from deniable.discovery.shared.tables import StringEvidence
 from deniable.errors import InputError
@@ -27,8 +27,8 @@ MAX_RANGE = 1_000_000
 RANGES_PER_REPORT = 64
 """Ranges between two reports of progress."""
 MIN_STRINGS_TO_LEARN = 8
-FOLDS = 5
 SHARE_STEPS = 60
+UNSEEN_QUANTILES = 20
 PRIOR_STRINGS = 0.5
 """Pseudocount of strings that each distribution has explained, so that neither is given up."""
 
@@ -112,10 +112,7 @@ class StringWeights:
         """Return the weights once these strings are known; start : the model before that."""
         if len(known) < MIN_STRINGS_TO_LEARN:
             return cls(strings, start, 0.5 if isinstance(start, Lexicon) else 0.0)
-        nats = np.empty(len(known))
-        for fold in range(FOLDS):
-            out = np.arange(len(known)) % FOLDS == fold
-            nats[out] = start.trained(known[~out]).description_length(known[out])
+        nats = -held_out_log_p(start, known, known).sum(axis=1)
         gain, share = np.log(strings) - nats, 0.5
         for _ in range(SHARE_STEPS):  # expectation-maximisation
             mine = share / (share + (1 - share) * np.exp(-gain))
@@ -124,8 +121,23 @@ class StringWeights:
 
     def log(self, rows: Rows) -> Floats:
         """float64[n]: logarithms of the weights of these strings."""
-        even = np.log1p(-self.share) - np.log(self.strings)
         if self.share == 0:
-            return np.full(len(rows), even)
-        by_model = np.log(self.share) - self.model.description_length(rows)
-        return np.asarray(np.logaddexp(even, by_model))
+            return self._mixed(np.zeros(len(rows)))
+        return self._mixed(self.model.description_length(rows))
+
+    def log_of_unseen(self, start: CharacterModel, known: Rows) -> Floats:
+        """Return logarithms of the weights that strings like the known ones have before they are.
+
+        They are a few quantiles, or one value if nothing is known. start : the model before that
+        """
+        if not len(known):
+            return self._mixed(np.full(1, np.log(self.strings)))
+        taught = known if len(known) >= MIN_STRINGS_TO_LEARN else known[:0]
+        log_weight = self._mixed(-held_out_log_p(start, taught, known).sum(axis=1))
+        return np.quantile(log_weight, (np.arange(UNSEEN_QUANTILES) + 0.5) / UNSEEN_QUANTILES)
+
+    def _mixed(self, nats: Floats) -> Floats:
+        """Return logarithms of the weights of strings that have these description lengths."""
+        even = np.log1p(-self.share) - np.log(self.strings)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.logaddexp(even, np.log(self.share) - nats))

@@ -89,6 +89,11 @@ def _clipped_variance(clip: float) -> float:
     return 1 - 2 * beyond - 2 * clip * density + 2 * clip**2 * beyond
 
 
+def clipped_response(clip: float) -> float:
+    """Return by how much a clipped residual rises if its mean rises by 1, for normal noise."""
+    return 1 - 2 * float(special.ndtr(-clip))
+
+
 def _limit(table: BitTable, fit: RegressionFit, deviation: Floats, clip: float) -> Floats:
     """Return the size at which each residual is clipped, float64[S, k].
 

@@ -74,7 +74,7 @@ class Estimates:
     identified : bool array of shape (m,)
         Whether a candidate has an estimate.
     typical_error : float
-        Standard error of a typical absent candidate, or NaN.
+        Frequency of a typical candidate by which its test statistic rises by 1, or NaN.
     labels : tuple of str, optional
         The candidates.
     groups : tuple of tuples of int

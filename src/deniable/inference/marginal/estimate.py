@@ -126,7 +126,7 @@ class _Scanned:
     def estimates(self, labels: tuple[str, ...] | None) -> Estimates:
         """Return estimates and p-values for detection."""
         scan = self.scan
-        typical = np.sqrt(scan.variance[scan.identified])
+        typical = scan.test_error[scan.identified]
         return Estimates(
             value=scan.estimate,
             error=scan.error,

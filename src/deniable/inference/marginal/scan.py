@@ -13,7 +13,12 @@ from functools import cached_property
 
 import numpy as np
 
-from deniable.inference.marginal.clipping import clipped_scores, clipping_point, clipping_shift
+from deniable.inference.marginal.clipping import (
+    clipped_response,
+    clipped_scores,
+    clipping_point,
+    clipping_shift,
+)
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.regression import BitTable, RegressionFit, stratum_sums
 from deniable.kernels.array_types import Floats, Indices, Mask
@@ -40,6 +45,8 @@ class Scan:
         Standardised test statistic of the hypothesis that a candidate is absent, and its skewness.
     identified : bool array of shape (m,)
         Whether a candidate has an estimate.
+    test_error : float64 array of shape (m,)
+        Frequency of a candidate by which the test statistic rises by 1.
     """
 
     estimate: Floats
@@ -48,6 +55,7 @@ class Scan:
     test: Floats
     skewness: Floats
     identified: Mask
+    test_error: Floats
 
     @cached_property
     def error(self) -> Floats:
@@ -66,9 +74,8 @@ def scan_candidates(
     """Estimate all candidates: the active ones jointly, the others against the residuals."""
     shift = np.zeros(design.candidates)
     shift[active] = fit.coefficient
-    sums, relative = clipped_scores(
-        table, design, fit, shift, clipping_point(table, design, z_needed)
-    )
+    clip = clipping_point(table, design, z_needed)
+    sums, relative = clipped_scores(table, design, fit, shift, clip)
     length, product, _, cube, pair, _, _ = sums
     outside = np.ones(design.candidates, dtype=bool)
     outside[active] = False
@@ -92,7 +99,8 @@ def scan_candidates(
     # Third moments of rare counts shrink with the square of the standard error.
     skewness[active] /= absent
     test = (estimate - clipping_shift(sums)) / spread
-    return Scan(estimate, 1.0 / left, pair / left**2, test, skewness, identified)
+    test_error = spread / clipped_response(clip)
+    return Scan(estimate, 1.0 / left, pair / left**2, test, skewness, identified, test_error)
 
 
 def _absent_spread(

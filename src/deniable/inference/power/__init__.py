@@ -1,0 +1,1 @@
+"""How likely the searches are to find a string of a given mass."""
