@@ -163,7 +163,10 @@ class Evidence:
     def redrawn(
         self, table: Floats, margins: Sequence[Floats], rng: np.random.Generator
     ) -> "Evidence":
-        """Return reports drawn from a table; see `LikelihoodRows.redrawn`. Strata are left out."""
+        """Return reports drawn from a table; see `LikelihoodRows.redrawn`.
+
+        Strata are left out: one alone has too few reports of rare categories to draw from.
+        """
         seeds = rng.integers(1 << 63, size=len(self.counts)).tolist()
         rows = self.rows.hold(MethodCall(LikelihoodRows.redrawn, table, margins), seeds)
         counts = np.round(self.weights).astype(np.int64)
