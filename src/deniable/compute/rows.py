@@ -118,30 +118,45 @@ class LikelihoodRows(ABC):
     def redrawn(self, table: Floats, margins: Sequence[Floats], seed: int) -> LikelihoodRows:
         """Return as many reports drawn from a table of all variables, one row each.
 
-        A report draws a cell, and then, for each variable separately, row k of category a with
-        probability in proportion to w_k a_k(a) / (a_k · p̂).
+        A report has a stratum, as the rows have. It draws a cell, and then, for each variable
+        separately, a row k of its stratum with probability in proportion to w_k a_k(a) / (a_k · p̂),
+        where a is the cell's category.
 
         margins : float64[m] per variable, its fitted margin p̂
         """
         rng, count = np.random.default_rng(seed), round(self.weight)
+        order, edges, stratum = self._ordered(count)
         cells = rng.choice(table.size, size=count, p=table.ravel() / table.sum())
         drawn = []
         for rows, margin, values in zip(
             self.rows, margins, np.unravel_index(cells, table.shape), strict=True
         ):
-            likelihoods = self.arrays.to_numpy(rows).astype(np.float64)
+            likelihoods = self.arrays.to_numpy(rows).astype(np.float64)[order]
             weights = likelihoods / np.maximum(likelihoods @ margin, 1e-30)[:, None]
             if self.weights is not None:
-                weights *= self.weights[:, None]
-            cumulative = np.cumsum(weights, axis=0)
+                weights *= self.weights[order, None]
+            cumulative = np.zeros((self.count + 1, len(margin)))
+            np.cumsum(weights, axis=0, out=cumulative[1:])
             chosen = np.empty(count, np.intp)
             for category in range(len(margin)):
                 at = np.flatnonzero(values == category)
-                places = rng.random(len(at)) * cumulative[-1, category]
-                chosen[at] = np.searchsorted(cumulative[:, category], places, side="right")
-            chosen = np.minimum(chosen, self.count - 1)
-            drawn.append(rows[self.arrays.to_device(chosen)])
+                first, end = edges[stratum[at]], edges[stratum[at] + 1]
+                low, high = cumulative[first, category], cumulative[end, category]
+                places = low + rng.random(len(at)) * (high - low)
+                found = np.searchsorted(cumulative[1:, category], places, side="right")
+                chosen[at] = np.clip(found, first, end - 1)
+            drawn.append(rows[self.arrays.to_device(order[chosen])])
         return self.arrays.lay_out(drawn)
+
+    def _ordered(self, count: int) -> tuple[Indices, Integers, Indices]:
+        """Return the rows by stratum, where each stratum begins, and the strata of new reports."""
+        if self.strata is None:
+            return np.arange(self.count), np.array([0, self.count]), np.zeros(count, np.intp)
+        order, _, edges = by_stratum(self.strata)
+        weights = np.ones(self.count) if self.weights is None else self.weights[order]
+        until = np.cumsum(np.add.reduceat(weights, edges[:-1]))
+        places = (np.arange(count) + 0.5) * (until[-1] / max(count, 1))
+        return order, edges, np.searchsorted(until, places)
 
     def weighted(self, weights: Floats) -> LikelihoodRows:
         """Return the rows with other weights float64[N], without rows of weight 0."""

@@ -18,9 +18,9 @@ matter. They make a likelihood ratio too small.
 
 The information must be the one expected under the hypothesis. That of the reports themselves is too
 small where a rare cell got no reports, and then T is far too large. So reports are drawn anew from
-the fitted table: each draws a cell, then for each variable one of the rows, row k of category a in
-proportion to a_k(a) / (a_k · p̂). If some cells expect fewer than MIN_EXPECTED reports, the
-statistic is also compared with those of redrawn reports.
+the fitted table: each draws a cell, then for each variable one of the rows of its cohort, row k of
+category a in proportion to a_k(a) / (a_k · p̂). If some cells expect fewer than MIN_EXPECTED
+reports, the statistic is also compared with those of redrawn reports.
 """
 
 from dataclasses import dataclass

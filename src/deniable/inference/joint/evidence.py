@@ -163,10 +163,7 @@ class Evidence:
     def redrawn(
         self, table: Floats, margins: Sequence[Floats], rng: np.random.Generator
     ) -> "Evidence":
-        """Return reports drawn from a table; see `LikelihoodRows.redrawn`.
-
-        Strata are left out: one alone has too few reports of rare categories to draw from.
-        """
+        """Return reports drawn from a table, without strata; see `LikelihoodRows.redrawn`."""
         seeds = rng.integers(1 << 63, size=len(self.counts)).tolist()
         rows = self.rows.hold(MethodCall(LikelihoodRows.redrawn, table, margins), seeds)
         counts = np.round(self.weights).astype(np.int64)
