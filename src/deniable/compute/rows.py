@@ -148,7 +148,7 @@ class LikelihoodRows(ABC):
             drawn.append(rows[self.arrays.to_device(order[chosen])])
         return self.arrays.lay_out(drawn)
 
-    def _ordered(self, count: int) -> tuple[Indices, Integers, Indices]:
+    def _ordered(self, count: int) -> tuple[Integers, Integers, Integers]:
         """Return the rows by stratum, where each stratum begins, and the strata of new reports."""
         if self.strata is None:
             return np.arange(self.count), np.array([0, self.count]), np.zeros(count, np.intp)
