@@ -12,6 +12,7 @@ from deniable import Client, Survey
 from deniable.cli.app import app
 from deniable.client.ledger import Ledger
 from deniable.errors import BudgetExceeded
+from tests.surveys import survey_toml
 
 HEAD = """\
 name = "s"
@@ -125,3 +126,11 @@ dictionary = {{ protocol = "prefixes", max_length = 9, alphabet = "{}" }}
     note = "Note: in the alphabet of page, '.-_' is a range of 50 characters (put a literal hyphen"
     assert note in told
     assert "is a range" not in check(tmp_path, survey_text() + question.format("a-z0-9._-"))
+
+
+def test_few_cohorts_warn_before_anybody_answers(tmp_path: Path) -> None:
+    question = (
+        '[questions.page]\nkind = "string"\nepsilon = 2.0\nbits = 64\nhashes = 2\ncohorts = {}'
+    )
+    assert "fewer than 8 cohorts" not in check(tmp_path, survey_toml(question.format(8)))
+    assert "Warning: page: fewer than 8 cohorts" in check(tmp_path, survey_toml(question.format(7)))

@@ -17,7 +17,12 @@ from deniable.cli.options import command
 from deniable.cli.output import console, print_outcome, print_table
 from deniable.errors import InputError
 from deniable.formatting import TextTable, counted, epsilon_text, odds_factor
-from deniable.planning.in_words import epsilon_meaning, privacy_warnings, threshold_text
+from deniable.planning.in_words import (
+    cohort_warnings,
+    epsilon_meaning,
+    privacy_warnings,
+    threshold_text,
+)
 from deniable.privacy import NANO
 from deniable.protocols.alphabet import count_strings
 from deniable.survey import Question, Survey
@@ -95,7 +100,7 @@ def check(
 
 def describe(survey: Survey, sizes: Sequence[int] = DEFAULT_SIZES) -> Findings:
     """Return everything that `check` shows, as plain data. An infinite ε is None."""
-    warnings = privacy_warnings(survey)
+    warnings = privacy_warnings(survey) + cohort_warnings(survey)
     return {
         "name": survey.name,
         "version": survey.version,

@@ -3,6 +3,7 @@
 from deniable.formatting import Z95, epsilon_text, odds_factor, percent, rounded_up
 from deniable.planning.thresholds import detectable, discoverable, noise_sd
 from deniable.survey import Question, Survey
+from deniable.survey.cohorts import few_cohorts, has_few_cohorts
 
 WEAK_EPSILON = 8.0
 """From this ε on, a survey is said to protect hardly anything: e^8 is almost 3,000."""
@@ -41,6 +42,16 @@ def privacy_warnings(survey: Survey) -> list[str]:
                 "such questions, 1 or 2 is usual"
             )
     return warnings
+
+
+def cohort_warnings(survey: Survey) -> list[str]:
+    """Say which string questions have too few cohorts; an empty list if none has."""
+    few = [
+        question.name
+        for question in survey.questions
+        if any(has_few_cohorts(mechanism.canonical()) for mechanism in question.protocol.mechanisms)
+    ]
+    return [f"{few_cohorts(few)}; the default is 64"] if few else []
 
 
 def weak_epsilon(epsilon: float, unit: str) -> str:

@@ -16,6 +16,7 @@ from deniable.formatting import Columns, TextTable, Value, counted, html_text, t
 from deniable.results.fit_check import SUSPICIOUS, FitCheck
 from deniable.results.json_values import to_json_value, typed_fields
 from deniable.results.rows import ComparedByFields
+from deniable.survey.cohorts import few_cohorts, has_few_cohorts
 
 if TYPE_CHECKING:
     import pandas
@@ -92,6 +93,19 @@ class Provenance:
         mechanism = self.parameters.get(question, {}).get("mechanism")
         return isinstance(mechanism, Mapping) and mechanism.get("kind") == "boolean"
 
+    @property
+    def few_cohorts(self) -> str:
+        """Warning if a string question has too few cohorts; empty if none has."""
+        mechanisms = {
+            name: self.parameters.get(name, {}).get("mechanism") for name in self.questions
+        }
+        few = [
+            name
+            for name, mechanism in mechanisms.items()
+            if isinstance(mechanism, Mapping) and has_few_cohorts(mechanism)
+        ]
+        return f"{few_cohorts(few)}." if few else ""
+
     def __repr__(self) -> str:
         reports = counted(self.reports, "report")
         return f"<Provenance survey {self.survey} v{self.version}, {reports}>"
@@ -156,6 +170,11 @@ class Result(ComparedByFields, ABC):
     @property
     def caution(self) -> str:
         """What readers must know about such results; empty if there is nothing."""
+        return ""
+
+    @property
+    def limitation(self) -> str:
+        """What the survey's design leaves unknown, if it has few cohorts; else empty."""
         return ""
 
     def to_arrow(self) -> pyarrow.Table:

@@ -95,7 +95,8 @@ class Marginal(Rows[ValueRow], Result):
         member has an equal share of it, an interval from 0 to the whole sum, and the p-value of
         "no client holds any of them".
     detection_threshold : float
-        Share of clients at which a typical candidate is detected half of the time.
+        Share of clients at which a typical candidate is detected half of the time; 1 if there are
+        too few cohorts to detect it however common it is.
     mass_found : Measured
         Share of clients that hold a detected candidate.
     mass_unexplained : Measured
@@ -197,6 +198,11 @@ class Marginal(Rows[ValueRow], Result):
         if self.log_p_value.shape != self.p_value.shape:
             logarithms = np.log(np.maximum(self.p_value, SMALLEST_P))
             object.__setattr__(self, "log_p_value", logarithms)
+
+    @property
+    def limitation(self) -> str:
+        """What few cohorts leave unknown; empty if there are enough."""
+        return self.provenance.few_cohorts if self.provenance else ""
 
     @property
     def names(self) -> tuple[str, ...]:

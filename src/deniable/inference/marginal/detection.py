@@ -79,6 +79,10 @@ class Estimates:
         The candidates.
     groups : tuple of tuples of int
         Candidates of which only the sum can be estimated, as in `Marginal`.
+    below, above : float or float64 arrays of shape (m,)
+        Number of standard errors from an estimate to each end of its 95% interval.
+    log_least : float
+        Smallest logarithm of a p-value that a typical candidate could have, however common it is.
     """
 
     value: Floats
@@ -88,6 +92,9 @@ class Estimates:
     typical_error: float
     labels: tuple[str, ...] | None
     groups: tuple[tuple[int, ...], ...] = ()
+    below: Floats | float = Z95
+    above: Floats | float = Z95
+    log_least: float = -np.inf
 
 
 def detect(
@@ -106,10 +113,13 @@ def detect(
     p_value = p_values(log_p_value)
     cutoff = rejection_cutoff(p_value, alpha, correction)
     z_cut = float(stats.norm.isf(cutoff))
+    threshold = z_cut * estimates.typical_error
+    if np.exp(estimates.log_least) > cutoff:
+        threshold = 1.0
     estimate = np.where(identified, estimates.value, np.nan)
     error = np.where(identified, estimates.error, np.inf)
-    low = np.where(identified, estimates.value - Z95 * estimates.error, 0.0)
-    high = np.where(identified, estimates.value + Z95 * estimates.error, 1.0)
+    low = np.where(identified, estimates.value - estimates.below * estimates.error, 0.0)
+    high = np.where(identified, estimates.value + estimates.above * estimates.error, 1.0)
     for group in estimates.groups:
         members = list(group)
         estimate[members] /= len(group)
@@ -118,7 +128,7 @@ def detect(
         error[members] = np.maximum(error[members], np.abs(estimate[members]))
         identified[members] = False
     detected = identified & (p_value <= cutoff)
-    detected_mass = mass(detected, z_cut)
+    found = mass(detected, z_cut)
     return Marginal(
         estimate=estimate,
         standard_error=error,
@@ -128,9 +138,11 @@ def detect(
         detected=detected,
         identified=identified,
         groups=estimates.groups,
-        detection_threshold=z_cut * estimates.typical_error,
-        mass_found=detected_mass,
-        mass_unexplained=Measured.normal(1 - detected_mass.estimate, detected_mass.standard_error),
+        detection_threshold=threshold,
+        mass_found=found,
+        mass_unexplained=Measured(
+            1 - found.estimate, found.standard_error, 1 - found.high, 1 - found.low
+        ),
         background=np.zeros(counts.total.size),
         overdispersion=0.0,
         reports=counts.reports,

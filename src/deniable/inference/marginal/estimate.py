@@ -21,6 +21,12 @@ from deniable.inference.marginal.detection import (
     detect,
     rejection_cutoff,
 )
+from deniable.inference.marginal.few_strata import (
+    RandomBits,
+    compare_with_random_bits,
+    has_few_strata,
+    select_by_ranks,
+)
 from deniable.inference.marginal.randomisation import SMALL_CROWD, log_exact_p_values
 from deniable.inference.marginal.regression import BitTable, RegressionFit, fit_columns
 from deniable.inference.marginal.scan import Scan, scan_candidates
@@ -115,6 +121,8 @@ class _Scanned:
         Groups of candidates that set the same bits everywhere.
     clients : float
         Number of clients that sent the reports.
+    random_bits : RandomBits, optional
+        Tests and shapes of intervals if there are few strata.
     """
 
     scan: Scan
@@ -122,12 +130,13 @@ class _Scanned:
     active: Indices
     groups: Groups
     clients: float
+    random_bits: RandomBits | None
 
     def estimates(self, labels: tuple[str, ...] | None) -> Estimates:
         """Return estimates and p-values for detection."""
         scan = self.scan
         typical = scan.test_error[scan.identified]
-        return Estimates(
+        estimates = Estimates(
             value=scan.estimate,
             error=scan.error,
             log_p_value=log_upper_tail(scan.test, scan.skewness),
@@ -135,6 +144,16 @@ class _Scanned:
             typical_error=float(np.median(typical)) if typical.size else float("nan"),
             labels=labels,
             groups=self.groups,
+        )
+        if self.random_bits is None:
+            return estimates
+        bits = self.random_bits
+        return replace(
+            estimates,
+            log_p_value=bits.log_p_value,
+            below=bits.below,
+            above=bits.above,
+            log_least=float(np.median(bits.log_least)),
         )
 
     def mass(self, detected: Mask, z_cut: float) -> Measured:
@@ -151,6 +170,8 @@ class _Scanned:
         """
         scan = self.scan
         total = float(scan.estimate[detected].sum())
+        if self.random_bits is not None:
+            return self.random_bits.sum_of(total, np.where(detected, scan.error, 0.0))
         sigma = np.sqrt(scan.variance[scan.identified])
         distance = (scan.estimate[scan.identified] / sigma - z_cut) / DENSITY_WIDTH
         # A kernel of fourth order: a normal kernel overstates the density in its tail by half.
@@ -180,14 +201,19 @@ def _scan_design(table: BitTable, design: BloomDesign, alpha: float, selection: 
     fit_all = selection == "all" or (
         selection == "auto" and unique.candidates <= joint_limit(table)
     )
+    few = has_few_strata(table, unique)
     if fit_all or unique.candidates == 0 or not table.live.any():
         active = np.arange(unique.candidates, dtype=np.intp)
         fit = fit_columns(table, unique.indicator(active))
+    elif few and selection == "auto":
+        active, fit = select_by_ranks(table, unique, alpha)
     else:
         active, fit = fit_selected(table, unique)
     scan = scan_candidates(table, unique, active, fit, z_needed)
     clients = float(table.total.sum()) / table.repetition.reports_per_client
-    return _Scanned(scan.take(member) if groups else scan, fit, first[active], groups, clients)
+    random_bits = compare_with_random_bits(table, unique, active, fit).take(member) if few else None
+    scan = scan.take(member) if groups else scan
+    return _Scanned(scan, fit, first[active], groups, clients, random_bits)
 
 
 def _equal_candidates(table: BitTable, design: BloomDesign) -> tuple[Indices, Indices, Groups]:

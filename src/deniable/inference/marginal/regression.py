@@ -27,6 +27,8 @@ from deniable.kernels.array_types import Floats, Indices, Int64s, Mask
 
 MIN_COLUMNS_FOR_THREADS = 1000
 """Number of columns from which on a factorisation uses several threads."""
+MIN_FREEDOM = 15 / 16
+"""Degrees of freedom per row below which columns explain a good part of the overdispersion."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,9 +169,12 @@ def fit_columns(
 def _overdispersion(table: BitTable, fit: RegressionFit, weight: Floats) -> Floats:
     """Estimate the overdispersion of each slot by moments, float64[S].
 
-    In each slot, E sum(w residual^2) = freedom + overdispersion * sum(w).
+    In each slot, E sum(w residual^2) = freedom + overdispersion * sum(w), less what the columns
+    explain of the overdispersion, which is much only if they are many for the number of rows.
     """
     known = table.over_slots(weight.sum(axis=1))
+    left = fit.freedom / np.count_nonzero(weight)
+    known *= left if left < MIN_FREEDOM else 1.0
     excess = table.over_slots((weight * fit.residual**2).sum(axis=1))
     excess -= table.slot_share() * (fit.freedom - fit.selection_squares)
     extra = np.divide(excess, known, out=np.zeros_like(excess), where=known > 0)

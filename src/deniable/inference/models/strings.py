@@ -31,6 +31,7 @@ from deniable.kernels.hashing.positions import bloom_positions, hash_pairs
 from deniable.mechanisms.base import StringMechanism
 from deniable.mechanisms.schemes import DENIABLE_1
 from deniable.results.joint import OTHER
+from deniable.survey.cohorts import ENOUGH_COHORTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +98,9 @@ class StringModel(HashedStrings, CategoryModel[C]):
             )
         counts = count()
         marginal = self.marginal(counts, alpha=settings.alpha, correction="bonferroni")
+        if 0 < np.count_nonzero(marginal.background) < ENOUGH_COHORTS:
+            # With few strata nothing may be detectable, but a category needs no proof of presence.
+            marginal = replace(marginal, detected=marginal.identified & (marginal.low > 0))
         chosen = marginal.top(max(settings.fitted or 0, settings.top))
         required = [marginal.names.index(name) for name in settings.required]
         for index in required:

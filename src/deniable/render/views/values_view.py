@@ -141,7 +141,8 @@ class MarginalView(ValuesView[Marginal]):
 
     def notes(self, *, test: str = "score", stages: bool = False) -> list[str]:
         """Say which reports are used, and what is not known about a subgroup."""
-        marginal, notes = self.result, []
+        marginal = self.result
+        notes = [f"Warning: {marginal.limitation}"] if marginal.limitation else []
         if marginal.total_reports is not None:
             notes.append(
                 f"{marginal.reports_phrase} are used: the others report only a shorter prefix, "

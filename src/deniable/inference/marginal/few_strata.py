@@ -1,0 +1,193 @@
+"""Tests and intervals for few strata, where an unlisted string can look like a candidate.
+
+With many strata, an unlisted string shares only a few of the bits of a given candidate, and the
+scatter of all bits tells how far it can move the candidate's estimate. With one to seven strata it
+may share half of them or all, and the mean of so few bits is far from normal. One thing is known
+nevertheless: the bits of an absent candidate are random (see `randomisation`).
+
+*Tests* rank the residuals of each stratum, with the candidate itself taken out of the fit, and turn
+ranks into normal scores, so that one heavy string counts no more than one bit. They compare the
+sum of the scores of the candidate's bits with that of random bits. The smallest p-value is about
+(1/k)^h per stratum. With one stratum it may be too large to detect anything among many candidates:
+one of them would too often have the bits of an unlisted string.
+
+*Intervals* use the distribution of the mean residual of random bits in place of the normal one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from scipy import fft, special
+
+from deniable.formatting import Z95
+from deniable.inference.marginal.design import BloomDesign
+from deniable.inference.marginal.regression import BitTable, RegressionFit, fit_columns
+from deniable.inference.marginal.tails import IntegerSum
+from deniable.kernels.array_types import Floats, Indices, Int32s, Int64s
+from deniable.results.marginal import Measured
+from deniable.survey.cohorts import ENOUGH_COHORTS
+
+STEPS = 16
+"""Normal scores are rounded to multiples of 1 / STEPS."""
+GRID = 64
+"""Residuals are rounded to multiples of the standard deviation of their sum / GRID."""
+ENTRY_SHARE = 0.5
+"""Share of alpha for the candidates that are taken out before others are tested."""
+MAX_ROUNDS = 20
+"""Maximum number of times that candidates are taken out."""
+
+
+@dataclass(frozen=True, eq=False)
+class RandomBits:
+    """What random bits say about each candidate.
+
+    Parameters
+    ----------
+    log_p_value : float64 array of shape (m,)
+        Logarithm of the probability that random bits look as much like a string as its own.
+    below, above : float64 arrays of shape (m,)
+        Number of standard errors from an estimate to each end of its 95% interval.
+    log_least : float64 array of shape (m,)
+        Smallest logarithm of a p-value that a candidate could have, however common it is.
+    """
+
+    log_p_value: Floats
+    below: Floats
+    above: Floats
+    log_least: Floats
+
+    def take(self, candidates: Indices) -> RandomBits:
+        """Return the results of some candidates, in the order given."""
+        return RandomBits(*(getattr(self, field.name)[candidates] for field in fields(self)))
+
+    def sum_of(self, total: float, error: Floats) -> Measured:
+        """Return a sum of estimates, whose errors may be due to the same unlisted string.
+
+        error : float64[m], standard errors, 0 for candidates that are not in the sum
+        """
+        low, high = total - float(self.below @ error), total + float(self.above @ error)
+        return Measured(total, float(error.sum()), low, high)
+
+
+def has_few_strata(table: BitTable, design: BloomDesign) -> bool:
+    """Return whether some candidate has evidence in fewer than `ENOUGH_COHORTS` strata."""
+    strata = design.informative[table.live].sum(axis=0)
+    return table.background and bool(((strata > 0) & (strata < ENOUGH_COHORTS)).any())
+
+
+def select_by_ranks(
+    table: BitTable, design: BloomDesign, alpha: float
+) -> tuple[Indices, RegressionFit]:
+    """Return candidates that are present by this test, and their joint fit.
+
+    Each round takes out what it detects, so that lighter strings have higher ranks in the next.
+    Until a false candidate is detected, what is taken out does not depend on its bits, so its
+    tests remain valid. A selection of the candidates that fit best would explain an unlisted string
+    by several false ones that share its bits.
+    """
+    active = np.zeros(0, np.intp)
+    entry = np.log(ENTRY_SHARE * alpha / max(design.candidates, 1))
+    for _ in range(MAX_ROUNDS):
+        fit = fit_columns(table, design.indicator(active))
+        log_p_value = compare_with_random_bits(table, design, active, fit).log_p_value
+        present = np.flatnonzero(log_p_value <= entry)
+        if np.isin(present, active).all():
+            break
+        active = np.union1d(active, present)
+    return active, fit_columns(table, design.indicator(active))
+
+
+def compare_with_random_bits(
+    table: BitTable, design: BloomDesign, active: Indices, fit: RegressionFit
+) -> RandomBits:
+    """Compare all candidates with random bits.
+
+    active : the candidates that are fitted jointly, in the order of the fit
+    """
+    score = _scores(table)
+    total = _totals(score, design, active, fit)
+    weighted = fit.residual * fit.weight.mean(axis=1, keepdims=True)
+    none, normal = np.zeros(design.candidates), np.full(design.candidates, Z95)
+    out = RandomBits(none, normal, normal.copy(), none.copy())
+    # Candidates with evidence in the same strata are compared with the same sums.
+    informative = design.informative & table.live[:, None]
+    patterns, pattern = np.unique(informative, axis=1, return_inverse=True)
+    for number, strata in enumerate(patterns.T):
+        if strata.any():
+            same = pattern.ravel() == number
+            values, which = np.unique(total[same], return_inverse=True)
+            random = _sum_of_random_bits(score[strata], design.hashes)
+            out.log_p_value[same] = random.log_tail(values)[which.ravel()]
+            out.log_least[same] = random.log_tail(np.array([random.most]))
+            out.below[same], out.above[same] = _reach(weighted[strata], design.hashes)
+    return out
+
+
+def _scores(table: BitTable) -> Int64s:
+    """Return the score of each rank of each stratum, int64[S, k], weighted by its precision."""
+    bits = table.frequency.shape[1]
+    weight = np.abs(table.gain) * np.sqrt(table.total)
+    weight = weight / max(float(weight.max(initial=0.0)), 1e-300)
+    normal = special.ndtri((np.arange(bits) + 0.5) / bits)
+    return np.asarray(np.rint(STEPS * weight[:, None] * normal).astype(np.int64))
+
+
+def _totals(score: Int64s, design: BloomDesign, active: Indices, fit: RegressionFit) -> Int64s:
+    """Return the sums of the scores of all candidates' bits, int64[m]."""
+    total = _sums(score, fit.residual, design.positions)
+    columns = design.indicator(active)
+    for column in np.flatnonzero(fit.estimable):
+        # The residuals of a fit without this candidate.
+        towards = fit.covariance[:, column] / fit.covariance[column, column]
+        change = np.asarray(columns @ towards).reshape(fit.weight.shape)
+        change -= ((fit.weight * change).sum(axis=1) * fit.inverse_mass)[:, None]
+        without = fit.residual + fit.coefficient[column] * change
+        own = active[column : column + 1]
+        total[own] = _sums(score, without, design.positions[:, own])
+    return total
+
+
+def _sums(score: Int64s, residual: Floats, positions: Int32s) -> Int64s:
+    """Return the sums of the scores of candidates' bits, int64[m]."""
+    by_bit = np.zeros_like(score)
+    np.put_along_axis(by_bit, residual.argsort(axis=1), score, axis=1)
+    strata = np.arange(score.shape[0])[:, None, None]
+    own = np.where(positions >= 0, by_bit[strata, positions], 0)
+    return np.asarray(own.sum(axis=(0, 2)))
+
+
+def _sum_of_random_bits(values: Int64s, hashes: int) -> IntegerSum:
+    """Return the distribution of the sum of the values, int64[S, k], of `hashes` bits of each row.
+
+    A string that is hashed twice to the same bit counts it twice, here and in `_sums`.
+    """
+    rows = [np.unique(row, return_counts=True) for row in values]
+    draws = [(value, count / values.shape[1], hashes) for value, count in rows]
+    size = fft.next_fast_len(hashes * int(np.ptp(values, axis=1).sum()) + 1, real=True)
+    deviation = float(np.sqrt(hashes * values.var(axis=1).sum()))
+    return IntegerSum.of(draws, size, max(deviation, 1.0))
+
+
+def _reach(residual: Floats, hashes: int) -> tuple[float, float]:
+    """Return how far an interval reaches below and above an estimate, in standard errors.
+
+    The error of the estimate is about the sum of the residuals of random bits. The interval is the
+    shortest that contains it in 95% of cases, but not shorter than with a normal distribution.
+
+    residual : float64[S, k], weighted so that they add up to the error
+    """
+    deviation = float(np.sqrt(hashes * residual.var(axis=1).sum()))
+    if not deviation > 0:
+        return Z95, Z95
+    steps = np.rint(residual * (GRID / deviation)).astype(np.int64)
+    error = _sum_of_random_bits(steps, hashes)
+    below = np.append(0.0, np.cumsum(np.maximum(fft.irfft(error.transform, error.size), 0.0)))
+    below[-1] = 1.0
+    end = np.searchsorted(below, below + 0.95)
+    length = np.where(end < below.size, end - np.arange(below.size), below.size)
+    start = int(length.argmin())
+    low, high = error.least + start, error.least + int(end[start]) - 1
+    # An error upwards moves the interval downwards.
+    return max(Z95, high / GRID), max(Z95, -low / GRID)
