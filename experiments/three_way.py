@@ -1,6 +1,6 @@
 """Size and power of the tests of mutual and conditional independence of three questions.
 
-    python -m experiments.three_way [--crowds 400] [--jobs 2] [--seed 1]
+    python -m experiments.three_way [--crowds 300] [--jobs 2] [--seed 1]
 
 `size` is the share of crowds in which a true hypothesis is rejected at .05, `lrt` that of the
 likelihood ratio. Under `mutual`, all questions are independent. Under `conditional`, x and y depend
@@ -13,7 +13,7 @@ boolean.
 comparable table. Mutual: z depends on x and y; the two-way test compares z with x and y taken as
 one question. Conditional: x and y are associated in every category of z, which is reported without
 noise; the two-way tests of all categories of z are added up. The number of crowds is per row; rows
-of strings with Other get half of it. Takes about two minutes on 16 processors.
+of strings with Other get half of it. Takes about three minutes on 16 processors.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def row_of(task: Task, p_values: Floats) -> Row:
 
 def main() -> None:
     """Print the tables and the promises."""
-    given = crowd_arguments(__doc__, 400)
+    given = crowd_arguments(__doc__, 300)
     tasks = rows_of(given.crowds, given.seed)
     parts = [cut(task) for task in tasks]
     found = in_processes(measured, [part for row in parts for part in row], given.jobs)
