@@ -208,8 +208,9 @@ def row_of(task: Task, p_values: Floats) -> Row:
     one, other = np.where(unknown, np.nan, rejected.mean(axis=0)).tolist()
     if not task.strength:
         return {**shared, "size": one, "lrt": other, "crowds": crowds}
-    ratio = one / other
-    error = float(np.std(rejected[:, 0] - ratio * rejected[:, 1]) / (other * crowds**0.5))
+    least = max(other, 1 / crowds)
+    ratio = one / least
+    error = float(np.std(rejected[:, 0] - ratio * rejected[:, 1]) / (least * crowds**0.5))
     return {**shared, "strength": task.strength, "power": one, "two-way": other,
             "ratio": ratio, "error": error, "crowds": crowds}  # fmt: skip
 
