@@ -13,7 +13,7 @@ over the bits and raise it by up to 15%.
 * *Whole strings*, all of which are tested: z·σ, as for known strings.
 * *Prefixes*: the search is simulated with noise in place of reports, and strings of every frequency
   are followed through it (`inference.power`); `discover` follows them through the search that it
-  made. Words and addresses take 2.6 nats per character, random strings the logarithm of the number
+  made. Words and addresses take 2.4 nats per character, random strings the logarithm of the number
   of symbols.
 * In both, σ is that of a crowd in which a third of the clients hold common strings, which are found
   first: reports that they explain no longer disturb the others.
@@ -21,11 +21,11 @@ over the bits and raise it by up to 15%.
   Let e be the evidence for it per client and squared frequency, in nats. The threshold is the
   frequency w at which N·w²·e reaches the evidence that is needed. The evidence comes from full
   strings, pairs of grams, and by half, since strings share them, single grams:
-  e = ½(1/σ_f² + Σ 1/(σ_g²σ_g′²) + ½·Σ 1/σ_g²). The search needs s + 2 + ln(1/α) nats. In
+  e = ½(1/σ_f² + Σ 1/(σ_g²σ_g′²) + ½·Σ 1/σ_g²). The search needs s + 1 + ln(1/α) nats. In
   addition, the grams alone must propose the string among 10⁵ proposals, and the full string must be
   3.5 standard deviations above 0.
 
-The constants 2.6, ½ and 3.5 are measured, not derived. Predictions agree within 15% with the
+The constants 2.4, ½ and 3.5 are measured, not derived. Predictions agree within 15% with the
 thresholds that `discover` and `decode` report (`experiments/detection_threshold.py`). In small
 crowds the noise is skewed, and prefixes need up to 15% more. The paper's search detects much less
 than the default one: at ε = 4.39 with six letters, its threshold is 1.8 times as high.
@@ -50,11 +50,11 @@ ALPHA = 0.05
 """Default significance level."""
 CANDIDATES = 1000
 """Default number of candidates."""
-WORD_NATS_PER_CHARACTER = 2.6
+WORD_NATS_PER_CHARACTER = 2.4
 """Evidence that discovering words and addresses from prefixes needs per character."""
 EXPLAINED_STRINGS, EXPLAINED_MASS = 7, 1 / 3
 """Common strings that are found first, and the share of clients that hold one of them."""
-TEST_NATS = 2.0
+TEST_NATS = 1.0
 """Evidence that testing a discovered string needs, in addition to ln(1/α)."""
 MIN_FULL_STRING_Z = 3.5
 """z of the full string below which a string proposed by its grams is not found."""
@@ -251,7 +251,7 @@ def discoverable(
     ... alphabet = "a-z"
     ... ''')
     >>> round(discoverable(survey.question("page"), 1_000_000), 4)
-    0.0019
+    0.0018
     """
     one = _discoverable_by_one(question.protocol, length, random, alpha)
     return one / math.sqrt(clients)
