@@ -2,13 +2,15 @@
 
     python -m experiments.small_crowds [--crowds 500] [--jobs 2] [--seed 1]
 
-Three tables; alpha is .05 everywhere. Half of the clients hold one string, a fifth and a tenth two
+Four tables; alpha is .05 everywhere. Half of the clients hold one string, a fifth and a tenth two
 others, and a fifth a string that is not a candidate. Strings are drawn anew for every crowd.
 
 * `decode`, of a boolean (nobody says yes), a choice (17 of 20 options are absent) and strings (200
   of 203 candidates are absent): the share of crowds with any false detection, the same by the rule
   used before (a normal approximation with skewness, in a fifth of the crowds), and the number of
   the three present values that are detected, on average;
+* `decode` of the choice among the half of the clients that say yes to another question (a fifth of
+  the crowds);
 * `trend` over 14 days, of new clients every day: the share of days with a false detection, and, if
   alpha is divided by 14, the share of trends with any (a tenth of the crowds);
 * `discover`: the share of crowds with any false string (a tenth of the crowds).
@@ -143,6 +145,23 @@ def decoded(task: Task) -> tuple[float, ...]:
     return wrong, formerly, right
 
 
+def in_subgroup(task: Task) -> tuple[float, ...]:
+    """Count false detections, and present values detected, among half of the clients."""
+    question = {**QUESTIONS[task.question], "epsilon": task.epsilon}
+    survey = survey_of(x=question, y={"kind": "boolean", "epsilon": task.epsilon})
+    wrong = right = 0
+    for i in range(task.crowds):
+        rng = task.rng(i)
+        held = rng.choice(len(SHARES), task.reports, p=SHARES)
+        answers = [OPTIONS[k] if k < PRESENT else None for k in held]
+        inside = (rng.random(task.reports) < 0.5).tolist()
+        batch = simulate(survey, {"x": answers, "y": inside}, rng=rng)
+        detected = decode(survey, batch, "x", where={"y": True}).detected
+        wrong += bool(detected[PRESENT:].any())
+        right += int(detected[:PRESENT].sum())
+    return wrong, right
+
+
 def by_day(task: Task) -> tuple[float, ...]:
     """Count days with a false detection, and trends with any at alpha divided by the days."""
     survey = task.survey(QUESTIONS)
@@ -210,6 +229,10 @@ TABLES = (
     Table(
         "decode", decoded, tuple(QUESTIONS), (1.0, 4.0), REPORTS, 1.0,
         ("any false", "former rule", "detected of 3"), ("any false",),
+    ),
+    Table(
+        "decode of a subgroup", in_subgroup, ("choice of 20",), (4.0,), (10, 100, 1_000), 0.2,
+        ("any false", "detected of 3"), ("any false",),
     ),
     Table(
         f"trend over {DAYS} days", by_day, ("choice of 20", "Bloom, h = 1", "prefixes"), (4.0,),

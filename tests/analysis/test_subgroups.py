@@ -342,3 +342,11 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     for wrong in ("browser", "browser=Firefix", "browsr=Firefox", "editor=vim"):
         failed = CliRunner().invoke(app, [*start, "--question", "editor", "--where", wrong])
         assert failed.exit_code != 0 and "Traceback" not in failed.output
+
+
+def test_a_value_is_no_surer_in_a_subgroup_than_among_all_clients() -> None:
+    """The test among all clients is exact in small crowds; that of a subgroup is not."""
+    reports = crowd()[1].select(slice(0, 300))
+    inside = decode(SURVEY, reports, "browser", where={"dark": True})
+    everywhere = decode(SURVEY, reports, "browser")
+    assert (inside.p_value >= everywhere.p_value).all()

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from experiments.direct_counts import bit_counts, random_positions, values_by_stratum
 
+from deniable import decode, simulate
 from deniable.inference.marginal import estimate
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.detection import rejection_cutoff
 from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.inference.marginal.randomisation import log_exact_p_values
+from experiments import small_crowds
 
 SHARES = np.r_[0.3, 0.2, 0.1, np.full(40, 0.01)]
 LISTED, FALSE = 3, 200
@@ -57,3 +59,20 @@ def test_three_hundred_reports_are_enough_for_common_strings():
     rng = np.random.default_rng(6)
     crowds = [crowd(300, "h = 2, 64 cohorts", rng) for _ in range(20)]
     assert sum(bool(estimate_marginal(*each).detected[0]) for each in crowds) > 10
+
+
+def test_a_report_that_holds_no_whole_string_is_no_error():
+    """Of six reports by prefixes some hold a prefix only; one alone gives an empty result."""
+    survey = small_crowds.survey_of(x={**small_crowds.QUESTIONS["prefixes"], "epsilon": 4.0})
+    empty = 0
+    for seed in range(6):
+        found = decode(survey, simulate(survey, {"x": ["abcd"]}, rng=seed), "x", ["abcd", "efgh"])
+        empty += found.reports == 0
+        assert not found.detected[1] and (found.reports > 0 or not found.identified.any())
+    assert empty > 0
+
+
+def test_discoveries_in_ten_reports_stay_finite():
+    """Overflows of the joint fit, caused by strings that share all cells, are errors in tests."""
+    task = small_crowds.Task(small_crowds.searched, "prefixes", 4.0, 10, 3, 9)
+    assert task.measure(task)[0] <= 1

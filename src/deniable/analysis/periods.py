@@ -159,7 +159,8 @@ def trend(
     until : date or str, optional
         Last day to analyse.
     alpha : float, default 0.05
-        Significance level in each period; see `decode`.
+        Significance level in each period; see `decode`. Divide it by the number of periods to
+        bound the probability of any false detection in the whole trend.
     correction : {"holm", "bonferroni", "fdr"} or None, default "holm"
         How `alpha` accounts for testing many values; see `decode`.
     reports_per_client : float, default 1.0

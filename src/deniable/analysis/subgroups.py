@@ -29,7 +29,7 @@ from deniable.inference.joint.unlisted import add_unlisted
 from deniable.inference.marginal.detection import Correction, rejection_cutoff
 from deniable.inference.models import Candidates, model_of
 from deniable.inference.models.base import AnyModel, Axis, ReportCounts, TableSettings
-from deniable.kernels.array_types import Indices
+from deniable.kernels.array_types import Floats, Indices
 from deniable.results import Covariance, Marginal
 from deniable.results.covariance import Interval
 from deniable.results.joint import OTHER
@@ -150,8 +150,9 @@ def decode_subgroup(
     rates = Rates(_cells(evidence, axes, subgroup, inflation))
     names, fitted = listed[0].names, axes[0].labels
     rows_of = np.array([fitted.index(name) if name in fitted else -1 for name in names], np.intp)
+    among_all = tables[0].marginal(counted[0](), alpha=alpha, correction=correction).p_value
     return replace(
-        _marginal(rates, rows_of, alpha, correction),
+        _marginal(rates, rows_of, among_all, alpha, correction),
         labels=names,
         question=questions[0].name,
         reports=counted[0]().reports if questions[0].kind == "string" else source.count,
@@ -225,15 +226,20 @@ def _cells(
     return Covariance(shown.table.ravel()[numbered], matrix)
 
 
-def _marginal(rates: Rates, rows: Indices, alpha: float, correction: Correction) -> Marginal:
+def _marginal(
+    rates: Rates, rows: Indices, among_all: Floats, alpha: float, correction: Correction
+) -> Marginal:
     """Return the rates of all candidates within a subgroup.
 
     rows : cell of each candidate; −1 if it has none, because it was not detected among all clients
+    among_all : float64[m], p-values of "no client at all holds it"
     """
     fitted = rows >= 0
     cells = np.eye(len(rates.cells.table))[rows]
     within = rates.of(cells)
-    p_value = np.where(fitted, rates.absence_p_values()[rows], np.nan)
+    # A value of the subgroup is one of all clients. The test among all clients is exact in small
+    # crowds, where the normal approximation within the subgroup is not.
+    p_value = np.where(fitted, np.maximum(rates.absence_p_values()[rows], among_all), np.nan)
     # All candidates count as tested, also those that only the reports of all clients ruled out.
     cutoff = rejection_cutoff(np.nan_to_num(p_value, nan=1.0), alpha, correction)
     detected = fitted & (p_value <= cutoff)
