@@ -246,7 +246,7 @@ class _PrefixDiscovery:
             precision=each,
             learning=precision[:, self.learning].sum(axis=1),
             dispersion=variance / np.maximum(each, 1e-300),
-            skewness=third / np.maximum(variance, 1e-300) ** 1.5,
+            skewness=third / np.maximum(variance, 1e-200) ** 1.5,
             masses=grid_of_masses(scores.standard_error),
             later_masses=grid_of_masses(self.tables.scores.standard_error),
             limits=self.limits,
