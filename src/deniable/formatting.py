@@ -179,7 +179,7 @@ def cell(value: Value) -> str:
 
 FORMATS: Mapping[str, Callable[[Any], str]] = {
     **dict.fromkeys(("estimate", "standard_error", "proportion", "share", "threshold"), percent),
-    **dict.fromkeys(("earlier", "later", "change"), percent),
+    **dict.fromkeys(("earlier", "later", "change", "shrunk_by"), percent),
     "p_value": p_value,
     "evidence": "{:.1f}".format,
     "reports": "{:,}".format,

@@ -89,8 +89,9 @@ def discover(
     Notes
     -----
     A question whose prefixes all have the maximum length is decoded without a search: every string
-    of its domain is scored and tested. Estimates near the detection threshold are too large on
-    average, because strings are discovered when their estimates happen to be high.
+    of its domain is scored and tested. Strings near the detection threshold are discovered when
+    their estimates happen to be high; estimates and intervals are corrected for that, and
+    `Discovery.shrunk_by` says by how much.
 
     References
     ----------

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
-from deniable.formatting import Columns, counted, text_table
+import numpy as np
+
+from deniable.formatting import Columns, counted, percent, text_table, visible
 from deniable.kernels.array_types import Bytes, Floats
 from deniable.results.base import Provenance, Result
 from deniable.results.fit_check import FitCheck
 from deniable.results.marginal import Measured
 from deniable.results.rows import Rows, ValueRow
+
+MAX_NAMED = 5
+"""Strings that a note names."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +94,12 @@ class Discovery(Rows[ValueRow], Result):
     symbols : ndarray of uint8, shape (strings, max_length)
         The same strings as symbols of the survey's alphabet.
     estimate : ndarray of float64, shape (strings,)
-        Estimated share of all clients that hold each string. Estimates near the detection threshold
-        are too large on average, because only strings that happened to come out high were found.
+        Estimated share of all clients that hold each string. Near the detection threshold only
+        strings that happened to come out high are found, so that their estimates are shrunk.
     standard_error : ndarray of float64, shape (strings,)
         Standard errors of the estimates.
     low, high : ndarray of float64, shape (strings,)
-        Ends of the 95% confidence intervals.
+        Ends of the 95% confidence intervals, which allow for the fact that the string was found.
     p_value : ndarray of float64, shape (strings,)
         One-sided p-values of "no client holds this string", before the correction. They come from
         reports that had no part in proposing the string.
@@ -138,6 +143,8 @@ class Discovery(Rows[ValueRow], Result):
         Graph of n-grams, for small searches by the paper's algorithm.
     provenance : Provenance, optional
         Where the result comes from.
+    shrunk_by : ndarray of float64, shape (strings,), optional
+        By how much each estimate was shrunk because its string was found near the threshold.
     fit : FitCheck, optional
         Whether the reports look as the survey promises.
 
@@ -190,6 +197,7 @@ class Discovery(Rows[ValueRow], Result):
     graph: GramGraph | None = None
     provenance: Provenance | None = None
     fit: FitCheck | None = None
+    shrunk_by: Floats = field(default_factory=lambda: np.empty(0))
 
     _json_keys: ClassVar = {"correction": "paid", "truncation": "cut"}
 
@@ -198,16 +206,51 @@ class Discovery(Rows[ValueRow], Result):
         """The strings; other results call them labels."""
         return self.strings
 
+    def __post_init__(self) -> None:
+        if self.shrunk_by.shape != self.estimate.shape:  # a result of an earlier version
+            object.__setattr__(self, "shrunk_by", np.zeros(self.estimate.shape))
+
+    @property
+    def shrinkage_note(self) -> str:
+        """Which estimates were shrunk, and by how much; empty if none by half a standard error.
+
+        Returns
+        -------
+        str
+            A sentence.
+        """
+        shrunk = self.shrunk_by > 0.5 * self.standard_error
+        if not shrunk.any():
+            return ""
+        many = int(shrunk.sum()) > MAX_NAMED
+        names = [
+            f"{visible(name)} by {percent(float(by))}"
+            for name, by in zip(self.strings, self.shrunk_by, strict=True)
+        ]
+        named = ", ".join(names[i] for i in np.flatnonzero(shrunk)[:MAX_NAMED])
+        return (
+            "Estimates shrunk because the string was found near the threshold: "
+            f"{named}{', …' if many else ''}."
+        )
+
     def columns(self) -> Columns:
         """Return one row per string, largest estimate first.
 
         Returns
         -------
         dict of str to sequence
-            Columns value, estimate, standard_error, low, high, p_value and evidence.
+            Columns value, estimate, standard_error, low, high, p_value, evidence and shrunk_by.
         """
         named: Columns = {"value": list(self.strings)}
-        for name in ("estimate", "standard_error", "low", "high", "p_value", "evidence"):
+        for name in (
+            "estimate",
+            "standard_error",
+            "low",
+            "high",
+            "p_value",
+            "evidence",
+            "shrunk_by",
+        ):
             named[name] = getattr(self, name).tolist()
         return named
 

@@ -62,9 +62,14 @@ class MarginalDecoder(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ScoredStrings(StringTests):
-    """Tested strings with the evidence of the n-gram reports for each: score, float64[n]."""
+    """Tested strings; float64[n] each.
+
+    score : evidence of the n-gram reports
+    easiest : largest cut-off that a string meets: its own, or a larger one in a later pass
+    """
 
     score: Floats
+    easiest: Floats
 
 
 @dataclass(frozen=True, eq=False)

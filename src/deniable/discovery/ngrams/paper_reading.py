@@ -130,9 +130,9 @@ def read_paper(
     run.stage("accepted", count, len(rows) - count)
     cutoff = run.alpha / max(count, 1)
     tested = reports.estimate(rows[accepted])
-    found = ScoredStrings(
-        rows[accepted], tested.p_value, np.full(count, cutoff), cliques.evidence[accepted]
-    ).take(tested.detected)
+    cutoffs, evidence = np.full(count, cutoff), cliques.evidence[accepted]
+    found = ScoredStrings(rows[accepted], tested.p_value, cutoffs, evidence, cutoffs)
+    found = found.take(tested.detected)
     run.stage("tested on full strings", len(found), count - len(found))
     cuts = []
     if dropped:

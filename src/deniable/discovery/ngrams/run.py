@@ -7,19 +7,24 @@ estimate the discovered strings.
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import ndtri_exp
+from scipy.stats import norm
 
 from deniable.compute.cpu.threads import one_blas_thread
 from deniable.discovery.ngrams.gram_reports import GramReports
 from deniable.discovery.ngrams.original_marginal import original_marginal
 from deniable.discovery.ngrams.paper_reading import read_paper
 from deniable.discovery.ngrams.peeling import read_fused
-from deniable.discovery.shared.run import DiscoveryRun, StringEstimates
+from deniable.discovery.shared.run import DiscoveryRun
+from deniable.discovery.shared.selection import Cut, SelectedStrings
 from deniable.errors import InputError, did_you_mean
 from deniable.inference.marginal.estimate import estimate_marginal
+from deniable.kernels.array_types import Floats
 from deniable.protocols import NGrams
-from deniable.results import Discovery, Measured
+from deniable.results import Discovery, Marginal
 
 READINGS = ("fused", "paper", "original")
+LOG_HALF = float(np.log(0.5))
 
 
 def discover_ngrams(
@@ -41,8 +46,18 @@ def discover_ngrams(
         else:
             found, summary = read_fused(reports)
         fitted = reports.estimate(found.rows)
-    total = float(np.nansum(fitted.estimate))
-    error = float(np.sqrt((fitted.standard_error[np.isfinite(fitted.estimate)] ** 2).sum()))
-    estimates = fitted.estimate, fitted.standard_error, fitted.low, fitted.high, found.score
-    strings = StringEstimates(found.rows, found.p_value, found.cutoff, *estimates)
-    return run.result(strings, Measured.normal(total, error), summary)
+    return run.result(found, _selected(fitted, found.easiest), found.score, summary)
+
+
+def _selected(fitted: Marginal, easiest: Floats) -> SelectedStrings:
+    """Return the strings with what they had to exceed, given the largest cut-off of each.
+
+    The test is made on the same reports as the estimate. A string that cannot be told from others
+    is not corrected: its standard error is as large as its estimate.
+    """
+    z = -ndtri_exp(np.minimum(fitted.log_p_value, LOG_HALF))
+    height = fitted.estimate * norm.isf(easiest) / np.maximum(z, 1e-9)
+    error = fitted.standard_error
+    cut = Cut(np.where(fitted.identified, height, -np.inf), error, np.ones(len(error)))
+    total_error = float(np.sqrt((error[np.isfinite(fitted.estimate)] ** 2).sum()))
+    return SelectedStrings(fitted.estimate, error, cut, total_error)

@@ -15,15 +15,19 @@ the cut-offs sum to the round's share of α. So a false string is accepted with 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+from scipy.stats import norm
 
 from deniable.discovery.prefixes.search import end_levels, followed
 from deniable.discovery.shared.mixture import Mixture
 from deniable.discovery.shared.run import spend_in_rounds
 from deniable.discovery.shared.string_models import Words, weights_of
-from deniable.discovery.shared.strings import Rows, StringTests
-from deniable.discovery.shared.tables import MassTables, ScoreTables
-from deniable.discovery.shared.testing import cutoffs_by_odds, p_values_and_z
+from deniable.discovery.shared.strings import Rows
+from deniable.discovery.shared.tables import MassTables
+from deniable.discovery.shared.testing import PlannedTests, TableTests
+from deniable.inference.power.cutoffs import cutoff_height, cutoffs_at
 from deniable.kernels.array_types import Floats
 from deniable.protocols import Prefixes
 
@@ -36,28 +40,33 @@ def listed_rows(protocol: Prefixes, words: Words) -> tuple[Rows, Floats]:
     return rows, np.array(list(weight.values()))
 
 
-def accept_listed(tables: MassTables, rows: Rows, weight: Floats, alpha: float) -> StringTests:
+def accept_listed(tables: MassTables, rows: Rows, weight: Floats, alpha: float) -> TableTests:
     """Return the strings that are present; any of them is false with probability at most α."""
-    accepted = StringTests.none(rows.shape[1])
+    accepted, height = TableTests.none(rows.shape[1]), np.inf
 
     def accept_at(_: str, alpha: float) -> int:
-        nonlocal accepted, rows, weight
+        nonlocal accepted, rows, weight, height
         if not len(rows):
             return 0
         mass, _error = tables.fit(accepted.rows)
         scores = Mixture.of(tables, accepted.rows, mass).scores
-        tests = _tested(scores, rows, weight, alpha)
-        accepted = StringTests.joined((accepted, tests.take(tests.passed)))
-        rows, weight = rows[~tests.passed], weight[~tests.passed]
-        return int(tests.passed.sum())
+        odds, mass = followed(scores.evidence(), rows, weight)
+        ends, families = end_levels(scores.tally, rows), range(scores.tally.families)
+        tests = PlannedTests.of(scores, rows, ends, families)
+        z, p_value = tests.z(mass), tests.p_values()
+        height = cutoff_height(odds, z, alpha)
+        cutoff = cutoffs_at(height, odds, z)
+        left = p_value > cutoff
+        accepted = TableTests.joined(
+            (accepted, tests.passed(p_value, cutoff, odds, mass, 0 * mass))
+        )
+        rows, weight = rows[left], weight[left]
+        return int((~left).sum())
 
     spend_in_rounds(alpha, accept_at)
-    return accepted
-
-
-def _tested(scores: ScoreTables, rows: Rows, weight: Floats, alpha: float) -> StringTests:
-    """Test all strings; their cut-offs sum to at most α."""
-    odds, mass = followed(scores.evidence(), rows, weight)
-    ends, families = end_levels(scores.tally, rows), range(scores.tally.families)
-    p, z = p_values_and_z(scores, rows, mass, ends, families)
-    return StringTests(rows, p, cutoffs_by_odds(odds, z, alpha))
+    # The last round is the easiest, also for strings that were accepted before. The odds come from
+    # reports of proper prefixes, which have no part in the estimate.
+    last = cutoffs_at(height, accepted.odds, accepted.expected * np.sqrt(accepted.precision))
+    easier = np.minimum(norm.isf(last) / norm.isf(accepted.cutoff), 1.0)
+    fixed = np.zeros(len(accepted))
+    return replace(accepted, height=accepted.height * easier, expected=fixed)

@@ -28,17 +28,18 @@ import numpy as np
 from deniable.discovery.prefixes.listed import accept_listed, listed_rows
 from deniable.discovery.prefixes.search import PrefixBeam, end_levels, mass_grid, search, with_later
 from deniable.discovery.shared.mixture import Mixture
-from deniable.discovery.shared.run import DiscoveryRun
+from deniable.discovery.shared.run import DiscoveryRun, SearchSummary, mass_at_end
+from deniable.discovery.shared.selection import Cut, MovingCut, SelectedStrings
 from deniable.discovery.shared.string_models import (
     CharacterModel,
     Words,
     held_out_log_p,
     string_model,
 )
-from deniable.discovery.shared.strings import Rows, StringArrays, StringTests, random_rows
+from deniable.discovery.shared.strings import Rows, StringArrays, random_rows
 from deniable.discovery.shared.tables import MassTables, ScoreTables
 from deniable.discovery.shared.tally import tally_of
-from deniable.discovery.shared.testing import p_values_and_z, tests_from
+from deniable.discovery.shared.testing import PlannedTests, TableTests
 from deniable.errors import InputError
 from deniable.inference.power.cutoffs import cutoff_height, cutoffs_at
 from deniable.inference.power.prefix_search import (
@@ -107,12 +108,13 @@ class _PrefixDiscovery:
         self.learning: Mask = np.arange(families) < learning
         self.testing = range(learning, families)
         self.refused: Rows = np.empty((0, run.protocol.max_length), np.uint8)
+        self.height = np.inf
 
     def discover(self, words: Words) -> Discovery:
         """Run all steps."""
         run, alpha = self.run, self.run.alpha
         model = string_model(run.protocol.alphabet, words, run.protocol.max_length)
-        listed, correction = StringTests.none(run.protocol.max_length), CORRECTION
+        listed, correction = TableTests.none(run.protocol.max_length), CORRECTION
         if words:
             listed = self.test_listed(words, LISTED_SHARE * alpha)
             alpha *= 1 - LISTED_SHARE
@@ -122,10 +124,10 @@ class _PrefixDiscovery:
         taught = learnt.rows
         learnt, confirmed = self.confirm(learnt, CONFIRMING_SHARE * alpha)
         others = self.search_and_test(learnt, model, (1 - CONFIRMING_SHARE) * alpha)
-        found = StringTests.joined((listed, confirmed, others))
+        found = TableTests.joined((listed, confirmed, others))
         return self.result(found, self.unseen(start, taught, found.rows), correction)
 
-    def test_listed(self, words: Words, alpha: float) -> StringTests:
+    def test_listed(self, words: Words, alpha: float) -> TableTests:
         """Return the listed strings that are present."""
         run, (rows, weight) = self.run, listed_rows(self.run.protocol, words)
         wanted = run.accepted(rows)
@@ -140,8 +142,8 @@ class _PrefixDiscovery:
 
     def candidates(
         self, scores: ScoreTables, model: CharacterModel, width: int, known: Rows
-    ) -> tuple[PrefixBeam, Floats, Floats]:
-        """Return the likeliest finished strings of one search, their log-odds and masses.
+    ) -> tuple[PrefixBeam, Floats, Floats, Floats]:
+        """Return the likeliest finished strings of one search, as `with_later` does.
 
         The odds come from all families up to the end of a string, then from the learning ones.
         """
@@ -157,7 +159,7 @@ class _PrefixDiscovery:
         return found, *with_later(found, scores.evidence(self.learning), masses)
 
     def learn(
-        self, start: CharacterModel, listed: StringTests
+        self, start: CharacterModel, listed: TableTests
     ) -> tuple[_LearntStrings, CharacterModel]:
         """Search, take what is likely and learn a model from it, until nothing is new."""
         count = len(listed)
@@ -166,7 +168,7 @@ class _PrefixDiscovery:
         model = start.trained(known.rows) if count >= MIN_STRINGS_TO_LEARN else start
         for width in LEARNING_WIDTHS:
             scores = self.explained(known.rows, known.mass)
-            found, odds, mass = self.candidates(scores, model, width, known.rows)
+            found, odds, mass, _ = self.candidates(scores, model, width, known.rows)
             new = _LearntStrings(found.rows, mass, odds, np.zeros(len(found), bool))
             taken = _LearntStrings.joined((known, new.take(odds > MIN_ODDS_TO_LEARN)))
             mass, error = self.fit(taken)
@@ -185,7 +187,7 @@ class _PrefixDiscovery:
         readable = (known.tested[:, np.newaxis] | at_end)[:, :, np.newaxis] | self.learning
         return self.tables.fit(known.rows, readable)
 
-    def confirm(self, known: _LearntStrings, alpha: float) -> tuple[_LearntStrings, StringTests]:
+    def confirm(self, known: _LearntStrings, alpha: float) -> tuple[_LearntStrings, TableTests]:
         """Test the known strings that are nearly certain to pass if they are true.
 
         A string that was tested may be read everywhere: its mass can be estimated from all reports,
@@ -194,7 +196,8 @@ class _PrefixDiscovery:
         residual = self.tables.without(known.rows, known.mass).scores
         p, heavy = np.ones(len(known)), np.zeros(len(known), bool)
         first = end_levels(self.tally, known.rows) + 1
-        for chosen, test in tests_from(residual, first, self.testing):
+        planned = PlannedTests.of(residual, known.rows, first, self.testing)
+        for chosen, test in planned.tests:
             heavy[chosen] = known.mass[chosen] * np.sqrt(test.precision) > MIN_Z_TO_CONFIRM
             heavy[chosen] &= ~known.tested[chosen]
             for i in chosen[heavy[chosen]]:
@@ -202,7 +205,8 @@ class _PrefixDiscovery:
         each = alpha / max(int(heavy.sum()), 1)
         passed = heavy & (p <= each)
         self.refused = known.rows[heavy & ~passed]
-        confirmed = StringTests(known.rows, p, np.full(len(p), each)).take(passed)
+        fixed, cutoff = np.zeros(len(p)), np.where(heavy, each, 0.0)
+        confirmed = planned.passed(p, cutoff, fixed, fixed, fixed)
         known = replace(known, tested=passed | known.tested).take(passed | ~heavy)
         mass, _ = self.fit(known)
         self.run.stage("confirm", len(confirmed), int(heavy.sum()) - len(confirmed))
@@ -210,11 +214,11 @@ class _PrefixDiscovery:
 
     def search_and_test(
         self, known: _LearntStrings, model: CharacterModel, alpha: float
-    ) -> StringTests:
+    ) -> TableTests:
         """Search for the other strings; test them and the known strings not tested yet."""
         scores = self.explained(known.rows, known.mass)
         seen = np.concatenate([known.rows, self.refused])
-        found, odds, mass = self.candidates(scores, model, SEARCH_WIDTH, seen)
+        found, *before = self.candidates(scores, model, SEARCH_WIDTH, seen)
         dropped = self.run.candidates - len(found)
         self.run.stage(f"search, width {SEARCH_WIDTH}", len(found), dropped)
         # A known string that was not tested must not have contributed to its own test, nor to the
@@ -223,17 +227,23 @@ class _PrefixDiscovery:
         others = self.explained(sure.rows, self.tables.fit(sure.rows)[0])
         ends = end_levels(self.tally, untested.rows)
         parts = [
-            p_values_and_z(scores, found.rows, mass, found.level + 1, self.testing),
-            p_values_and_z(others, untested.rows, untested.mass, ends + 1, self.testing),
+            PlannedTests.of(scores, found.rows, found.level + 1, self.testing),
+            PlannedTests.of(others, untested.rows, ends + 1, self.testing),
         ]
-        p, z = (np.concatenate(values) for values in zip(*parts, strict=True))
-        rows = np.concatenate([found.rows, untested.rows])
-        odds = np.concatenate([odds, untested.odds])
-        height = cutoff_height(odds, z, alpha)
-        self.power = self.searched(scores, height)
-        tests = StringTests(rows, p, cutoffs_at(height, odds, z))
-        self.run.stage("test", int(tests.passed.sum()), int((~tests.passed).sum()))
-        return tests.take(tests.passed)
+        known_before = untested.odds, untested.mass, self.fit(untested)[1] ** 2
+        z = np.concatenate([parts[0].z(before[1]), parts[1].z(untested.mass)])
+        odds = np.concatenate([before[0], untested.odds])
+        self.height = cutoff_height(odds, z, alpha)
+        self.power = self.searched(scores, self.height)
+        first, second = np.split(cutoffs_at(self.height, odds, z), [len(found)])
+        passed = TableTests.joined(
+            (
+                parts[0].passed(parts[0].p_values(), first, *before),
+                parts[1].passed(parts[1].p_values(), second, *known_before),
+            )
+        )
+        self.run.stage("test", len(passed), len(odds) - len(passed))
+        return passed
 
     def searched(self, scores: ScoreTables, height: float) -> PrefixSearch:
         """Return where the limits of the last search lay; height : of its cut-offs."""
@@ -265,17 +275,35 @@ class _PrefixDiscovery:
             taught = taught[:0]
         return Spelled(held_out_log_p(start, taught, found), (found != PAD).sum(axis=1))
 
-    def result(self, found: StringTests, unseen: Spelled, correction: str) -> Discovery:
+    def result(self, found: TableTests, unseen: Spelled, correction: str) -> Discovery:
         """Estimate the discovered strings, and return the result."""
         run, rows = self.run, found.rows
         mass, error = self.tables.fit(rows)
         run.stage("refit", len(rows), 0)
-        return run.result_of_masses(
-            found,
-            mass,
-            error,
-            total_error=float(np.sqrt((error**2).sum())),
-            reading="prefixes",
-            correction=correction,
-            detection_threshold=self.power.threshold(unseen),
+        total_error = float(np.sqrt((error**2).sum()))
+        strings = SelectedStrings(mass, error, self.cut(found, mass, error), total_error)
+        threshold = self.power.threshold(unseen)
+        summary = SearchSummary("prefixes", correction, threshold, mass_at_end(rows, strings))
+        return run.result(found, strings, strings.z, summary)
+
+    def cut(self, found: TableTests, mass: Floats, error: Floats) -> Cut:
+        """Return what strings had to exceed, on the reports that tested them.
+
+        The estimate is a mean over all reports that hold a string whole. Some of them test it; the
+        others set the odds.
+        """
+        holders = self.tables.holders_variance(mass) / found.reports
+        test_error = np.sqrt(1 / found.precision + holders)
+        weight = found.reports / (self.tables.whole(found.rows) @ self.tables.reports.sum(axis=1))
+        cut = Cut(found.height, test_error, weight)
+        weight, _, rest_error = SelectedStrings(mass, error, cut, 0.0).parts
+        moving = MovingCut(
+            self.height,
+            found.odds,
+            found.expected,
+            found.variance,
+            rest=(mass - weight * found.mass) / (1 - weight),
+            precision=rest_error**-2,
+            scale=np.sqrt(found.precision),
         )
+        return replace(cut, moving=moving)

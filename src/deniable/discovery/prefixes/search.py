@@ -253,8 +253,11 @@ def followed(evidence: StringEvidence, rows: Rows, weight: Floats) -> tuple[Floa
 
 def with_later(
     found: PrefixBeam, evidence: StringEvidence, masses: Singles
-) -> tuple[Floats, Floats]:
-    """Return log-odds and expected mass of finished strings, with the evidence after their end."""
+) -> tuple[Floats, Floats, Floats]:
+    """Add the evidence after the end of finished strings.
+
+    Returns log-odds, expected masses, and the variances of these.
+    """
     sums, precision = np.zeros(len(found)), np.zeros(len(found))
     for level in range(evidence.tally.levels):
         later = np.flatnonzero(found.level < level)
@@ -266,4 +269,5 @@ def with_later(
     top = log.max(axis=1, keepdims=True)
     share = np.exp(log - top)
     total = share.sum(axis=1)
-    return found.odds + top[:, 0] + np.log(total), share @ f / total
+    mass = share @ f / total
+    return found.odds + top[:, 0] + np.log(total), mass, share @ f**2 / total - mass**2

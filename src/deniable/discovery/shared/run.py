@@ -13,6 +13,7 @@ import numpy as np
 from deniable.analysis.source import Source
 from deniable.analysis.tallying import check_all, provenance_of
 from deniable.compute.backend import Backend
+from deniable.discovery.shared.selection import SelectedStrings, corrected, corrected_total
 from deniable.discovery.shared.strings import Rows, StringTests
 from deniable.errors import InputError
 from deniable.inference.fit_check import possible_shares
@@ -22,25 +23,12 @@ from deniable.protocols.alphabet import PAD
 from deniable.results import Discovery, GramGraph, Measured, Stage
 from deniable.survey import Question
 
-Z95 = 1.959964
-"""Standard errors on each side of a 95% confidence interval."""
 EARLY_ROUNDS = 6
 EARLY_SHARE = 0.02
 """Share of α that each round before the last may spend."""
 
 Accept = Callable[[str], bool]
 AnyProtocol = TypeVar("AnyProtocol", NGrams, Prefixes)
-
-
-@dataclass(frozen=True, eq=False)
-class StringEstimates(StringTests):
-    """Discovered strings with their estimates, float64[n] each; see `results.Discovery`."""
-
-    estimate: Floats
-    standard_error: Floats
-    low: Floats
-    high: Floats
-    evidence: Floats
 
 
 @dataclass(frozen=True)
@@ -92,51 +80,31 @@ class DiscoveryRun(Generic[AnyProtocol]):
             return np.ones(len(rows), bool)
         return np.array([self.accept(self.text(row)) for row in rows], bool)
 
-    def result_of_masses(
-        self,
-        found: StringTests,
-        mass: Floats,
-        error: Floats,
-        total_error: float,
-        *,
-        reading: str,
-        correction: str,
-        detection_threshold: float,
+    def result(
+        self, found: StringTests, strings: SelectedStrings, evidence: Floats, summary: SearchSummary
     ) -> Discovery:
-        """Return the result for discovered strings with these masses and standard errors.
-
-        total_error : standard error of the sum of the masses
-        """
-        low, high = (np.clip(mass + z * error, 0, 1) for z in (-Z95, Z95))
-        evidence = mass / np.maximum(error, 1e-300)
-        total, margin = float(mass.sum()), Z95 * total_error
-        at_end = _mass_at_end(found.rows, mass, error)
-        return self.result(
-            StringEstimates(
-                found.rows, found.p_value, found.cutoff, mass, error, low, high, evidence
-            ),
-            Measured(total, total_error, total - margin, total + margin),
-            SearchSummary(reading, correction, detection_threshold, at_end),
-        )
-
-    def result(self, found: StringEstimates, total: Measured, summary: SearchSummary) -> Discovery:
         """Return the result: the discovered strings, most frequent first.
 
-        total : the share of clients that hold any of them
+        found, strings, evidence : tests, estimates, and strength of the evidence of each string
         """
-        found = found.take(np.argsort(-np.nan_to_num(found.estimate), kind="stable"))
-        unexplained = (1 - x for x in (total.high, total.low))
-        same_names = vars(found) | vars(summary)
-        measured = found.estimate, found.standard_error
+        estimates, total = corrected(strings), corrected_total(strings)
+        order = np.argsort(-np.nan_to_num(estimates.estimate), kind="stable")
+        found = found.take(order)
+        unexplained = Measured(
+            1 - total.estimate, total.standard_error, 1 - total.high, 1 - total.low
+        )
+        measured = strings.estimate, strings.error
         shares = possible_shares(self.source.survey, self.question, measured, self.reports)
         return Discovery(
             strings=tuple(self.text(row) for row in found.rows),
-            symbols=same_names.pop("rows"),
-            level=same_names.pop("cutoff"),
+            symbols=found.rows,
+            p_value=found.p_value,
+            level=found.cutoff,
+            evidence=evidence[order],
             candidates=self.candidates,
             stages=tuple(self.stages),
             mass_found=total,
-            mass_unexplained=Measured(1 - total.estimate, total.standard_error, *unexplained),
+            mass_unexplained=unexplained,
             reports=self.reports,
             alpha=self.alpha,
             question=self.question.name,
@@ -144,20 +112,19 @@ class DiscoveryRun(Generic[AnyProtocol]):
                 self.source.survey, (self.question,), self.reports, self.source.origin
             ),
             fit=check_all(self.source, self.executor, (self.question,), shares),
-            **same_names,
+            **{name: values[order] for name, values in vars(estimates).items()},
+            **vars(summary),
         )
 
 
-def _mass_at_end(rows: Rows, mass: Floats, error: Floats) -> Measured:
+def mass_at_end(rows: Rows, strings: SelectedStrings) -> Measured:
     """Return the share of clients whose string fills all symbols, so that it may have been cut.
 
     At least the discovered strings of full length have it, at most all that shorter ones leave.
     """
     full = rows[:, -1] != PAD
-    least, most = float(mass[full].sum()), 1 - float(mass[~full].sum())
-    least_error, most_error = (float(np.sqrt((error[s] ** 2).sum())) for s in (full, ~full))
-    low, high = max(least - Z95 * least_error, 0.0), min(most + Z95 * most_error, 1.0)
-    return Measured(least, least_error, low, high)
+    least, others = corrected_total(strings.take(full)), corrected_total(strings.take(~full))
+    return Measured(least.estimate, least.standard_error, least.low, 1 - others.low)
 
 
 def predicate(accept: str | Accept | None) -> Accept | None:

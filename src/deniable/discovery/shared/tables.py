@@ -151,9 +151,7 @@ class MassTables:
         """
         if not len(rows):
             return np.zeros(0), np.zeros(0)
-        length, lengths = (rows != PAD).sum(axis=1), self.tally.lengths
-        whole = (lengths > length[:, np.newaxis]) | (lengths == rows.shape[1])
-        count = whole[:, :, np.newaxis] * self.reports.astype(np.float64)
+        count = self.whole(rows)[:, :, np.newaxis] * self.reports.astype(np.float64)
         if readable is not None:
             count *= readable
         read = np.argwhere(count.any(axis=0))
@@ -176,8 +174,15 @@ class MassTables:
                 break
         # The spread of the residuals holds the noise, and collisions with unknown strings. Clients
         # that hold the string add noise of another variance, and their number varies.
+        return mass, np.sqrt(spread / weight**2 + self.holders_variance(mass) / weight)
+
+    def whole(self, rows: Rows) -> Mask:
+        """bool[n, L]: which prefix lengths hold each string whole."""
+        length, lengths = (rows != PAD).sum(axis=1), self.tally.lengths
+        return np.asarray((lengths > length[:, np.newaxis]) | (lengths == rows.shape[1]))
+
+    def holders_variance(self, mass: Floats) -> Floats:
+        """Return the variance per report that clients add who hold strings of these masses."""
         p, q = self.tally.mechanism.support
-        holders_noise = q * (1 - q) / (q - p) ** 2 - self.noise
         share = np.clip(mass, 0, 1)
-        own = (holders_noise * share + share * (1 - share)) / weight
-        return mass, np.sqrt(spread / weight**2 + own)
+        return np.asarray((q * (1 - q) / (q - p) ** 2 - self.noise) * share + share * (1 - share))

@@ -23,7 +23,7 @@ from functools import cached_property
 import numpy as np
 
 from deniable.compute.screening import Moved
-from deniable.discovery.shared.strings import Rows
+from deniable.discovery.shared.strings import Rows, StringTests
 from deniable.discovery.shared.tables import ScoreTables
 from deniable.inference.power.cutoffs import cutoff_height, cutoffs_at
 from deniable.kernels.array_types import DeviceArray, Floats, Int64s, Singles
@@ -87,20 +87,31 @@ class HashTest:
         mass = np.roll(mass, self.size // 2)
         return np.asarray(np.clip(mass[::-1].cumsum()[::-1], 0.0, 1.0) + ROUNDING_ERROR)
 
-    def evidence_at(self, p: float) -> float:
-        """Return the smallest sum of entries whose p-value is at most `p`."""
-        first = int(np.searchsorted(-self.tail, -p))
-        return float((first - self.size // 2) * self.unit)
+    def evidence_at(self, p: Floats | float) -> Floats:
+        """Return the smallest sums of entries whose p-values are at most `p`."""
+        first = np.searchsorted(-self.tail, -np.asarray(p))
+        return np.asarray((first - self.size // 2) * self.unit)
+
+    def mass_at(self, p: Floats | float) -> Floats:
+        """Return the masses, estimated from these tables, whose p-values are `p`."""
+        return np.asarray(self.evidence_at(p) / max(self.precision, 1e-300))
 
     def cells(self, rows: Rows) -> Int64s:
         """int64[P, n]: the cell of each string in each table."""
         by_level = [self.scores.tally.positions(level, rows) for level in self.levels]
         return np.concatenate([p[list(self.families)] for p in by_level]).astype(np.int64)
 
+    def sums(self, rows: Rows) -> Int64s:
+        """int64[n]: evidence for strings, in steps of the lattice."""
+        return np.asarray(np.take_along_axis(self.lattice, self.cells(rows), axis=1).sum(axis=0))
+
     def p_values(self, rows: Rows) -> Floats:
         """float64[n]: p-values of strings whose masses are still in the tables."""
-        sums = np.take_along_axis(self.lattice, self.cells(rows), axis=1).sum(axis=0)
-        return np.asarray(self.tail[sums + self.size // 2])
+        return np.asarray(self.tail[self.sums(rows) + self.size // 2])
+
+    def masses(self, rows: Rows) -> Floats:
+        """float64[n]: masses that these tables give to strings."""
+        return np.asarray(self.sums(rows) * self.unit / max(self.precision, 1e-300))
 
     def p_value_put_back(self, row: Rows, mass: float) -> float:
         """Return the p-value of a string whose mass was removed from the tables.
@@ -129,15 +140,75 @@ def tests_from(
             yield np.flatnonzero(first == level), HashTest(scores, later, tuple(families))
 
 
-def p_values_and_z(
-    scores: ScoreTables, rows: Rows, mass: Floats, first: Int64s, families: Iterable[int]
-) -> tuple[Floats, Floats]:
-    """Return p-values, 1 where no report tests, and test statistics expected at these masses."""
-    p, z = np.ones(len(rows)), np.zeros(len(rows))
-    for chosen, test in tests_from(scores, first, families):
-        p[chosen] = test.p_values(rows[chosen])
-        z[chosen] = mass[chosen] * np.sqrt(test.precision)
-    return p, z
+@dataclass(frozen=True, eq=False)
+class TableTests(StringTests):
+    """Strings that passed tests by tables; float64[n] each.
+
+    mass : estimate from the tables that test; height : the one at which the string is accepted
+    precision : one over the variance of that mass if no client holds the string
+    reports : number of reports in these tables
+    odds : log-odds before the test, from which the cut-off follows
+    expected, variance : mass expected before the test, and the variance of that expectation; 0 if
+        the cut-off does not depend on the odds
+    """
+
+    mass: Floats
+    height: Floats
+    precision: Floats
+    reports: Floats
+    odds: Floats
+    expected: Floats
+    variance: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedTests:
+    """Strings, and the test of each; strings without any report that tests have no test."""
+
+    rows: Rows
+    tests: tuple[tuple[Int64s, HashTest], ...]
+
+    @classmethod
+    def of(
+        cls, scores: ScoreTables, rows: Rows, first: Int64s, families: Iterable[int]
+    ) -> PlannedTests:
+        """Return the tests from each string's first level on; see `tests_from`."""
+        return cls(rows, tuple(tests_from(scores, first, families)))
+
+    def p_values(self) -> Floats:
+        """float64[n]: p-values, 1 where no report tests."""
+        p = np.ones(len(self.rows))
+        for chosen, test in self.tests:
+            p[chosen] = test.p_values(self.rows[chosen])
+        return p
+
+    def z(self, mass: Floats) -> Floats:
+        """float64[n]: test statistics expected at these masses."""
+        z = np.zeros(len(self.rows))
+        for chosen, test in self.tests:
+            z[chosen] = mass[chosen] * np.sqrt(test.precision)
+        return z
+
+    def passed(
+        self,
+        p_value: Floats,
+        cutoff: Floats,
+        odds: Floats,
+        expected: Floats,
+        variance: Floats,
+    ) -> TableTests:
+        """Return the strings that pass; see `TableTests` for the arguments, float64[n] each."""
+        mass, height, precision, reports = np.zeros((4, len(self.rows)))
+        passed = p_value <= cutoff
+        for chosen, test in self.tests:
+            chosen = chosen[passed[chosen]]
+            mass[chosen] = test.masses(self.rows[chosen])
+            height[chosen] = test.mass_at(cutoff[chosen])
+            precision[chosen] = test.precision
+            reports[chosen] = test.scores.tally.reports.sum(axis=2)[test.places].sum()
+        before = odds, expected, variance
+        tests = TableTests(self.rows, p_value, cutoff, mass, height, precision, reports, *before)
+        return tests.take(passed)
 
 
 def cutoffs_by_odds(odds: Floats, z: Floats, alpha: float) -> Floats:

@@ -23,15 +23,22 @@ from __future__ import annotations
 import numpy as np
 
 from deniable.discovery.shared.mixture import Mixture
-from deniable.discovery.shared.run import DiscoveryRun, spend_in_rounds
+from deniable.discovery.shared.run import (
+    DiscoveryRun,
+    SearchSummary,
+    mass_at_end,
+    spend_in_rounds,
+)
+from deniable.discovery.shared.selection import Cut, SelectedStrings
 from deniable.discovery.shared.string_models import Words, string_model
-from deniable.discovery.shared.strings import StringTests
+from deniable.discovery.shared.strings import Rows, StringTests
 from deniable.discovery.shared.tables import MassTables
 from deniable.discovery.shared.tally import tally_of
 from deniable.discovery.shared.testing import HashTest
 from deniable.discovery.whole_domain.string_domain import StringDomain, StringWeights
 from deniable.errors import InputError
 from deniable.inference.power.half_found import half_found
+from deniable.kernels.array_types import Floats
 from deniable.protocols import Prefixes
 from deniable.results import Discovery
 
@@ -72,7 +79,10 @@ def discover_whole(run: DiscoveryRun[Prefixes], words: Words = ()) -> Discovery:
 
 
 class _Rounds:
-    """What the rounds share: strings that were kept, and strings that were accepted."""
+    """What the rounds share: strings that were kept, and strings that were accepted.
+
+    known, test : strings accepted before the present round, and the test that it makes
+    """
 
     def __init__(
         self, run: DiscoveryRun[Prefixes], tables: MassTables, domain: StringDomain, words: Words
@@ -82,27 +92,29 @@ class _Rounds:
         self.found = StringTests.none(domain.length)
         self.kept = self.found.rows
         self.mixture = Mixture.of(tables, self.found.rows, np.zeros(0))
+        self.known, self.test = self.found.rows, self.next_test()
 
-    def test(self) -> HashTest:
+    def next_test(self) -> HashTest:
         """Return the test of strings that are not in the mixture, by all families."""
         return HashTest(self.mixture.scores, (0,), tuple(range(self.tables.tally.families)))
 
     def look(self) -> None:
         """Keep the strings of the domain with the most evidence."""
         strings = self.domain.strings
-        least = self.test().evidence_at(MAX_KEPT / strings) if strings > MAX_KEPT else -np.inf
+        least = -np.inf
+        if strings > MAX_KEPT:
+            least = float(self.test.evidence_at(MAX_KEPT / strings))
         self.kept = self.domain.above(self.mixture.scores.evidence(), least)
         self.run.stage("look at every string", len(self.kept), strings - len(self.kept))
 
     def accept_at(self, name: str, alpha: float) -> int:
         """Accept strings at this share of α, and refit the mixture; return how many are new."""
-        test, evidence = self.test(), self.mixture.scores.evidence()
-        weights = StringWeights.after(self.domain.strings, self.model, self.found.rows)
+        self.known, self.test = self.found.rows, self.next_test()
+        test, evidence = self.test, self.mixture.scores.evidence()
         sums = evidence.sums(0, self.kept)
         high = np.flatnonzero(sums >= test.evidence_at(MAX_P_VALUE))
         rows = self.kept[high]
-        cutoff = np.minimum(alpha * np.exp(weights.log(rows)), MAX_P_VALUE)
-        tests = StringTests(rows, test.p_values(rows), cutoff)
+        tests = StringTests(rows, test.p_values(rows), self.cutoffs(rows, alpha))
         new = high[tests.passed]
         if len(new):
             self.found = StringTests.joined((self.found, tests.take(tests.passed)))
@@ -113,31 +125,49 @@ class _Rounds:
         self.run.stage(name, len(new), len(high) - len(new), f"standard deviation {sd:.3g}")
         return len(new)
 
+    def cutoffs(self, rows: Rows, alpha: float) -> Floats:
+        """float64[n]: the largest p-values at which this round accepts strings."""
+        weights = StringWeights.after(self.domain.strings, self.model, self.known)
+        return np.minimum(alpha * np.exp(weights.log(rows)), MAX_P_VALUE)
+
+    def cut(self, rows: Rows, error: Floats, last: float) -> Cut:
+        """Return what strings had to exceed: the cut-off of the last round, which is the easiest.
+
+        That round tests the same reports that give the estimates, but strings that it accepts are
+        not explained yet, so that there is more noise.
+
+        error : float64[n], standard errors of the masses
+        """
+        noise = self.next_test().precision / max(self.test.precision, 1e-300)
+        height = self.test.mass_at(self.cutoffs(rows, last))
+        return Cut(height, error * np.sqrt(max(noise, 1.0)), np.ones(len(rows)))
+
     def result(self, last: float) -> Discovery:
         """Return the result; last : the share of α of the last round."""
         run, mixture = self.run, self.mixture
         wanted = np.flatnonzero(run.accepted(self.found.rows))
         covariance = mixture.covariance[np.ix_(wanted, wanted)]
-        return run.result_of_masses(
-            self.found.take(wanted),
-            mixture.mass[wanted],
-            np.sqrt(np.diag(covariance)),
-            total_error=float(np.sqrt(covariance.sum())),
+        found, error = self.found.take(wanted), np.sqrt(np.diag(covariance))
+        cut, total_error = self.cut(found.rows, error, last), float(np.sqrt(covariance.sum()))
+        strings = SelectedStrings(mixture.mass[wanted], error, cut, total_error)
+        summary = SearchSummary(
             reading="whole strings",
             correction="α over every string of the domain, in rounds that sum to it; exact "
             "p-values",
             detection_threshold=self.threshold(last),
+            mass_at_end=mass_at_end(found.rows, strings),
         )
+        return run.result(found, strings, strings.z, summary)
 
     def threshold(self, alpha: float) -> float:
         """Return the mass at which half of the strings like the discovered ones are found.
 
         alpha : the share of α of the last round
         """
-        test, scores = self.test(), self.mixture.scores
+        test, scores = self.next_test(), self.mixture.scores
         weights = StringWeights.after(self.domain.strings, self.model, self.found.rows)
         log_weight = weights.log_of_unseen(self.model, self.found.rows)
         cutoff = np.minimum(alpha * np.exp(log_weight), MAX_P_VALUE)
-        needed = np.array([test.evidence_at(p) for p in cutoff])
+        needed = test.evidence_at(cutoff)
         spread = float(np.sqrt(scores.entry.var(axis=2, dtype=np.float64).sum()))
         return half_found(needed, test.precision, spread)

@@ -18,8 +18,13 @@ MIN_Z, MAX_Z = 0.3, 7.0
 
 def cutoffs_at(height: float, odds: Floats, z: Floats) -> Floats:
     """float64[n]: the largest p-value at which each candidate is accepted, for this height λ."""
+    return np.asarray(ndtr(-deviations_at(height, odds, z)))
+
+
+def deviations_at(height: float, odds: Floats, z: Floats) -> Floats:
+    """Return the same cut-offs as test statistics."""
     z = np.clip(z, MIN_Z, MAX_Z)
-    return np.asarray(ndtr(-((height + np.logaddexp(0, -odds)) / z + z / 2)))
+    return np.asarray((height + np.logaddexp(0, -odds)) / z + z / 2)
 
 
 def cutoff_height(odds: Floats, z: Floats, alpha: float, count: Floats | float = 1.0) -> float:

@@ -308,6 +308,8 @@ class DiscoveryView(ValuesView[Discovery]):
                 f"{percent(discovery.mass_at_end.estimate)} of the clients hold strings of the "
                 "maximum length; these may have been cut."
             )
+        if discovery.shrinkage_note:
+            notes.append(discovery.shrinkage_note)
         return notes + (discovery.stage_table().split("\n") if stages else [])
 
     def draw(
@@ -378,10 +380,11 @@ class DiscoveryView(ValuesView[Discovery]):
             elements.paragraph(
                 f"{counted(discovery.candidates, 'candidate')} tested ({discovery.correction}). "
                 "The probability that any of these strings is held by no client is at most "
-                f"{discovery.alpha:g}. Estimates close to the detection threshold are too large "
-                "on average."
+                f"{discovery.alpha:g}."
             ),
         ]
+        if discovery.shrinkage_note:
+            body.append(elements.paragraph(discovery.shrinkage_note))
         if discovery.truncation:
             body.append(elements.paragraph(f"The search is incomplete: {discovery.truncation}."))
         if discovery.mass_at_end is not None:
