@@ -143,10 +143,10 @@ class Discovery(Rows[ValueRow], Result):
         Graph of n-grams, for small searches by the paper's algorithm.
     provenance : Provenance, optional
         Where the result comes from.
-    shrunk_by : ndarray of float64, shape (strings,), optional
-        By how much each estimate was shrunk because its string was found near the threshold.
     fit : FitCheck, optional
         Whether the reports look as the survey promises.
+    shrunk_by : ndarray of float64, shape (strings,), optional
+        By how much each estimate was shrunk because its string was found near the threshold.
 
     Examples
     --------
@@ -232,6 +232,12 @@ class Discovery(Rows[ValueRow], Result):
             "Estimates shrunk because the string was found near the threshold: "
             f"{named}{', …' if many else ''}."
         )
+
+    def _json(self) -> dict[str, object]:
+        written = super()._json()
+        if not self.shrunk_by.any():
+            del written["shrunk_by"]  # nothing was shrunk
+        return written
 
     def columns(self) -> Columns:
         """Return one row per string, largest estimate first.

@@ -19,6 +19,8 @@ with passes down to 2.8, 2.3 and 2.0 standard errors it was 17.2, 17.1 and 17.0.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.stats import norm
 

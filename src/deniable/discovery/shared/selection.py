@@ -79,7 +79,8 @@ class MovingCut:
     """How the height depends on U, if those reports set the odds; float64[n] each.
 
     The cut-off follows from the odds O and the mass m that are expected before the test (see
-    `inference.power.cutoffs`). More evidence e raises both: O by m, and m by its variance, per unit of e.
+    `inference.power.cutoffs`). More evidence e raises both: O by m, and m by its variance, per unit
+    of e.
 
     height : λ of the cut-offs
     odds, mass, variance : as they were observed; the mass is 0 if the cut-off does not depend on it
