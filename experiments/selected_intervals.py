@@ -62,7 +62,7 @@ def _prefixes(epsilon: float, **dictionary: object) -> Survey:
 SETTINGS = {
     "whole strings": Setting(_prefixes(2.0, max_length=3, alphabet="a-j"), 10, 3, 0.0225),
     "prefixes": Setting(
-        _prefixes(4.0, max_length=4, alphabet="a-h", levels=[2, 3, 4, 4]), 8, 4, 0.008
+        _prefixes(4.0, max_length=4, alphabet="a-h", levels=[2, 3, 4, 4]), 8, 4, 0.0135
     ),
     "n-grams": Setting(ngram_survey(q=0.75, alphabet="a-h", length=4, gram=2), 8, 4, 0.0125),
 }

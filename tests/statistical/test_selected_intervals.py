@@ -27,7 +27,7 @@ def crowds() -> dict[str, tuple[Floats, Floats]]:
     """For each protocol: what `trial` says of the strings and of the totals of some crowds."""
     strings: dict[str, tuple[Floats, Floats]] = {}
     for protocol, population in zip(
-        SETTINGS, ("flat, 0.9", "flat, 1.12", "flat, 0.9"), strict=True
+        SETTINGS, ("flat, 0.9", "flat, 0.65", "flat, 0.9"), strict=True
     ):
         parts = [trial((protocol, population, seed)) for seed in range(CROWDS)]
         rows = np.concatenate([rows for rows, _ in parts])

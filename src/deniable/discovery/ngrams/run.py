@@ -60,4 +60,6 @@ def _selected(fitted: Marginal, easiest: Floats) -> SelectedStrings:
     error = fitted.standard_error
     cut = Cut(np.where(fitted.identified, height, -np.inf), error, np.ones(len(error)))
     total_error = float(np.sqrt((error[np.isfinite(fitted.estimate)] ** 2).sum()))
-    return SelectedStrings(fitted.estimate, error, cut, total_error)
+    ends = fitted.estimate - fitted.low, fitted.high - fitted.estimate
+    reach = np.where(fitted.identified, np.stack(ends) / error, 0.0)
+    return SelectedStrings(fitted.estimate, error, cut, total_error, reach)

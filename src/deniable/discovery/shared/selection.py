@@ -125,18 +125,22 @@ class SelectedStrings:
     """Estimates with standard errors of found strings, float64[n] each, and what they exceeded.
 
     total_error : standard error of the sum of the estimates
+    reach : float64[2, n], standard errors that an interval reaches below and above an estimate if
+        nothing was selected; more than 1.96 if there are few cohorts
     """
 
     estimate: Floats
     error: Floats
     cut: Cut
     total_error: float
+    reach: Floats | None = None
 
     def take(self, chosen: Mask) -> SelectedStrings:
         """Return some of the strings, as if their estimates were independent."""
         error = self.error[chosen]
         whole = self.total_error if chosen.all() else float(np.sqrt(error @ error))
-        return SelectedStrings(self.estimate[chosen], error, self.cut.take(chosen), whole)
+        reach = None if self.reach is None else self.reach[:, chosen]
+        return SelectedStrings(self.estimate[chosen], error, self.cut.take(chosen), whole, reach)
 
     @property
     def z(self) -> Floats:
@@ -251,6 +255,10 @@ def corrected(strings: SelectedStrings) -> CorrectedStrings:
         chosen = strings.take(near)
         estimate[near], error[near] = chosen.shrunk()
         low[near], high[near] = chosen.interval()
+    if strings.reach is not None:
+        below, above = np.maximum(strings.reach / Z95, 1.0)
+        low = strings.estimate - (strings.estimate - low) * below
+        high = strings.estimate + (high - strings.estimate) * above
     known = np.isfinite(low)
     low, high = (np.where(known, np.clip(end, 0, 1), at) for end, at in ((low, 0.0), (high, 1.0)))
     return CorrectedStrings(estimate, error, low, high, strings.estimate - estimate)
