@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Install with uv if it is on the PATH, else with pip.
 INSTALL = $(if $(shell command -v uv 2>/dev/null),uv pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
 
-.PHONY: help demo check test lint fast kernels bench campaign docs outputs facts reference gallery clean
+.PHONY: help demo check test lint fast kernels bench calibrate campaign docs outputs facts reference gallery clean
 help:
 	@echo "make demo       Run the main job end to end: clients, collector, analysis."
 	@echo "make check      Run the linters and the fast tests (under a minute)."
@@ -17,6 +17,7 @@ help:
 	@echo "make reference  Write the reference of the commands."
 	@echo "make facts      Write the numbers that the documentation quotes."
 	@echo "make bench      Measure speed."
+	@echo "make calibrate  Measure coverage, error rates and thresholds (hours on two cores)."
 	@echo "make campaign   Kill processes and cut connections thousands of times (about an hour)."
 
 $(VENV)/.ready: pyproject.toml
@@ -71,6 +72,11 @@ bench: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.discover --large
 	$(BIN)/python -m benchmarks.collector
 	$(BIN)/python -m benchmarks.stores
+
+# Measure every promise of docs/results/promises.md anew; NAMES="few_cohorts three_way" for some.
+calibrate: $(VENV)/.ready
+	$(BIN)/python -m experiments.calibrate $(NAMES)
+	$(BIN)/python -m tools.facts
 
 campaign: $(VENV)/.ready
 	$(BIN)/python -m tests.faults.campaign

@@ -20,6 +20,8 @@ On lines of their own the comments enclose a table, within a line a single figur
 | `paper::EXPERIMENT::overview::PART` | a part of the data as a compact table |
 | `paper::minutes` | how long all experiments took together |
 | `paper::verdicts` | how many numbers of each experiment agree |
+| `calibration::promises` | every promise, its target, what was measured, and the verdict |
+| `calibration::NAME` | what an experiment of `make calibrate` printed |
 | `code::FACT` | a constant or a table computed by `tools/code_facts.py` |
 
 A cell of a data file may itself contain `{NAME}`. `tests/test_facts.py` fails when a page is stale.
@@ -34,6 +36,7 @@ from functools import cache
 from pathlib import Path
 
 from deniable.errors import InputError
+from tools.calibration_facts import calibration_fact
 from tools.code_facts import CODE_FACTS
 from tools.markdown import cell_text, markdown_table
 from tools.paper_facts import RESULTS, ROOT, load, paper_fact
@@ -77,6 +80,8 @@ def fact(name: str) -> str:
     try:
         if source == "code":
             return CODE_FACTS[path[0]]()
+        if source == "calibration":
+            return calibration_fact(*path)
         if source == "paper":
             return paper_fact(*path)
         return _data_file(source, *path)

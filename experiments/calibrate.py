@@ -1,0 +1,59 @@
+"""Run the experiments behind every promise, and keep what they print.
+
+    python -m experiments.calibrate [NAME …] [--jobs 16]     or: make calibrate
+
+Without names all are run. What an experiment prints is kept in docs/results/calibration/NAME.txt,
+below the command that printed it; `make facts` then writes docs/results/promises.md. The number of
+crowds is each experiment's default.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from experiments.promises import MARK
+
+FOLDER = Path(__file__).parents[1] / "docs" / "results" / "calibration"
+NAMES = ("subgroup_coverage", "repeated_coverage", "changes")
+"""Experiments whose outputs are kept."""
+
+
+def run(name: str, jobs: int) -> list[str]:
+    """Run one experiment, show what it prints, keep it, and return its promises."""
+    command = ["python", "-m", f"experiments.{name}"]
+    lines = [f"$ {' '.join(command)}"]
+    print(lines[0], flush=True)
+    arguments = [sys.executable, *command[1:], "--jobs", str(jobs)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            lines.append(line.rstrip())
+    if process.returncode:
+        raise SystemExit(f"{name} ended with status {process.returncode}; its figures are not kept")
+    FOLDER.mkdir(exist_ok=True)
+    (FOLDER / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return [line for line in lines if line.startswith(MARK)]
+
+
+def main() -> None:
+    """Run what was asked for, then list the promises."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", choices=NAMES, metavar="NAME", default=NAMES)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    given = parser.parse_args()
+    promises = []
+    for name in given.names:
+        start = time.perf_counter()
+        promises += run(name, given.jobs)
+        print(f"({time.perf_counter() - start:.0f} s)\n", flush=True)
+    print("\n".join(promises))
+
+
+if __name__ == "__main__":
+    main()
