@@ -142,7 +142,7 @@ class FitCounter:
                     counted.append(PartCounts.of(column, set_bits))
             parts[question.name] = tuple(counted)
         probability = np.exp(largest)
-        rare = probability * (self.reports / step) <= MAX_COINCIDENCE
+        rare = probability * (self.reports / max(step, 1)) <= MAX_COINCIDENCE
         return FitCounts(
             np.bincount(batch.cohort, minlength=survey.cohorts),
             tuple(_draw_counts(batch, name) for name in self.questions),
