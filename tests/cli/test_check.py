@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from deniable import Client, Survey
 from deniable.cli.app import app
 from deniable.client.ledger import Ledger
 from deniable.errors import BudgetExceeded
+from deniable.planning.in_words import outlook
 from tests.surveys import survey_toml
 
 HEAD = """\
@@ -134,3 +136,22 @@ def test_few_cohorts_warn_before_anybody_answers(tmp_path: Path) -> None:
     )
     assert "fewer than 8 cohorts" not in check(tmp_path, survey_toml(question.format(8)))
     assert "Warning: page: fewer than 8 cohorts" in check(tmp_path, survey_toml(question.format(7)))
+
+
+def test_thresholds_of_unknown_strings_name_the_extra_that_they_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    power = "deniable.inference.power.prefix_"
+    monkeypatch.delitem(sys.modules, power + "prediction", raising=False)
+    monkeypatch.delitem(sys.modules, power + "search", raising=False)
+    monkeypatch.setitem(sys.modules, "scipy.special", None)
+    noise = 'epsilon = 4.0\n[questions.page.dictionary]\nprotocol = "prefixes"\nalphabet = "a-z"\nmax_length = 12'
+    text = (
+        survey_text(noise).replace("boolean", "string").replace("questions.ads", "questions.page")
+    )
+    output = tmp_path / "found.json"
+    told = check(tmp_path, text, "-o", str(output))
+    assert "needs scipy: pip install 'deniable[analysis]'" in " ".join(told.split())
+    assert json.loads(output.read_text())["questions"][0]["discoverable"] is None
+    page = Survey.load(tmp_path / "s.toml").question("page")
+    assert "if enough clients have them (the detection" in outlook(page, 10_000)

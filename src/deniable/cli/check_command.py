@@ -15,7 +15,7 @@ from deniable import planning
 from deniable.cli import options
 from deniable.cli.options import command
 from deniable.cli.output import console, print_outcome, print_table
-from deniable.errors import InputError
+from deniable.errors import InputError, MissingPackage
 from deniable.formatting import TextTable, counted, epsilon_text, odds_factor
 from deniable.planning.in_words import (
     cohort_warnings,
@@ -101,6 +101,8 @@ def check(
 def describe(survey: Survey, sizes: Sequence[int] = DEFAULT_SIZES) -> Findings:
     """Return everything that `check` shows, as plain data. An infinite ε is None."""
     warnings = privacy_warnings(survey) + cohort_warnings(survey)
+    missing: set[str] = set()
+    questions = [_describe_question(question, sizes, missing) for question in survey.questions]
     return {
         "name": survey.name,
         "version": survey.version,
@@ -114,16 +116,22 @@ def describe(survey: Survey, sizes: Sequence[int] = DEFAULT_SIZES) -> Findings:
         "batched_report_bytes": survey.body_size,
         "groups": survey.groups,
         "smallest_group": survey.smallest_group,
-        "questions": [_describe_question(question, sizes) for question in survey.questions],
-        "notes": [*_testing(survey), *_placeholders(survey), *_expiry(survey)],
+        "questions": questions,
+        "notes": [*_testing(survey), *_placeholders(survey), *_expiry(survey), *missing],
         **({"warnings": warnings} if warnings else {}),
         **({"testing": True} if survey.testing else {}),
     }
 
 
-def _describe_question(question: Question, sizes: Sequence[int]) -> Findings:
-    def by_size(threshold: Any) -> dict[str, float]:
-        return {str(n): threshold(question, n) for n in sizes}
+def _describe_question(question: Question, sizes: Sequence[int], missing: set[str]) -> Findings:
+    """Return what is said of a question; add to `missing` how to install what that needs."""
+
+    def by_size(threshold: Any) -> dict[str, float] | None:
+        try:
+            return {str(n): threshold(question, n) for n in sizes}
+        except MissingPackage as error:
+            missing.add(str(error))
+            return None
 
     unknown = question.protocol.name in ("ngrams", "prefixes")
     return {

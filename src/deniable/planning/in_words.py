@@ -1,5 +1,6 @@
 """What ε promises and what a survey can detect, in words for people who are new to both."""
 
+from deniable.errors import MissingPackage
 from deniable.formatting import Z95, epsilon_text, odds_factor, percent, rounded_up
 from deniable.planning.thresholds import detectable, discoverable, noise_sd
 from deniable.survey import Question, Survey
@@ -83,10 +84,13 @@ def outlook(question: Question, clients: int) -> str:
         shares = "share of yes" if question.kind == "boolean" else "share of each option"
         return f"the {shares}, to within ±{100 * margin:.2g} percentage points"
     unlisted = question.protocol.name != "single"
-    threshold = (discoverable if unlisted else detectable)(question, clients)
+    strings = "strings that nobody listed" if unlisted else "the strings that you list"
+    try:
+        threshold = (discoverable if unlisted else detectable)(question, clients)
+    except MissingPackage as error:
+        return f"{strings}, if enough clients have them ({error})"
     if (common := max(threshold, 1 / clients)) >= 1:
         return "nothing: not even a string that all clients have. Ask more clients, or raise ε"
-    strings = "strings that nobody listed" if unlisted else "the strings that you list"
     return (
         f"{strings}, if enough clients have them: a string that {percent(common)} of the clients "
         f"have ({common * clients:,.0f} of {clients:,}) is found half of the time, one that is "

@@ -38,8 +38,7 @@ from itertools import combinations
 from statistics import NormalDist
 
 from deniable.errors import InputError
-from deniable.inference.power.prefix_prediction import PrefixPlan, threshold_in_errors
-from deniable.inference.power.prefix_search import CONFIRMING_SHARE, LEARNING_SHARE
+from deniable.extras import needs_packages
 from deniable.mechanisms import Mechanism
 from deniable.mechanisms.noise import ONE
 from deniable.protocols import NGrams, Prefixes, Protocol
@@ -230,6 +229,8 @@ def discoverable(
     ------
     InputError
         If the question reports whole values only.
+    MissingPackage
+        If the protocol is `prefixes`, and the `analysis` extra is not installed.
 
     Examples
     --------
@@ -280,6 +281,9 @@ def _by_prefixes(protocol: Prefixes, length: float | None, random: bool, alpha: 
     symbols = len(protocol.alphabet.content)
     if len(protocol.levels) == 1:
         return sd * _z(alpha, count_strings(symbols, protocol.max_length))
+    with needs_packages("the detection threshold of strings that nobody listed"):
+        from deniable.inference.power.prefix_prediction import PrefixPlan, threshold_in_errors
+        from deniable.inference.power.prefix_search import CONFIRMING_SHARE, LEARNING_SHARE
     planned = PrefixPlan(
         lengths=tuple(level.length for level in protocol.levels),
         shares=tuple(level.weight / ONE for level in protocol.levels),

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.analysis import compare
 from deniable.errors import InputError
 from deniable.formatting import TextTable, counted, percent
 from deniable.render import elements, plots, svg
 from deniable.render.colours import SERIES
 from deniable.render.svg_marks import Layout, responsive
 from deniable.render.view import Shares, Truth, View, shows
-from deniable.results import Discovery, Marginal, Measured, Trend
+from deniable.results import Change, Discovery, Marginal, Measured, Trend
 from deniable.survey import Survey
 
 if TYPE_CHECKING:
@@ -251,11 +250,17 @@ class MarginalView(ValuesView[Marginal]):
             return ""
         return svg.lines(trend.periods, names, (estimate, low, high), layout, self.result.whom)
 
+    def change(self, trend: Trend[Marginal]) -> Change:
+        """Compare the first and the last period; only this needs the `analysis` extra."""
+        from deniable.analysis import compare
+
+        return compare(trend)
+
     def trend_notes(self, trend: Trend[Marginal]) -> list[str]:
         """Say which values changed from the first to the last period."""
         if len(trend.periods) < 2:
             return []
-        change = compare(trend)
+        change = self.change(trend)
         same = f"{percent(change.same_clients)} of clients answer the same in both periods"
         known = f"if {same}" if change.same_clients else "whether or not clients are the same"
         return [f"{change.summary()} (at significance level {change.alpha:g}, {known})."]
@@ -284,7 +289,7 @@ class MarginalView(ValuesView[Marginal]):
         ]
         if len(trend.periods) > 1:
             name = f"Changes from {trend.periods[0]} to {trend.periods[-1]}"
-            body.append(elements.details(name, elements.table(compare(trend))))
+            body.append(elements.details(name, elements.table(self.change(trend))))
         return elements.section(body, trend.provenance, trend.fit)
 
 
