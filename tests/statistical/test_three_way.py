@@ -87,7 +87,7 @@ def test_redrawn_reports_keep_their_cohort() -> None:
     table, margins = np.full((2, 2, 2), 1 / 8), [np.full(2, 0.5)] * 3
     rng = np.random.default_rng(1)
     for strata, kept in ((cohort, True), (np.zeros(3000, int), False)):
-        redrawn = evidence.stratified(strata).redrawn(table, margins, rng)
+        redrawn = next(evidence.stratified(strata).redrawn(table, margins, rng))
         for part in redrawn.rows.map(lambda rows: rows.rows):
             x, y, z = (np.asarray(each)[:, 1] for each in part)
             assert ((x == y) & (y == z)).all() == kept
