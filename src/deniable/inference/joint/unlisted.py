@@ -38,10 +38,13 @@ class Unlisted:
     shared_bits : float
         Number of bits, over all strata, that an unlisted string is expected to share with fitted
         ones.
+    other : float
+        Share of Other by the marginal, corrected for the selection of the fitted strings.
     """
 
     variance: Floats
     shared_bits: float
+    other: float
 
 
 def add_unlisted(
@@ -54,7 +57,7 @@ def add_unlisted(
     """
     matrix = fitted.matrix
     for question, known in enumerate(unlisted):
-        if known is not None and (variance := _moved(fitted, influence, question, known)) > 0:
+        if known is not None:
             # Row i moves clients from Other to category i, and what they answer moves with them.
             size = fitted.table.shape[question]
             moves = np.hstack([np.eye(size - 1), -np.ones((size - 1, 1))])
@@ -62,18 +65,16 @@ def add_unlisted(
             answers = answers + 1e-6 * fitted.table.sum(axis=question)
             moved = np.multiply.outer(moves, answers / answers.sum())
             moved = np.moveaxis(moved, 1, question + 1).reshape(size - 1, -1)
-            matrix = matrix + variance * moved.T @ moved
+            matrix = matrix + _moved(fitted, influence, question, known) * moved.T @ moved
+            together = moved.mean(axis=0)
+            matrix = matrix + _bias_of_other(fitted, question, known) * np.outer(together, together)
     return Covariance(fitted.table, matrix)
 
 
 def _moved(fitted: Covariance, influence: Floats, question: int, unlisted: Unlisted) -> float:
     """Return the variance of the share of clients that move to one of the fitted strings."""
     others = tuple(v for v in range(fitted.table.ndim) if v != question)
-    groups = [
-        np.zeros(size, np.intp) if v in others else np.arange(size)
-        for v, size in enumerate(fitted.table.shape)
-    ]
-    noise = np.diagonal(fitted.collapsed(groups).matrix)[:-1]
+    noise = np.diagonal(_margin(fitted, question).matrix)[:-1]
     by_decode = float(np.maximum(unlisted.variance - noise, 0.0).mean())
     margins = influence.sum(axis=tuple(v + 1 for v in others))[:, :-1]
     strata = int(margins.any(axis=1).sum())
@@ -82,4 +83,22 @@ def _moved(fitted: Covariance, influence: Floats, question: int, unlisted: Unlis
     between = (margins**2).sum(axis=0) * strata / (strata - 1)
     by_strata = float((between - noise).mean())
     weights = (unlisted.shared_bits, DECODE_WEIGHT)
-    return float(np.average([by_strata, by_decode], weights=weights))
+    return max(float(np.average([by_strata, by_decode], weights=weights)), 0.0)
+
+
+def _bias_of_other(fitted: Covariance, question: int, unlisted: Unlisted) -> float:
+    """Return the square of what Other lacks, compared with the marginal.
+
+    In small crowds a table gives too little to Other: strings were chosen because their estimates
+    were large, and cells at 0 cannot make up for others that are too large.
+    """
+    lacking = unlisted.other - float(_margin(fitted, question).table.flat[-1])
+    return max(lacking, 0.0) ** 2
+
+
+def _margin(fitted: Covariance, question: int) -> Covariance:
+    """Return the shares of one question's categories."""
+    shape = enumerate(fitted.table.shape)
+    return fitted.collapsed(
+        [np.arange(size) if v == question else np.zeros(size, np.intp) for v, size in shape]
+    )

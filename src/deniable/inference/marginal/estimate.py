@@ -25,6 +25,7 @@ from deniable.inference.marginal.few_strata import (
     RandomBits,
     compare_with_random_bits,
     has_few_strata,
+    reach_of_intervals,
     select_by_ranks,
 )
 from deniable.inference.marginal.randomisation import SMALL_CROWD, log_exact_p_values
@@ -32,7 +33,7 @@ from deniable.inference.marginal.regression import BitTable, RegressionFit, fit_
 from deniable.inference.marginal.scan import Scan, scan_candidates
 from deniable.inference.marginal.selection import fit_selected, joint_limit
 from deniable.inference.marginal.tails import log_upper_tail
-from deniable.kernels.array_types import Indices, Mask
+from deniable.kernels.array_types import Floats, Indices, Mask
 from deniable.kernels.counting.gather import position_set_fingerprints
 from deniable.results.marginal import Marginal, Measured
 
@@ -121,6 +122,8 @@ class _Scanned:
         Groups of candidates that set the same bits everywhere.
     clients : float
         Number of clients that sent the reports.
+    reach : pair of float64 arrays of shape (m,)
+        Number of standard errors from an estimate to the lower and upper end of its interval.
     random_bits : RandomBits, optional
         Tests and shapes of intervals if there are few strata.
     """
@@ -130,6 +133,7 @@ class _Scanned:
     active: Indices
     groups: Groups
     clients: float
+    reach: tuple[Floats, Floats]
     random_bits: RandomBits | None
 
     def estimates(self, labels: tuple[str, ...] | None) -> Estimates:
@@ -144,6 +148,8 @@ class _Scanned:
             typical_error=float(np.median(typical)) if typical.size else float("nan"),
             labels=labels,
             groups=self.groups,
+            below=self.reach[0],
+            above=self.reach[1],
         )
         if self.random_bits is None:
             return estimates
@@ -212,8 +218,9 @@ def _scan_design(table: BitTable, design: BloomDesign, alpha: float, selection: 
     scan = scan_candidates(table, unique, active, fit, z_needed)
     clients = float(table.total.sum()) / table.repetition.reports_per_client
     random_bits = compare_with_random_bits(table, unique, active, fit).take(member) if few else None
+    below, above = (ends[member] for ends in reach_of_intervals(table, unique, fit))
     scan = scan.take(member) if groups else scan
-    return _Scanned(scan, fit, first[active], groups, clients, random_bits)
+    return _Scanned(scan, fit, first[active], groups, clients, (below, above), random_bits)
 
 
 def _equal_candidates(table: BitTable, design: BloomDesign) -> tuple[Indices, Indices, Groups]:

@@ -12,10 +12,13 @@ sum of the scores of the candidate's bits with that of random bits. The smallest
 one of them would too often have the bits of an unlisted string.
 
 *Intervals* use the distribution of the mean residual of random bits in place of the normal one.
+This is done up to 31 strata: there a heavy unlisted string shares no bit of most candidates, and
+moves the others by much more than a standard error.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -25,10 +28,14 @@ from deniable.formatting import Z95
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.regression import BitTable, RegressionFit, fit_columns
 from deniable.inference.marginal.tails import IntegerSum
-from deniable.kernels.array_types import Floats, Indices, Int32s, Int64s
+from deniable.kernels.array_types import Floats, Indices, Int32s, Int64s, Mask
 from deniable.results.marginal import Measured
 from deniable.survey.cohorts import ENOUGH_COHORTS
 
+SHAPED_BELOW = 32
+"""Number of strata below which intervals have the shape of the distribution of random bits."""
+LONGER = 1.05
+"""Intervals that would be longer by less than this factor keep the shape of the normal one."""
 STEPS = 16
 """Normal scores are rounded to multiples of 1 / STEPS."""
 GRID = 64
@@ -108,21 +115,42 @@ def compare_with_random_bits(
     """
     score = _scores(table)
     total = _totals(score, design, active, fit)
+    none = np.zeros(design.candidates)
+    out = RandomBits(none, *reach_of_intervals(table, design, fit, 1.0), none.copy())
+    for same, strata in _patterns(table, design):
+        values, which = np.unique(total[same], return_inverse=True)
+        random = _sum_of_random_bits(score[strata], design.hashes)
+        out.log_p_value[same] = random.log_tail(values)[which.ravel()]
+        out.log_least[same] = random.log_tail(np.array([random.most]))
+    return out
+
+
+def reach_of_intervals(
+    table: BitTable, design: BloomDesign, fit: RegressionFit, longer: float = LONGER
+) -> tuple[Floats, Floats]:
+    """Return how far intervals reach below and above estimates, in standard errors, float64[m].
+
+    longer : factor below which a longer interval keeps the length of the normal one
+    """
+    below, above = np.full(design.candidates, Z95), np.full(design.candidates, Z95)
+    if not table.background:
+        return below, above
     weighted = fit.residual * fit.weight.mean(axis=1, keepdims=True)
-    none, normal = np.zeros(design.candidates), np.full(design.candidates, Z95)
-    out = RandomBits(none, normal, normal.copy(), none.copy())
-    # Candidates with evidence in the same strata are compared with the same sums.
+    for same, strata in _patterns(table, design):
+        if strata.sum() < SHAPED_BELOW:
+            ends = _reach(weighted[strata], design.hashes)
+            if max(ends) >= longer * Z95:
+                below[same], above[same] = ends
+    return below, above
+
+
+def _patterns(table: BitTable, design: BloomDesign) -> Iterator[tuple[Mask, Mask]]:
+    """Yield candidates with evidence in the same strata, bool[m], and these strata, bool[S]."""
     informative = design.informative & table.live[:, None]
     patterns, pattern = np.unique(informative, axis=1, return_inverse=True)
     for number, strata in enumerate(patterns.T):
         if strata.any():
-            same = pattern.ravel() == number
-            values, which = np.unique(total[same], return_inverse=True)
-            random = _sum_of_random_bits(score[strata], design.hashes)
-            out.log_p_value[same] = random.log_tail(values)[which.ravel()]
-            out.log_least[same] = random.log_tail(np.array([random.most]))
-            out.below[same], out.above[same] = _reach(weighted[strata], design.hashes)
-    return out
+            yield pattern.ravel() == number, strata
 
 
 def _scores(table: BitTable) -> Int64s:

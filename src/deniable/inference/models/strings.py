@@ -98,6 +98,7 @@ class StringModel(HashedStrings, CategoryModel[C]):
             )
         counts = count()
         marginal = self.marginal(counts, alpha=settings.alpha, correction="bonferroni")
+        tested = marginal.detected
         if 0 < np.count_nonzero(marginal.background) < ENOUGH_COHORTS:
             # With few strata nothing may be detectable, but a category needs no proof of presence.
             marginal = replace(marginal, detected=marginal.identified & (marginal.low > 0))
@@ -139,8 +140,11 @@ class StringModel(HashedStrings, CategoryModel[C]):
         unlisted: Unlisted | None = None
         if other is not None:
             bits = known.informative.sum() * known.hashes * known.unlisted_bit_probability
-            half = 0.5 * (marginal.high - marginal.low)[chosen]
-            unlisted = Unlisted((half / Z95) ** 2, float(bits))
+            reach = np.maximum(marginal.high - marginal.estimate, marginal.estimate - marginal.low)
+            share = float(marginal.estimate[tested].sum() - estimate.sum())
+            share += marginal.mass_unexplained.estimate
+            variance = (reach[chosen] / Z95) ** 2
+            unlisted = Unlisted(variance, float(bits), share)
         return known.with_other(other), Axis(labels, shown, groups, meaning, unlisted)
 
     def with_other(self, other: Other | None) -> Self:
