@@ -23,7 +23,7 @@ CODE = re.compile(r"^ *```.*?^ *```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 def anchors(page: Path) -> set[str]:
     """Return headings as MkDocs and GitHub name them, explicit {#anchors}, and API objects."""
     text = re.sub(r"^ *```.*?^ *```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
-    names = set(re.findall(r"(?:\{#|^::: )([\w.-]+)", text, re.MULTILINE))
+    names = set(re.findall(r"(?:\{ ?#|^::: )([\w.-]+)", text, re.MULTILINE))
     for heading in re.findall(r"^#{1,6} +(.*?)(?: *\{[^}]*\})?$", text, re.MULTILINE):
         plain = re.sub(r"\[([^]]*)\]\([^)]*\)|[`*]", r"\1", heading)
         ascii_only = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode()

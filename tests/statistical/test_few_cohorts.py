@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from experiments import few_cohorts
 from experiments.few_cohorts import Decoded, Setting, Task, measure_decode, measure_joint
 from scipy import stats
 
@@ -20,7 +21,10 @@ LIMIT = stats.binom.isf(0.01, CROWDS, 0.05) / CROWDS
 
 
 def decoded(setting: Setting, *, broken: bool = False) -> Decoded:
-    with patch.object(few_strata, "ENOUGH_COHORTS", 0 if broken else 8):
+    with (
+        patch.object(few_strata, "ENOUGH_COHORTS", 0 if broken else 8),
+        patch.object(few_strata, "SHAPED_BELOW", 0 if broken else few_strata.SHAPED_BELOW),
+    ):
         return measure_decode(Task(setting, CROWDS, 1))
 
 
@@ -38,6 +42,14 @@ def test_intervals_reach_as_far_as_an_unlisted_string_misleads() -> None:
     setting = Setting(cohorts=4, hashes=1, bits=32, absent=200)
     fixed, broken = decoded(setting), decoded(setting, broken=True)
     # The intervals of a crowd depend on each other about as if there were a third of them.
+    least = 0.95 - 2.4 * np.sqrt(0.95 * 0.05 / (10 * CROWDS / 3))
+    assert min(fixed.coverage, fixed.present) > least > max(broken.coverage, broken.present)
+
+
+def test_intervals_reach_as_far_in_a_million_reports_of_forty_cohorts() -> None:
+    setting = Setting(cohorts=40, hashes=1, bits=256)
+    with patch.object(few_cohorts, "REPORTS", 10**6):
+        fixed, broken = decoded(setting), decoded(setting, broken=True)
     least = 0.95 - 2.4 * np.sqrt(0.95 * 0.05 / (10 * CROWDS / 3))
     assert min(fixed.coverage, fixed.present) > least > max(broken.coverage, broken.present)
 

@@ -14,9 +14,11 @@ import pytest
 from experiments.joint_margins import Setting, cover
 from numpy.typing import NDArray
 
+from deniable.inference.joint import unlisted
 from deniable.inference.models import bloom
 
 SETTING = Setting("string × choice", "heaviest", 64, 300_000, "counts")
+SMALL = Setting("string × string", "30% spread", 64, 10_000, "counts")
 TWO_HASHES = replace(SETTING, reports=300_000, made_from="reports", hashes=2)
 
 
@@ -46,6 +48,14 @@ def test_margins_and_other_cover_from_reports() -> None:
     assert covered(TWO_HASHES, "margins", 10) > 0.87
     assert not covered(TWO_HASHES, "former", 10) > 0.87
     assert covered(TWO_HASHES, "other", 10) > 0.6
+
+
+def test_other_covers_in_a_small_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shares of Other of 16 crowds, two each: 24 or fewer happen once in 1,000 runs."""
+    assert covered(SMALL, "other", 16) > 24 / 32
+    monkeypatch.setattr(unlisted, "_bias_of_other", lambda *_: 0.0)
+    covers.cache_clear()
+    assert not covered(SMALL, "other", 16) > 24 / 32
 
 
 def test_other_does_not_cover_if_a_bit_may_be_set_twice(monkeypatch: pytest.MonkeyPatch) -> None:

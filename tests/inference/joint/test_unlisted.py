@@ -57,6 +57,14 @@ def test_nothing_is_added_without_unlisted_strings_or_below_the_noise() -> None:
     )
 
 
+def test_what_other_lacks_is_an_error_of_all_strings_together() -> None:
+    none = np.zeros((64, 3, 2))
+    known = Unlisted(np.zeros(2), 9.0, other=0.5)  # the table has 0.4
+    found = margins(add_unlisted(Covariance(TABLE, NOISE), none, [known, None]), 0)
+    expected = 0.01 * np.outer([-0.5, -0.5, 1], [-0.5, -0.5, 1])
+    np.testing.assert_allclose(found.matrix, expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_any_axis_of_three(axis: int) -> None:
     shape = (3, 4, 2)

@@ -38,13 +38,13 @@ class Unlisted:
     shared_bits : float
         Number of bits, over all strata, that an unlisted string is expected to share with fitted
         ones.
-    other : float
+    other : float, default 0
         Share of Other by the marginal, corrected for the selection of the fitted strings.
     """
 
     variance: Floats
     shared_bits: float
-    other: float
+    other: float = 0.0
 
 
 def add_unlisted(

@@ -12,8 +12,8 @@ sum of the scores of the candidate's bits with that of random bits. The smallest
 one of them would too often have the bits of an unlisted string.
 
 *Intervals* use the distribution of the mean residual of random bits in place of the normal one.
-This is done up to 31 strata: there a heavy unlisted string shares no bit of most candidates, and
-moves the others by much more than a standard error.
+They do so up to 63 strata: there a heavy unlisted string shares no bit with most candidates, and
+with the others so many of their few bits that it moves them by much more than a standard error.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from deniable.kernels.array_types import Floats, Indices, Int32s, Int64s, Mask
 from deniable.results.marginal import Measured
 from deniable.survey.cohorts import ENOUGH_COHORTS
 
-SHAPED_BELOW = 32
+SHAPED_BELOW = 64
 """Number of strata below which intervals have the shape of the distribution of random bits."""
 LONGER = 1.05
 """Intervals that would be longer by less than this factor keep the shape of the normal one."""
