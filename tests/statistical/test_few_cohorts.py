@@ -9,12 +9,12 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from experiments import few_cohorts
 from experiments.few_cohorts import Decoded, Setting, Task, measure_decode, measure_joint
 from scipy import stats
 
 from deniable.analysis import associating
 from deniable.inference.marginal import few_strata
+from experiments import few_cohorts
 
 CROWDS = 100
 LIMIT = stats.binom.isf(0.01, CROWDS, 0.05) / CROWDS
