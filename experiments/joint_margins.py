@@ -44,7 +44,7 @@ from deniable.results import Covariance, Joint, Marginal
 from deniable.simulation import JointPopulation, correlated, random_strings, simulate, zipf
 from deniable.survey import Survey
 from experiments.parallel import crowd_arguments, in_processes
-from experiments.promises import judged
+from experiments.promises import judged, share_error
 from experiments.text_tables import text_table
 
 OPTIONS = ("a", "b", "c", "d")
@@ -194,8 +194,8 @@ def row_of(
         inside = np.concatenate(by_crowd) if by_crowd else np.full(1, np.nan)
         row[column] = float(inside.mean())
         means = [float(each.mean()) for each in by_crowd]
-        spread = np.std(means) if len(means) > 1 else np.nan
-        errors[column] = float(max(spread, 0.2 / max(inside.size, 1) ** 0.5) / len(found) ** 0.5)
+        spread = np.std(means) / max(len(means), 1) ** 0.5 if len(means) > 1 else 0.0
+        errors[column] = float(max(spread, share_error(inside.mean(), inside.size)))
     return row, errors
 
 
