@@ -145,14 +145,16 @@ def settings() -> Iterator[Setting]:
 def promises(
     rows: list[tuple[Setting, Decoded]], cells: list[float], crowds: int
 ) -> Iterator[Promise]:
-    """Judge the rows with fewer than 8 cohorts, and the cells of joint tables."""
-    few = [result for setting, result in rows if setting.cohorts < ENOUGH_COHORTS]
-    for sentence, name, low, high in (
-        ("Any absent candidate is detected, with 1 to 7 cohorts", "fwer", 0.0, 0.05),
-        ("Intervals of shares contain the truth, with 1 to 7 cohorts", "coverage", 0.93, 1.0),
-    ):
-        values = np.array([getattr(result, name) for result in few])
-        yield judged(sentence, values, share_error(values, crowds), low, high)
+    """Judge the rows with fewer than 8 cohorts, those with 8 and 16, and cells of joint tables."""
+    for cohorts, few in (("1 to 7", True), ("8 or 16", False)):
+        those = [found for setting, found in rows if (setting.cohorts < ENOUGH_COHORTS) == few]
+        for sentence, name, low, high in (
+            ("Any absent candidate is detected", "fwer", 0.0, 0.05),
+            ("Intervals of shares contain the truth", "coverage", 0.93, 1.0),
+        ):
+            values = np.array([getattr(found, name) for found in those])
+            sentence = f"{sentence}, with {cohorts} cohorts"
+            yield judged(sentence, values, share_error(values, crowds), low, high)
     values = np.array(cells)
     sentence = "Intervals of cells of listed strings contain the truth, with 1 to 8 cohorts"
     yield judged(sentence, values, share_error(values, crowds), 0.93, 1.0)
