@@ -1,8 +1,8 @@
-"""With few cohorts, unlisted strings neither look like candidates nor spoil intervals.
+"""Unlisted strings neither look like candidates nor spoil intervals: few cohorts, heavy strings.
 
 Seeds are fixed. Under a fresh seed, a family-wise error rate of .05 or a coverage of .95 breaks a
 bound of this file with probability below .01. Each broken twin, the estimator without what it does
-about few cohorts, must break it.
+about few cohorts and heavy strings, must break it.
 """
 
 from unittest.mock import patch
@@ -24,13 +24,18 @@ def decoded(setting: Setting, *, broken: bool = False) -> Decoded:
     with (
         patch.object(few_strata, "ENOUGH_COHORTS", 0 if broken else 8),
         patch.object(few_strata, "SHAPED_BELOW", 0 if broken else few_strata.SHAPED_BELOW),
+        patch.object(few_strata, "HEAVY_SKEWNESS", np.inf if broken else 1.0),
     ):
         return measure_decode(Task(setting, CROWDS, 1))
 
 
 @pytest.mark.parametrize(
     "setting",
-    [Setting(cohorts=1, hashes=1, bits=256, absent=60), Setting(cohorts=2, hashes=1, bits=32)],
+    [
+        Setting(cohorts=1, hashes=1, bits=256, absent=60),
+        Setting(cohorts=2, hashes=1, bits=32),
+        Setting(cohorts=8, hashes=1, bits=256, absent=1000),
+    ],
     ids=str,
 )
 def test_one_unlisted_string_makes_no_false_detections(setting: Setting) -> None:

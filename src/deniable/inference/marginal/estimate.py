@@ -25,6 +25,7 @@ from deniable.inference.marginal.few_strata import (
     RandomBits,
     compare_with_random_bits,
     has_few_strata,
+    has_heavy_unlisted,
     reach_of_intervals,
     select_by_ranks,
 )
@@ -125,7 +126,7 @@ class _Scanned:
     reach : pair of float64 arrays of shape (m,)
         Number of standard errors from an estimate to the lower and upper end of its interval.
     random_bits : RandomBits, optional
-        Tests and shapes of intervals if there are few strata.
+        Tests and shapes of intervals if there are few strata or heavy unlisted strings.
     """
 
     scan: Scan
@@ -208,16 +209,20 @@ def _scan_design(table: BitTable, design: BloomDesign, alpha: float, selection: 
         selection == "auto" and unique.candidates <= joint_limit(table)
     )
     few = has_few_strata(table, unique)
-    if fit_all or unique.candidates == 0 or not table.live.any():
+    fit_all = fit_all or unique.candidates == 0 or not table.live.any()
+    if fit_all:
         active = np.arange(unique.candidates, dtype=np.intp)
         fit = fit_columns(table, unique.indicator(active))
-    elif few and selection == "auto":
-        active, fit = select_by_ranks(table, unique, alpha)
-    else:
+    elif not few or selection != "auto":
         active, fit = fit_selected(table, unique)
+    by_ranks = few or (unique.candidates > 0 and has_heavy_unlisted(table, fit))
+    if by_ranks and selection == "auto" and not fit_all:
+        active, fit = select_by_ranks(table, unique, alpha)
     scan = scan_candidates(table, unique, active, fit, z_needed)
     clients = float(table.total.sum()) / table.repetition.reports_per_client
-    random_bits = compare_with_random_bits(table, unique, active, fit).take(member) if few else None
+    random_bits = None
+    if by_ranks:
+        random_bits = compare_with_random_bits(table, unique, active, fit).take(member)
     below, above = (ends[member] for ends in reach_of_intervals(table, unique, fit))
     scan = scan.take(member) if groups else scan
     return _Scanned(scan, fit, first[active], groups, clients, (below, above), random_bits)
