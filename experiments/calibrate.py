@@ -44,11 +44,13 @@ def run(name: str, jobs: int) -> list[str]:
 def main() -> None:
     """Run what was asked for, then list the promises."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", choices=NAMES, metavar="NAME", default=NAMES)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     given = parser.parse_args()
+    if unknown := set(given.names) - set(NAMES):
+        parser.error(f"expected names of {', '.join(NAMES)}; got {', '.join(sorted(unknown))}")
     promises = []
-    for name in given.names:
+    for name in given.names or NAMES:
         start = time.perf_counter()
         promises += run(name, given.jobs)
         print(f"({time.perf_counter() - start:.0f} s)\n", flush=True)

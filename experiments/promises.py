@@ -52,7 +52,7 @@ def judged(sentence: str, values: Floats, errors: Floats, low: float, high: floa
     if np.all(beyond <= 0):
         verdict = "kept"
     elif np.all(beyond <= CLOSE * errors):
-        verdict = "kept within the error of the measurement"
+        verdict = f"kept within the error of the measurement (±{errors[beyond > 0].max():.3f})"
     else:
         count = int(np.sum(beyond > CLOSE * errors))
         verdict = f"missed in {count} of {values.size} rows"

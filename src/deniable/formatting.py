@@ -124,6 +124,8 @@ def odds_factor(epsilon: float) -> str:
 
 SMALLEST_P = 1e-300
 """p-values below this are given as this, so that none is 0; their logarithm says what they are."""
+LEAST_LOG_P = -2_302_580.0
+"""Logarithms of p-values below this are too small even for decimal numbers."""
 
 
 class PValue(float):
@@ -146,6 +148,8 @@ def p_value(value: float) -> str:
 
     >>> p_value(0.04567), p_value(PValue(1e-300, -1000.0)), p_value(1e-300), p_value(math.nan)
     ('0.0457', '5.08e-435', '< 1e-300', '–')
+    >>> p_value(PValue(1e-300, -5e6))
+    '< 1e-999999'
     """
     if math.isnan(value):
         return "–"
@@ -153,6 +157,8 @@ def p_value(value: float) -> str:
         return f"{value:.3g}"
     if not isinstance(value, PValue) or not math.log(SMALLEST_P) > value.log > -math.inf:
         return "< 1e-300"
+    if value.log < LEAST_LOG_P:
+        return "< 1e-999999"
     return f"{Decimal(value.log).exp():.3g}"
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from deniable import Survey, associate, decode, simulate
+from deniable import Survey, associate, decode, discover, simulate
+from deniable.cli.output import print_result
 from deniable.render import view_of
+from deniable.results import Result, Trend
 from tests.surveys import make_survey
 
 BLOOM = '[questions.{}]\nkind = "string"\nepsilon = 4.0\nbits = 256\nhashes = 1\ncohorts = {}\n'
@@ -37,8 +39,18 @@ def test_results_warn_about_few_cohorts(questions: str, few: bool) -> None:
     survey = make_survey(questions)
     result = decode(survey, crowd(survey), "page", CANDIDATES)
     assert (WARNING in result.limitation) == few
-    assert (WARNING in " ".join(view_of(result).notes())) == few
+    assert (WARNING in str(result)) == few and (WARNING in result._repr_html_()) == few
     assert (WARNING in view_of(result).section(survey)) == few
+
+
+def test_trends_and_discoveries_warn_about_few_cohorts(capsys: pytest.CaptureFixture[str]) -> None:
+    survey = make_survey(FAMILIES + PREFIXES)
+    part = decode(survey, crowd(survey), "page", CANDIDATES)
+    trend = Trend("day", ("2027-01-04",), (part,), provenance=part.provenance)
+    for result in (Result.from_json(trend.to_json()), discover(survey, crowd(survey), "page")):
+        print_result(result, as_json=False)
+        assert f"Warning: page: {WARNING}" in capsys.readouterr().out
+        assert WARNING in view_of(result).section(survey)
 
 
 def test_joint_tables_warn_about_few_cohorts() -> None:
@@ -46,8 +58,7 @@ def test_joint_tables_warn_about_few_cohorts() -> None:
     names = {"x": CANDIDATES, "y": CANDIDATES}
     result = associate(survey, crowd(survey), ["x", "y"], candidates=names)
     assert result.limitation.startswith("x: fewer than 8 cohorts")
-    assert WARNING in " ".join(view_of(result).notes())
-    assert WARNING in view_of(result).section(survey)
+    assert WARNING in str(result) and WARNING in view_of(result).section(survey)
 
 
 def test_nothing_is_detectable_among_many_candidates_in_one_cohort() -> None:

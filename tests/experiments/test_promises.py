@@ -15,7 +15,7 @@ from tools.facts import RESULTS
     ("values", "errors", "verdict"),
     [
         ([0.94, 0.96], 0.01, "kept"),
-        ([0.94, 0.98], 0.01, "kept within the error of the measurement"),
+        ([0.94, 0.98], 0.01, "kept within the error of the measurement (±0.010)"),
         ([0.94, 0.90, 0.89], 0.005, "missed in 2 of 3 rows"),
     ],
 )

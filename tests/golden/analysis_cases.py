@@ -10,7 +10,7 @@ import numpy as np
 
 from deniable import PairCounts, ReportBatch, associate, decode, pair_counts
 from tests.golden import freezing
-from tests.golden.compare import JOINT
+from tests.golden.compare import JOINT, REDRAWN
 from tests.golden.crowds import (
     CLIENTS,
     CODES,
@@ -228,7 +228,7 @@ def associate_dictionaries(folder: Path) -> Any:
     }
 
 
-@case(tolerance=JOINT)
+@case(tolerance=REDRAWN)
 def associate_three(folder: Path) -> Any:
     """Three questions, with tests of mutual and of conditional independence."""
     return associated(

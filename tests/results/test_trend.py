@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from deniable.analysis import compare
 from deniable.errors import InputError
 from deniable.results import Discovery, Result, Trend
 from tests.results.samples import discovery, marginal
@@ -23,7 +24,18 @@ def test_a_trend_of_marginals_is_written_as_arrays() -> None:
     assert isinstance(again, Trend) and again.columns() == trend.columns()
     assert again.to_json() == trend.to_json()
     assert trend.columns()["value"] == ["b", "b", "a", "a"]
-    assert np.isnan(again.parts[0].p_value).all(), "what is not written is not known"
+    assert np.allclose(again.parts[0].p_value, trend.parts[0].p_value)
+    assert np.isnan(again.parts[0].detection_threshold), "what is not written is not known"
+
+
+def test_a_trend_of_marginals_without_p_values_is_read() -> None:
+    """Earlier versions did not write them."""
+    trend = Trend("day", DAYS, (marginal(0.3), marginal(0.6)))
+    data = json.loads(trend.to_json())
+    del data["log_p_value"]
+    again = Result.from_json(json.dumps(data))
+    assert isinstance(again, Trend) and np.isnan(again.parts[0].p_value).all()
+    assert compare(again).changed.tolist() == compare(trend).changed.tolist()
 
 
 def test_a_trend_of_other_results_is_written_part_by_part() -> None:

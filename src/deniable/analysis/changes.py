@@ -21,7 +21,6 @@ from scipy import special
 
 from deniable.analysis.subgroups import Where
 from deniable.errors import InputError, check_number
-from deniable.formatting import SMALLEST_P
 from deniable.inference.marginal.detection import Correction, rejection_cutoff
 from deniable.kernels.array_types import Floats
 from deniable.protocols import from_canonical
@@ -39,8 +38,13 @@ def compare(
 
     Reports do not say which client sent them. So the test cannot know whether the same clients
     answered in both periods, and by default it assumes that all of them are different ones. That is
-    always safe, but if many clients are the same, it misses changes that could be found: the same
-    clients make the same errors in both periods, and these cancel.
+    the safe assumption, but if many clients are the same, it misses changes that could be found:
+    the same clients make the same errors in both periods, and these cancel.
+
+    A value changes only if some clients hold it. So a value that is not detected in either period
+    by its own test counts as unchanged, which matters in small crowds. A common string that is not
+    listed, and comes or goes between the periods, can make listed strings seem to change a little:
+    list it as well.
 
     Parameters
     ----------
@@ -84,8 +88,8 @@ def compare(
     if not trend.of_marginals or len(trend.periods) < 2:
         raise InputError("a comparison needs a trend of marginals with at least two periods")
     periods = (earlier or trend.periods[0], later or trend.periods[-1])
-    if periods[0] == periods[1]:
-        raise InputError(f"choose two different periods, got {periods[0]} twice")
+    if periods[0] >= periods[1]:
+        raise InputError(f"the earlier period must come first, got {periods[0]} and {periods[1]}")
     if same_clients is None:
         same_clients = trend.same_clients
     parts = trend[periods[0]], trend[periods[1]]
@@ -97,7 +101,9 @@ def compare(
     tested = parts[0].identified & parts[1].identified & (error > 0)
     distance = np.abs(parts[1].estimate - parts[0].estimate)
     z = np.divide(distance, error, out=np.zeros_like(error), where=tested)
-    p_value = np.where(tested, np.maximum(2 * special.ndtr(-z), SMALLEST_P), 1.0)
+    # Trends that were saved by earlier versions have no p-values.
+    absent = np.minimum(2 * np.nan_to_num(np.minimum(*(part.p_value for part in parts))), 1.0)
+    p_value = np.where(tested, np.maximum(2 * special.ndtr(-z), absent), 1.0)
     first = parts[0]
     cutoff = rejection_cutoff(p_value, first.alpha, cast(Correction, first.correction))
     return Change(

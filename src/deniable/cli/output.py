@@ -58,6 +58,8 @@ def print_result(result: Result, as_json: bool, **notes: Any) -> None:
         return
     view, out = view_of(result), console()
     table, notes_below = view.table(), view.notes(**notes)
+    if result.limitation:
+        notes_below.insert(0, f"Warning: {result.limitation}")
     if table.left_out:
         notes_below.insert(0, f"… and {table.left_out:,} more rows; -o FILE.csv writes all of them")
     if result.is_test_data:

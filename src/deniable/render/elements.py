@@ -7,27 +7,23 @@ from collections.abc import Mapping, Sequence
 
 from deniable.formatting import counted, html_text, percent, sortable_table
 from deniable.planning import clients_to_move
-from deniable.results import FitCheck, Provenance, Result
-from deniable.results.base import TEST_DATA_NOTE
+from deniable.results import Provenance, Result
 from deniable.survey import Survey
 
 MAX_ROWS = 1000
 """Rows of a table that a page shows."""
 
 
-def section(body: Sequence[str], provenance: Provenance | None, fit: FitCheck | None = None) -> str:
+def section(body: Sequence[str], result: Result) -> str:
     """Return a section, with the check of the reports and the provenance at the end.
 
-    Reports that look wrong are announced at the beginning.
+    What must be said first stands at the beginning.
     """
-    mark, checked = "", ""
-    if provenance is not None and provenance.is_test_data:
-        mark = f'<p class="card"><b>{TEST_DATA_NOTE}</b></p>'
-    if fit is not None and fit.suspicious:
-        mark += f'<p class="card"><b>{html_text(str(fit))}</b></p>'
-    elif fit is not None:
-        checked = details("Check of the reports", paragraph(str(fit)))
-    return f"<section>{mark}{''.join(body)}{checked}{_provenance(provenance)}</section>"
+    marks = "".join(f'<p class="card"><b>{html_text(mark)}</b></p>' for mark in result.marks)
+    checked = ""
+    if result.fit is not None and not result.warning:
+        checked = details("Check of the reports", paragraph(str(result.fit)))
+    return f"<section>{marks}{''.join(body)}{checked}{_provenance(result.provenance)}</section>"
 
 
 def title(text: str) -> str:

@@ -180,8 +180,7 @@ class View(Generic[R]):
         str
             HTML.
         """
-        result = self.result
-        return elements.section(self.body(survey, truth), result.provenance, result.fit)
+        return elements.section(self.body(survey, truth), self.result)
 
     def chart(self, layout: Layout, truth: Truth | None = None) -> str:
         """Return the chart of the section.

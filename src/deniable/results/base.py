@@ -96,12 +96,10 @@ class Provenance:
     @property
     def few_cohorts(self) -> str:
         """Warning if a string question has too few cohorts; empty if none has."""
-        mechanisms = {
-            name: self.parameters.get(name, {}).get("mechanism") for name in self.questions
-        }
         few = [
             name
-            for name, mechanism in mechanisms.items()
+            for name in self.questions
+            for mechanism in self.parameters.get(name, {}).values()
             if isinstance(mechanism, Mapping) and has_few_cohorts(mechanism)
         ]
         return f"{few_cohorts(few)}." if few else ""
@@ -174,8 +172,14 @@ class Result(ComparedByFields, ABC):
 
     @property
     def limitation(self) -> str:
-        """What the survey's design leaves unknown, if it has few cohorts; else empty."""
-        return ""
+        """What the survey leaves unknown because it has few cohorts; empty if it has enough."""
+        return self.provenance.few_cohorts if self.provenance else ""
+
+    @property
+    def marks(self) -> list[str]:
+        """What must be said first: test data, reports that look wrong, too few cohorts."""
+        test_data = TEST_DATA_NOTE if self.is_test_data else ""
+        return [text for text in (test_data, self.warning, self.limitation) if text]
 
     def to_arrow(self) -> pyarrow.Table:
         """Return the columns as an Arrow table; needs pyarrow.
@@ -318,9 +322,7 @@ class Result(ComparedByFields, ABC):
         return self.summary() or type(self).__name__
 
     def __str__(self) -> str:
-        text = text_table(self.heading(), self.columns())
-        marks = [TEST_DATA_NOTE] if self.is_test_data else []
-        return "\n".join([*marks, *filter(None, [self.warning]), text])
+        return "\n".join([*self.marks, text_table(self.heading(), self.columns())])
 
     def __repr__(self) -> str:
         marks = TEST_DATA if self.is_test_data else "", SUSPICIOUS if self.warning else ""
@@ -343,12 +345,9 @@ class Result(ComparedByFields, ABC):
         else:
             style, picture = notebook.style(), "" if crosstab else notebook.picture(self)
             table = notebook.table(self)
+        marks = "".join(f"<p><b>{html_text(mark)}</b></p>" for mark in self.marks)
         heading = f"<p>{html_text(self.heading())}</p>"
-        if self.is_test_data:
-            heading = f"<p><b>{TEST_DATA_NOTE}</b></p>{heading}"
-        if self.warning:
-            heading = f"<p><b>{html_text(self.warning)}</b></p>{heading}"
-        body = f"{style}{heading}{picture}{crosstab or table.html()}"
+        body = f"{style}{marks}{heading}{picture}{crosstab or table.html()}"
         return f'<div class="deniable-result">{body}</div>'
 
     def _crosstab(self) -> str:

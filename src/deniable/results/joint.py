@@ -261,11 +261,6 @@ class Joint(Rows[CellRow], Result):
         return self._tests.conditional((self._axis(first), self._axis(second)))
 
     @property
-    def limitation(self) -> str:
-        """What few cohorts leave unknown; empty if there are enough."""
-        return self.provenance.few_cohorts if self.provenance else ""
-
-    @property
     def residuals(self) -> Floats:
         """Differences from independence, in standard errors; for a table of two questions."""
         return residuals(self.table, self.standard_error)

@@ -200,11 +200,6 @@ class Marginal(Rows[ValueRow], Result):
             object.__setattr__(self, "log_p_value", logarithms)
 
     @property
-    def limitation(self) -> str:
-        """What few cohorts leave unknown; empty if there are enough."""
-        return self.provenance.few_cohorts if self.provenance else ""
-
-    @property
     def names(self) -> tuple[str, ...]:
         """The candidates, or their numbers if they have no labels."""
         return self.labels or tuple(str(i) for i in range(len(self.estimate)))

@@ -9,7 +9,7 @@ from typing import Any, Generic, Self, TypeVar, cast
 import numpy as np
 
 from deniable.errors import InputError
-from deniable.formatting import Columns, counted
+from deniable.formatting import SMALLEST_P, Columns, counted
 from deniable.kernels.array_types import Floats, Indices, Int64s, Mask
 from deniable.results.base import Provenance, Result
 from deniable.results.fit_check import FitCheck
@@ -29,7 +29,7 @@ class Trend(Rows[R], Result, Generic[R]):
 
     The tests of a period count only the candidates of that period: over many periods, expect some
     false detections. A trend of marginals has the same values in every period; its JSON holds the
-    shares of these values, but not the masses and p-values of the periods.
+    shares and p-values of these values, but not the masses of the periods.
 
     Parameters
     ----------
@@ -235,6 +235,7 @@ class Trend(Rows[R], Result, Generic[R]):
         written = {name: getattr(self, name) for name in names}
         written |= {name: getattr(self.marginals[0], name) for name in ("alpha", "correction")}
         written["provenance"] = self.provenance
+        written["log_p_value"] = np.stack([part.log_p_value for part in self.marginals])
         if self.marginals[0].where is not None:
             written["where"] = self.marginals[0].where
             written["subgroup"] = [part.subgroup for part in self.marginals]
@@ -269,7 +270,6 @@ def _read_marginals(data: dict[str, Any]) -> tuple[Result, ...]:
     """Return the marginal of each period; NaN stands for what the JSON does not hold."""
     shared = {name: data[name] for name in ("question", "labels", "alpha", "correction")}
     unwritten: dict[str, Any] = {
-        "p_value": np.full(len(data["labels"]), np.nan),
         "groups": (),
         "detection_threshold": np.nan,
         "mass_found": UNMEASURED,
@@ -282,12 +282,13 @@ def _read_marginals(data: dict[str, Any]) -> tuple[Result, ...]:
     if "where" in data:
         shared["where"] = data["where"]
         names.append("subgroup")
-    if "fit" in data:
-        names.append("fit")
+    names += [name for name in ("fit", "log_p_value") if name in data]
     parts = []
     for i in range(len(data["periods"])):
         own = {name: data[name][i] for name in names}
         fields = typed_fields(Marginal, {**shared, **own})
         identified = np.isfinite(fields["estimate"])
-        parts.append(Marginal(**fields, **unwritten, identified=identified))
+        log_p = fields.setdefault("log_p_value", np.full(len(data["labels"]), np.nan))
+        known = {"identified": identified, "p_value": np.maximum(np.exp(log_p), SMALLEST_P)}
+        parts.append(Marginal(**fields, **unwritten, **known))
     return tuple(parts)

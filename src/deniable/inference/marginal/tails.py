@@ -15,7 +15,7 @@ from deniable.kernels.array_types import Complexes, Floats, Int64s
 SMALLEST = 1e-290
 """Probabilities below this are computed as logarithms."""
 LEAST_SUMMED = 1e-10
-"""Tails below this, which a Fourier transform does not resolve, are bounded by Chernoff."""
+"""Tails below this are not resolved by a Fourier transform: Chernoff's bound is used."""
 SLOPES = np.geomspace(3.0, 1e4, 120)
 """Parameters of the Chernoff bound, times the standard deviation; the best one is chosen."""
 
@@ -44,10 +44,8 @@ def log_upper_tail(z: Floats, skewness: Floats) -> Floats:
     skewed = np.abs(skewness) > 5e-4
     shape = 4.0 / np.square(skewness, where=skewed, out=np.ones_like(skewness))
     point = np.maximum(shape + z * np.sqrt(shape) * np.sign(skewness), 0.0)
-    # A distribution with a negative skewness ends somewhere; beyond, any number below `SMALLEST`
-    # that falls with z will do.
-    tail = special.gammainc(shape, point)
-    mirrored = np.log(np.maximum(tail, SMALLEST)) + np.where(tail < SMALLEST, normal, 0.0)
+    # A distribution with a negative skewness ends somewhere: beyond, only a bound is known.
+    mirrored = np.log(np.maximum(special.gammainc(shape, point), SMALLEST))
     gamma = np.where(skewness > 0, log_gamma_tail(shape, point), mirrored)
     return np.asarray(np.where(skewed, gamma, normal))
 
@@ -158,5 +156,5 @@ class IntegerSum:
         mass = np.maximum(fft.irfft(self.transform, self.size), 0.0)
         tail = np.append(np.cumsum(mass[::-1])[::-1], 0.0)[np.maximum(total - self.least, 0)]
         bound = (self.log_moments + self.slopes * (self.most - total[:, None])).min(axis=1)
-        summed = np.log(np.clip(tail, LEAST_SUMMED, 1.0))
-        return np.asarray(np.where(tail > LEAST_SUMMED, summed, np.minimum(bound, 0.0)))
+        # Rounding errors of the transform make small tails too large, so the bound may be closer.
+        return np.asarray(np.minimum(np.log(np.clip(tail, LEAST_SUMMED, 1.0)), bound))

@@ -49,12 +49,7 @@ class JointView(View[Joint]):
         else:
             outcome, effect = joint.mutual_independence(), ""
         verdict = "are associated" if outcome.p_value < ALPHA else "show no association"
-        return [f"The questions {verdict} ({outcome}).{effect}", *self._about()]
-
-    def _about(self) -> list[str]:
-        """Return a warning about the survey, if there is any, and what (other) stands for."""
-        warning = [f"Warning: {self.result.limitation}"] if self.result.limitation else []
-        return [*warning, *self.result.last_categories()]
+        return [f"The questions {verdict} ({outcome}).{effect}", *joint.last_categories()]
 
     def figure_size(self, most: int, graph: bool) -> tuple[float, float]:
         """Return a size with room for every cell."""
@@ -111,7 +106,7 @@ class JointView(View[Joint]):
             elements.title(f"Joint distribution of {', '.join(first)} and {last}"),
             elements.numbers(facts),
             *pair,
-            *map(elements.paragraph, self._about()),
+            *map(elements.paragraph, joint.last_categories()),
             elements.details("All cells", elements.table(joint)),
         ]
 

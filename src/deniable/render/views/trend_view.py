@@ -26,12 +26,11 @@ class TrendView(View[Trend[Result]]):
     """Shows a trend as the view of its first part does."""
 
     def notes(self, *, test: str = "score", stages: bool = False) -> list[str]:
-        """Return what few cohorts limit, what changed, and the periods that were not analysed."""
+        """Return what changed, and the periods that were not analysed."""
         trend = self.result
-        limits = {f"Warning: {part.limitation}" for part in trend.parts if part.limitation}
         skipped = [f"{period}: {why}" for period, why in trend.skipped.items()]
         changed = view_of(trend.parts[0]).trend_notes(trend) if trend.parts else []
-        return [*limits, *changed, *skipped]
+        return [*changed, *skipped]
 
     def figure_size(self, most: int, graph: bool) -> tuple[float, float]:
         """Return a wide size."""

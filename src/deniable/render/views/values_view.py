@@ -141,7 +141,7 @@ class MarginalView(ValuesView[Marginal]):
     def notes(self, *, test: str = "score", stages: bool = False) -> list[str]:
         """Say which reports are used, and what is not known about a subgroup."""
         marginal = self.result
-        notes = [f"Warning: {marginal.limitation}"] if marginal.limitation else []
+        notes = []
         if marginal.total_reports is not None:
             notes.append(
                 f"{marginal.reports_phrase} are used: the others report only a shorter prefix, "
@@ -290,7 +290,7 @@ class MarginalView(ValuesView[Marginal]):
         if len(trend.periods) > 1:
             name = f"Changes from {trend.periods[0]} to {trend.periods[-1]}"
             body.append(elements.details(name, elements.table(self.change(trend))))
-        return elements.section(body, trend.provenance, trend.fit)
+        return elements.section(body, trend)
 
 
 @shows(Discovery)
