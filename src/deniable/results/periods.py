@@ -235,7 +235,6 @@ class Trend(Rows[R], Result, Generic[R]):
         written = {name: getattr(self, name) for name in names}
         written |= {name: getattr(self.marginals[0], name) for name in ("alpha", "correction")}
         written["provenance"] = self.provenance
-        written["log_p_value"] = np.stack([part.log_p_value for part in self.marginals])
         if self.marginals[0].where is not None:
             written["where"] = self.marginals[0].where
             written["subgroup"] = [part.subgroup for part in self.marginals]
@@ -245,6 +244,9 @@ class Trend(Rows[R], Result, Generic[R]):
             written["fit"] = [part.fit for part in self.marginals]
         if self.marginals[0].reports_per_client != 1:
             written["reports_per_client"] = self.marginals[0].reports_per_client
+        log_p_value = np.stack([part.log_p_value for part in self.marginals])
+        if not np.isnan(log_p_value).all():  # as in trends that earlier versions saved
+            written["log_p_value"] = log_p_value
         if self.same_clients:
             written["same_clients"] = self.same_clients
         if self.skipped:
