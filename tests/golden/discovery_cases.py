@@ -20,7 +20,12 @@ def discovered(name: str, question: str = "word", **settings: Any) -> dict[str, 
 
 @case
 def discover_ngrams(folder: Path) -> Any:
-    """The default reading of n-grams."""
+    """The default reading of n-grams.
+
+    The threshold with `accept` is four times as high: 30% of the clients hold refused strings,
+    which stay in the tables and hide rarer ones. Of planted strings at this threshold 12 of 32 were
+    found, and none at .6 times the threshold.
+    """
     return {
         "bigrams": discovered("ngrams"),
         "fused by name": discovered("ngrams", reading="fused", alpha=0.01)["strings"],

@@ -1,4 +1,4 @@
-"""Predictions against simulation: thresholds within 15%, numbers found within their spread."""
+"""Predictions against simulation: thresholds within 12%, numbers found within their spread."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def test_known_dictionary(noise: str) -> None:
         reports = simulate(s, population.draw(100_000, rng), rng=rng)
         marginal = decode(s, reports, "w", WORDS)
         found.append(int(marginal.detected.sum()))
-        assert marginal.detection_threshold == pytest.approx(predicted, rel=0.15)
+        # Reports that listed strings explain do not disturb the others. Here every client holds
+        # one, so that the threshold is up to 11% lower than predicted; unlisted ones raise it.
+        assert marginal.detection_threshold == pytest.approx(predicted, rel=0.12)
     # A detection is a coin near the threshold: the mean of six counts has a spread of about 1.
     assert np.mean(found) == pytest.approx(expected, abs=4)
 

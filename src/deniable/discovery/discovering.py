@@ -50,7 +50,9 @@ def discover(
     accept : str or callable, optional
         Restricts the search to strings of a known form: a regular expression that must match the
         whole string, or a function that takes a string and returns a bool. Other strings are not
-        tested, so that fewer tests share `alpha`. By default all strings are possible.
+        tested, so that fewer tests share `alpha`. With protocol "ngrams", strings that are refused
+        although many clients hold them hide rarer ones; then filter the result instead. By default
+        all strings are possible.
     alpha : float, default 0.05
         Significance level: maximum probability that any discovered string is false, that is, held
         by no client (family-wise error rate).
@@ -59,8 +61,9 @@ def discover(
         n-grams, removes discovered strings and searches again; it finds more strings. "paper" is
         the procedure of the RAPPOR paper: significant n-grams, pairs above a threshold, cliques.
         "original" is the same with the paper's own marginal decoding (LASSO, then least squares)
-        and its own model of other strings (independent bits), for comparisons. Only for a question
-        with protocol "ngrams".
+        and its own model of other strings (independent bits), for comparisons: its estimates are
+        too high, since nothing stands for strings that are not candidates, and its intervals do not
+        cover. Only for a question with protocol "ngrams".
     delta : float, optional
         Smallest joint frequency of two n-grams that `reading="paper"` and "original" count as a
         pair. The default follows the formula of the paper.
@@ -91,7 +94,9 @@ def discover(
     A question whose prefixes all have the maximum length is decoded without a search: every string
     of its domain is scored and tested. Strings near the detection threshold are discovered when
     their estimates happen to be high; estimates and intervals are corrected for that, and
-    `Discovery.shrunk_by` says by how much.
+    `Discovery.shrunk_by` says by how much. With `reading="paper"` or "original" the detection
+    threshold is that of the last test alone: strings are also lost before it, and fewer than half
+    of those at the threshold may be found.
 
     References
     ----------

@@ -266,7 +266,8 @@ def test_small_domains_report_whole_strings(tmp_path: Path) -> None:
     whole = survey().questions[0]
     assert whole.protocol.canonical()["levels"] == [[5, 2**32]]
     listed = detectable(whole, 1e5, candidates=9331)
-    assert discoverable(whole, 1e5) == pytest.approx(listed, rel=0.15)
+    # `discoverable` supposes that common strings are found first, and no longer disturb: 6% less.
+    assert 0.92 * listed < discoverable(whole, 1e5) < 0.97 * listed
 
 
 def test_invalid_surveys_are_refused() -> None:

@@ -142,7 +142,9 @@ def read_paper(
         cuts.append(f"cliques ({cliques.truncation}): {above}")
     return found, SearchSummary(
         reading="original" if original else "paper",
-        correction=f"Bonferroni: each of {count:,} candidates at {run.alpha:g}/{count}",
+        correction=f"Bonferroni: each of {count:,} candidates at {run.alpha:g}/{count}"
+        + "; estimates and intervals are too high, since no strings but candidates are fitted"
+        * original,
         detection_threshold=reports.detection_threshold(cutoff),
         mass_at_end=reports.mass_at_end,
         evidence_name="weakest pair's frequency",
