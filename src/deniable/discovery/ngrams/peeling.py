@@ -76,14 +76,14 @@ def read_fused(reports: GramReports) -> tuple[ScoredStrings, SearchSummary]:
         cutoff = cutoffs_at(height, beam.score[new], z)
         # A string that was found before could have been found in this pass as well.
         expected = np.full(len(found), f / reports.string_error)
-        now = cutoffs_at(height, found.score, expected)
+        now = np.minimum(cutoffs_at(height, found.score, expected), share)
         found = replace(found, easiest=np.maximum(found.easiest, now))
         tested, cutoff = new[cutoff > MIN_CUTOFF], cutoff[cutoff > MIN_CUTOFF]
         p_value, error = string_p_values(
             reports, found.rows, strings[tested], cutoff.min(initial=0.05)
         )
         learnt = searched.neighbours is not None
-        limits.append(PassLimits(f, searched.left, beam.least, height, learnt, error))
+        limits.append(PassLimits(f, searched.left, beam.least, height, share, learnt, error))
         tests = ScoredStrings(strings[tested], p_value, cutoff, beam.score[tested], cutoff)
         accepted = tests.take(tests.passed)
         found = ScoredStrings.joined((found, accepted))

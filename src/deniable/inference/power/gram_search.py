@@ -55,7 +55,7 @@ class PassLimits:
 
     frequency, left : of the pass, see `gram_prior`
     least : float64[k], least score kept after each position
-    height : λ of the cut-offs, see `cutoffs`
+    height, share : λ and α of the cut-offs, see `cutoffs`; no string's cut-off exceeds the share
     learnt : whether the pass had learnt which grams follow each other
     error : standard error of the frequency of a string in the test
     """
@@ -64,6 +64,7 @@ class PassLimits:
     left: float
     least: Floats
     height: float
+    share: float
     learnt: bool
     error: float
 
@@ -121,7 +122,7 @@ class GramSearch:
         for each in self.passes:
             kept, score = self.scored(each, mass, noise)
             z = np.full(len(score), each.frequency / self.expected_error)
-            cutoff = cutoffs_at(each.height, score, z)
+            cutoff = np.minimum(cutoffs_at(each.height, score, z), each.share)
             passed = mass / each.error + noise.whole >= -ndtri(np.maximum(cutoff, MIN_CUTOFF))
             found |= kept & (cutoff > MIN_CUTOFF) & passed
         return found
