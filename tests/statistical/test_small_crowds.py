@@ -76,3 +76,11 @@ def test_discoveries_in_ten_reports_stay_finite():
     """Overflows of the joint fit, caused by strings that share all cells, are errors in tests."""
     task = small_crowds.Task(small_crowds.searched, "prefixes", 4.0, 10, 3, 9)
     assert task.measure(task)[0] <= 1
+
+
+def test_days_without_whole_strings_are_days_without_detections(monkeypatch):
+    """A trend of one report per day, most of which hold a prefix only, and of one such day."""
+    task = small_crowds.Task(small_crowds.by_day, "prefixes", 4.0, 1, 4, 1)
+    for days in (1, 3):
+        monkeypatch.setattr(small_crowds, "DAYS", days)
+        assert task.measure(task) == (0, 0)
