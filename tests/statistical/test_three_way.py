@@ -15,7 +15,7 @@ from experiments.three_way import (
     measured,
     mutual_table,
 )
-from scipy.stats import kstest
+from scipy.stats import chi2, kstest, norm
 
 from deniable.inference.association.conditional import efficient_score_test, fit_conditional
 from deniable.inference.association.independence import (
@@ -74,6 +74,23 @@ def test_conditional_independence_is_as_powerful_as_two_way_tests() -> None:
     power, two_way = (measured(task) <= 0.05).mean(axis=0)
     assert two_way > 0.5
     assert power >= 0.9 * two_way
+
+
+def test_weights_add_power_to_mutual_independence() -> None:
+    """Equal weights, the twin, hide associations among directions that the noise hides.
+
+    p-values of the same reports are compared as normal scores: a mean gain of three standard errors
+    is required, which equal weights reach in about one of 1,000 fresh seeds.
+    """
+    rng, gains = np.random.default_rng(44), []
+    for _ in range(12):
+        x, y, z = likelihoods(mutual_table(RARE, 0.05), 100_000, rng, "basic")
+        xy = (x[:, :, None] * y[:, None, :]).reshape(len(x), -1)
+        parts = score_test(held([xy, z])), score_test(held([x, y]))
+        freedom = sum(part.degrees_of_freedom for part in parts)
+        twin = chi2.sf(sum(part.statistic for part in parts), freedom)
+        gains.append(norm.isf(score_test(held([x, y, z])).p_value) - norm.isf(twin))
+    assert np.mean(gains) > 3 * np.std(gains, ddof=1) / len(gains) ** 0.5
 
 
 def test_redrawn_reports_keep_their_cohort() -> None:

@@ -25,8 +25,9 @@ class AssociationTest(ComparedByFields):
     p_value : float
         Probability of a statistic at least as large if the questions are independent.
     reference : str
-        Reference distribution: "chi2"; "shuffles" if the p-value comes from shuffled reports;
-        "bootstrap" if it comes from reports that are drawn from the fitted table.
+        Reference distribution: "chi2"; "weighted chi2" if directions of which reports tell more
+        have larger weights; "shuffles" if the p-value comes from shuffled reports; "bootstrap" if
+        it comes from reports that are drawn from the fitted table.
 
     Examples
     --------

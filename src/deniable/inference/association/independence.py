@@ -31,8 +31,14 @@ is then 1 / (shuffles + 1).
 
 Mutual independence of several variables means that each is independent of all before it, taken as
 one variable with a category per cell. So the test adds up the statistics of these two-way tests.
-Under mutual independence they are independent. `conditional` has the test of conditional
-independence.
+Under mutual independence they are independent. There are many directions in which reports can
+deviate from mutual independence, and about most of them the noise leaves hardly any information.
+With equal weights, they would hide associations in the others. So each direction is weighted by the
+square root of its information about shares, relative to a multinomial distribution's: the spread of
+U in a basis in which Σ δ²/p is the squared length of a deviation δ from a product p. All directions
+keep a weight above 0, so that with enough reports every association is found. The reference
+distribution is that of a sum of weighted χ². The weights depend on the margins only, so shuffles
+are as exact as before. `conditional` has the test of conditional independence.
 
 Each two-way test takes three passes over the parts, each of which returns sums only: means of the
 strata, the scatters around them, and the tails. Up to a million rows are gathered to be shuffled.
@@ -41,6 +47,7 @@ More rows are shuffled within their parts, which is just as exact.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
 
 import numpy as np
@@ -56,7 +63,7 @@ from deniable.errors import InputError, did_you_mean
 from deniable.inference.association.conditional import efficient_score_test, fit_conditional
 from deniable.inference.joint.evidence import Evidence
 from deniable.inference.joint.solver import JointFit, maximise
-from deniable.inference.marginal.tails import chi2_tail
+from deniable.inference.marginal.tails import chi2_tail, weighted_chi2_tail
 from deniable.kernels.array_types import Floats, Singles
 from deniable.results.association import AssociationTest
 
@@ -192,17 +199,22 @@ def score_test(
             for variable in range(len(evidence.shape))
         ]
         steps = [_Step.of(evidence, margins[: last + 1]) for last in range(1, len(margins))]
-        statistic = sum(step.statistic for step in steps)
-        freedom = sum(step.freedom for step in steps)
+        weights = np.concatenate([step.weights for step in steps])
+        freedom = len(weights)
+        scale = freedom / max(float(weights.sum()), 1e-300)  # so that the mean is `freedom`
+        statistic = scale * sum(step.statistic for step in steps)
         if any(step.wants_shuffles for step in steps):
             rng = rng or np.random.default_rng(0)
-            shuffled = sum(
+            shuffled = scale * sum(
                 _shuffled_statistics(step.centred, evidence.count, step.root, shuffles, rng)
                 for step in steps
             )
             as_large = int(np.sum(shuffled >= statistic * (1 - 1e-6)))
             p_value = (1 + as_large) / (shuffles + 1)
             return AssociationTest("score", statistic, freedom, p_value, "shuffles")
+    if len(steps) > 1:
+        p_value = weighted_chi2_tail(scale * weights, statistic)
+        return AssociationTest("score", statistic, freedom, p_value, "weighted chi2")
     return AssociationTest("score", statistic, freedom, chi2_tail(freedom, statistic), "chi2")
 
 
@@ -210,26 +222,30 @@ def score_test(
 class _Step:
     """The score test of one variable against all variables before it.
 
-    statistic, freedom : χ² statistic and its degrees of freedom;
-    root : float64[mn, dof], whitens the score; centred : ratios around the means of their strata;
+    statistic : sum of squares of the score, times `root`; weights : float64[dof], their means;
+    root : float64[mn, dof]; centred : ratios around the means of their strata;
     wants_shuffles : whether χ² is too imprecise as the reference distribution.
     """
 
     statistic: float
-    freedom: int
+    weights: Floats
     root: Floats
     centred: Held[LikelihoodRatios]
     wants_shuffles: bool
 
     @classmethod
     def of(cls, evidence: Evidence, margins: Sequence[Singles]) -> "_Step":
-        """Test the last of the variables that have margins."""
+        """Test the last of the variables that have margins; of two variables, without weights."""
         ratios = evidence.rows.hold(MethodCall(LikelihoodRows.ratios, margins))
         means = ratios.sum(MethodCall(LikelihoodRatios.totals)).means()
         centred = ratios.hold(MethodCall(LikelihoodRatios.centred, means))
         scatters = centred.sum(MethodCall(LikelihoodRatios.scatters, len(means.labels)))
-        root = _whitening(means, scatters)
-        freedom = int(root.shape[1])
+        if len(evidence.shape) > 2:
+            root, weights = _weighting(means, scatters, margins)
+        else:
+            root = _whitening(means, scatters)
+            weights = np.ones(root.shape[1])
+        freedom = len(weights)
         statistic = float(np.sum((scatters.score.ravel() @ root) ** 2))
         sparse = evidence.weight < MIN_REPORTS_PER_FREEDOM * freedom
         wants_shuffles = (
@@ -237,7 +253,7 @@ class _Step:
             and means.whole
             and (sparse or _heavy_tails(means, scatters, centred, freedom))
         )
-        return cls(statistic, freedom, root, centred, wants_shuffles)
+        return cls(statistic, weights, root, centred, wants_shuffles)
 
 
 def _whitening(means: StratumTotals, scatters: Scatters) -> Floats:
@@ -261,6 +277,46 @@ def _whitening(means: StratumTotals, scatters: Scatters) -> Floats:
         spread += np.kron(left.T @ xx @ left, right.T @ yy @ right / (count - 1))
     root: Floats = np.kron(left, right) @ inverse_root(spread)
     return root
+
+
+def _weighting(
+    means: StratumTotals, scatters: Scatters, margins: Sequence[Singles]
+) -> tuple[Floats, Floats]:
+    """Return a root float64[mn, dof], and the variances float64[dof] of rootᵀ·vec(U) if shuffled.
+
+    Variances are square roots of the information about each direction; covariances are 0.
+    """
+    *others, last = (margin.astype(np.float64) for margin in margins)
+    left, right = _deviations(reduce(np.outer, others).ravel()), _deviations(last)
+    if len(means.labels) == 1:
+        sides = [
+            (side @ vectors / values**0.25, values**0.5)
+            for side, scatter in (
+                (left, scatters.x[0]),
+                (right, scatters.y[0] / (means.weight[0] - 1)),
+            )
+            for values, vectors in [_positive(side.T @ scatter @ side)]
+        ]
+        (x, by_x), (y, by_y) = sides
+        return np.asarray(np.kron(x, y), np.float64), np.asarray(np.kron(by_x, by_y), np.float64)
+    spread = np.zeros((left.shape[1] * right.shape[1],) * 2)
+    for xx, yy, count in zip(scatters.x, scatters.y, means.weight, strict=True):
+        spread += np.kron(left.T @ xx @ left, right.T @ yy @ right / (count - 1))
+    values, vectors = _positive(spread)
+    return np.kron(left, right) @ vectors / values**0.25, values**0.5
+
+
+def _deviations(shares: Floats) -> Floats:
+    """Return directions float64[m, m] in which Σ δ²/p is 1, or 0 along p itself."""
+    roots = np.sqrt(np.maximum(shares, 0.0) / shares.sum())
+    return np.asarray(roots[:, None] * (np.eye(len(roots)) - np.outer(roots, roots)))
+
+
+def _positive(spread: Floats) -> tuple[Floats, Floats]:
+    """Return the eigenvalues above 0, except for rounding, and their vectors."""
+    values, vectors = eigh(spread)
+    kept = values > 1e-9 * max(float(values[-1]), 1e-300)
+    return values[kept], vectors[:, kept]
 
 
 def _heavy_tails(
@@ -317,7 +373,6 @@ def inverse_root(spread: Floats) -> Floats:
     """Return R with RᵀSR = 1 on the range of S."""
     if not spread.size:
         return spread
-    values, vectors = eigh(spread)
-    kept = values > 1e-9 * values[-1]
-    root: Floats = vectors[:, kept] / np.sqrt(values[kept])
+    values, vectors = _positive(spread)
+    root: Floats = vectors / np.sqrt(values)
     return root
