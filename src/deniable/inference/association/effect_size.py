@@ -69,8 +69,9 @@ def cramers_v_of(
     table = covariance.table
     if table.ndim != 2 or min(table.shape) < 2:
         raise InputError(
-            "Cramér's V needs two variables with at least two categories each, got a table of "
-            f"shape {table.shape}"
+            "Cramér's V needs two questions with at least two categories each, got a table of "
+            f"{' × '.join(map(str, table.shape))} categories: list more candidates, or keep the "
+            "category Other"
         )
     present = [_clearly_present(covariance, variable) for variable in (0, 1)]
     if min(int(categories.sum()) for categories in present) < 2:
