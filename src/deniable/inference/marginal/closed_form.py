@@ -83,6 +83,7 @@ def estimate_basic(
         log_p_value=log_p_value,
         identified=np.full(categories, counts.reports > 0),
         typical_error=float(null) if counts.reports else float("nan"),
+        skewness=float(skewness[0]) if categories else 0.0,
         labels=labels,
     )
     return detect(estimates, counts, mass, alpha, correction)

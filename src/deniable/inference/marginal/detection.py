@@ -75,6 +75,8 @@ class Estimates:
         Whether a candidate has an estimate.
     typical_error : float
         Frequency of a typical candidate by which its test statistic rises by 1, or NaN.
+    skewness : float
+        Skewness of the test statistic of a typical candidate that is absent.
     labels : tuple of str, optional
         The candidates.
     groups : tuple of tuples of int
@@ -90,6 +92,7 @@ class Estimates:
     log_p_value: Floats
     identified: Mask
     typical_error: float
+    skewness: float
     labels: tuple[str, ...] | None
     groups: tuple[tuple[int, ...], ...] = ()
     below: Floats | float = Z95
@@ -113,7 +116,7 @@ def detect(
     p_value = p_values(log_p_value)
     cutoff = rejection_cutoff(p_value, alpha, correction)
     z_cut = float(stats.norm.isf(cutoff))
-    threshold = z_cut * estimates.typical_error
+    threshold = float(stats.pearson3.isf(cutoff, estimates.skewness)) * estimates.typical_error
     if np.exp(estimates.log_least) > cutoff:
         threshold = 1.0
     estimate = np.where(identified, estimates.value, np.nan)

@@ -140,13 +140,15 @@ class _Scanned:
     def estimates(self, labels: tuple[str, ...] | None) -> Estimates:
         """Return estimates and p-values for detection."""
         scan = self.scan
-        typical = scan.test_error[scan.identified]
+        typical = [array[scan.identified] for array in (scan.test_error, scan.skewness)]
+        typical_error, skewness = (float(np.median(a)) if a.size else np.nan for a in typical)
         estimates = Estimates(
             value=scan.estimate,
             error=scan.error,
             log_p_value=log_upper_tail(scan.test, scan.skewness),
             identified=scan.identified,
-            typical_error=float(np.median(typical)) if typical.size else float("nan"),
+            typical_error=typical_error,
+            skewness=skewness,
             labels=labels,
             groups=self.groups,
             below=self.reach[0],
@@ -158,6 +160,7 @@ class _Scanned:
         return replace(
             estimates,
             log_p_value=bits.log_p_value,
+            skewness=0.0,
             below=bits.below,
             above=bits.above,
             log_least=float(np.median(bits.log_least)),
