@@ -73,7 +73,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.collector
 	$(BIN)/python -m benchmarks.stores
 
-# Measure every promise of docs/results/promises.md anew; NAMES="changes few_cohorts" for some.
+# Measure every promise of docs/results/promises.md anew; NAMES="changes few_cohorts=100" for some.
 calibrate: $(VENV)/.ready
 	$(BIN)/python -m experiments.calibrate $(NAMES)
 	$(BIN)/python -m tools.facts

@@ -1,10 +1,10 @@
 """Run the experiments behind every promise, and keep what they print.
 
-    python -m experiments.calibrate [NAME …] [--jobs 16]     or: make calibrate
+    python -m experiments.calibrate [NAME[=CROWDS] …] [--jobs 16]     or: make calibrate
 
 Without names all are run. What an experiment prints is kept in docs/results/calibration/NAME.txt,
 below the command that printed it; `make facts` then writes docs/results/promises.md. The number of
-crowds is each experiment's default.
+crowds is each experiment's default, unless it is given.
 """
 
 from __future__ import annotations
@@ -19,13 +19,26 @@ from pathlib import Path
 from experiments.promises import MARK
 
 FOLDER = Path(__file__).parents[1] / "docs" / "results" / "calibration"
-NAMES = ("subgroup_coverage", "repeated_coverage", "changes")
+NAMES = (
+    "baseline_coverage",
+    "repeated_coverage",
+    "changes",
+    "joint_margins",
+    "subgroup_coverage",
+    "selected_intervals",
+    "false_discoveries",
+    "detection_threshold",
+    "few_cohorts",
+    "small_crowds",
+    "three_way",
+    "fit_check",
+)
 """Experiments whose outputs are kept."""
 
 
-def run(name: str, jobs: int) -> list[str]:
+def run(name: str, crowds: str, jobs: int) -> list[str]:
     """Run one experiment, show what it prints, keep it, and return its promises."""
-    command = ["python", "-m", f"experiments.{name}"]
+    command = ["python", "-m", f"experiments.{name}", *(["--crowds", crowds] if crowds else [])]
     lines = [f"$ {' '.join(command)}"]
     print(lines[0], flush=True)
     arguments = [sys.executable, *command[1:], "--jobs", str(jobs)]
@@ -44,15 +57,16 @@ def run(name: str, jobs: int) -> list[str]:
 def main() -> None:
     """Run what was asked for, then list the promises."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}")
+    parser.add_argument("names", nargs="*", metavar="NAME[=CROWDS]", help=", ".join(NAMES))
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     given = parser.parse_args()
-    if unknown := set(given.names) - set(NAMES):
+    chosen = [name.partition("=")[::2] for name in given.names or NAMES]
+    if unknown := {name for name, _ in chosen} - set(NAMES):
         parser.error(f"expected names of {', '.join(NAMES)}; got {', '.join(sorted(unknown))}")
     promises = []
-    for name in given.names or NAMES:
+    for name, crowds in chosen:
         start = time.perf_counter()
-        promises += run(name, given.jobs)
+        promises += run(name, crowds, given.jobs)
         print(f"({time.perf_counter() - start:.0f} s)\n", flush=True)
     print("\n".join(promises))
 
