@@ -80,7 +80,7 @@ def test_weights_add_power_to_mutual_independence() -> None:
     """Equal weights, the twin, hide associations among directions that the noise hides.
 
     p-values of the same reports are compared as normal scores: a mean gain of three standard errors
-    is required, which equal weights reach in about one of 1,000 fresh seeds.
+    is required, which equal weights reach in about 6 of 1,000 fresh seeds.
     """
     rng, gains = np.random.default_rng(44), []
     for _ in range(12):
