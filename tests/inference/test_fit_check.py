@@ -9,6 +9,7 @@ from experiments.fit_check import HEAD, SURVEYS, check, simulate, survey_of
 from deniable import Survey, associate, decode, discover, pair_counts
 from deniable.analysis import compare
 from deniable.columns import ReportBatch
+from deniable.inference import fit_counts
 from deniable.inference.fit_check import possible_shares
 from deniable.inference.fit_counts import FitCounter
 from deniable.render.html import report
@@ -32,6 +33,16 @@ def test_copies_of_one_report_are_flagged_everywhere(bloom):
     assert "do not look like" in result._repr_html_()
     assert "do not look like" in report([result])
     assert Marginal.from_json(result.to_json()) == result
+
+
+def test_copies_are_found_in_a_sample_of_the_reports(bloom, monkeypatch):
+    """Of 20 reports one is looked at, so of 400 pairs of copies about one."""
+    rng = np.random.default_rng(3)
+    many = simulate(bloom.survey, {"word": ["wa", "wb"] * 20_000}, rng=rng)
+    twice = ReportBatch.concat([many, many.select(np.arange(8_000))])
+    monkeypatch.setattr(fit_counts, "MAX_CHECKED", len(twice) // 20)
+    assert decode(bloom.survey, twice, "word", ["wa", "wb"]).fit.suspicious
+    assert not decode(bloom.survey, many, "word", ["wa", "wb"]).fit.suspicious
 
 
 def test_an_honest_crowd_is_mentioned_in_the_details_of_the_page_only(bloom):

@@ -247,7 +247,7 @@ def _variance_of_ones(
     # Slopes of both variances, as functions of the mean; they are equal if h = 1.
     steep = (q * (1 - q) - p * (1 - p)) / (q - p) + (q - p) * (most - 2 * load)
     slope = steep if most == 1 else (q * (1 - q) - p * (1 - p)) / (q - p)
-    tails, expected = [], 0.0
+    tails: list[tuple[float, float]] = []
     for loads, steepness, sign in (
         ({0: 1 - load / most, most: load / most}, steep, 1),
         ({whole: 1 + whole - load, whole + 1: load - whole}, slope, -1),
@@ -258,11 +258,11 @@ def _variance_of_ones(
         influence = np.square(number - centre) - expected - steepness * (number - centre)
         second, third = (float(influence**power @ probability) for power in (2, 3))
         excess = sign * (measured - expected - steepness * (mean - centre))
-        tails.append(
-            _upper_tail(excess, 0, second * repeats / n, sign * third * (repeats / n) ** 2)
-        )
+        spread = second * repeats / n, sign * third * (repeats / n) ** 2
+        tails.append((_upper_tail(excess, 0, *spread), expected))
+    tail, expected = min(tails)
     problem = f"the {what} has a variance of {measured:.4g} instead of about {expected:.4g}"
-    tests = [FitTest(what, min(1.0, 2 * min(tails)), problem)]
+    tests = [FitTest(what, min(1.0, 2 * tail), problem)]
     size = counts.total[counts.total > 0]
     if most > 1 or len(size) < MIN_GROUPS or n * expected < MIN_ONES_PER_GROUP * len(size):
         return tests
@@ -325,8 +325,11 @@ def _copies(counts: FitCounts) -> list[FitTest]:
     prints = np.sort(np.concatenate(counts.rare))
     copies = int((prints[1:] == prints[:-1]).sum())
     by_chance = counts.reports * counts.coincidence / 2
-    harmful = copies - int(HARMLESS_COPIES * len(prints))
+    # Of two copies, both must have been looked at.
+    harmless = HARMLESS_COPIES * len(prints) * counts.looked_at
     problem = (
-        f"{copies:,} of {len(prints):,} reports are copies of others that chance cannot explain"
+        f"{copies:,} of the {len(prints):,} reports that were compared are copies of others that "
+        "chance cannot explain"
     )
-    return [FitTest("copies of reports", float(stats.poisson.sf(harmful - 1, by_chance)), problem)]
+    p_value = float(stats.poisson.sf(copies - 1, by_chance + harmless))
+    return [FitTest("copies of reports", p_value, problem)]

@@ -85,6 +85,7 @@ class FitCounts:
     parts : per question, the counts of its parts
     rare : fingerprints u64[…] of reports that are unlikely to have an equal one
     coincidence : sum over the rare reports of the probability that another report equals them
+    looked_at : share of all reports that were looked at
     """
 
     cohorts: Int64s
@@ -92,6 +93,7 @@ class FitCounts:
     parts: tuple[tuple[PartCounts, ...], ...]
     rare: tuple[Words, ...]
     coincidence: float
+    looked_at: float = 1.0
 
     @property
     def reports(self) -> int:
@@ -106,6 +108,7 @@ class FitCounts:
             tuple(tuple(map(add, *pair)) for pair in zip(self.parts, other.parts, strict=True)),
             self.rare + other.rare,
             self.coincidence + other.coincidence,
+            self.looked_at,
         )
 
 
@@ -149,6 +152,7 @@ class FitCounter:
             tuple(parts[name] for name in self.questions),
             (_fingerprints(to_bodies(batch.select(rare))),),
             float(probability[rare].sum()),
+            1 / max(step, 1),
         )
 
 

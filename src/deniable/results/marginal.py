@@ -96,7 +96,7 @@ class Marginal(Rows[ValueRow], Result):
         "no client holds any of them".
     detection_threshold : float
         Share of clients at which a typical candidate is detected half of the time; 1 if there are
-        too few cohorts to detect it however common it is.
+        too few cohorts or reports to detect it however common it is.
     mass_found : Measured
         Share of clients that hold a detected candidate.
     mass_unexplained : Measured

@@ -69,5 +69,5 @@ def original_marginal(counts: BitCounts, design: BloomDesign, *, alpha: float) -
         )
 
     typical = deviation / np.sqrt(length)
-    estimates = Estimates(value, error, log_p_value, identified, typical, design.labels)
+    estimates = Estimates(value, error, log_p_value, identified, typical, 0.0, design.labels)
     return detect(estimates, counts, mass, alpha, "bonferroni")

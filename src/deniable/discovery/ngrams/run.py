@@ -58,7 +58,9 @@ def _selected(fitted: Marginal, easiest: Floats) -> SelectedStrings:
     z = -ndtri_exp(np.minimum(fitted.log_p_value, LOG_HALF))
     height = fitted.estimate * norm.isf(easiest) / np.maximum(z, 1e-9)
     error = fitted.standard_error
-    cut = Cut(np.where(fitted.identified, height, -np.inf), error, np.ones(len(error)))
+    # A string passed its test, although the joint fit may lower its estimate again.
+    height = np.where(fitted.identified, np.minimum(height, fitted.estimate), -np.inf)
+    cut = Cut(height, error, np.ones(len(error)))
     total_error = float(np.sqrt((error[np.isfinite(fitted.estimate)] ** 2).sum()))
     ends = fitted.estimate - fitted.low, fitted.high - fitted.estimate
     reach = np.where(fitted.identified, np.stack(ends) / error, 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -113,7 +113,7 @@ class DiscoveryRun(Generic[AnyProtocol]):
             ),
             fit=check_all(self.source, self.executor, (self.question,), shares),
             **{name: values[order] for name, values in vars(estimates).items()},
-            **vars(summary),
+            **vars(replace(summary, detection_threshold=min(summary.detection_threshold, 1.0))),
         )
 
 

@@ -116,9 +116,8 @@ def detect(
     p_value = p_values(log_p_value)
     cutoff = rejection_cutoff(p_value, alpha, correction)
     z_cut = float(stats.norm.isf(cutoff))
-    threshold = float(stats.pearson3.isf(cutoff, estimates.skewness)) * estimates.typical_error
-    if np.exp(estimates.log_least) > cutoff:
-        threshold = 1.0
+    needed = float(stats.pearson3.isf(cutoff, estimates.skewness)) * estimates.typical_error
+    threshold = 1.0 if np.exp(estimates.log_least) > cutoff else min(needed, 1.0)
     estimate = np.where(identified, estimates.value, np.nan)
     error = np.where(identified, estimates.error, np.inf)
     low = np.where(identified, estimates.value - estimates.below * estimates.error, 0.0)
