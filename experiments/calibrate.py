@@ -20,18 +20,9 @@ from experiments.promises import MARK
 
 FOLDER = Path(__file__).parents[1] / "docs" / "results" / "calibration"
 NAMES = (
-    "baseline_coverage",
     "repeated_coverage",
     "changes",
-    "joint_margins",
     "subgroup_coverage",
-    "selected_intervals",
-    "false_discoveries",
-    "detection_threshold",
-    "few_cohorts",
-    "small_crowds",
-    "three_way",
-    "fit_check",
 )
 """Experiments whose outputs are kept."""
 
