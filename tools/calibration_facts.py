@@ -7,7 +7,7 @@ from experiments.promises import MARK, Promise
 
 from tools.markdown import markdown_table
 
-HEADINGS = ("Promise", "Target", "Measured, lowest to highest", "Verdict", "Command")
+HEADINGS = ("Promise", "Target", "Measured, lowest to highest", "Verdict", "Experiment")
 
 
 def calibration_fact(name: str) -> str:
@@ -20,7 +20,7 @@ def calibration_fact(name: str) -> str:
 
 def _promises(name: str) -> list[list[str]]:
     kept = [Promise.read(line) for line in _lines(name) if line.startswith(MARK)]
-    link = f"[`experiments.{name}`](#{name})"
+    link = f"[{name.replace('_', ' ')}](#{name})"
     return [[p.sentence, p.target, p.measured, p.verdict, link] for p in kept]
 
 
