@@ -20,6 +20,7 @@ from experiments.promises import MARK
 
 FOLDER = Path(__file__).parents[1] / "docs" / "results" / "calibration"
 NAMES = (
+    "baseline_coverage",
     "repeated_coverage",
     "changes",
     "subgroup_coverage",
