@@ -26,6 +26,8 @@ from deniable.mechanisms.noise import ONE
 from deniable.privacy import NANO, largest_step, nanonats_down
 from deniable.protocols.alphabet import count_strings
 
+NEWEST = 2
+"""Newest version of the defaults. A file without `defaults` has version 1, which never changes."""
 HASHES, COHORTS = 1, 64
 MIN_DEFAULT_BITS, MAX_DEFAULT_BITS = 128, 1024
 MAX_COLLISION_VARIANCE = Fraction(1, 6)

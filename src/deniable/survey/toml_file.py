@@ -28,6 +28,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from deniable.errors import InputError, SurveyError
 from deniable.mechanisms import Boolean, Mechanism, Noise
@@ -49,6 +50,7 @@ SURVEY = {
     "description": toml.text("a text for the people who are asked: what is asked, and why"),
     "expires": toml.day,
     "collect": toml.one_of("once", "repeatedly"),
+    "defaults": toml.integer(1, defaults.NEWEST, 1),
     "budget": toml.number("above 0", lambda x: x > 0),
 }
 PROBABILITY = toml.number("from 0 to 1", lambda x: 0 <= x <= 1)
@@ -88,6 +90,25 @@ Make = Callable[[float | None], Mechanism]
 """From a share of ε, or None if ε is not given, to a mechanism that spends it."""
 
 
+@dataclass(frozen=True)
+class Rules:
+    """What a survey file says for all of its questions.
+
+    Parameters
+    ----------
+    survey : str
+        Name of the survey.
+    collect : {"once", "repeatedly"}
+        How often a client reports.
+    defaults : int
+        Version of the defaults: which values settings have that the file leaves out.
+    """
+
+    survey: str
+    collect: Collect
+    defaults: int
+
+
 def read_toml(text: str) -> Survey:
     """Return the survey in a TOML text; raise SurveyError with all mistakes if there are any."""
     if not isinstance(text, str):
@@ -109,7 +130,8 @@ def _survey(root: Table) -> Survey | None:
     settings = root.read(SURVEY)
     name, budget = settings["name"] or "", settings["budget"]
     collect: Collect = settings["collect"] or "once"
-    read = [_question(table, name, collect) for table in root.tables("questions")]
+    rules = Rules(name, collect, settings.pop("defaults") or 1)
+    read = [_question(table, rules) for table in root.tables("questions")]
     root.finish("survey")
     if not read and not root.mistakes:
         root.mistake("questions", "a survey needs at least one table [questions.NAME]")
@@ -122,7 +144,7 @@ def _survey(root: Table) -> Survey | None:
     return root.attempt("", lambda: Survey(**settings, questions=questions))
 
 
-def _question(table: Table, survey: str, collect: Collect) -> Question | None:
+def _question(table: Table, rules: Rules) -> Question | None:
     """Return the question of a table [questions.NAME], or None if it has mistakes."""
     before = len(table.mistakes)
     if not NAME.fullmatch(table.name):
@@ -150,14 +172,14 @@ def _question(table: Table, survey: str, collect: Collect) -> Question | None:
         if dictionary is not None:
             _dictionary(dictionary, lambda _: PLACEHOLDER, None)
         return None
-    make = _maker(mechanism, parameters, noise, collect)
+    make = _maker(mechanism, parameters, noise, rules.collect)
     if dictionary is not None:
         protocol = _dictionary(dictionary, make, epsilon)
     else:
         protocol = table.attempt("", lambda: Single(make(epsilon)))
     if protocol is None:
         return None
-    keyed = protocol.within(survey, table.name)
+    keyed = protocol.within(rules.survey, table.name)
     return table.attempt("", lambda: Question(table.name, kind, settings["description"], keyed))
 
 
