@@ -7,6 +7,7 @@ with needs_packages("deniable.analysis"):
     from deniable.analysis.changes import compare
     from deniable.analysis.counting import pair_counts
     from deniable.analysis.decoding import decode
+    from deniable.analysis.mechanism_comparison import compare_mechanisms
     from deniable.analysis.periods import by_period, trend
     from deniable.analysis.source import Stored
     from deniable.inference.linear.joint_counts import PairCounts
@@ -18,6 +19,7 @@ __all__ = [
     "associate_likelihoods",
     "by_period",
     "compare",
+    "compare_mechanisms",
     "decode",
     "pair_counts",
     "trend",

@@ -44,7 +44,7 @@ POPULATIONS: dict[str, list[float]] = {
 
 
 @dataclass(frozen=True)
-class _OpenDesign:
+class OpenDesign:
     """A design of a question whose ε is still open.
 
     Parameters
@@ -165,8 +165,8 @@ def plan(
         predict = partial(discoverable, length=typical, random=random, alpha=alpha)
     else:
         predict = partial(detectable, candidates=candidates, alpha=alpha)
-    open_design = _OpenDesign(kind, collect, predict)
-    designs = _designs(open_design, options, unknown, max_length, alphabet)
+    open_design = OpenDesign(kind, collect, predict)
+    designs = designs_for(open_design, options, unknown, max_length, alphabet)
     if epsilon is None:
         assert clients is not None and detect is not None
         epsilon = _smallest_epsilon(designs, clients, detect)
@@ -189,7 +189,7 @@ def plan(
         sd = best.noise_sd(*setting)
         found[cell] = [expected_found(w, threshold, sd) for w in weights.values()]
     return Plan(
-        question=_describe(kind, unknown, options),
+        question=describe(kind, unknown, options),
         collect=collect,
         clients=clients,
         epsilon=epsilon,
@@ -206,7 +206,7 @@ def plan(
 
 
 def _predict(
-    design: _OpenDesign, epsilon: float, clients: int, weights: Mapping[str, list[float]]
+    design: OpenDesign, epsilon: float, clients: int, weights: Mapping[str, list[float]]
 ) -> QuestionDesign:
     """Return a design at this ε, with what it will show."""
     draft = design.draft(epsilon)
@@ -228,7 +228,7 @@ def _predict(
     )
 
 
-def _smallest_epsilon(designs: Sequence[_OpenDesign], clients: float, detect: float) -> float:
+def _smallest_epsilon(designs: Sequence[OpenDesign], clients: float, detect: float) -> float:
     """Return the smallest ε, a multiple of 0.01, at which some design detects the frequency."""
 
     def detects(epsilon: float) -> bool:
@@ -245,9 +245,9 @@ def _smallest_epsilon(designs: Sequence[_OpenDesign], clients: float, detect: fl
     return hundredths[bisect_left(hundredths, True, key=lambda i: detects(i / 100))] / 100
 
 
-def _designs(
-    design: _OpenDesign, options: int, unknown: bool, max_length: int, alphabet: str
-) -> list[_OpenDesign]:
+def designs_for(
+    design: OpenDesign, options: int, unknown: bool, max_length: int, alphabet: str
+) -> list[OpenDesign]:
     """Return every design that can ask the question."""
     if design.kind == "boolean":
         return [replace(design, name="one bit")]
@@ -278,7 +278,7 @@ def _designs(
     return designs
 
 
-def _describe(kind: str, unknown: bool, options: int) -> str:
+def describe(kind: str, unknown: bool, options: int) -> str:
     """Return what the question asks for, in words."""
     if kind == "string":
         return "strings that nobody listed" if unknown else "listed strings"

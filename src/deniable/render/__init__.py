@@ -6,6 +6,7 @@ with needs_packages("deniable.render"):
     from deniable.render.view import View, shows, view_of
     from deniable.render.views import (  # noqa: F401
         joint_view,
+        mechanism_view,
         plan_view,
         shares_view,
         trend_view,

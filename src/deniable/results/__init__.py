@@ -12,6 +12,7 @@ with needs_packages("deniable.results"):
     from deniable.results.fit_check import FitCheck
     from deniable.results.joint import Joint
     from deniable.results.marginal import Marginal, Measured
+    from deniable.results.mechanism_table import MechanismRow, MechanismTable
     from deniable.results.periods import Trend
     from deniable.results.rows import CellRow, ChangeRow, ShareRow, ValueRow
     from deniable.results.survey_plan import Plan, QuestionDesign
@@ -31,6 +32,8 @@ __all__ = [
     "Joint",
     "Marginal",
     "Measured",
+    "MechanismRow",
+    "MechanismTable",
     "Plan",
     "Provenance",
     "QuestionDesign",
