@@ -37,6 +37,18 @@ def local_number(token, m, cohort, names, u):
     return number % g if u < m["q"] else (number + 1 + (u - m["q"]) // m["p"]) % g
 
 
+def subset(v, m, u):
+    """The categories that are sent for category `v`; `u` is the random number."""
+    d, w, all_numbers = len(m["options"]) + 1, m["members"], 2 ** (8 * m["random_bytes"])
+    limit = m["q"] * all_numbers // 2**32
+    others = [i for i in range(d) if i != v]
+    if u < limit:
+        index, left = u * comb(d - 1, w - 1) // limit, w - 1
+    else:
+        index, left = (u - limit) * comb(d - 1, w) // (all_numbers - limit), w
+    return {*next(islice(combinations(others, left), index, None)), *([v] if u < limit else [])}
+
+
 def cohort_count(m):
     if m["kind"] == "localhash":
         return m["families"] * m["values"] ** (m["digits"] - 1)
@@ -108,6 +120,10 @@ def noiseless(survey_json: bytes, secret: bytes, values: dict):
             if m["kind"] == "localhash":
                 found.append((m, (None if value is None else token, c, names), None, loss))
                 continue
+            if m["kind"] == "subset":
+                category = m["options"].index(token) if token in m["options"] else len(m["options"])
+                found.append((m, category, None, loss))
+                continue
             options = m.get("options", [True])  # a boolean is a choice with one option, true
             k, flip = m.get("bits", len(options)), m["flip"]
             bits = {i for i, option in enumerate(options) if value is not None and option == token}
@@ -126,6 +142,9 @@ def noised(m, what, key, fresh):
         token, cohort, names = what
         sent = local_number(token, m, cohort, names, int.from_bytes(fresh.read(4), "little"))
         return sent.to_bytes(((m["values"] - 1).bit_length() + 7) // 8, "little")
+    if m["kind"] == "subset":
+        u = int.from_bytes(fresh.read(m["random_bytes"]), "little")
+        return pack(subset(what, m, u), len(m["options"]) + 1)
     bits, k = what
     if key:
         stream = (hmac.digest(key, n.to_bytes(4, "big"), "sha256") for n in range(k))

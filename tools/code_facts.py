@@ -92,8 +92,10 @@ TYPES = {
 SETTINGS: Mapping[str, Mapping[str, toml_tables.Setting]] = {
     "survey": toml_file.SURVEY,
     "question": toml_file.QUESTION,
-    "string": {"mechanism": toml_file.MECHANISM, "dictionary": toml_tables.inner_table},
+    "string": {"mechanism": toml_file.STRING_MECHANISM, "dictionary": toml_tables.inner_table},
     **toml_file.MECHANISMS,
+    "choice": {**toml_file.MECHANISMS["choice"], "mechanism": toml_file.CHOICE_MECHANISM},
+    "subset": {"members": toml_file.MECHANISMS["subset"]["members"]},
     "dictionary": toml_file.DICTIONARY,
     "ngrams": {**toml_file.NGRAMS, "split": toml_tables.numbers([])},
     "prefixes": {"levels": toml_tables.integers([]), "shares": toml_tables.numbers([])},

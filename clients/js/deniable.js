@@ -57,14 +57,16 @@ const hmacKey = (raw) =>
 // 1. The survey
 
 const FORMAT = "deniable-survey/1", TESTING_FORMAT = "deniable-testing-survey/1";
-const WAYS = /^string ((single|ngrams|prefixes) bloom deniable-1|prefixes localhash )$|^(choice|boolean) single \3 $/;
+const WAYS = /^string ((single|ngrams|prefixes) bloom deniable-1|prefixes localhash )$|^choice single subset $|^(choice|boolean) single \3 $/;
 const mechanismsOf = (p) => (p.name === "ngrams" ? [p.full, ...p.grams] : [p.mechanism]);
 
 /** Bits, bytes, cohorts and random bytes of a slot. */
-function shapeOf({ kind, p, q, bits = 1, cohorts = 1, values, digits, families, options }) {
+function shapeOf({ kind, p, q, bits = 1, cohorts = 1, values, digits, families, options, random_bytes }) {
   const local = kind === "localhash", lines = families * values ** (digits - 1);
-  const width = local ? 32 - Math.clz32(values - 1) : options?.length ?? bits, size = Math.ceil(width / 8);
-  return { width, size, cohorts: local ? lines : cohorts, rand: local ? 4 : size * levels(p, q) };
+  const flags = options ? options.length + (kind === "subset" ? 1 : 0) : bits;
+  const width = local ? 32 - Math.clz32(values - 1) : flags, size = Math.ceil(width / 8);
+  const rand = local ? 4 : random_bytes ?? size * levels(p, q);
+  return { width, size, cohorts: local ? lines : cohorts, rand };
 }
 
 /**
@@ -98,6 +100,17 @@ function binomial(n, r) {
   return ways;
 }
 
+/** Subset number x, in lexicographic order, of r of the numbers below n. @returns {number[]} */
+function subsetOf(x, n, r) {
+  const chosen = [];
+  for (let i = 0, ways = binomial(n, r); i < n; i++) {
+    const having = (ways * BigInt(r - chosen.length)) / BigInt(n - i); // subsets that contain i
+    if (x < having) chosen.push(i), (ways = having);
+    else (x -= having), (ways -= having);
+  }
+  return chosen;
+}
+
 /** Clear fields of a question. @returns {Promise<number[]>} */
 async function clearOf(p, draw) {
   if (p.name === "single") return [];
@@ -106,14 +119,8 @@ async function clearOf(p, draw) {
     while (x >= p.levels[level][1]) x -= BigInt(p.levels[level++][1]);
     return [level];
   }
-  const chosen = [], end = p.overlap ? p.max_length - p.gram + 1 : p.max_length / p.gram;
-  let left = p.grams.length, x = await draw("positions", binomial(end, left));
-  for (let g = 0; left > 0; g++) {
-    const ways = binomial(end - g - 1, left - 1); // subsets whose next member is g
-    if (x < ways) chosen.push(g), left--;
-    else x -= ways;
-  }
-  return chosen;
+  const end = p.overlap ? p.max_length - p.gram + 1 : p.max_length / p.gram, grams = p.grams.length;
+  return subsetOf(await draw("positions", binomial(end, grams)), end, grams);
 }
 
 // 3. Slots and tokens
@@ -134,7 +141,7 @@ function slotsOf(question, clear) {
 function tokenOf({ question: { protocol: p }, m, start, end }, value) {
   if (typeof value !== "string") return value;
   const bytes = utf8(value), text = decoder.decode(bytes);
-  if (p.name === "single") return m.kind === "choice" ? text : bytes;
+  if (p.name === "single") return m.options ? text : bytes;
   const letters = [...(p.alphabet ?? "")], row = new Uint8Array(p.max_length).fill(0xff);
   const symbol = (c) => (letters.includes(c) ? letters.indexOf(c) : 0xfe);
   const symbols = p.alphabet === null ? bytes : [...text.slice(0, 2 * p.max_length)].map(symbol);
@@ -171,10 +178,11 @@ async function numberOf({ values: g, digits }, header, token, c) {
   return number % g;
 }
 
-/** Packed bits before noise; with local hashing a number, or null. */
+/** Packed bits before noise; with local hashing a number, or null; for a subset the category. */
 async function trueBits({ question, m, name, width, size }, survey, token, c) {
   const header = await headerOf(survey, question.name, name), bits = new Uint8Array(size);
   if (m.kind === "localhash") return token && numberOf(m, header, token, c);
+  if (m.kind === "subset") return m.options.includes(token) ? m.options.indexOf(token) : width - 1;
   let set = m.kind === "choice" ? [m.options.indexOf(token)] : [token ? 0 : -1];
   if (m.kind === "bloom") set = token ? await positions(header, token, width, m.hashes, c) : [];
   for (const i of set) if (i >= 0) bits[i >> 3] |= 1 << (i & 7);
@@ -214,8 +222,22 @@ async function permanent(bits, width, flip, key, message) {
   return randomise(bits, width, flip, ONE - flip, join(...stream));
 }
 
+/** Packed subset of the categories, which contains the client's own with probability q/2^32. */
+function noisySubset({ m: { q, members }, width, size }, own, rand) {
+  const u = BigInt("0x" + hex(Uint8Array.from(rand).reverse())), all = 1n << BigInt(8 * rand.length);
+  const limit = (BigInt(q) * all) >> 32n, others = width - 1, contained = u < limit;
+  const left = contained ? members - 1 : members, ways = binomial(others, left);
+  const number = contained ? (u * ways) / limit : ((u - limit) * ways) / (all - limit);
+  const chosen = subsetOf(number, others, left).map((i) => (i < own ? i : i + 1));
+  const bits = new Uint8Array(size);
+  for (const i of contained ? [own, ...chosen] : chosen) bits[i >> 3] |= 1 << (i & 7);
+  return bits;
+}
+
 /** Noisy bytes of a slot. */
-async function noised({ m, width, size }, bits, key, message, rand) {
+async function noised(slot, bits, key, message, rand) {
+  const { m, width, size } = slot;
+  if (m.kind === "subset") return noisySubset(slot, bits, rand);
   if (m.kind !== "localhash") {
     const kept = m.flip ? await permanent(bits, width, m.flip, key, message) : bits;
     return randomise(kept, width, m.p, m.q, rand);

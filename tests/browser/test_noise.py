@@ -98,6 +98,48 @@ def test_numbers_come_out_at_p_and_q(run: Any) -> None:
     assert deviation(own, draws, question.protocol.mechanisms[0].noise.q / 2**32) < 5
 
 
+SUBSETS = """collect = "once"
+[questions.w]
+kind = "choice"
+options = ["a", "b", "c", "d", "e", "f", "g", "h"]
+mechanism = "subset"
+members = 3
+epsilon = 1.0
+"""
+
+
+def worst_member(run: Any, value: str | None, own: int, **rest: Any) -> float:
+    """The largest deviation of a category's share of subsets, in standard deviations."""
+    survey = Survey.from_toml(HEAD + SUBSETS)
+    mechanism = survey.questions[0].protocol.mechanisms[0]
+    draws, held = 3000, [0] * mechanism.width
+    for report in crowd(run, survey, {"w": value}, draws, **rest):
+        sent = int.from_bytes(report.answers[0].slots[0], "little")
+        held = [n + (sent >> i & 1) for i, n in enumerate(held)]
+    p, q = mechanism.support
+    return max(deviation(n, draws, q if i == own else p) for i, n in enumerate(held))
+
+
+@pytest.mark.parametrize(("value", "own"), [("a", 0), ("e", 4), ("none of these", 8), (None, 8)])
+def test_subsets_contain_the_own_category_at_q_and_others_at_p(
+    run: Any, value: str | None, own: int
+) -> None:
+    assert worst_member(run, value, own) < 5
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [("BigInt(q) * all", "BigInt(q >> 1) * all"), ("(u * ways) / limit", "0n")],
+    ids=["the own category too seldom", "always the same others"],
+)
+def test_broken_subsets_are_caught(broken: tuple[str, str], tmp_path: Path) -> None:
+    source = tools.MODULE.read_text()
+    assert source.count(broken[0]) == 1
+    twin = tmp_path / "deniable.mjs"
+    twin.write_text(source.replace(*broken))
+    assert worst_member(run_in_node, "c", 2, module=twin) > 5
+
+
 BROKEN = {
     "a set bit is never cleared": ("return result;", "return result | byte;"),
     "no permanent noise": ("m.flip ? await", "false ? await"),
@@ -124,6 +166,7 @@ SURVEYS = {
     '[questions.w.dictionary]\nprotocol = "ngrams"\nmax_length = 6\nalphabet = "bytes"\n',
     "choice": 'collect = "once"\n[questions.w]\nkind = "choice"\noptions = ["a", "abc"]\n'
     "epsilon = 1.0",
+    "subset": SUBSETS,
 }
 
 

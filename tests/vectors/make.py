@@ -231,6 +231,9 @@ def payments() -> list[tuple[list[Survey], list[tuple[int, int, dict[str, Any]]]
         ([s for s in surveys() if s.name == "vectors"],
          [(0, 0, {"word": w, "grams": w, "prefix": w, "colour": "red", "dark": None})
           for w in 4 * ["a"] + ["b"] + 4 * ["a"]]),
+        # Subsets have no permanent noise either: an answer and no answer cost the same.
+        ([dated(first.replace("options", 'mechanism = "subset"\noptions'), "once", budget=2.5)],
+         [(0, 0, {"colour": c}) for c in ("red", None, "blue")]),
     ]  # fmt: skip
 
 

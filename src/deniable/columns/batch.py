@@ -22,6 +22,8 @@ from deniable.survey.report import BATCH, COUNT_SIZE, Surveys, batch_bodies, hea
 
 Array = NDArray[Any]
 Rows = slice | NDArray[np.bool_] | NDArray[np.integer[Any]]
+BITS_OF_BYTE = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1)
+"""Number of bits of every byte that are 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,6 +319,9 @@ def _check_content(batch: ReportBatch) -> None:
             if mechanism.bound is not None:
                 sent = packed_numbers(part)
                 _reject(sent >= mechanism.bound, f"a number below {mechanism.bound}", sent, where)
+            if mechanism.ones is not None:
+                ones = BITS_OF_BYTE[part].sum(axis=1, dtype=np.int64)
+                _reject(ones != mechanism.ones, f"{mechanism.ones} bits that are 1", ones, where)
 
 
 def _reject(

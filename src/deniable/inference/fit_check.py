@@ -6,6 +6,7 @@ Every test has a null hypothesis that holds for all populations, whatever string
   report repeatedly keep their clear fields, so this test needs one report per client.
 * The number of bits that a report sets has a mean between those of a client without an answer and
   of a client whose value sets h different bits, and the variance that follows from the mean.
+* Reports that are subsets contain every option at least as often as if no client had chosen it.
 * Values do not depend on cohorts. So if every value sets one bit, the numbers of bits that reports
   set differ among cohorts by noise only (chi-square test of their dispersion).
 * Hash functions of different cohorts are unrelated. So which bits are frequent in one cohort says
@@ -53,6 +54,7 @@ UNSEEN = {
     "bloom": "whether strings are hashed as the survey says, and whether q is right",
     "localhash": "whether strings are hashed as the survey says, and whether q is right",
     "choice": "whether options are mixed up, and whether q is right",
+    "subset": "whether options are mixed up, and whether q is right",
     "boolean": "a boolean, of which any share up to 100% is possible",
 }
 """Faults that reports cannot show, by kind of mechanism."""
@@ -94,6 +96,7 @@ def fit_check(
             tests += _clear_fields(what, draws, draw_shares(survey, question))
         for part, mechanism in zip(parts, question.protocol.mechanisms, strict=False):
             tests += _number_of_ones(question.name, part, mechanism, repeats)
+            tests += _members(question.name, part, mechanism)
             tests += _related_hashes(question.name, part)
     tests += _copies(counts)
     kinds = [q.protocol.mechanisms[0].kind for q in questions]
@@ -226,6 +229,22 @@ def _number_of_ones(
     if width > 1 and counts.set_bits.sum() >= MIN_REPORTS:
         tests += _variance_of_ones(what, counts, (p, q), most, repeats)
     return tests
+
+
+def _members(name: str, counts: PartCounts, mechanism: Mechanism) -> list[FitTest]:
+    """Test that no option is in fewer subsets than if no client had chosen it."""
+    n, ones = int(counts.total.sum()), counts.ones.sum(axis=0)
+    if mechanism.ones is None or not n:
+        return []
+    p, _ = mechanism.support
+    tail = float(stats.binom.cdf(ones.min(), n, p))
+    least = int(ones.argmin())
+    label = [*map(repr, mechanism.labels), "no answer"][least]
+    problem = (
+        f"reports of {name} contain {label} {ones[least]:,} times, less than the "
+        f"{n * p:,.0f} times that noise alone explains"
+    )
+    return [FitTest(f"members of {name}", min(1.0, len(ones) * tail), problem)]
 
 
 def _variance_of_ones(

@@ -6,7 +6,7 @@ The counts of disjoint sets of reports add up. They do not depend on candidates.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log, prod
+from math import comb, log, prod
 from operator import add
 
 import numpy as np
@@ -205,7 +205,8 @@ def _log_largest_probability(mechanism: Mechanism, set_bits: Int64s) -> Floats |
         case BitMechanism(hashes=hashes, width=width):
             clear_bits = width - set_bits
         case _:
-            return log(q)
+            # Of the reports that contain the client's value, all are equally likely.
+            return log(q) - log(comb(mechanism.width - 1, (mechanism.ones or 1) - 1))
     if noise.flip:
         return np.asarray(set_bits * log(max(p, q)) + clear_bits * log(max(1 - p, 1 - q)))
     own = np.minimum(hashes, set_bits) * max(0.0, log(q / p))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from deniable.mechanisms.calibration import calibrate
     from deniable.mechanisms.local_hash import LocalHash
     from deniable.mechanisms.number_mechanism import NumberMechanism
+    from deniable.mechanisms.subset import Subset
 
 __all__ = [
     "BitMechanism",
@@ -24,6 +25,7 @@ __all__ = [
     "Mechanism",
     "Noise",
     "NumberMechanism",
+    "Subset",
     "calibrate",
     "from_canonical",
     "randomise",
@@ -37,5 +39,6 @@ __getattr__ = lazy_exports(
         "deniable.mechanisms.calibration": ["calibrate"],
         "deniable.mechanisms.local_hash": ["LocalHash"],
         "deniable.mechanisms.number_mechanism": ["NumberMechanism"],
+        "deniable.mechanisms.subset": ["Subset"],
     },
 )

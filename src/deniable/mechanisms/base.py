@@ -175,6 +175,11 @@ class Mechanism(ABC):
         return None
 
     @property
+    def ones(self) -> int | None:
+        """Number of bits that every report sets; None if reports set different numbers."""
+        return None
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """Options that are counted without a list of candidates; empty for strings."""
         return ()
@@ -245,9 +250,11 @@ class StringMechanism(Mechanism):
         """Number of hash families, of hashes per family, and of cells that each hashes to."""
 
 
-# Local hashing is imported on first use: most surveys do not have it.
+# These mechanisms are imported on first use: most surveys do not have them.
 KINDS = Registry[Mechanism](
-    "mechanism", lambda cls: cls.kind, {"localhash": "deniable.mechanisms.local_hash"}
+    "mechanism",
+    lambda cls: cls.kind,
+    {"localhash": "deniable.mechanisms.local_hash", "subset": "deniable.mechanisms.subset"},
 )
 register = KINDS.register
 

@@ -1,7 +1,8 @@
 """Basic RAPPOR for known values: one bit per option, or one bit for yes and no.
 
 No answer, or an answer that is not an option, sets no bit. Such a report is as long and as noisy as
-any other; the estimate of an option is the share of clients that chose it.
+any other; the estimate of an option is the share of clients that chose it. `subset` has the other
+mechanism for options.
 """
 
 from __future__ import annotations
@@ -12,17 +13,16 @@ from functools import cached_property
 from typing import Self
 
 from deniable.errors import InputError
-from deniable.mechanisms.base import Settings, register
+from deniable.mechanisms.base import Mechanism, Settings, register
 from deniable.mechanisms.bit_mechanism import BitMechanism
 from deniable.mechanisms.noise import Noise
 
 MAX_OPTIONS = 65536
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
-class Choice(BitMechanism):
-    """Reports one of several options, one bit per option.
+class OptionMechanism(Mechanism):
+    """Base class of mechanisms that report one of several options.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Choice(BitMechanism):
 
     options: tuple[str, ...]
 
-    kind = question_kind = "choice"
+    question_kind = "choice"
 
     def __post_init__(self) -> None:
         if not 2 <= len(self.options) <= MAX_OPTIONS:
@@ -46,11 +46,6 @@ class Choice(BitMechanism):
             )
 
     @property
-    def width(self) -> int:
-        """Number of options."""
-        return len(self.options)
-
-    @property
     def labels(self) -> tuple[str, ...]:
         """The options."""
         return self.options
@@ -60,19 +55,9 @@ class Choice(BitMechanism):
         """From an option to its bit."""
         return {option: i for i, option in enumerate(self.options)}
 
-    def true_bits(self, token: str | None, cohort: int) -> int:
-        """Return the bit of the option; no bit for anything else."""
-        i = None if token is None else self.index.get(token)
-        return 0 if i is None else 1 << i
-
     def lost(self, token: str) -> str | None:
         """Say what is lost of an answer that is not an option."""
         return None if token in self.index else "answers that are not options count as no answer"
-
-    @property
-    def separations(self) -> tuple[tuple[int, int], ...]:
-        """Two options differ in one bit each."""
-        return ((1, 1),)
 
     def encoding(self) -> Settings:
         """Return the options, which decide the bits."""
@@ -82,6 +67,29 @@ class Choice(BitMechanism):
     def from_settings(cls, noise: Noise, settings: Settings) -> Self:
         """Return the mechanism with this noise and these published settings."""
         return cls(noise=noise, options=tuple(settings.pop("options")), **settings)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Choice(OptionMechanism, BitMechanism):
+    """Reports one of several options, one bit per option."""
+
+    kind = "choice"
+
+    @property
+    def width(self) -> int:
+        """Number of options."""
+        return len(self.options)
+
+    def true_bits(self, token: str | None, cohort: int) -> int:
+        """Return the bit of the option; no bit for anything else."""
+        i = None if token is None else self.index.get(token)
+        return 0 if i is None else 1 << i
+
+    @property
+    def separations(self) -> tuple[tuple[int, int], ...]:
+        """Two options differ in one bit each."""
+        return ((1, 1),)
 
 
 @register

@@ -15,6 +15,7 @@ import numpy as np
 
 from deniable.errors import InputError, check_number, did_you_mean
 from deniable.kernels.array_types import Floats
+from deniable.mechanisms.subset import MAX_SUBSET_OPTIONS
 from deniable.planning.thresholds import (
     ALPHA,
     CANDIDATES,
@@ -255,7 +256,12 @@ def designs_for(
         if options < 2:
             raise InputError(f"a choice needs at least 2 options, got {options}")
         names = [f"option {i + 1}" for i in range(options)]
-        return [replace(design, name="one bit per option", settings={"options": names})]
+        bits = {"options": names, "mechanism": ("bits", "# one noisy bit per option")}
+        subset = {"options": names, "mechanism": ("subset", "# a random subset of the options")}
+        designs = [replace(design, name="one bit per option", settings=bits)]
+        if design.collect == "once" and options <= MAX_SUBSET_OPTIONS:
+            designs.insert(0, replace(design, name="subset selection", settings=subset))
+        return designs
     if design.kind != "string":
         hint = did_you_mean(design.kind, ("string", "choice", "boolean"))
         raise InputError(f"kind must be string, choice or boolean, got {design.kind!r}.{hint}")

@@ -192,7 +192,7 @@ def detectable(
     0.007
     """
     whole = question.protocol.mechanisms[0]
-    tests = candidates if question.kind == "string" else whole.width
+    tests = candidates if question.kind == "string" else len(whole.labels)
     return _z(alpha, tests) * noise_sd(whole, clients * question.protocol.identifying_share)
 
 

@@ -31,6 +31,7 @@ from deniable.simulation.parts import (
     EncodingPart,
     PartSimulator,
 )
+from deniable.simulation.subset_parts import SubsetPart
 from deniable.survey import Survey, SurveyOrPath
 from deniable.survey.lossy_answers import LossyAnswers
 
@@ -46,6 +47,7 @@ SIMULATORS: dict[str, type[AnySimulator]] = {
     "boolean": BitPart,
     "choice": BitPart,
     "localhash": HashPart,
+    "subset": SubsetPart,
 }
 """Simulators by kind of mechanism; any other kind is simulated by its own encoder."""
 

@@ -4,6 +4,7 @@
 | ---------- | -------------- | ---- |
 | once       | boolean        | f = 0, q = e^ε/(1+e^ε), p = 1−q |
 | once       | choice, string | f = 0, h = 1, q = ½, p = 1/(1+e^ε): optimised unary encoding |
+| once       | choice         | from version 2 on: subset selection, see `mechanisms.subset` |
 | repeatedly | any            | p = ¼, q = ¾, and f from ε = 2h·ln((1−f/2)/(f/2)), one bit: half |
 
 A string question has one hash, 64 cohorts, and the smallest power of two from 128 to 1024 bits at
@@ -17,11 +18,11 @@ accurate than the paper's two hashes with p = ¼.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from deniable.errors import InputError
-from deniable.mechanisms import LocalHash, Mechanism, Noise, calibrate
+from deniable.mechanisms import LocalHash, Mechanism, Noise, Subset, calibrate
 from deniable.mechanisms.noise import ONE
 from deniable.privacy import NANO, largest_step, nanonats_down
 from deniable.protocols.alphabet import count_strings
@@ -106,6 +107,19 @@ def local_hash(
             'local hashing has no permanent noise: set collect = "once", or mechanism = "bloom"'
         )
     return LocalHash.spending(_below(epsilon), families=families, values=values)
+
+
+def subset(
+    collect: str, *, epsilon: float | None, options: Sequence[str], members: int | None
+) -> Subset:
+    """Return subset selection with a loss of at most ε; w defaults to the most accurate."""
+    if epsilon is None:
+        raise InputError("epsilon is missing: subset selection computes its probabilities from it")
+    if collect != "once":
+        raise InputError(
+            'subset selection has no permanent noise: set collect = "once", or mechanism = "bits"'
+        )
+    return Subset.spending(_below(epsilon), tuple(options), members=members)
 
 
 def _below(epsilon: float) -> float:

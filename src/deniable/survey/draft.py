@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from deniable.errors import InputError
+from deniable.survey.defaults import NEWEST
 from deniable.survey.survey import Survey, check_name, suggested_name
 
 MAX_EPSILON = 12.0
@@ -32,6 +33,7 @@ owner = {owner}
 description = {description}
 expires = {expires}         # last day on which clients answer
 collect = {collect}
+defaults = {defaults}                 # version of the defaults for what this file leaves out
 """
 COLLECT = {
     "once": "# one report per client; epsilon is the privacy loss of that report",
@@ -144,6 +146,7 @@ class Draft:
             owner=toml_string(self.owner),
             description=toml_string(self.description),
             expires=expires.isoformat(),
+            defaults=NEWEST,
             collect=f"{toml_string(self.collect):18} {COLLECT[self.collect]}",
         )
         return "\n".join([head, *(question.toml() for question in self.questions)])

@@ -292,6 +292,10 @@ def _parse_answer(data: bytes, question: Question) -> Answer:
                 f"question {question.name!r}: the number must be below {mechanism.bound}, "
                 f"not {int.from_bytes(bits, 'little')}"
             )
+        if mechanism.ones not in (None, ones := int.from_bytes(bits, "little").bit_count()):
+            raise FieldOutOfRange(
+                f"question {question.name!r}: exactly {mechanism.ones} bits must be 1, not {ones}"
+            )
         slots.append(bits)
         at += mechanism.size
     return Answer(clear, tuple(slots))

@@ -35,6 +35,7 @@ from deniable.mechanisms import Boolean, Mechanism, Noise
 from deniable.mechanisms.base import KINDS, Settings
 from deniable.mechanisms.local_hash import MAX_VALUES
 from deniable.mechanisms.schemes import SCHEME_NAMES
+from deniable.mechanisms.subset import MAX_SUBSET_OPTIONS
 from deniable.privacy import nanonats_down, split
 from deniable.protocols import Alphabet, NGrams, Prefixes, Protocol, Single
 from deniable.protocols.prefixes import Level
@@ -61,7 +62,8 @@ QUESTION = {
     **NOISE,
     "epsilon": toml.number("above 0", lambda x: x > 0),
 }
-MECHANISM = toml.one_of("bloom", "localhash", default="bloom")
+STRING_MECHANISM = toml.one_of("bloom", "localhash", default="bloom")
+CHOICE_MECHANISM = toml.one_of("subset", "bits", default=None)
 MECHANISMS = {
     "bloom": {
         "bits": toml.integer(2, 65536, None),
@@ -73,9 +75,12 @@ MECHANISMS = {
         "values": toml.integer(2, MAX_VALUES, None),
         "families": toml.integer(1, 65536, defaults.FAMILIES),
     },
+    "subset": {"options": toml.texts, "members": toml.integer(1, MAX_SUBSET_OPTIONS, None)},
     "choice": {"options": toml.texts},
     "boolean": {},
 }
+ONLY_EPSILON = {"localhash": "local hashing", "subset": "subset selection"}
+"""Mechanisms whose noise follows from ε alone, with their names in words."""
 DICTIONARY = {
     "protocol": toml.one_of("ngrams", "prefixes"),
     "max_length": toml.integer(1, 255),
@@ -152,14 +157,12 @@ def _question(table: Table, rules: Rules) -> Question | None:
     settings = table.read(QUESTION)
     kind, epsilon = settings["kind"], settings["epsilon"]
     noise = {letter: settings[letter] for letter in NOISE}
-    mechanism, dictionary = kind, None
-    if kind == "string":
-        mechanism = table.read({"mechanism": MECHANISM})["mechanism"] or "bloom"
+    mechanism, dictionary = _mechanism(table, kind, rules), None
     parameters = table.read(MECHANISMS.get(mechanism, {}))
-    if mechanism == "localhash":
+    if mechanism in ONLY_EPSILON:
         for letter, value in noise.items():
             if value is not None:
-                table.mistake(letter, "not used with local hashing: set epsilon only")
+                table.mistake(letter, f"not used with {ONLY_EPSILON[mechanism]}: set epsilon only")
     if kind == "string":
         data = table.read({"dictionary": toml.inner_table})["dictionary"]
         dictionary = None if data is None else table.inner("dictionary", data)
@@ -183,6 +186,23 @@ def _question(table: Table, rules: Rules) -> Question | None:
     return table.attempt("", lambda: Question(table.name, kind, settings["description"], keyed))
 
 
+def _mechanism(table: Table, kind: str | None, rules: Rules) -> str:
+    """Return the kind of the mechanism that a question names, or the default."""
+    if kind == "string":
+        return table.read({"mechanism": STRING_MECHANISM})["mechanism"] or "bloom"
+    if kind != "choice":
+        return kind or ""
+    named = table.read({"mechanism": CHOICE_MECHANISM})["mechanism"]
+    if named is None and rules.collect == "once" and rules.defaults >= 2:
+        options = table.data.get("options")
+        few = isinstance(options, list) and len(options) <= MAX_SUBSET_OPTIONS
+        named = "subset" if few and not table.data.keys() & NOISE.keys() else "bits"
+    if named != "subset" and "members" in table.data:
+        table.known.append("members")
+        table.mistake("members", 'only used with mechanism = "subset"')
+    return "subset" if named == "subset" else "choice"
+
+
 def _maker(
     kind: str, parameters: Settings, noise: dict[str, float | None], collect: Collect
 ) -> Make:
@@ -196,6 +216,8 @@ def _maker(
 
     if kind == "localhash":
         return lambda share: defaults.local_hash(collect, epsilon=share, **parameters)
+    if kind == "subset":
+        return lambda share: defaults.subset(collect, epsilon=share, **parameters)
     return lambda share: defaults.fill(build, collect, epsilon=share, **noise)
 
 

@@ -111,15 +111,40 @@ def _lines(components: Components, strata: Indices, margin: Floats) -> _Lines:
     sides = (mixing @ theta - centre[:, None, :]).transpose(0, 2, 1)
     if components.exclusive:  # on differences of distributions, V⁻¹ is diag(1/μ)
         slope = sides / centre[:, :, None]
+    elif components.contrast_variance is not None:
+        slope = _contrasts(theta, share, components.contrast_variance, sides)
     elif len(centre[0]) > MAX_SOLVED_BITS:
         slope = sides / (centre * (1.0 - centre) + MIN_VARIANCE)[:, :, None]
     else:
-        spread = (theta.transpose(0, 2, 1) * share) @ theta
-        spread -= centre[:, :, None] * centre[:, None, :]
-        every = np.arange(len(centre[0]))
-        spread[:, every, every] += share @ (theta * (1.0 - theta)) + MIN_VARIANCE
-        slope = np.asarray(np.linalg.solve(spread, sides), np.float64)
+        slope = _solved(theta, share, theta * (1.0 - theta), sides)
     return _Lines(components, theta, centre, slope)
+
+
+def _solved(theta: Floats, share: Floats, variance: Floats, sides: Floats) -> Floats:
+    """Return V⁻¹ times the sides, float64[S, k, m].
+
+    variance : of each bit given each component, of which bits are independent
+    """
+    centre = share @ theta
+    spread = (theta.transpose(0, 2, 1) * share) @ theta
+    spread -= centre[:, :, None] * centre[:, None, :]
+    every = np.arange(len(centre[0]))
+    spread[:, every, every] += share @ variance + MIN_VARIANCE
+    return np.asarray(np.linalg.solve(spread, sides), np.float64)
+
+
+def _contrasts(theta: Floats, share: Floats, variance: Floats, sides: Floats) -> Floats:
+    """Return V⁻¹ times the sides if all reports set the same number of bits.
+
+    V is singular then: adding a number to all slopes changes nothing. Slopes with the sum 0 are
+    returned, for which the covariance of the bits given a component is that of independent bits
+    with the contrast variance.
+    """
+    ones = np.ones((len(theta), theta.shape[2], 1))
+    both = _solved(theta, share, variance, np.concatenate([sides, ones], axis=2))
+    slope, level = both[:, :, :-1], both[:, :, -1:]
+    shift = slope.sum(axis=1, keepdims=True) / level.sum(axis=1, keepdims=True)
+    return np.asarray(slope - level * shift)
 
 
 def _moments(lines: _Lines) -> tuple[Floats, Floats, Floats, Floats]:
@@ -133,6 +158,8 @@ def _moments(lines: _Lines) -> tuple[Floats, Floats, Floats, Floats]:
         lean = theta @ slope
         outer -= lean[:, :, :, None] * lean[:, :, None, :]
         own = theta
+    elif lines.components.contrast_variance is not None:
+        own = np.broadcast_to(lines.components.contrast_variance, theta.shape)
     pairs = (slope[:, :, :, None] * slope[:, :, None, :]).reshape(strata, k, m * m)
     square = mixing @ outer.reshape(strata, -1, m * m) + (mixing @ own) @ pairs
     return lines.centre, slope, mixing @ ratio, square

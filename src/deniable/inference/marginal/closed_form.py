@@ -26,8 +26,11 @@ def estimate_basic(
     alpha: float = 0.05,
     correction: Correction = "bonferroni",
     labels: tuple[str, ...] | None = None,
+    pairs: tuple[float, float] = (0.0, 0.0),
 ) -> Marginal:
     """Estimate the frequencies of categories in Basic RAPPOR: bit i stands for category i.
+
+    pairs : covariance of two bits, given that the value sets neither, and that it sets one of them
 
     Examples
     --------
@@ -66,15 +69,19 @@ def estimate_basic(
     def mass(detected: Mask, _: float) -> Measured:
         """Return the sum of the detected categories with its standard error.
 
-        Given the values, bits are independent; the values themselves are multinomial. With P the
-        sum, its variance is the sum of the conditional variances plus P(1 - P) R / N.
+        The values are multinomial. With P the sum, its variance is the sum of the variances given
+        the values, and of the covariances of all pairs of bits given them, plus P(1 - P) R / N.
         """
         total = float(estimate[detected].sum())
         shares = np.clip(estimate[detected], 0.0, 1.0)
         repeats = noise.reports_per_client
         given = variance[detected] / gain**2 - repeats * shares * (1 - shares)
         whole = min(max(total, 0.0), 1.0)
-        of_sum = (np.maximum(given, 0.0).sum() + repeats * whole * (1 - whole)) / size
+        others = len(shares) - 1
+        one_set = 2 * others * min(float(shares.sum()), 1.0)  # ordered pairs, on average
+        noise_pairs = (len(shares) * others - one_set) * pairs[0] + one_set * pairs[1]
+        given_values = np.maximum(given, 0.0).sum() + noise_pairs / gain**2
+        of_sum = (max(given_values, 0.0) + repeats * whole * (1 - whole)) / size
         return Measured.normal(total, float(np.sqrt(of_sum)))
 
     estimates = Estimates(

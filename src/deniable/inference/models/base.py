@@ -2,8 +2,9 @@
 
 A category model says how probable each report is, given the category of the client's value. The
 whole analysis works through this interface: a mechanism can be decoded, associated and tested once
-a model is registered for its kind. This package has three models: strings in Bloom filters
-(`bloom`), strings reported by local hashing (`local_hash`), and options (`options`).
+a model is registered for its kind. This package has four models: strings in Bloom filters
+(`bloom`), strings reported by local hashing (`local_hash`), options with one bit each (`options`),
+and options reported as a subset of them (`subset`).
 
 A stratum is a slot of the question's first part together with a cohort, numbered
 slot·cohorts + cohort.
@@ -189,11 +190,16 @@ class Components:
         Shares of the components in each category; rows sum to 1.
     exclusive : bool
         Whether a report sets exactly one bit.
+    contrast_variance : float64 array of shape (C, k), optional
+        If all reports set the same number of bits: numbers v such that the variance of Σ a_b x_b
+        given component c is Σ a_b² v[c, b], for all numbers a with the sum 0. None if bits are
+        independent, or exclusive.
     """
 
     theta: Callable[[Indices], Floats]
     mixing: Floats
     exclusive: bool = False
+    contrast_variance: Floats | None = None
 
     def collapsed(self, groups: Indices, margin: Floats) -> Components:
         """Return the components of categories that are added up.
@@ -352,7 +358,13 @@ AnyModel = CategoryModel[Any]
 
 MODELS: dict[str, type[AnyModel]] = {}
 """Registered models, by the kind of mechanism."""
-_MODULES = {"bloom": "bloom", "localhash": "local_hash", "choice": "options", "boolean": "options"}
+_MODULES = {
+    "bloom": "bloom",
+    "localhash": "local_hash",
+    "choice": "options",
+    "boolean": "options",
+    "subset": "subset",
+}
 """Modules of this package that register a model for a kind when they are imported."""
 
 

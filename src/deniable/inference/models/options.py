@@ -87,12 +87,17 @@ class OptionModel(CategoryModel[BitCounts]):
         """Return all options, and "no answer" if significantly many clients chose none."""
         model = self
         if self.silent is None and settings.other:
-            marginal = self.marginal(count(), alpha=settings.alpha, correction="bonferroni")
-            error = float(np.sqrt((marginal.standard_error**2).sum()))
-            if 1 - float(marginal.estimate.sum()) > 3 * error:
+            share, error = self.silent_share(count(), settings.alpha)
+            if share > 3 * error:
                 model = replace(self, silent=NO_ANSWER)
         meaning = "clients that gave none of the options" if model.silent == NO_ANSWER else ""
         return model, Axis.whole(model.labels, meaning)
+
+    def silent_share(self, counts: BitCounts, alpha: float) -> tuple[float, float]:
+        """Return the share of clients that chose no option, and its standard error."""
+        marginal = self.marginal(counts, alpha=alpha, correction="bonferroni")
+        error = float(np.sqrt((marginal.standard_error**2).sum()))
+        return 1 - float(marginal.estimate.sum()), error
 
     def likelihood(
         self, bits: Bytes, stratum: Integers, arrays: ArrayKernels = CPU_KERNELS
