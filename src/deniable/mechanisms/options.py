@@ -44,6 +44,7 @@ class Choice(BitMechanism):
             raise InputError(
                 f"options repeats {', '.join(map(repr, twice))[:200]}: list each option once"
             )
+        super().__post_init__()
 
     @property
     def width(self) -> int:
@@ -82,6 +83,14 @@ class Choice(BitMechanism):
     def from_settings(cls, noise: Noise, settings: Settings) -> Self:
         """Return the mechanism with this noise and these published settings."""
         return cls(noise=noise, options=tuple(settings.pop("options")), **settings)
+
+
+@register
+class AsymmetricChoice(Choice):
+    """The same with asymmetric permanent noise, for repeated collection."""
+
+    kind = "choice-asymmetric"
+    asymmetric = True
 
 
 @register

@@ -352,7 +352,15 @@ AnyModel = CategoryModel[Any]
 
 MODELS: dict[str, type[AnyModel]] = {}
 """Registered models, by the kind of mechanism."""
-_MODULES = {"bloom": "bloom", "localhash": "local_hash", "choice": "options", "boolean": "options"}
+_MODULES = {
+    "bloom": "bloom",
+    "bloom-asymmetric": "bloom",
+    "localhash": "local_hash",
+    "localhash-permanent": "local_hash",
+    "choice": "options",
+    "choice-asymmetric": "options",
+    "boolean": "options",
+}
 """Modules of this package that register a model for a kind when they are imported."""
 
 
