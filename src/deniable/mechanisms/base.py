@@ -222,12 +222,23 @@ class Mechanism(ABC):
         """Probability that two different values coincide before any noise."""
         return 0.0
 
-    def variance(self, frequency: float = 0.0) -> float:
-        """Return the variance of an estimate from one report, for a value of this frequency."""
-        p, q = self.support
+    def variance(self, frequency: float = 0.0, reports: float = 1) -> float:
+        """Return the variance of an estimate from one client, for a value of this frequency.
+
+        reports : number of reports of the client, which share its value and its permanent noise
+        """
         collide = self.collision_probability
-        supported = p + (q - p) * (collide + frequency * (1 - collide))
-        return supported * (1 - supported) / (q - p) ** 2
+        held = collide + frequency * (1 - collide)
+
+        def of_one(p: float, q: float) -> float:
+            supported = p + (q - p) * held
+            return supported * (1 - supported) / (q - p) ** 2
+
+        one = of_one(*self.support)
+        if reports == 1:
+            return one
+        lasting = of_one(*self.permanent_support)
+        return lasting + (one - lasting) / reports
 
     @property
     def permanent_support(self) -> tuple[float, float]:

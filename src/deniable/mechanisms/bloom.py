@@ -76,9 +76,9 @@ class Bloom(BitMechanism, StringMechanism):
         """Probability that another value sets a given bit."""
         return 1 - (1 - 1 / self.bits) ** self.hashes
 
-    def variance(self, frequency: float = 0.0) -> float:
-        """Return the variance of an estimate from one report, for a value of this frequency."""
-        return super().variance(frequency) / self.hashes
+    def variance(self, frequency: float = 0.0, reports: float = 1) -> float:
+        """Return the variance of an estimate from one client, for a value of this frequency."""
+        return super().variance(frequency, reports) / self.hashes
 
     def positions(self, value: bytes, cohort: int) -> tuple[int, ...]:
         """Return the bits that the value sets in this cohort, one per hash; some may coincide."""

@@ -26,6 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 
 from deniable.errors import InputError
 from deniable.mechanisms import (
@@ -36,6 +37,7 @@ from deniable.mechanisms import (
     PermanentLocalHash,
     calibrate,
 )
+from deniable.mechanisms.base import KINDS, Settings
 from deniable.mechanisms.noise import ONE
 from deniable.privacy import NANO, largest_step, nanonats_down
 from deniable.protocols.alphabet import count_strings
@@ -58,6 +60,7 @@ CONFIRMATION_SHARE = 0.27
 """Share of clients that report the whole string again, to test discovered strings."""
 
 Build = Callable[[Noise], Mechanism]
+_NOISE_KEYS = frozenset({"flip", "p", "q", "keep"})
 
 
 def fill(
@@ -219,6 +222,35 @@ def _most_accurate(build: Build, epsilon: float, per_report: float | None) -> Me
         return build(Noise(half - steps, half - step, half + step, keep))
 
     return fresh(largest_step(per_report, 1, half - 1, lambda step: fresh(step).loss.per_report))
+
+
+def most_accurate(mechanism: Mechanism, epsilon: float, per_report: float) -> Mechanism:
+    """Return the same mechanism with the most accurate noise for these losses.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Mechanism of a question that is collected repeatedly.
+    epsilon, per_report : float
+        Maximum loss in total and per report, in nats.
+
+    Returns
+    -------
+    Mechanism
+        A mechanism that reports the same tokens.
+    """
+    if isinstance(mechanism, LocalHash):
+        families = mechanism.families
+        return PermanentLocalHash.spending_both(epsilon, per_report, families=families)
+    settings = {k: v for k, v in mechanism.canonical().items() if k not in _NOISE_KEYS}
+    kind = str(settings.pop("kind")).removesuffix("-asymmetric")
+    return _most_accurate(partial(built, kind, settings), epsilon, per_report)
+
+
+def built(kind: str, settings: Settings, noise: Noise) -> Mechanism:
+    """Return the mechanism of this kind, or its asymmetric variant if the noise is asymmetric."""
+    own = kind if noise.keep is None else f"{kind}-asymmetric"
+    return KINDS[own].from_settings(noise, dict(settings))
 
 
 def bits_for(noise: Noise, hashes: int) -> int:

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 from deniable.errors import InputError, SurveyError
 from deniable.mechanisms import Boolean, Mechanism, Noise
-from deniable.mechanisms.base import KINDS, Settings
+from deniable.mechanisms.base import Settings
 from deniable.mechanisms.local_hash import MAX_VALUES
 from deniable.mechanisms.schemes import SCHEME_NAMES
 from deniable.privacy import nanonats_down, split
@@ -234,8 +234,7 @@ def _maker(
         complete = dict(parameters)
         if kind == "bloom" and complete["bits"] is None:
             complete["bits"] = defaults.bits_for(drawn, complete["hashes"])
-        own = kind if drawn.keep is None else f"{kind}-asymmetric"
-        return KINDS[own].from_settings(drawn, complete)
+        return defaults.built(kind, complete, drawn)
 
     def make(share: float | None) -> Mechanism:
         own = None
