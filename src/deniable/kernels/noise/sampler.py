@@ -91,11 +91,9 @@ class Response:
         if not 0 <= flip <= CERTAIN:
             raise InputError(f"flip, the threshold of f/2, must be in 0..2^32, got {flip}")
         p, q = self.if_zero, self.if_one
-        after = [
-            one * q + (CERTAIN - one) * p
-            for one in (flip, CERTAIN - flip if keep is None else keep)
-        ]
-        return Response(*after, CERTAIN * CERTAIN)
+        keep = CERTAIN - flip if keep is None else keep
+        if_zero, if_one = (one * q + (CERTAIN - one) * p for one in (flip, keep))
+        return Response(if_zero, if_one, CERTAIN * CERTAIN)
 
 
 def chunk_rows(width: int) -> int:
