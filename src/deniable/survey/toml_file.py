@@ -189,7 +189,7 @@ def _check_per_report(table: Table, settings: Settings, rules: Rules) -> None:
     """Add what is wrong with `epsilon_per_report` of a question."""
     key, epsilon = "epsilon_per_report", settings["epsilon"]
     if rules.collect == "once":
-        table.mistake(key, 'only for collect = "repeatedly": otherwise epsilon is that of a report')
+        table.mistake(key, 'only for collect = "repeatedly"; otherwise, epsilon is per report')
     elif epsilon is None:
         table.mistake(key, "needs epsilon, the loss of all reports in total")
     elif any(settings[letter] is not None for letter in NOISE):
