@@ -15,12 +15,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import pytest
 
-from deniable.mechanisms import prf
+from deniable.mechanisms import Mechanism, prf
 from deniable.mechanisms.noise import DIGITS, ONE, Noise, digits_needed
 from deniable.survey import Survey
 from tests.replayed import replayed_client
@@ -71,13 +71,9 @@ def enumerate_outcomes(run: Callable[[Tape], Outcome]) -> Distribution:
 @cache
 def lane_classes(if_zero: int, if_one: int) -> list[tuple[int, Fraction]]:
     """(a uniform number's digits as they will be read, weight), one for each way it can compare."""
-    count = digits_needed(if_zero, if_one)
-    shift = DIGITS - count
-    classes: dict[tuple[bool, bool], list[int]] = defaultdict(list)
-    for digits in range(1 << count):
-        u = digits << shift
-        classes[u < if_zero, u < if_one].append(digits)
-    return [(members[0], Fraction(len(members), 1 << count)) for members in classes.values()]
+    shift = DIGITS - digits_needed(if_zero, if_one)
+    ends = sorted({0, if_zero, if_one, ONE})
+    return [(low >> shift, Fraction(high - low, ONE)) for low, high in pairwise(ends)]
 
 
 def lane_words(tape: Tape, width: int, if_zero: int, if_one: int) -> bytes:
@@ -92,6 +88,12 @@ def lane_words(tape: Tape, width: int, if_zero: int, if_one: int) -> bytes:
     return b"".join(words)
 
 
+def number_word(tape: Tape, own: int, other: int, bound: int) -> bytes:
+    """The four bytes that decide whether a number stays, or which one it becomes."""
+    moved = [(own + i * other, Fraction(other, ONE)) for i in range(bound - 1)]
+    return int(tape.choose([(0, Fraction(own, ONE)), *moved])).to_bytes(4, "little")
+
+
 @dataclass
 class World:
     """One client's randomness: a random function in place of HMAC, and the system's bytes."""
@@ -102,7 +104,7 @@ class World:
     redraw: bool = False
     day: int = 0
     memory: dict[tuple[bytes, bytes], bytes] = field(default_factory=dict)
-    streams: dict[bytes, tuple[int, int]] = field(default_factory=dict)
+    streams: dict[bytes, Mechanism] = field(default_factory=dict)
 
     def hmac(self, key: bytes, message: bytes) -> bytes:
         known = (key, message)
@@ -117,9 +119,17 @@ class World:
             what = next(w for w in self.draws if message.endswith(w.encode()))
             return int(self.tape.choose(self.draws[what])).to_bytes(32, "big")
         if key in self.streams:
-            width, flip = self.streams[key]
+            m = self.streams[key]
             assert message == bytes(4), "one block must be enough on these small parameters"
-            return lane_words(self.tape, width, flip, ONE - flip).ljust(32, b"\0")
+            if m.bound:
+                word = number_word(self.tape, m.noise.kept, m.noise.flip, m.bound)
+            else:
+                word = lane_words(self.tape, m.width, m.noise.flip, m.noise.kept)
+            return word.ljust(32, b"\0")
+        if b"deniable-1/no-answer" in message:
+            bound = self.survey.questions[0].protocol.mechanisms[0].bound or 1
+            numbers = [(i, Fraction(1, bound)) for i in range(bound)]
+            return int(self.tape.choose(numbers)).to_bytes(32, "big")
         answer = prf.digest(key + message)
         if b"deniable-1/prr" in message and not message.startswith(b"deniable-1/ledger"):
             for question in self.survey.questions:
@@ -127,13 +137,15 @@ class World:
                     for slot in question.protocol.slots(draw):
                         domain = prf.fields(b"deniable-1/prr", *slot.mechanism.domain.parts)
                         if message.startswith(domain):
-                            self.streams[answer] = (slot.mechanism.width, slot.mechanism.noise.flip)
+                            self.streams[answer] = slot.mechanism
         return answer
 
     def entropy(self, size: int) -> bytes:
         # Widths, thresholds and their order are the same for every draw.
         words = [
-            lane_words(self.tape, m.width, m.noise.p, m.noise.q)
+            number_word(self.tape, m.noise.q, m.noise.p, m.bound)
+            if m.bound
+            else lane_words(self.tape, m.width, m.noise.p, m.noise.q)
             for question in self.survey.questions
             for m in question.protocol.mechanisms
         ]
@@ -143,24 +155,28 @@ class World:
 
 def distribution(
     survey: Survey,
-    value: dict[str, Any],
+    value: dict[str, Any] | Sequence[dict[str, Any]],
     *,
     days: int = 1,
     draws: dict[str, list[tuple[int, Fraction]]] | None = None,
     redraw: bool = False,
 ) -> Distribution:
-    """P(report of day 1, …, report of the last day) of a client that always has this value."""
+    """P(report of day 1, …, report of the last day) of a client that always has this value.
+
+    A sequence of values has one per day.
+    """
+    values = [value] * days if isinstance(value, dict) else list(value)
 
     def run(tape: Tape) -> Outcome:
         world = World(survey, tape, draws or {"cohort": [(0, Fraction(1))]}, redraw)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(prf, "prf", world.hmac)
             reports = []
-            for day in range(days):
+            for day in range(len(values)):
                 world.day = day
                 # A new object each day, as after a restart: nothing but the secret is kept.
                 today = replayed_client(survey, secret=SECRET, entropy=world.entropy)
-                reports.append(bytes(today.answer(value))[20:])
+                reports.append(bytes(today.answer(values[day]))[20:])
         return tuple(reports)
 
     return enumerate_outcomes(run)
@@ -179,13 +195,14 @@ def worst_log_ratio(distributions: Sequence[Distribution]) -> float:
 
 def expected(bits: int, outputs: Sequence[int], width: int, noise: Noise) -> Fraction:
     """P(these outputs on successive days | true bits) of one slot, from the formula alone."""
-    flip, p, q = (Fraction(x, ONE) for x in (noise.flip, noise.p, noise.q))
+    flip, kept, p, q = (Fraction(x, ONE) for x in (noise.flip, noise.kept, noise.p, noise.q))
     whole = Fraction(1)
     for i in range(width):
         true = bits >> i & 1
         sum_ = Fraction(0)
         for permanent in (0, 1):
-            path = 1 - flip if permanent == true else flip
+            one = kept if true else flip
+            path = one if permanent else 1 - one
             for output in outputs:
                 one = q if permanent else p
                 path *= one if output >> i & 1 else 1 - one

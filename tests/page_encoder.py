@@ -24,17 +24,25 @@ def bloom(token, k, h, c, names):
         yield ((z ^ z >> 31) >> 32) * k >> 32
 
 
-def local_number(token, m, cohort, names, u):
-    """What a local hash sends: the token's number, or another; `u` is the random number."""
+def local_number(token, m, cohort, names):
+    """The token's number with local hashing; None for no answer."""
     g, lines = m["values"], m["values"] ** (m["digits"] - 1)
     if token is None:
-        return u * g >> 32
+        return None
+    token = token.encode() if isinstance(token, str) else token
     family, line = divmod(cohort, lines)
     (cell,) = bloom(token, g ** m["digits"], 1, family, names)
     number, cell = cell % g, cell // g
     for _ in range(m["digits"] - 1):
         number, cell, line = number + line % g * (cell % g), cell // g, line // g
-    return number % g if u < m["q"] else (number + 1 + (u - m["q"]) // m["p"]) % g
+    return number % g
+
+
+def move(number, g, own, other, u):
+    """The number, or another; `u` is the random number."""
+    if number is None:
+        return u * g >> 32
+    return number if u < own else (number + 1 + (u - own) // other) % g
 
 
 def subset(v, m, u):
@@ -50,9 +58,13 @@ def subset(v, m, u):
 
 
 def cohort_count(m):
-    if m["kind"] == "localhash":
+    if "values" in m:
         return m["families"] * m["values"] ** (m["digits"] - 1)
     return m.get("cohorts", 1)
+
+
+def number_size(m):
+    return ((m["values"] - 1).bit_length() + 7) // 8
 
 
 def pack(bits, k):
@@ -117,8 +129,18 @@ def noiseless(survey_json: bytes, secret: bytes, values: dict):
             slots, question["encodings"], question["loss"], strict=True
         ):
             names, c = [survey["name"], name, slot], cohort % cohort_count(m)
-            if m["kind"] == "localhash":
-                found.append((m, (None if value is None else token, c, names), None, loss))
+            thresholds = m["flip"].to_bytes(4, "big")
+            thresholds += m["keep"].to_bytes(4, "big") if "keep" in m else b""
+            seed = name, slot, bytes.fromhex(encoding)
+            if "values" in m:
+                number = local_number(None if value is None else token, m, c, names)
+                key = None
+                if m["kind"] == "localhash-permanent":
+                    if number is None:
+                        number = int.from_bytes(mac("no-answer", *seed), "big") % m["values"]
+                    packed = number.to_bytes(number_size(m), "little")
+                    key = mac("prr", *seed, thresholds, c.to_bytes(4, "big"), packed)
+                found.append((m, number, key, loss))
                 continue
             if m["kind"] == "subset":
                 category = m["options"].index(token) if token in m["options"] else len(m["options"])
@@ -127,28 +149,33 @@ def noiseless(survey_json: bytes, secret: bytes, values: dict):
             options = m.get("options", [True])  # a boolean is a choice with one option, true
             k, flip = m.get("bits", len(options)), m["flip"]
             bits = {i for i, option in enumerate(options) if value is not None and option == token}
-            if m["kind"] == "bloom" and value is not None:
+            if "hashes" in m and value is not None:
                 token = token.encode() if isinstance(token, str) else token
                 bits = set(bloom(token, k, m["hashes"], c, names))
-            numbers = flip.to_bytes(4, "big"), c.to_bytes(4, "big")
-            key = mac("prr", name, slot, bytes.fromhex(encoding), *numbers, pack(bits, k))
+            key = mac("prr", *seed, thresholds, c.to_bytes(4, "big"), pack(bits, k))
             found.append((m, (bits, k), key if flip else None, loss))
         questions.append((bytes(clear), found))
     return out, questions
 
 
 def noised(m, what, key, fresh):
-    if m["kind"] == "localhash":
-        token, cohort, names = what
-        sent = local_number(token, m, cohort, names, int.from_bytes(fresh.read(4), "little"))
-        return sent.to_bytes(((m["values"] - 1).bit_length() + 7) // 8, "little")
     if m["kind"] == "subset":
         u = int.from_bytes(fresh.read(m["random_bytes"]), "little")
         return pack(subset(what, m, u), len(m["options"]) + 1)
+    stream = b""
+    if key:
+        blocks = range(what[1] if "values" not in m else 1)
+        stream = b"".join(hmac.digest(key, n.to_bytes(4, "big"), "sha256") for n in blocks)
+    if "values" in m:
+        number, g = what, m["values"]
+        if key:
+            number = move(number, g, m["keep"], m["flip"], int.from_bytes(stream[:4], "little"))
+        sent = move(number, g, m["q"], m["p"], int.from_bytes(fresh.read(4), "little"))
+        return sent.to_bytes(number_size(m), "little")
     bits, k = what
     if key:
-        stream = (hmac.digest(key, n.to_bytes(4, "big"), "sha256") for n in range(k))
-        bits = randomise(bits, k, m["flip"], 2**32 - m["flip"], io.BytesIO(b"".join(stream)))
+        kept = m.get("keep", 2**32 - m["flip"])
+        bits = randomise(bits, k, m["flip"], kept, io.BytesIO(stream))
     return pack(randomise(bits, k, m["p"], m["q"], fresh), k)
 
 

@@ -57,12 +57,15 @@ const hmacKey = (raw) =>
 // 1. The survey
 
 const FORMAT = "deniable-survey/1", TESTING_FORMAT = "deniable-testing-survey/1";
-const WAYS = /^string ((single|ngrams|prefixes) bloom deniable-1|prefixes localhash )$|^choice single subset $|^(choice|boolean) single \3 $/;
+const WAYS = new RegExp("^string ((single|ngrams|prefixes) bloom(-asymmetric)? deniable-1"
+  + "|(single|prefixes) localhash(-permanent)? )$|^choice single (choice(-asymmetric)?|subset) $|^boolean single boolean $");
 const mechanismsOf = (p) => (p.name === "ngrams" ? [p.full, ...p.grams] : [p.mechanism]);
+
+const reportsNumber = (kind) => kind.startsWith("localhash");
 
 /** Bits, bytes, cohorts and random bytes of a slot. */
 function shapeOf({ kind, p, q, bits = 1, cohorts = 1, values, digits, families, options, random_bytes }) {
-  const local = kind === "localhash", lines = families * values ** (digits - 1);
+  const local = reportsNumber(kind), lines = families * values ** (digits - 1);
   const flags = options ? options.length + (kind === "subset" ? 1 : 0) : bits;
   const width = local ? 32 - Math.clz32(values - 1) : flags, size = Math.ceil(width / 8);
   const rand = local ? 4 : random_bytes ?? size * levels(p, q);
@@ -181,10 +184,10 @@ async function numberOf({ values: g, digits }, header, token, c) {
 /** Packed bits before noise; with local hashing a number, or null; for a subset the category. */
 async function trueBits({ question, m, name, width, size }, survey, token, c) {
   const header = await headerOf(survey, question.name, name), bits = new Uint8Array(size);
-  if (m.kind === "localhash") return token && numberOf(m, header, token, c);
+  if (reportsNumber(m.kind)) return token && numberOf(m, header, token, c);
   if (m.kind === "subset") return m.options.includes(token) ? m.options.indexOf(token) : width - 1;
-  let set = m.kind === "choice" ? [m.options.indexOf(token)] : [token ? 0 : -1];
-  if (m.kind === "bloom") set = token ? await positions(header, token, width, m.hashes, c) : [];
+  let set = m.options ? [m.options.indexOf(token)] : [token ? 0 : -1];
+  if (m.hashes) set = token ? await positions(header, token, width, m.hashes, c) : [];
   for (const i of set) if (i >= 0) bits[i >> 3] |= 1 << (i & 7);
   return bits;
 }
@@ -212,14 +215,27 @@ function randomise(bits, width, ifZero, ifOne, words) {
 }
 
 /** Message that permanent noise is derived from. */
-const messageOf = (survey, { question, name, encoding, m }, c, bits) =>
-  fields("deniable-1/prr", survey, question.name, name, encoding, be32(m.flip), be32(c), bits);
+function messageOf(survey, { question, name, encoding, m }, c, bits) {
+  const thresholds = m.keep === undefined ? be32(m.flip) : join(be32(m.flip), be32(m.keep));
+  return fields("deniable-1/prr", survey, question.name, name, encoding, thresholds, be32(c), bits);
+}
 
-async function permanent(bits, width, flip, key, message) {
-  const own = await hmacKey(await hmac(key, message));
-  const blocks = Math.ceil((levels(flip, ONE - flip) * bits.length) / 32);
-  const stream = await Promise.all(Array.from({ length: blocks }, (_, n) => hmac(own, be32(n))));
-  return randomise(bits, width, flip, ONE - flip, join(...stream));
+/** Keyed stream of permanent noise, of at least this many bytes. */
+async function streamOf(key, message, size) {
+  const own = await hmacKey(await hmac(key, message)), blocks = Math.ceil(size / 32);
+  return join(...(await Promise.all(Array.from({ length: blocks }, (_, n) => hmac(own, be32(n))))));
+}
+
+async function permanent(bits, width, flip, key, message, keep = ONE - flip) {
+  const words = await streamOf(key, message, levels(flip, keep) * bits.length);
+  return randomise(bits, width, flip, keep, words);
+}
+
+/** A number n below g stays itself with probability own/2^32, and becomes each other with other/2^32. */
+function randomiseNumber(n, g, own, other, rand) {
+  const u = rand.reduce((sum, byte, i) => sum + byte * 256 ** i, 0);
+  if (n === null) return Math.floor((u * g) / ONE);
+  return u < own ? n : (n + 1 + Math.floor((u - own) / other)) % g;
 }
 
 /** Packed subset of the categories, which contains the client's own with probability q/2^32. */
@@ -238,14 +254,16 @@ function noisySubset({ m: { q, members }, width, size }, own, rand) {
 async function noised(slot, bits, key, message, rand) {
   const { m, width, size } = slot;
   if (m.kind === "subset") return noisySubset(slot, bits, rand);
-  if (m.kind !== "localhash") {
-    const kept = m.flip ? await permanent(bits, width, m.flip, key, message) : bits;
+  if (!reportsNumber(m.kind)) {
+    const kept = m.flip ? await permanent(bits, width, m.flip, key, message, m.keep) : bits;
     return randomise(kept, width, m.p, m.q, rand);
   }
-  const u = rand.reduce((sum, byte, i) => sum + byte * 256 ** i, 0);
-  const moved = u < m.q ? 0 : 1 + Math.floor((u - m.q) / m.p);
-  const sent = bits === null ? Math.floor((u * m.values) / ONE) : (bits + moved) % m.values;
-  return le(sent, size);
+  let number = bits;
+  if (m.flip) {
+    const word = (await streamOf(key, message, 4)).subarray(0, 4);
+    number = randomiseNumber(bits, m.values, m.keep, m.flip, word);
+  }
+  return le(randomiseNumber(number, m.values, m.q, m.p, rand), size);
 }
 
 // 6. The report
@@ -306,9 +324,14 @@ async function clientOf(survey, store, entropy) {
     const type = question.kind === "boolean" ? "boolean" : "string";
     const fine = value === null || typeof value === type;
     check(fine, "InputError", `${question.name} must be a ${type} or null`);
-    const bits = await trueBits(slot, survey.name, tokenOf(slot, value), c);
+    let bits = await trueBits(slot, survey.name, tokenOf(slot, value), c);
     if (!m.flip) return { slot, bits, noise: `${question.name}/${slot.name}` };
-    const message = messageOf(survey.name, slot, c, bits);
+    if (bits === null) {
+      const own = fields("deniable-1/no-answer", survey.name, question.name, slot.name, slot.encoding);
+      bits = Number(BigInt("0x" + hex(await hmac(key, own))) % BigInt(m.values));
+    }
+    const packed = typeof bits === "number" ? le(bits, slot.size) : bits;
+    const message = messageOf(survey.name, slot, c, packed);
     const print = await hmac(key, join(utf8("deniable-1/ledger"), message));
     return { slot, bits, message, noise: hex(print.subarray(0, 16)) };
   }

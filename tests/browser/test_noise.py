@@ -140,6 +140,21 @@ def test_broken_subsets_are_caught(broken: tuple[str, str], tmp_path: Path) -> N
     assert worst_member(run_in_node, "c", 2, module=twin) > 5
 
 
+def test_numbers_with_permanent_noise_come_out_at_q_star() -> None:
+    head = 'collect = "repeatedly"\nbudget = 1e5\n'
+    question = '[questions.w]\nkind = "string"\nmechanism = "localhash"\nvalues = 5\n'
+    survey = Survey.from_toml(HEAD + head + question + "epsilon = 3\nepsilon_per_report = 1.5\n")
+    (slot,) = survey.questions[0].protocol.slots(())
+    m, draws = slot.mechanism, 3000
+    for value in ("value", None):
+        own = 0
+        for report in crowd(run_in_node, survey, {"w": value}, draws):
+            number = m.number(b"value", m.own_cohort(report.cohort))
+            own += int.from_bytes(report.answers[0].slots[0], "little") == number
+        chance = float(m.noise.q_star) if value else 1 / m.values
+        assert deviation(own, draws, chance) < 5
+
+
 BROKEN = {
     "a set bit is never cleared": ("return result;", "return result | byte;"),
     "no permanent noise": ("m.flip ? await", "false ? await"),

@@ -50,7 +50,13 @@ def test_unknown_surveys_are_refused() -> None:
         "bloom deniable-2": changed(once, '"deniable-1"', '"deniable-2"'),
         "bloom rappor-cpp": changed(once, '"deniable-1"', '"rappor-cpp"'),
         "string prefixes other": changed(localhash, '"localhash","p"', '"other","p"'),
-        "string single localhash": changed(localhash, '"prefixes"', '"single"'),
+        "string ngrams localhash": changed(localhash, '"prefixes"', '"ngrams"'),
+        "boolean single boolean-asymmetric": changed(
+            SURVEYS["vectors"], '"kind":"boolean","p"', '"kind":"boolean-asymmetric","p"'
+        ),
+        "string prefixes localhash-later": changed(
+            SURVEYS["repeated"], '"localhash-permanent"', '"localhash-later"'
+        ),
         "string later localhash": changed(localhash, '"prefixes"', '"later"'),
         "choice later choice": changed(once, '"name":"single"', '"name":"later"'),
         "number single choice": changed(once, '"kind":"choice","loss"', '"kind":"number","loss"'),
@@ -88,5 +94,6 @@ def test_answers_that_cannot_be_are_refused() -> None:
 def test_vectors_cover_every_protocol_and_mechanism() -> None:
     """So that a client that replays them knows all it must."""
     text = json.dumps([json.loads(s.canonical) for s in SURVEYS.values()])
-    for kind in ("single", "ngrams", "prefixes", "bloom", "localhash", "choice", "boolean"):
+    kinds = ("bloom", "bloom-asymmetric", "localhash", "localhash-permanent", "choice")
+    for kind in ("single", "ngrams", "prefixes", *kinds, "choice-asymmetric", "boolean"):
         assert f'"{kind}"' in text

@@ -153,3 +153,25 @@ def test_thresholds_of_unknown_strings_name_the_extra_that_they_need(
     assert "Detection threshold of discover" not in told
     page = Survey.load(tmp_path / "s.toml").question("page")
     assert "if enough clients have them (the detection" in outlook(page, 10_000)
+
+
+@pytest.mark.parametrize("noise", ["epsilon = 3.0", "epsilon = 3.0\nepsilon_per_report = 2.0"])
+def test_check_shows_what_a_loss_per_report_is_worth(tmp_path: Path, noise: str) -> None:
+    """The chosen row is what a survey with that loss has; the others are what one would have."""
+    text = survey_text(noise, collect="repeatedly")
+    told = json.loads(check(tmp_path, text, "--json"))["questions"][0]["repeated"]
+    assert sum(row["chosen"] for row in told) == 1
+    for row in told:
+        own = noise if row["chosen"] else f"epsilon = 3.0\nepsilon_per_report = {row['per_report']}"
+        survey = Survey.from_toml(survey_text(own, collect="repeatedly"))
+        mechanism = survey.questions[0].protocol.mechanisms[0]
+        assert mechanism.loss.per_report == pytest.approx(row["per_report"], abs=1e-6)
+        for days, error in row["standard_error"].items():
+            expected = (mechanism.variance(reports=int(days)) / 10_000) ** 0.5
+            assert error == pytest.approx(expected, rel=1e-5)
+        # One day costs the most; permanent noise remains.
+        errors = list(row["standard_error"].values())
+        assert errors == sorted(errors, reverse=True)
+        assert errors[-1] ** 2 * 10_000 > mechanism.permanent_variance
+    assert "(this survey)" in check(tmp_path, text)
+    assert "Accuracy of" not in check(tmp_path, survey_text())

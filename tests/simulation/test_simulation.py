@@ -20,7 +20,6 @@ from deniable.cli.app import app
 from deniable.client import Client
 from deniable.columns import ReportBatch, read
 from deniable.errors import InputError, LossyAnswerWarning
-from deniable.mechanisms import Mechanism
 from deniable.simulation import (
     Coded,
     Crowd,
@@ -42,8 +41,8 @@ from deniable.simulation import (
     zipf,
 )
 from deniable.simulation import crowd as crowd_module
-from deniable.simulation.bit_parts import PermanentBits
 from deniable.simulation.clear_fields import _of_random_secrets
+from deniable.simulation.number_parts import TrueNumbers, noise_numbers
 from deniable.survey import Survey
 from tests.replayed import replayed_client
 from tests.single_reports import single_reports
@@ -104,8 +103,7 @@ alphabet = "bytes"
 
 @pytest.mark.parametrize(
     "survey",
-    # Numbers by local hashing have their own tie, in test_localhash.py.
-    [*(s for s in SURVEYS.values() if s.name != "localhash"), Survey.from_toml(RAPPOR)],
+    [*SURVEYS.values(), Survey.from_toml(RAPPOR)],
     ids=lambda s: s.name,
 )
 def test_equals_the_real_client_on_the_same_secrets_and_random_words(survey: Survey) -> None:
@@ -120,22 +118,24 @@ def test_equals_the_real_client_on_the_same_secrets_and_random_words(survey: Sur
     def words(size: int, client: int) -> bytes:
         return make.stretch(f"client {client}", size)
 
-    def fresh(bits: Any, m: Mechanism) -> Any:
+    def fresh(state: Any) -> Any:
+        m = state.mechanism
         rand = [words(used[i] + m.rand_size, i)[used[i] :] for i in range(n)]
         for i in range(n):
             used[i] += m.rand_size
-        rows = [
-            m.scheme.fresh(int.from_bytes(row.tobytes(), "little"), m.width, m.noise, own)
-            for row, own in zip(bits, rand, strict=True)
-        ]
+        if isinstance(state, TrueNumbers):
+            uniform = np.array([int.from_bytes(own, "little") for own in rand], np.uint32)
+            rows = noise_numbers(m, state.numbers, uniform).tolist()
+        else:
+            rows = [
+                m.scheme.fresh(int.from_bytes(row.tobytes(), "little"), m.width, m.noise, own)
+                for row, own in zip(state.bits, rand, strict=True)
+            ]
         joined = b"".join(row.to_bytes(m.size, "little") for row in rows)
         return np.frombuffer(joined, np.uint8).reshape(n, m.size)
 
     used = [0] * n
-    bits = tuple(
-        tuple(fresh(part.bits, part.mechanism) for part in parts if isinstance(part, PermanentBits))
-        for parts in kept.parts
-    )
+    bits = tuple(tuple(fresh(part) for part in parts) for parts in kept.parts)
     simulated = single_reports(ReportBatch(survey, kept.cohort, kept.clear, bits, "simulated"))
     for i in range(n):
         client = replayed_client(

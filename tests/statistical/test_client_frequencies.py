@@ -24,6 +24,7 @@ CASES = {
     "any digits": "p = 0.123\nq = 0.6789\nf = 0.31",
     "p above q": "p = 0.8\nq = 0.3\nf = 0.2",
     "rare": "p = 0.012\nq = 0.5\nf = 0.05",
+    "asymmetric": "epsilon = 6\nepsilon_per_report = 3",
 }
 
 
@@ -80,6 +81,46 @@ def test_audit_stays_below_the_claim_and_near_it() -> None:
     claim = Boolean(noise=noise).loss.per_report
     found = audit(runs_of(noise, True), runs_of(noise, False), runs=5000, alpha=1e-6)
     assert 0.7 * claim < found.epsilon <= claim
+
+
+REPEATED = {
+    "asymmetric choice": 'kind = "choice"\noptions = ["a", "b"]',
+    "local hash": 'kind = "string"\nmechanism = "localhash"\nvalues = 3',
+}
+
+
+@pytest.mark.parametrize("question", REPEATED.values(), ids=REPEATED.keys())
+@pytest.mark.parametrize("days", [1, 2])
+def test_audit_of_repeated_collection(question: str, days: int) -> None:
+    """New secrets in each run; α = 1e-5. The twin without permanent noise exceeds the claim."""
+    survey = Survey.from_toml(
+        HEAD + f"[questions.w]\n{question}\nepsilon = 1.5\nepsilon_per_report = 1.2\n"
+    )
+    mechanism = survey.questions[0].protocol.parts[0].slots[0].mechanism
+    tokens: dict[int, Any] = {}
+    for token in ("a", "b") if mechanism.labels else [b"%d" % i for i in range(30)]:
+        at = mechanism.true_bits(token, 0) if mechanism.labels else mechanism.number(token, 0)
+        tokens.setdefault(at, token)
+    first, second, *_ = tokens.values()
+
+    def runs_of_days(token: Any) -> Any:
+        def run() -> tuple[bytes, ...]:
+            secret = os.urandom(32)
+            size = mechanism.rand_size
+            return tuple(
+                mechanism.encode(token, cohort=0, secret=secret, rand=os.urandom(size))
+                for _ in range(days)
+            )
+
+        return run
+
+    found = audit(runs_of_days(first), runs_of_days(second), runs=20_000, alpha=1e-5)
+    claim = mechanism.loss_after(days)
+    assert 0.85 * claim < found.epsilon <= claim
+    with pytest.MonkeyPatch.context() as broken:
+        broken.setattr(type(mechanism), "permanent", lambda self, value, *_: value)
+        leaking = audit(runs_of_days(first), runs_of_days(second), runs=20_000, alpha=1e-5)
+    assert leaking.epsilon > claim
 
 
 def test_audit_catches_a_leak() -> None:

@@ -52,6 +52,11 @@ cohorts = 8
         ("choice", 2.0, 30, 1500),
         ("string", 8.0, 30, 60),
         ("string, 2 hashes", 8.0, 7, 60),
+        ("choice, asymmetric", 4.0, 30, 1500),
+        ("choice, asymmetric", 2.0, 7, 1500),
+        ("string, asymmetric", 4.0, 30, 60),
+        ("string, local hash", 4.0, 7, 40),
+        ("string, local hash", 2.0, 30, 20),
     ],
 )
 def test_intervals_cover(question: str, epsilon: float, repeats: int, crowds: int) -> None:
@@ -63,17 +68,22 @@ def test_intervals_cover(question: str, epsilon: float, repeats: int, crowds: in
     """
     rng = np.random.default_rng([repeats, int(epsilon)])
     drawn = Crowds.of(question, epsilon)
-    population, answered, former = [], [], []
+    population, answered, former, alone = [], [], [], []
     for _ in range(crowds):
         counts, realised = drawn.draw(repeats, rng)
         result = drawn.decoded(counts, repeats)
         population.append(covered(result, drawn.shares))
         answered.append(covered(result.of_respondents(drawn.clients), realised))
-        former.append(covered(drawn.formerly(counts, repeats), drawn.shares))
+        if (old := drawn.formerly(counts, repeats)) is not None:
+            former.append(covered(old, drawn.shares))
+        elif question.startswith("choice"):
+            alone.append(covered(drawn.decoded(counts, 1), drawn.shares))
     for inside in (population, answered):
         assert abs(np.mean(inside) - 0.95) < 0.025
         assert abs(np.mean([each[0] for each in inside]) - 0.95) < 4.5 * np.sqrt(0.0475 / crowds)
-    if repeats > 1 and epsilon > 2:
+    if alone:  # the twin takes the reports of a client for those of many
+        assert np.mean(alone) < 0.8
+    if repeats > 1 and epsilon > 2 and former:
         assert np.mean([each[0] for each in former]) < 0.92
 
 

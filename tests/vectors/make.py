@@ -199,6 +199,8 @@ PREFIX = (
     '[questions.word]\nkind = "string"\nepsilon = 2.0\n[questions.word.dictionary]\n'
     'protocol = "prefixes"\nmax_length = 4\nalphabet = "a-z"\nlevels = [2, 4]\n'
 )
+HASHED = WORD.replace("epsilon", 'mechanism = "localhash"\nvalues = 5\nepsilon')
+UNEVEN = WORD + "epsilon_per_report = 0.8\n"
 LOCAL = PREFIX.replace("epsilon", 'mechanism = "localhash"\nepsilon')
 
 
@@ -227,6 +229,10 @@ def payments() -> list[tuple[list[Survey], list[tuple[int, int, dict[str, Any]]]
                                        for w in ("aaaa", "aabb", "aazz")]),
         # One number a report, no permanent noise: each is paid in full.
         ([dated(LOCAL, "once", budget=4.5)], [(0, 0, {"word": "a"}) for _ in range(3)]),
+        # Each number with permanent noise is paid in full at its first report, then never again.
+        ([dated(HASHED, budget=6.5)], [(0, 0, {"word": w}) for w in (*"aaabcdefghij", None, "a")]),
+        # Asymmetric noise: two reports of a value cost twice as much as one, up to the total.
+        ([dated(UNEVEN, budget=3.5)], [(0, 0, {"word": w}) for w in "aaaaabbca"]),
         # All protocols at once.
         ([s for s in surveys() if s.name == "vectors"],
          [(0, 0, {"word": w, "grams": w, "prefix": w, "colour": "red", "dark": None})

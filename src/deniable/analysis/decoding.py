@@ -15,7 +15,6 @@ from deniable.inference.fit_check import fit_check, possible_shares
 from deniable.inference.marginal.bit_counts import Repetition
 from deniable.inference.marginal.detection import Correction
 from deniable.inference.models import model_of
-from deniable.mechanisms.noise import ONE
 from deniable.results import Marginal
 from deniable.results.marginal import Target
 from deniable.survey import Survey, SurveyOrPath
@@ -139,8 +138,8 @@ def decode(
         model = model_of(candidates_of(asked, candidates))
         counts, checked = count_and_check(source, backend, asked, model)
         if reports_per_client > 1:
-            flip = asked.protocol.mechanisms[0].noise.flip / ONE
-            counts = counts.repeated(Repetition(reports_per_client, flip))
+            shared = Repetition.of(asked.protocol.mechanisms[0], reports_per_client)
+            counts = counts.repeated(shared)
         marginal = model.marginal(counts, alpha=alpha, correction=correction)
         if target == "respondents":
             marginal = marginal.of_respondents(source.count / reports_per_client)

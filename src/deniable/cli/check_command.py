@@ -23,6 +23,7 @@ from deniable.planning.in_words import (
     privacy_warnings,
     threshold_text,
 )
+from deniable.planning.repetition import CLIENTS, DAYS, repeated_accuracy
 from deniable.privacy import NANO
 from deniable.protocols.alphabet import count_strings
 from deniable.survey import Question, Survey
@@ -103,6 +104,9 @@ def describe(survey: Survey, sizes: Sequence[int] = DEFAULT_SIZES) -> Findings:
     warnings = privacy_warnings(survey) + cohort_warnings(survey)
     missing: set[str] = set()
     questions = [_describe_question(question, sizes, missing) for question in survey.questions]
+    if survey.collect == "repeatedly":
+        for question, findings in zip(survey.questions, questions, strict=True):
+            findings |= _repeated(question)
     return {
         "name": survey.name,
         "version": survey.version,
@@ -145,6 +149,22 @@ def _describe_question(question: Question, sizes: Sequence[int], missing: set[st
         "discoverable": by_size(planning.discoverable) if unknown else None,
         "levels": _prefix_lengths(question.protocol),
     }
+
+
+def _repeated(question: Question) -> Findings:
+    """Return the accuracy of repeated reports; nothing if it cannot be compared."""
+    accuracy = repeated_accuracy(question)
+    if not accuracy:
+        return {}
+    rows = [
+        {
+            "per_report": row.per_report,
+            "standard_error": dict(zip(map(str, DAYS), row.errors, strict=True)),
+            "chosen": row.chosen,
+        }
+        for row in accuracy
+    ]
+    return {"repeated": rows}
 
 
 def _finite(x: float) -> float | None:
@@ -244,6 +264,9 @@ def _show(survey: Survey, findings: Findings) -> None:
     out.print("\n".join(sentences) + "\n", markup=False)
     for which, title in THRESHOLD_TITLES.items():
         _show_thresholds(out, title, {q["name"]: q[which] for q in findings["questions"]})
+    for question in findings["questions"] if repeatedly else ():
+        if "repeated" in question:
+            _show_repeated(out, question)
     for note in findings["notes"]:
         out.print(f"Note: {note}.", markup=False)
     for warning in findings.get("warnings", ()):
@@ -286,6 +309,25 @@ def _sizes(survey: Survey, findings: Findings) -> list[str]:
         f"divides the clients into {survey.groups:,} groups; the smallest contains about one "
         f"client in {1 / survey.smallest_group:,.0f}.",
     ]
+
+
+def _show_repeated(out: Console, question: Findings) -> None:
+    """Print what one report tells beside how accurate one day and many days are."""
+    out.print(
+        f"Accuracy of {question['name']}: standard error of the share of a rare value, if "
+        f"{CLIENTS:,} clients report it daily. More ε per report makes a day more accurate, and "
+        "reports of one client easier to recognise; ε in total stays the same:"
+    )
+    names = ["ε per report", "odds change by at most"]
+    names += [counted(days, "day") for days in DAYS]
+    rows = [
+        [epsilon_text(row["per_report"]) + (" (this survey)" if row["chosen"] else "")]
+        + [f"× {odds_factor(row['per_report'])}"]
+        + [f"{100 * error:.2f}%" for error in row["standard_error"].values()]
+        for row in question["repeated"]
+    ]
+    print_table(TextTable(names, rows), out)
+    out.print("Set epsilon_per_report in the survey file to choose another.\n")
 
 
 def _show_thresholds(

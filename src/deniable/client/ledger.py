@@ -7,9 +7,20 @@ from. A changed value, a changed parameter, another slot or a new secret is char
 permanent noise (f = 0) every report is charged in full.
 
 Charging min(Σ ε per report, ε in total) is sound. Let x be the log-likelihood ratio of a report
-about a bit with permanent noise. Its log-likelihood ratio about the true bit is
-2·atanh(c·tanh(x/2)), c = 1−f, which is concave in x. Reports of one such bit together therefore
-lose at most the sum of their separate losses, and at most 2·atanh(c) = ln((1−f/2)/(f/2)).
+about a bit with permanent noise, 1 against 0; those of several reports add up. Let the permanent
+bit be 1 with probability κ if the true bit is set, and φ if not. The log-likelihood ratio about the
+true bit is then g(x) = ln((κeˣ + 1 − κ)/(φeˣ + 1 − φ)), which increases from ln((1−κ)/(1−φ)) to
+ln(κ/φ). Symmetric noise has κ = 1 − φ = 1 − f/2, and g(x) = 2·atanh((1−f)·tanh(x/2)) is odd, and
+concave for x ≥ 0. So reports of one such bit together lose at most the sum of their separate
+losses, and at most ln((1−f/2)/(f/2)).
+
+With asymmetric noise, g alone may be convex. But two values differ in equal numbers of bits that
+only the one and only the other sets, and fresh noise is symmetric, so x is between −X and X. The
+loss is a multiple of G(X) = g(X) − g(−X), whose derivative is
+sinh(k)/(cosh(k) + cosh(X)) + sinh(−l)/(cosh(l) + cosh(X)), k = ln(κ/(1−κ)), l = ln(φ/(1−φ)). It
+decreases with X if κ ≥ ½ ≥ φ, so G is concave, and G(X₁ + X₂) ≤ G(X₁) + G(X₂). `BitMechanism`
+refuses other noise. Numbers with permanent noise have only one side of G, for which this fails:
+their first report is charged ε in total.
 
 The budget covers all versions of a survey name. Amounts are integers in billionths of a nat,
 rounded up. The file is replaced atomically and synced before the report exists. A process that is

@@ -34,7 +34,6 @@ from deniable.inference.fit_counts import FitCounts, PartCounts, draw_shares
 from deniable.inference.marginal.bit_counts import Repetition
 from deniable.kernels.array_types import Floats, Int64s
 from deniable.mechanisms import BitMechanism, Mechanism
-from deniable.mechanisms.noise import ONE
 from deniable.results.fit_check import LEVEL, FitCheck
 from deniable.survey import Question, Survey
 
@@ -51,13 +50,12 @@ HARMLESS_COPIES = 0.001
 HASH_TESTS = 10
 """Factor of p-values about hash functions, because all crowds of a survey share a false alarm."""
 UNSEEN = {
-    "bloom": "whether strings are hashed as the survey says, and whether q is right",
-    "localhash": "whether strings are hashed as the survey says, and whether q is right",
+    "string": "whether strings are hashed as the survey says, and whether q is right",
     "choice": "whether options are mixed up, and whether q is right",
     "subset": "whether options are mixed up, and whether q is right",
     "boolean": "a boolean, of which any share up to 100% is possible",
 }
-"""Faults that reports cannot show, by kind of mechanism."""
+"""Faults that reports cannot show, by kind of question."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +97,7 @@ def fit_check(
             tests += _members(question.name, part, mechanism)
             tests += _related_hashes(question.name, part)
     tests += _copies(counts)
-    kinds = [q.protocol.mechanisms[0].kind for q in questions]
-    unseen = [UNSEEN.get(kind, f"what the mechanism {kind!r} reports") for kind in kinds]
+    unseen = [UNSEEN[q.kind] for q in questions]
     if few := counts.reports < MIN_REPORTS:
         unseen.insert(0, f"so few reports ({counts.reports:,})")
     strings = any(q.protocol.mechanisms[0].question_kind == "string" for q in questions)
@@ -213,7 +210,7 @@ def _number_of_ones(
             return []
     p, q = float(mechanism.noise.p_star), float(mechanism.noise.q_star)
     mean = float(counts.ones.sum()) / n
-    repetition = Repetition(repeats, mechanism.noise.flip / ONE)
+    repetition = Repetition.of(mechanism, repeats)
     rates = np.array([p, q])
     moments = np.array(repetition.moments(rates, np.full(2, p), np.full(2, q)))
     tails = []

@@ -5,17 +5,20 @@ from typing import TYPE_CHECKING
 from deniable.lazy import lazy_exports
 from deniable.mechanisms.base import Domain, Mechanism, from_canonical, register
 from deniable.mechanisms.bit_mechanism import BitMechanism
-from deniable.mechanisms.bloom import Bloom
+from deniable.mechanisms.bloom import AsymmetricBloom, Bloom
 from deniable.mechanisms.noise import Noise, randomise
-from deniable.mechanisms.options import Boolean, Choice
+from deniable.mechanisms.options import AsymmetricChoice, Boolean, Choice
 
 if TYPE_CHECKING:
     from deniable.mechanisms.calibration import calibrate
     from deniable.mechanisms.local_hash import LocalHash
     from deniable.mechanisms.number_mechanism import NumberMechanism
+    from deniable.mechanisms.permanent_hash import PermanentLocalHash
     from deniable.mechanisms.subset import Subset
 
 __all__ = [
+    "AsymmetricBloom",
+    "AsymmetricChoice",
     "BitMechanism",
     "Bloom",
     "Boolean",
@@ -25,6 +28,7 @@ __all__ = [
     "Mechanism",
     "Noise",
     "NumberMechanism",
+    "PermanentLocalHash",
     "Subset",
     "calibrate",
     "from_canonical",
@@ -39,6 +43,7 @@ __getattr__ = lazy_exports(
         "deniable.mechanisms.calibration": ["calibrate"],
         "deniable.mechanisms.local_hash": ["LocalHash"],
         "deniable.mechanisms.number_mechanism": ["NumberMechanism"],
+        "deniable.mechanisms.permanent_hash": ["PermanentLocalHash"],
         "deniable.mechanisms.subset": ["Subset"],
     },
 )

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 from deniable.errors import InputError
 from deniable.lazy import Registry
 from deniable.mechanisms import prf
-from deniable.mechanisms.noise import Noise
+from deniable.mechanisms.noise import ONE, Noise
 from deniable.mechanisms.schemes import DENIABLE_1, Scheme
 from deniable.privacy import PrivacyLoss
 
@@ -88,6 +88,9 @@ class Mechanism(ABC):
     protocols: ClassVar[frozenset[str]] = frozenset({"single", "ngrams", "prefixes"})
     """Names of the protocols that it can be used with."""
 
+    def __post_init__(self) -> None:
+        """Raise InputError if a parameter is invalid; subclasses add their own conditions."""
+
     # --- defined by each mechanism ----------------------------------------------------------
 
     @property
@@ -152,6 +155,8 @@ class Mechanism(ABC):
     def canonical(self) -> Settings:
         """Return the settings that define the mechanism, for the published survey."""
         noise = {"flip": self.noise.flip, "p": self.noise.p, "q": self.noise.q}
+        if self.noise.keep is not None:
+            noise["keep"] = self.noise.keep
         return {**self.encoding(), **noise}
 
     @classmethod
@@ -202,6 +207,12 @@ class Mechanism(ABC):
             raise InputError(f"rand must have {self.rand_size} random bytes, not {len(rand)}")
 
     @cached_property
+    def permanent_prefix(self) -> bytes:
+        """First bytes of every message that permanent noise of this slot is derived from."""
+        keyed = (*self.domain.parts, self.domain.encoding, self.noise.permanent_thresholds)
+        return prf.fields(b"deniable-1/prr", *keyed)
+
+    @cached_property
     def size(self) -> int:
         """Number of bytes of a packed report."""
         return (self.width + 7) // 8
@@ -219,17 +230,45 @@ class Mechanism(ABC):
         """Probability that two different values coincide before any noise."""
         return 0.0
 
-    def variance(self, frequency: float = 0.0) -> float:
-        """Return the variance of an estimate from one report, for a value of this frequency."""
-        p, q = self.support
+    def variance(self, frequency: float = 0.0, reports: float = 1) -> float:
+        """Return the variance of an estimate from one client, for a value of this frequency.
+
+        reports : number of reports of the client, which share its value and its permanent noise
+        """
         collide = self.collision_probability
-        supported = p + (q - p) * (collide + frequency * (1 - collide))
-        return supported * (1 - supported) / (q - p) ** 2
+        held = collide + frequency * (1 - collide)
+
+        def of_one(p: float, q: float) -> float:
+            supported = p + (q - p) * held
+            return supported * (1 - supported) / (q - p) ** 2
+
+        one = of_one(*self.support)
+        if reports == 1:
+            return one
+        lasting = of_one(*self.permanent_support)
+        return lasting + (one - lasting) / reports
+
+    @property
+    def permanent_support(self) -> tuple[float, float]:
+        """The same as `support` for what permanent noise leaves of a value, before fresh noise."""
+        return self.noise.flip / ONE, self.noise.kept / ONE
 
     @property
     def permanent_variance(self) -> float:
-        """Variance of an estimate from one client's permanent noise, however often it reports."""
-        return 0.0
+        """Variance of an estimate from one client's permanent noise, however often it reports.
+
+        It is the smaller one of clients that hold the value and of those that do not.
+        """
+        p, q = self.permanent_support
+        return min(p * (1 - p), q * (1 - q)) / (q - p) ** 2
+
+    @property
+    def charge(self) -> PrivacyLoss:
+        """What the ledger charges: per report, and at most for all reports with the same noise.
+
+        Whatever the number of reports, the sum of the charges must bound what they tell together.
+        """
+        return self.loss
 
     def within(self, domain: Domain) -> Self:
         """Return the same mechanism with hashing and permanent noise keyed by this domain."""
@@ -251,11 +290,12 @@ class StringMechanism(Mechanism):
 
 
 # These mechanisms are imported on first use: most surveys do not have them.
-KINDS = Registry[Mechanism](
-    "mechanism",
-    lambda cls: cls.kind,
-    {"localhash": "deniable.mechanisms.local_hash", "subset": "deniable.mechanisms.subset"},
-)
+LATER = {
+    "localhash": "deniable.mechanisms.local_hash",
+    "localhash-permanent": "deniable.mechanisms.permanent_hash",
+    "subset": "deniable.mechanisms.subset",
+}
+KINDS = Registry[Mechanism]("mechanism", lambda cls: cls.kind, LATER)
 register = KINDS.register
 
 
@@ -265,7 +305,8 @@ def from_canonical(data: Settings) -> Mechanism:
     kind = settings.pop("kind", None)
     cls = KINDS[kind]
     try:
-        noise = Noise(settings.pop("flip"), settings.pop("p"), settings.pop("q"))
+        thresholds = (settings.pop("flip"), settings.pop("p"), settings.pop("q"))
+        noise = Noise(*thresholds, keep=settings.pop("keep", None))
         return cls.from_settings(noise, settings)
     except (KeyError, TypeError) as error:
         raise InputError(f"cannot read the published {kind} mechanism: {error}") from None

@@ -10,15 +10,47 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cached_property
+from typing import ClassVar
 
+from deniable.errors import InputError
 from deniable.mechanisms import prf
 from deniable.mechanisms.base import Mechanism, Token
 from deniable.mechanisms.noise import ONE
+from deniable.mechanisms.schemes import DENIABLE_1
 from deniable.privacy import PrivacyLoss
 
 
 class BitMechanism(Mechanism):
-    """Randomised response on every bit; subclasses define which bits a token sets."""
+    """Randomised response on every bit; subclasses define which bits a token sets.
+
+    Clients that know only symmetric permanent noise would ignore `keep`. So asymmetric noise has
+    kinds of its own, which they refuse.
+    """
+
+    asymmetric: ClassVar[bool] = False
+    """Whether permanent noise is asymmetric, which needs `keep` in the noise."""
+
+    def __post_init__(self) -> None:
+        noise = self.noise
+        if (noise.keep is not None) != self.asymmetric:
+            raise InputError(
+                f"the mechanism {self.kind} needs {'' if self.asymmetric else 'no '}keep, the "
+                "probability that a set bit stays set"
+            )
+        if noise.keep is None:
+            return
+        # These conditions make the sum of charges a bound; see `deniable.client.ledger`.
+        if noise.keep < ONE // 2 or noise.p + noise.q != ONE:
+            raise InputError(
+                "asymmetric permanent noise needs keep of at least 2^31 and p + q = 2^32, got "
+                f"keep = {noise.keep}, p = {noise.p}, q = {noise.q}"
+            )
+        if any(first != second for first, second in self.separations):
+            raise InputError(
+                "asymmetric permanent noise needs at least twice as many bits as hashes"
+            )
+        if self.scheme is not DENIABLE_1:
+            raise InputError(f"scheme {self.scheme.name} has no asymmetric permanent noise")
 
     # --- defined by each mechanism ----------------------------------------------------------
 
@@ -40,9 +72,8 @@ class BitMechanism(Mechanism):
 
     @property
     def permanent_variance(self) -> float:
-        """φ(1 − φ) / ((1 − 2φ)² h), where φ is the probability that permanent noise flips a bit."""
-        flip = self.noise.flip / ONE
-        return flip * (1 - flip) / ((1 - 2 * flip) ** 2 * self.hashes)
+        """Variance from permanent noise: φ(1 − φ) / ((1 − 2φ)² h) if it is symmetric."""
+        return super().permanent_variance / self.hashes
 
     @property
     def outcomes(self) -> int:
@@ -63,16 +94,6 @@ class BitMechanism(Mechanism):
     def loss_after(self, reports: int) -> float:
         """Return ε in total for this many reports of one value, for the worst pair of values."""
         return max(self.noise.loss_after(reports, *bits) for bits in self.separations)
-
-    @cached_property
-    def permanent_prefix(self) -> bytes:
-        """First bytes of every message that permanent noise of this slot is derived from.
-
-        They contain the flip probability. Otherwise, noise with two such probabilities would
-        compare the same random numbers with two thresholds, which would reveal bits.
-        """
-        flip = self.noise.flip.to_bytes(4, "big")
-        return prf.fields(b"deniable-1/prr", *self.domain.parts, self.domain.encoding, flip)
 
     def permanent_message(self, bits: int, cohort: int) -> bytes:
         """Return the message that permanent noise is derived from; equal messages share noise."""

@@ -53,6 +53,7 @@ class Bloom(BitMechanism, StringMechanism):
         check_integer("bits", self.bits, 2, MAX_BITS)
         check_integer("hashes", self.hashes, 1, MAX_BITS)
         check_integer("cohorts", self.cohorts, 1, MAX_COHORTS)
+        super().__post_init__()
         self.scheme.check(self.bits, self.hashes, self.noise)
 
     @property
@@ -75,9 +76,9 @@ class Bloom(BitMechanism, StringMechanism):
         """Probability that another value sets a given bit."""
         return 1 - (1 - 1 / self.bits) ** self.hashes
 
-    def variance(self, frequency: float = 0.0) -> float:
-        """Return the variance of an estimate from one report, for a value of this frequency."""
-        return super().variance(frequency) / self.hashes
+    def variance(self, frequency: float = 0.0, reports: float = 1) -> float:
+        """Return the variance of an estimate from one client, for a value of this frequency."""
+        return super().variance(frequency, reports) / self.hashes
 
     def positions(self, value: bytes, cohort: int) -> tuple[int, ...]:
         """Return the bits that the value sets in this cohort, one per hash; some may coincide."""
@@ -111,3 +112,20 @@ class Bloom(BitMechanism, StringMechanism):
     def from_settings(cls, noise: Noise, settings: Settings) -> Self:
         """Return the mechanism with this noise and these published settings."""
         return cls(noise=noise, scheme_name=settings.pop("scheme"), **settings)
+
+
+@register
+class AsymmetricBloom(Bloom):
+    """The same with asymmetric permanent noise, for repeated collection with the scheme deniable-1.
+
+    Examples
+    --------
+    >>> from deniable.mechanisms.noise import Noise
+    >>> noise = Noise(flip=1 << 27, p=1 << 26, q=63 << 26, keep=1 << 31)
+    >>> bloom = AsymmetricBloom(noise=noise, bits=128, cohorts=64)
+    >>> round(bloom.loss.per_report, 3), round(bloom.loss.in_total, 3)
+    (3.034, 3.434)
+    """
+
+    kind = "bloom-asymmetric"
+    asymmetric = True

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from deniable.errors import InputError, check_integer
 from deniable.mechanisms.base import MAX_COHORTS, Settings, StringMechanism, register
+from deniable.mechanisms.noise import ONE
 from deniable.mechanisms.number_mechanism import NumberMechanism, number_noise
 from deniable.privacy import check_epsilon
 
@@ -53,7 +54,7 @@ class LocalHash(NumberMechanism, StringMechanism):
     families: int = 1
 
     kind = "localhash"
-    protocols = frozenset({"prefixes"})
+    protocols = frozenset({"single", "prefixes"})
 
     def __post_init__(self) -> None:
         _check_prime(self.values)
@@ -134,6 +135,11 @@ class LocalHash(NumberMechanism, StringMechanism):
         """Probabilities that a report supports another string, and the client's own."""
         # Another string is hashed to the reported number by chance.
         return 1 / self.values, float(self.noise.q_star)
+
+    @property
+    def permanent_support(self) -> tuple[float, float]:
+        """The same as `support` for the number that permanent noise leaves."""
+        return 1 / self.values, self.noise.kept / ONE
 
     def encoding(self) -> Settings:
         """Return values, digits and families, which decide the number of a string."""

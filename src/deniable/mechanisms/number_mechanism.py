@@ -2,7 +2,7 @@
 
 A token is mapped to one of g numbers. That number is reported with probability q, each other number
 with p. The probabilities are integers in units of 2⁻³² whose sum over the g numbers is exactly 2³²,
-so ε = ln(q/p) is exact. There is no permanent noise.
+so ε = ln(q/p) is exact. There is no permanent noise; `permanent_hash.py` adds it.
 """
 
 from __future__ import annotations
@@ -35,14 +35,16 @@ class NumberMechanism(Mechanism):
     # --- the same for all -------------------------------------------------------------------
 
     def __post_init__(self) -> None:
-        p, q = self.noise.p, self.noise.q
         if self.noise.flip:
+            raise InputError(f"the mechanism {self.kind} has no permanent noise: omit f")
+        self.check_probabilities("p", self.noise.p, "q", self.noise.q)
+
+    def check_probabilities(self, other_name: str, other: int, own_name: str, own: int) -> None:
+        """Raise InputError unless the probabilities of all numbers add up to 1, the own largest."""
+        if not 0 < other < own or own + (self.bound - 1) * other != ONE:
             raise InputError(
-                'local hashing has no permanent noise: set collect = "once" and omit f'
-            )
-        if not 0 < p < q or q + (self.bound - 1) * p != ONE:
-            raise InputError(
-                f"0 < p < q and q + {self.bound - 1}·p = 2^32 must hold, got p = {p}, q = {q}"
+                f"0 < {other_name} < {own_name} and {own_name} + {self.bound - 1}·{other_name} = "
+                f"2^32 must hold, got {other_name} = {other}, {own_name} = {own}"
             )
 
     @property
@@ -84,9 +86,17 @@ class NumberMechanism(Mechanism):
         """
         if number is None:
             return uniform * self.bound >> 32
-        if uniform < self.noise.q:
-            return number
-        return (number + 1 + (uniform - self.noise.q) // self.noise.p) % self.bound
+        return randomised_number(number, uniform, self.noise.q, self.noise.p, self.bound)
+
+
+def randomised_number(number: int, uniform: int, own: int, other: int, bound: int) -> int:
+    """Return a number below `bound`: the same with probability own/2³², each other with other/2³².
+
+    uniform : a uniform 32-bit number
+    """
+    if uniform < own:
+        return number
+    return (number + 1 + (uniform - own) // other) % bound
 
 
 def number_noise(epsilon: float, bound: int) -> Noise:

@@ -44,6 +44,7 @@ class OptionMechanism(Mechanism):
             raise InputError(
                 f"options repeats {', '.join(map(repr, twice))[:200]}: list each option once"
             )
+        super().__post_init__()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -90,6 +91,14 @@ class Choice(OptionMechanism, BitMechanism):
     def separations(self) -> tuple[tuple[int, int], ...]:
         """Two options differ in one bit each."""
         return ((1, 1),)
+
+
+@register
+class AsymmetricChoice(Choice):
+    """The same with asymmetric permanent noise, for repeated collection."""
+
+    kind = "choice-asymmetric"
+    asymmetric = True
 
 
 @register

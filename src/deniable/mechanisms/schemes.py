@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from deniable.errors import InputError, did_you_mean
 from deniable.mechanisms import prf
-from deniable.mechanisms.noise import ONE, Noise, randomise
+from deniable.mechanisms.noise import Noise, randomise
 
 if TYPE_CHECKING:
     from deniable.mechanisms.bit_mechanism import BitMechanism
@@ -57,10 +57,9 @@ class Scheme:
 
     def permanent(self, bits: int, mechanism: BitMechanism, cohort: int, secret: bytes) -> int:
         """Add permanent noise to the bits: the same noise for the same secret, bits and cohort."""
-        flip = mechanism.noise.flip  # probability of flipping a bit, in units of 2⁻³²
-        message = mechanism.permanent_message(bits, cohort)
-        words = prf.words(secret, message, mechanism.size)
-        return randomise(bits, mechanism.width, flip, ONE - flip, words)
+        noise = mechanism.noise
+        words = prf.words(secret, mechanism.permanent_message(bits, cohort), mechanism.size)
+        return randomise(bits, mechanism.width, noise.flip, noise.kept, words)
 
     def rand_size(self, width: int, noise: Noise) -> int:
         """Return the number of random bytes that `fresh` takes."""

@@ -275,10 +275,13 @@ def designs_for(
     }
     note = "# the full string and two of its bigrams, each with a third of ε"
     ngrams = {**prefixes, "protocol": ("ngrams", note), "max_length": even}
-    designs = [replace(design, name="prefixes, Bloom filter", dictionary=prefixes)]
-    if design.collect == "once":
-        hashed = {"mechanism": ("localhash", "# a report is one number")}
-        designs.insert(0, replace(designs[0], name="prefixes, local hashing", settings=hashed))
+    hashed = {"mechanism": ("localhash", "# a report is one number")}
+    filtered = {"mechanism": ("bloom", "# a report is a Bloom filter")}
+    both = {"prefixes, local hashing": hashed, "prefixes, Bloom filter": filtered}
+    designs = [
+        replace(design, name=name, settings=settings, dictionary=prefixes)
+        for name, settings in both.items()
+    ]
     if even >= 4:
         designs.append(replace(design, name="n-grams, Bloom filter", dictionary=ngrams))
     return designs

@@ -42,18 +42,19 @@ class BitPart(PartSimulator[B]):
 
     def states(self, clients: Clients, rng: np.random.Generator) -> PermanentBits:
         """Draw permanent responses, or compute them from the secrets."""
-        flip = self.mechanism.noise.flip
+        noise = self.mechanism.noise
         if clients.secrets is None:
-            bits = self._encoded(clients, UNCHANGED.after_permanent(flip), rng)
+            bits = self._encoded(clients, UNCHANGED.after_permanent(noise.flip, noise.keep), rng)
         else:
             bits = self._encoded(clients, UNCHANGED, rng)
-            bits = self._permanent(bits, clients, clients.secrets) if flip else bits
+            bits = self._permanent(bits, clients, clients.secrets) if noise.flip else bits
         return PermanentBits(self.mechanism, bits)
 
     def single_reports(self, clients: Clients, rng: np.random.Generator) -> Bytes:
         """Draw permanent and fresh noise at once: each bit is 1 with probability q* or p*."""
         noise = self.mechanism.noise
-        return self._encoded(clients, Response(noise.p, noise.q).after_permanent(noise.flip), rng)
+        both = Response(noise.p, noise.q).after_permanent(noise.flip, noise.keep)
+        return self._encoded(clients, both, rng)
 
     def _encoded(self, clients: Clients, response: Response, rng: np.random.Generator) -> Bytes:
         """Return uint8[N, size]: the bits of the answers after this response."""

@@ -23,7 +23,7 @@ from deniable.kernels.random_generator import Randomness, generator_of
 from deniable.simulation.bit_parts import BitPart, BloomPart
 from deniable.simulation.clear_fields import drawn_fields, fields_of_secrets
 from deniable.simulation.coded import NO_ANSWER, Coded, Levels
-from deniable.simulation.number_parts import HashPart
+from deniable.simulation.number_parts import HashPart, PermanentHashPart
 from deniable.simulation.parts import (
     CLIENTS_PER_CHUNK,
     Clients,
@@ -44,10 +44,13 @@ AnySimulator: TypeAlias = PartSimulator[Any]
 
 SIMULATORS: dict[str, type[AnySimulator]] = {
     "bloom": BloomPart,
+    "bloom-asymmetric": BloomPart,
     "boolean": BitPart,
     "choice": BitPart,
+    "choice-asymmetric": BitPart,
     "localhash": HashPart,
     "subset": SubsetPart,
+    "localhash-permanent": PermanentHashPart,
 }
 """Simulators by kind of mechanism; any other kind is simulated by its own encoder."""
 

@@ -8,9 +8,7 @@ ENOUGH_COHORTS = 8
 
 def has_few_cohorts(mechanism: Mapping[str, object]) -> bool:
     """Return whether a mechanism with these parameters hashes strings in fewer than 8 ways."""
-    ways = mechanism.get(
-        {"bloom": "cohorts", "localhash": "families"}.get(str(mechanism.get("kind")), "")
-    )
+    ways = mechanism.get("families", mechanism.get("cohorts"))
     return isinstance(ways, int) and ways < ENOUGH_COHORTS
 
 

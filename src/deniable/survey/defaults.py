@@ -7,6 +7,13 @@
 | once       | choice         | from version 2 on: subset selection, see `mechanisms.subset` |
 | repeatedly | any            | p = ¼, q = ¾, and f from ε = 2h·ln((1−f/2)/(f/2)), one bit: half |
 
+Version 2 of the defaults has the most accurate noise for repeated collection: a set bit stays set
+with probability ½ under permanent noise, a clear one is set with 1/(1+e^ε), and fresh noise is
+symmetric with the loss per report that the author wrote, or that p = ¼ and q = ¾ would have. One
+report is then optimised unary encoding with the loss per report, and all reports of a client
+together are no worse than optimised unary encoding with ε. A single bit stays symmetric, which is
+the best for it. Dictionaries of prefixes use local hashing.
+
 A string question has one hash, 64 cohorts, and the smallest power of two from 128 to 1024 bits at
 which the bits that other clients set add less than a sixth to the variance: 128 bits up to ε = 3.7,
 256 at the paper's 4.39. Local hashing has 16 families of cohorts. If only one of p and q is given,
@@ -20,9 +27,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 
 from deniable.errors import InputError
-from deniable.mechanisms import LocalHash, Mechanism, Noise, Subset, calibrate
+from deniable.mechanisms import (
+    Bloom,
+    LocalHash,
+    Mechanism,
+    Noise,
+    PermanentLocalHash,
+    Subset,
+    calibrate,
+)
+from deniable.mechanisms.base import KINDS, Settings
 from deniable.mechanisms.noise import ONE
 from deniable.privacy import NANO, largest_step, nanonats_down
 from deniable.protocols.alphabet import count_strings
@@ -45,6 +62,7 @@ CONFIRMATION_SHARE = 0.27
 """Share of clients that report the whole string again, to test discovered strings."""
 
 Build = Callable[[Noise], Mechanism]
+_NOISE_KEYS = frozenset({"flip", "p", "q", "keep"})
 
 
 def fill(
@@ -52,6 +70,8 @@ def fill(
     collect: str,
     *,
     epsilon: float | None,
+    per_report: float | None = None,
+    best: bool = False,
     p: float | None = None,
     q: float | None = None,
     f: float | None = None,
@@ -66,6 +86,10 @@ def fill(
         Whether ε limits the loss per report or in total.
     epsilon : float or None
         Maximum loss in nats; None if it follows from p, q and f.
+    per_report : float or None
+        Maximum loss per report in nats, if collected repeatedly; None for that of p = ¼ and q = ¾.
+    best : bool
+        Whether repeated collection has the most accurate noise, unless p, q or f is given.
     p, q, f : float or None
         Probabilities of the paper; None if they follow from ε.
 
@@ -83,6 +107,8 @@ def fill(
         epsilon = _below(epsilon)
     if collect == "once":
         mechanism = _once(build, epsilon, p, q, f or 0.0)
+    elif epsilon is not None and best and p is q is f is None:
+        mechanism = _most_accurate(build, epsilon, per_report)
     else:
         mechanism = _repeatedly(build, epsilon, p, q, f)
     mechanism = build(mechanism.noise)  # the default number of bits depends on the noise
@@ -97,16 +123,30 @@ def fill(
 
 
 def local_hash(
-    collect: str, *, epsilon: float | None, values: int | None, families: int
+    collect: str,
+    *,
+    epsilon: float | None,
+    per_report: float | None = None,
+    values: int | None,
+    families: int,
 ) -> LocalHash:
-    """Return local hashing with a loss of at most ε; g defaults to the prime nearest to e^ε + 1."""
+    """Return local hashing with a loss of at most ε, with permanent noise if repeatedly collected.
+
+    g defaults to the prime nearest to e^ε + 1, where ε is the loss per report. That defaults to the
+    loss of a Bloom filter with p = ¼ and q = ¾.
+    """
     if epsilon is None:
         raise InputError("epsilon is missing: local hashing computes its probabilities from it")
-    if collect != "once":
-        raise InputError(
-            'local hashing has no permanent noise: set collect = "once", or mechanism = "bloom"'
-        )
-    return LocalHash.spending(_below(epsilon), families=families, values=values)
+    if collect == "once":
+        return LocalHash.spending(_below(epsilon), families=families, values=values)
+    if per_report is None:
+        usual = _repeatedly(_usual_filter, _below(epsilon), None, None, None)
+        per_report = usual.loss.per_report
+    else:
+        per_report = _below(per_report)
+    return PermanentLocalHash.spending_both(
+        _below(epsilon), per_report, families=families, values=values
+    )
 
 
 def subset(
@@ -168,6 +208,64 @@ def _repeatedly(
     if epsilon is None:
         raise InputError("epsilon is missing: set epsilon, or f (for repeated collection)")
     return calibrate(build(Noise.of(p=p, q=q, f=0.5)), epsilon, vary="f", in_total=True)
+
+
+def _usual_filter(noise: Noise) -> Bloom:
+    """Return the default Bloom filter with this noise."""
+    return Bloom(noise=noise, bits=MIN_DEFAULT_BITS, hashes=HASHES)
+
+
+def _most_accurate(build: Build, epsilon: float, per_report: float | None) -> Mechanism:
+    """Return the mechanism with the smallest variance for these losses in total and per report."""
+    usual = _repeatedly(build, epsilon, None, None, None)
+    one_bit = usual.kind == "boolean"
+    if per_report is None:
+        if one_bit:
+            return usual
+        per_report = usual.loss.per_report
+    else:
+        per_report = _below(per_report)
+    half = ONE // 2
+    keep = None if one_bit else half
+
+    def permanent(step: int) -> Mechanism:
+        return build(Noise(half - step, ONE // 4, 3 * ONE // 4, keep))
+
+    steps = largest_step(epsilon, 1, half - 1, lambda step: permanent(step).loss.in_total)
+
+    def fresh(step: int) -> Mechanism:
+        return build(Noise(half - steps, half - step, half + step, keep))
+
+    return fresh(largest_step(per_report, 1, half - 1, lambda step: fresh(step).loss.per_report))
+
+
+def most_accurate(mechanism: Mechanism, epsilon: float, per_report: float) -> Mechanism:
+    """Return the same mechanism with the most accurate noise for these losses.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Mechanism of a question that is collected repeatedly.
+    epsilon, per_report : float
+        Maximum loss in total and per report, in nats.
+
+    Returns
+    -------
+    Mechanism
+        A mechanism that reports the same tokens.
+    """
+    if isinstance(mechanism, LocalHash):
+        families = mechanism.families
+        return PermanentLocalHash.spending_both(epsilon, per_report, families=families)
+    settings = {k: v for k, v in mechanism.canonical().items() if k not in _NOISE_KEYS}
+    kind = str(settings.pop("kind")).removesuffix("-asymmetric")
+    return _most_accurate(partial(built, kind, settings), epsilon, per_report)
+
+
+def built(kind: str, settings: Settings, noise: Noise) -> Mechanism:
+    """Return the mechanism of this kind, or its asymmetric variant if the noise is asymmetric."""
+    own = kind if noise.keep is None else f"{kind}-asymmetric"
+    return KINDS[own].from_settings(noise, dict(settings))
 
 
 def bits_for(noise: Noise, hashes: int) -> int:

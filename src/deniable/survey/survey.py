@@ -125,7 +125,7 @@ class Question:
 
         None means that the loss in total is unlimited.
         """
-        losses = [m.loss for m in self.protocol.mechanisms]
+        losses = [m.charge for m in self.protocol.mechanisms]
         return tuple((nanonats_up(x.per_report) or 0, nanonats_up(x.in_total)) for x in losses)
 
     @property

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 from deniable.errors import InputError, SurveyError
 from deniable.mechanisms import Boolean, Mechanism, Noise
-from deniable.mechanisms.base import KINDS, Settings
+from deniable.mechanisms.base import Settings
 from deniable.mechanisms.local_hash import MAX_VALUES
 from deniable.mechanisms.schemes import SCHEME_NAMES
 from deniable.mechanisms.subset import MAX_SUBSET_OPTIONS
@@ -61,6 +61,7 @@ QUESTION = {
     "description": toml.text("a text: what is asked", ""),
     **NOISE,
     "epsilon": toml.number("above 0", lambda x: x > 0),
+    "epsilon_per_report": toml.number("above 0", lambda x: x > 0),
 }
 STRING_MECHANISM = toml.one_of("bloom", "localhash", default="bloom")
 CHOICE_MECHANISM = toml.one_of("subset", "bits", default=None)
@@ -155,8 +156,10 @@ def _question(table: Table, rules: Rules) -> Question | None:
     if not NAME.fullmatch(table.name):
         table.mistake("", f'the name of a question must be {NAME_RULE}, not "{table.name}"')
     settings = table.read(QUESTION)
-    kind, epsilon = settings["kind"], settings["epsilon"]
+    kind, epsilon, per_report = (settings[x] for x in ("kind", "epsilon", "epsilon_per_report"))
     noise = {letter: settings[letter] for letter in NOISE}
+    if per_report is not None:
+        _check_per_report(table, settings, rules)
     mechanism, dictionary = _mechanism(table, kind, rules), None
     parameters = table.read(MECHANISMS.get(mechanism, {}))
     if mechanism in ONLY_EPSILON:
@@ -166,16 +169,13 @@ def _question(table: Table, rules: Rules) -> Question | None:
     if kind == "string":
         data = table.read({"dictionary": toml.inner_table})["dictionary"]
         dictionary = None if data is None else table.inner("dictionary", data)
-        if data is None and mechanism == "localhash":
-            needed = f'a table [questions.{table.name}.dictionary] with protocol = "prefixes"'
-            table.mistake("mechanism", f"local hashing needs {needed}")
     if kind is not None:
         table.finish(f"{kind} question")
     if len(table.mistakes) > before:
         if dictionary is not None:
             _dictionary(dictionary, lambda _: PLACEHOLDER, None)
         return None
-    make = _maker(mechanism, parameters, noise, rules.collect)
+    make = _maker(mechanism, parameters, noise, rules, (epsilon, per_report))
     if dictionary is not None:
         protocol = _dictionary(dictionary, make, epsilon)
     else:
@@ -189,7 +189,8 @@ def _question(table: Table, rules: Rules) -> Question | None:
 def _mechanism(table: Table, kind: str | None, rules: Rules) -> str:
     """Return the kind of the mechanism that a question names, or the default."""
     if kind == "string":
-        return table.read({"mechanism": STRING_MECHANISM})["mechanism"] or "bloom"
+        named = table.read({"mechanism": STRING_MECHANISM})["mechanism"] or "bloom"
+        return "localhash" if rules.defaults >= 2 and _means_local_hashing(table) else named
     if kind != "choice":
         return kind or ""
     named = table.read({"mechanism": CHOICE_MECHANISM})["mechanism"]
@@ -203,22 +204,68 @@ def _mechanism(table: Table, kind: str | None, rules: Rules) -> str:
     return "subset" if named == "subset" else "choice"
 
 
+def _check_per_report(table: Table, settings: Settings, rules: Rules) -> None:
+    """Add what is wrong with `epsilon_per_report` of a question."""
+    key, epsilon = "epsilon_per_report", settings["epsilon"]
+    if rules.collect == "once":
+        table.mistake(key, 'only for collect = "repeatedly"; otherwise, epsilon is per report')
+    elif epsilon is None:
+        table.mistake(key, "needs epsilon, the loss of all reports in total")
+    elif any(settings[letter] is not None for letter in NOISE):
+        table.mistake(
+            key, "not together with p, q or f, which are computed from it: leave them out"
+        )
+    elif table.data.get("scheme", SCHEME_NAMES[0]) != SCHEME_NAMES[0]:
+        table.mistake(key, f'only for scheme = "{SCHEME_NAMES[0]}": leave out one of them')
+    elif settings[key] >= epsilon:
+        equal = "otherwise all reports of a client would be the same, and tell who it is"
+        table.mistake(key, f"must be below epsilon = {epsilon:g}, the loss in total: {equal}")
+
+
+def _means_local_hashing(table: Table) -> bool:
+    """Return whether a string question without a mechanism means local hashing.
+
+    It does if its dictionary has prefixes, and no setting is one of Bloom filters.
+    """
+    dictionary = table.data.get("dictionary")
+    if not isinstance(dictionary, dict) or dictionary.get("protocol") != "prefixes":
+        return False
+    return table.data.keys().isdisjoint({"mechanism", *NOISE, *MECHANISMS["bloom"]})
+
+
 def _maker(
-    kind: str, parameters: Settings, noise: dict[str, float | None], collect: Collect
+    kind: str,
+    parameters: Settings,
+    noise: dict[str, float | None],
+    rules: Rules,
+    limits: tuple[float | None, float | None],
 ) -> Make:
-    """Return the function that makes a mechanism of this kind from a share of ε."""
+    """Return the function that makes a mechanism of this kind from a share of ε.
+
+    limits : ε of the question, and ε per report if that is given
+    """
+    collect, (epsilon, per_report) = rules.collect, limits
+    best = per_report is not None or (
+        rules.defaults >= 2 and parameters.get("scheme", SCHEME_NAMES[0]) == SCHEME_NAMES[0]
+    )
 
     def build(drawn: Noise) -> Mechanism:
         complete = dict(parameters)
         if kind == "bloom" and complete["bits"] is None:
             complete["bits"] = defaults.bits_for(drawn, complete["hashes"])
-        return KINDS[kind].from_settings(drawn, complete)
+        return defaults.built(kind, complete, drawn)
 
-    if kind == "localhash":
-        return lambda share: defaults.local_hash(collect, epsilon=share, **parameters)
-    if kind == "subset":
-        return lambda share: defaults.subset(collect, epsilon=share, **parameters)
-    return lambda share: defaults.fill(build, collect, epsilon=share, **noise)
+    def make(share: float | None) -> Mechanism:
+        own = None
+        if per_report is not None and share is not None and epsilon is not None:
+            own = per_report if share == epsilon else per_report * (share / epsilon)
+        if kind == "localhash":
+            return defaults.local_hash(collect, epsilon=share, per_report=own, **parameters)
+        if kind == "subset":
+            return defaults.subset(collect, epsilon=share, **parameters)
+        return defaults.fill(build, collect, epsilon=share, per_report=own, best=best, **noise)
+
+    return make
 
 
 def _dictionary(table: Table, make: Make, epsilon: float | None) -> Protocol | None:

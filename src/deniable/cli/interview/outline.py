@@ -36,7 +36,7 @@ class OutlineQuestion:
     max_length: int = 20
     alphabet: str = "a-z0-9._-"
 
-    def draft(self, epsilon: float, collect: str) -> DraftQuestion:
+    def draft(self, epsilon: float) -> DraftQuestion:
         """Return the question of the survey file, with this ε."""
         if self.kind == "choice":
             settings = {"options": list(self.options)}
@@ -48,7 +48,7 @@ class OutlineQuestion:
             self.name,
             "string",
             epsilon,
-            settings={"mechanism": "localhash"} if collect == "once" else {},
+            settings={"mechanism": "localhash"},
             dictionary={
                 "protocol": ("prefixes", prefixes),
                 "max_length": (self.max_length, "# longer strings are cut"),
@@ -101,7 +101,7 @@ class Outline:
                 own *= self.epsilon / sum(DEFAULT_EPSILON[each.kind] for each in asked)
                 # Rounded down, so that the questions never exceed the total.
                 own = math.floor(1e6 * own) / 1e6 or own
-            drafts.append(question.draft(own, collect))
+            drafts.append(question.draft(own))
         return Draft(
             self.name or name,
             tuple(drafts),

@@ -14,6 +14,7 @@ from deniable.columns import Column
 from deniable.errors import InputError
 from deniable.kernels.array_types import Floats, Int64s
 from deniable.kernels.counting.bit_sums import count_ones
+from deniable.mechanisms import Mechanism
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,19 @@ class Repetition:
     reports_per_client : float
         Number of reports of each client, R.
     flip : float
-        Probability that permanent noise flips a bit, φ = f/2.
+        Probability that the permanent bit is 1 if the client does not set the bit, φ.
+    keep : float, optional
+        Probability that the permanent bit is 1 if the client sets the bit, κ. By default 1 − φ.
     """
 
     reports_per_client: float = 1.0
     flip: float = 0.0
+    keep: float | None = None
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, reports_per_client: float) -> Repetition:
+        """Return what reports of this mechanism share; a report that supports a value is a 1."""
+        return cls(reports_per_client, *mechanism.permanent_support)
 
     def moments(self, r: Floats, p_star: Floats, q_star: Floats) -> tuple[Floats, Floats]:
         """Return second and third cumulants of the sum of a client's reports, divided by R.
@@ -48,9 +57,10 @@ class Repetition:
 
     def given_permanent_bit(self, p_star: Floats, q_star: Floats) -> tuple[Floats, Floats]:
         """Return P(bit = 1) of clients whose permanent bit is 0, and of those whose bit is 1."""
-        # p* = p + φ(q − p) and q* = q − φ(q − p).
-        shift = self.flip * (q_star - p_star) / (1 - 2 * self.flip)
-        return p_star - shift, q_star + shift
+        # p* = p + φ(q − p) and q* = p + κ(q − p).
+        keep = 1 - self.flip if self.keep is None else self.keep
+        gain = (q_star - p_star) / (keep - self.flip)
+        return p_star - self.flip * gain, q_star + (1 - keep) * gain
 
 
 ONE_REPORT = Repetition()

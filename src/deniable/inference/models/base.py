@@ -360,8 +360,11 @@ MODELS: dict[str, type[AnyModel]] = {}
 """Registered models, by the kind of mechanism."""
 _MODULES = {
     "bloom": "bloom",
+    "bloom-asymmetric": "bloom",
     "localhash": "local_hash",
+    "localhash-permanent": "local_hash",
     "choice": "options",
+    "choice-asymmetric": "options",
     "boolean": "options",
     "subset": "subset",
 }

@@ -175,3 +175,4 @@ def _count(strata: Mask, column: Column) -> BitCounts:
 
 
 register("bloom", BloomModel)
+register("bloom-asymmetric", BloomModel)

@@ -280,3 +280,4 @@ def support_counts(sent: HashReports, hashed: HashModel) -> tuple[BitCounts, Blo
 
 
 register("localhash", HashModel)
+register("localhash-permanent", HashModel)

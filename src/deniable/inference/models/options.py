@@ -111,4 +111,5 @@ class OptionModel(CategoryModel[BitCounts]):
 
 
 register("choice", OptionModel)
+register("choice-asymmetric", OptionModel)
 register("boolean", OptionModel)

@@ -76,8 +76,10 @@ class Response:
             np.uint64(self.if_one == self.whole),
         )
 
-    def after_permanent(self, flip: int) -> "Response":
-        """Return permanent noise with threshold `flip` of f/2, followed by this response.
+    def after_permanent(self, flip: int, keep: int | None = None) -> "Response":
+        """Return permanent noise with thresholds `flip` and `keep`, followed by this response.
+
+        keep : by default 2^32 - flip, the symmetric noise of RAPPOR
 
         The thresholds, of 2^64, are exact: p* = (1 - f/2) p + (f/2) q has 64 binary digits if f/2,
         p and q have 32.
@@ -88,8 +90,10 @@ class Response:
         """
         if not 0 <= flip <= CERTAIN:
             raise InputError(f"flip, the threshold of f/2, must be in 0..2^32, got {flip}")
-        p, q, kept = self.if_zero, self.if_one, CERTAIN - flip
-        return Response(kept * p + flip * q, kept * q + flip * p, CERTAIN * CERTAIN)
+        p, q = self.if_zero, self.if_one
+        keep = CERTAIN - flip if keep is None else keep
+        if_zero, if_one = (one * q + (CERTAIN - one) * p for one in (flip, keep))
+        return Response(if_zero, if_one, CERTAIN * CERTAIN)
 
 
 def chunk_rows(width: int) -> int:
