@@ -10,6 +10,7 @@ with needs_packages("deniable.results"):
     from deniable.results.covariance import Covariance, Interval
     from deniable.results.discovery import Discovery, GramGraph, Stage
     from deniable.results.fit_check import FitCheck
+    from deniable.results.histogram import Histogram, Quantity
     from deniable.results.joint import Joint
     from deniable.results.marginal import Marginal, Measured
     from deniable.results.periods import Trend
@@ -27,12 +28,14 @@ __all__ = [
     "EffectSize",
     "FitCheck",
     "GramGraph",
+    "Histogram",
     "Interval",
     "Joint",
     "Marginal",
     "Measured",
     "Plan",
     "Provenance",
+    "Quantity",
     "QuestionDesign",
     "Result",
     "ShareRow",

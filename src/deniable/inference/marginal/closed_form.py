@@ -70,11 +70,10 @@ def estimate_basic(
         sum, its variance is the sum of the conditional variances plus P(1 - P) R / N.
         """
         total = float(estimate[detected].sum())
-        shares = np.clip(estimate[detected], 0.0, 1.0)
         repeats = noise.reports_per_client
-        given = variance[detected] / gain**2 - repeats * shares * (1 - shares)
+        given = _noise_variance(estimate[detected], variance[detected] / gain**2, repeats)
         whole = min(max(total, 0.0), 1.0)
-        of_sum = (np.maximum(given, 0.0).sum() + repeats * whole * (1 - whole)) / size
+        of_sum = (given.sum() + repeats * whole * (1 - whole)) / size
         return Measured.normal(total, float(np.sqrt(of_sum)))
 
     estimates = Estimates(
@@ -87,6 +86,27 @@ def estimate_basic(
         labels=labels,
     )
     return detect(estimates, counts, mass, alpha, correction)
+
+
+def _noise_variance(estimate: Floats, variance: Floats, repeats: float) -> Floats:
+    """Return the part of the variance of each estimate, times N, that the noise causes.
+
+    The rest is the variance t(1 - t) R of the clients' values.
+    """
+    shares = np.clip(estimate, 0.0, 1.0)
+    return np.maximum(variance - repeats * shares * (1 - shares), 0.0)
+
+
+def covariance_of_options(marginal: Marginal) -> Floats:
+    """Return the covariance of the estimates of `estimate_basic`, float64[m, m].
+
+    Given the values, bits are independent; the values themselves are multinomial.
+    """
+    size, repeats = max(marginal.reports, 1), marginal.reports_per_client
+    shares = np.clip(np.nan_to_num(marginal.estimate), 0.0, 1.0)
+    given = _noise_variance(marginal.estimate, size * marginal.standard_error**2, repeats)
+    of_values = repeats * (np.diag(shares) - np.outer(shares, shares))
+    return np.asarray((np.diag(given) + of_values) / size)
 
 
 def log_absent_tail(
