@@ -94,6 +94,7 @@ SETTINGS: Mapping[str, Mapping[str, toml_tables.Setting]] = {
     "question": toml_file.QUESTION,
     "string": {"mechanism": toml_file.MECHANISM, "dictionary": toml_tables.inner_table},
     **toml_file.MECHANISMS,
+    "number": toml_file.BINS,
     "dictionary": toml_file.DICTIONARY,
     "ngrams": {**toml_file.NGRAMS, "split": toml_tables.numbers([])},
     "prefixes": {"levels": toml_tables.integers([]), "shares": toml_tables.numbers([])},

@@ -116,10 +116,10 @@ def plan(
         unchanged value if they are collected repeatedly.
     detect : float, optional
         Frequency that shall be detected with a probability of one half.
-    kind : {"string", "choice", "boolean"}, default "string"
+    kind : {"string", "choice", "boolean", "number"}, default "string"
         Kind of the question.
     options : int, default 4
-        Number of options of a choice.
+        Number of options of a choice, or of bins of a number.
     unknown : bool, default False
         Whether `discover` must find the strings, because no candidates are known.
     candidates : int, default 1000
@@ -256,9 +256,16 @@ def _designs(
             raise InputError(f"a choice needs at least 2 options, got {options}")
         names = [f"option {i + 1}" for i in range(options)]
         return [replace(design, name="one bit per option", settings={"options": names})]
+    if design.kind == "number":
+        note = "# numbers outside low to high count in the first or last bin"
+        settings = {"low": 0, "high": (options, note), "bins": options}
+        return [replace(design, name="one bit per bin", settings=settings)]
     if design.kind != "string":
-        hint = did_you_mean(design.kind, ("string", "choice", "boolean"))
-        raise InputError(f"kind must be string, choice or boolean, got {design.kind!r}.{hint}")
+        kinds = ("string", "choice", "boolean", "number")
+        raise InputError(
+            f"kind must be string, choice, boolean or number, got {design.kind!r}."
+            f"{did_you_mean(design.kind, kinds)}"
+        )
     if not unknown:
         return [replace(design, name="Bloom filter")]
     even = max_length + max_length % 2
@@ -282,6 +289,8 @@ def _describe(kind: str, unknown: bool, options: int) -> str:
     """Return what the question asks for, in words."""
     if kind == "string":
         return "strings that nobody listed" if unknown else "listed strings"
+    if kind == "number":
+        return f"a number in {options} bins"
     return f"a choice of {options}" if kind == "choice" else "a yes-or-no question"
 
 

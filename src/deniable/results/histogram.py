@@ -167,11 +167,9 @@ class Histogram(Marginal):
         weights = np.stack([(lower + upper) / 2, lower, upper]) - start
         ends = ratio_intervals(weights, self.estimate, self.covariance)
         middle, least, most = start + ends.estimate
-        return Quantity(
-            *np.clip([middle, start + ends.low[1], start + ends.high[2]], start, upper[-1]).tolist(),
-            discretisation=float(most - least) / 2,
-            unit=self.unit,
-        )
+        low, high = np.clip([start + ends.low[1], start + ends.high[2]], start, upper[-1]).tolist()
+        half = float(most - least) / 2
+        return Quantity(float(np.clip(middle, start, upper[-1])), low, high, half, self.unit)
 
     @property
     def median(self) -> Quantity:
@@ -229,7 +227,7 @@ class Histogram(Marginal):
         low, high = float(self.edges[0]), float(self.edges[-1])
         return Quantity(np.nan, low, high, high - low, self.unit)
 
-    def of_respondents(self, clients: float) -> Histogram:
+    def of_respondents(self, clients: float) -> Self:
         """Return the same estimates with intervals for the clients that answered.
 
         Parameters
@@ -244,8 +242,8 @@ class Histogram(Marginal):
         """
         share = np.clip(np.nan_to_num(self.estimate), 0.0, 1.0)
         of_values = (np.diag(share) - np.outer(share, share)) / clients
-        marginal = super().of_respondents(clients)
-        return replace(marginal, covariance=self.covariance - of_values)  # type: ignore[return-value]
+        narrowed = super().of_respondents(clients)
+        return replace(narrowed, covariance=self.covariance - of_values)
 
     # --- as a result -----------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from deniable.kernels.array_types import Floats
 from deniable.results.covariance import Covariance, Interval, ratio_intervals
 from deniable.results.marginal import Measured
 
+
 def one_step(evidence: Evidence, fitted: Covariance) -> Covariance:
     """Return the fitted table after one Newton step that may leave the simplex's boundary.
 
