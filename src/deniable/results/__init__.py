@@ -3,7 +3,7 @@
 from deniable.extras import needs_packages
 
 with needs_packages("deniable.results"):
-    from deniable.results.association import AssociationTest, EffectSize
+    from deniable.results.association import AssociationTest, Correlation, EffectSize
     from deniable.results.base import Provenance, Result
     from deniable.results.change import Change
     from deniable.results.consistent import ConsistentShares
@@ -23,6 +23,7 @@ __all__ = [
     "Change",
     "ChangeRow",
     "ConsistentShares",
+    "Correlation",
     "Covariance",
     "Discovery",
     "EffectSize",

@@ -60,6 +60,11 @@ class Quantity(ComparedByFields):
     discretisation: float
     unit: str = ""
 
+    @property
+    def short(self) -> str:
+        """The estimate with the ends of its interval, such as "12.34 ms (11.90 to 12.80)"."""
+        return str(self).replace("95% confidence interval ", "")
+
     def __str__(self) -> str:
         estimate, low, high = rounded_together(self.estimate, self.low, self.high)
         unit = f" {self.unit}" if self.unit else ""
@@ -274,14 +279,14 @@ class Histogram(Marginal):
         Returns
         -------
         str
-            Question, reports, mean and median.
+            Question, reports, and the mean.
         """
         about = f"{self.title}: {self.reports_phrase}"
         if self.subgroup is not None:
             about += f"; the subgroup is {self.subgroup} of clients"
         if not self.known:
             return f"{about}: too few to say anything about the mean"
-        return f"{about}; mean {self.mean}; median {self.median}"
+        return f"{about}; mean {self.mean.short}"
 
     def heading(self) -> str:
         """Return one line that summarises the result.
@@ -289,9 +294,10 @@ class Histogram(Marginal):
         Returns
         -------
         str
-            Reports, mean and median.
+            Reports, mean and median, with 95% confidence intervals.
         """
-        return self.summary()
+        text = self.summary()
+        return f"{text}, median {self.median.short}, with 95% intervals" if self.known else text
 
     def _json(self) -> dict[str, object]:
         """Add the mean and the median, for readers that do not compute them."""
