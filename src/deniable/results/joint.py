@@ -266,8 +266,8 @@ class Joint(Rows[CellRow], Result):
     def linear_trend(self) -> AssociationTest:
         """Test whether one number grows or falls with the other.
 
-        One question must be a number, the other a number or a boolean. The test has one degree of freedom, so
-        that it finds weaker associations than `test`, if they are about linear.
+        One question must be a number, the other a number or a boolean. The test has one degree of
+        freedom, so that it finds weaker associations than `test`, if they are about linear.
 
         Returns
         -------
