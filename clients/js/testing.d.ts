@@ -18,6 +18,6 @@ export declare function openTestingClient(survey: import("./deniable.js").Survey
     cohort: number;
     clear: number[][];
     answer: (values: {
-        [question: string]: string | boolean | null | undefined;
+        [question: string]: string | boolean | number | null | undefined;
     }) => Promise<import("./deniable.js").Bytes>;
 }>;
