@@ -84,7 +84,10 @@ def split(protocol, value, draw):
     """The clear numbers of a question, and its slots as (name, mechanism, token)."""
     if isinstance(value, str):  # a pair of surrogates is one character, a lone one is U+FFFD
         value = value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    if protocol["name"] == "single":
+    if protocol["name"] == "bins" and value is not None:
+        inner = [float(edge) for edge in protocol["edges"][1:-1]]
+        value = protocol["mechanism"]["options"][sum(value >= edge for edge in inner)]
+    if protocol["name"] in ("single", "bins"):
         return [], [("full", protocol["mechanism"], value)]
     length, alphabet, row = protocol["max_length"], protocol["alphabet"], (value or "").encode()
     if alphabet is not None:

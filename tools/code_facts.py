@@ -96,6 +96,7 @@ SETTINGS: Mapping[str, Mapping[str, toml_tables.Setting]] = {
     **toml_file.MECHANISMS,
     "choice": {**toml_file.MECHANISMS["choice"], "mechanism": toml_file.CHOICE_MECHANISM},
     "subset": {"members": toml_file.MECHANISMS["subset"]["members"]},
+    "number": toml_file.BINS,
     "dictionary": toml_file.DICTIONARY,
     "ngrams": {**toml_file.NGRAMS, "split": toml_tables.numbers([])},
     "prefixes": {"levels": toml_tables.integers([]), "shares": toml_tables.numbers([])},

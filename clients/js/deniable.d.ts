@@ -60,7 +60,7 @@ export declare function openClient(survey: Survey, { store }?: {
     cohort: number;
     clear: number[][];
     answer: (values: {
-        [question: string]: string | boolean | null | undefined;
+        [question: string]: string | boolean | number | null | undefined;
     }) => Promise<Bytes>;
 }>;
 /** Store in IndexedDB, shared by all tabs and workers of the origin. @returns {Store} */

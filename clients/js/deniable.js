@@ -57,8 +57,8 @@ const hmacKey = (raw) =>
 // 1. The survey
 
 const FORMAT = "deniable-survey/1", TESTING_FORMAT = "deniable-testing-survey/1";
-const WAYS = new RegExp("^string ((single|ngrams|prefixes) bloom(-asymmetric)? deniable-1"
-  + "|(single|prefixes) localhash(-permanent)? )$|^choice single (choice(-asymmetric)?|subset) $|^boolean single boolean $");
+const WAYS = new RegExp("^string ((single|ngrams|prefixes) bloom(-asymmetric)? deniable-1|(single|prefixes) localhash(-permanent)? )$"
+  + "|^(choice single|number bins) (choice(-asymmetric)?|subset) $|^boolean single boolean $");
 const mechanismsOf = (p) => (p.name === "ngrams" ? [p.full, ...p.grams] : [p.mechanism]);
 
 const reportsNumber = (kind) => kind.startsWith("localhash");
@@ -116,7 +116,7 @@ function subsetOf(x, n, r) {
 
 /** Clear fields of a question. @returns {Promise<number[]>} */
 async function clearOf(p, draw) {
-  if (p.name === "single") return [];
+  if (p.name === "single" || p.name === "bins") return [];
   if (p.name === "prefixes") {
     let x = await draw("level", ONE), level = 0;
     while (x >= p.levels[level][1]) x -= BigInt(p.levels[level++][1]);
@@ -142,6 +142,7 @@ function slotsOf(question, clear) {
 
 /** Token of a value for a slot. */
 function tokenOf({ question: { protocol: p }, m, start, end }, value) {
+  if (p.name === "bins") return binOf(p, m, value);
   if (typeof value !== "string") return value;
   const bytes = utf8(value), text = decoder.decode(bytes);
   if (p.name === "single") return m.options ? text : bytes;
@@ -150,6 +151,12 @@ function tokenOf({ question: { protocol: p }, m, start, end }, value) {
   const symbols = p.alphabet === null ? bytes : [...text.slice(0, 2 * p.max_length)].map(symbol);
   row.set(symbols.slice(0, p.max_length));
   return row.subarray(start, end);
+}
+
+/** Label of the bin that holds a number; null for no answer and NaN. */
+function binOf({ edges }, { options }, value) {
+  const inner = edges.slice(1, -1).map(Number);
+  return value === null || Number.isNaN(value) ? null : options[inner.filter((edge) => value >= edge).length];
 }
 
 // 4. Bits
@@ -299,7 +306,7 @@ async function clientOf(survey, store, entropy) {
   /**
    * Makes one report about all questions. Null or left out means no answer, which reports do not
    * reveal. Rejects, and spends nothing, if the budget would be exceeded.
-   * @param {{[question: string]: string | boolean | null | undefined}} values @returns {Promise<Bytes>}
+   * @param {{[question: string]: string | boolean | number | null | undefined}} values @returns {Promise<Bytes>}
    */
   async function answer(values) {
     const { name, questions, expires, digest, cohorts } = survey, now = new Date();
@@ -321,7 +328,7 @@ async function clientOf(survey, store, entropy) {
   /** Bits before noise, which never leave the device, and the name of their noise. */
   async function fill(slot, value) {
     const { question, m, cohorts } = slot, c = cohort % cohorts;
-    const type = question.kind === "boolean" ? "boolean" : "string";
+    const type = ["boolean", "number"].includes(question.kind) ? question.kind : "string";
     const fine = value === null || typeof value === type;
     check(fine, "InputError", `${question.name} must be a ${type} or null`);
     let bits = await trueBits(slot, survey.name, tokenOf(slot, value), c);

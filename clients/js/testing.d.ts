@@ -8,7 +8,7 @@
  *   the same reports, as in Python. With `strict`, `answer` rejects an answer that cannot be reported
  *   in full, such as a choice that is not an option; by default it warns.
  * @returns {Promise<{testing: true, cohort: number, clear: number[][], answer:
- *   (values: {[question: string]: string | boolean | null | undefined}) => Promise<import("./deniable.js").Bytes>}>}
+ *   (values: {[question: string]: string | boolean | number | null | undefined}) => Promise<import("./deniable.js").Bytes>}>}
  */
 export declare function openTestingClient(survey: import("./deniable.js").Survey, { seed, strict }?: {
     seed?: number;
@@ -18,6 +18,6 @@ export declare function openTestingClient(survey: import("./deniable.js").Survey
     cohort: number;
     clear: number[][];
     answer: (values: {
-        [question: string]: string | boolean | null | undefined;
+        [question: string]: string | boolean | number | null | undefined;
     }) => Promise<import("./deniable.js").Bytes>;
 }>;

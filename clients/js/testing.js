@@ -16,6 +16,11 @@ async function stream(name, size) {
 
 /** What a report about this value does not contain, in words; undefined if it contains all of it. */
 function lost({ kind, protocol: p }, value) {
+  if (Number.isNaN(value)) return "NaN counts as no answer";
+  if (p.name === "bins" && typeof value === "number") {
+    const [low, high] = [p.edges[0], p.edges.at(-1)], inside = value >= Number(low) && value <= Number(high);
+    return inside ? undefined : `numbers outside ${low} to ${high} are counted in the first or last bin`;
+  }
   if (typeof value !== "string") return undefined;
   if (kind === "choice" && !p.mechanism.options.includes(value)) return "answers that are not options count as no answer";
   if (p.name === "single") return undefined;
@@ -35,7 +40,7 @@ function lost({ kind, protocol: p }, value) {
  *   the same reports, as in Python. With `strict`, `answer` rejects an answer that cannot be reported
  *   in full, such as a choice that is not an option; by default it warns.
  * @returns {Promise<{testing: true, cohort: number, clear: number[][], answer:
- *   (values: {[question: string]: string | boolean | null | undefined}) => Promise<import("./deniable.js").Bytes>}>}
+ *   (values: {[question: string]: string | boolean | number | null | undefined}) => Promise<import("./deniable.js").Bytes>}>}
  */
 export async function openTestingClient(survey, { seed = 0, strict = false } = {}) {
   const failed = (name, message) => Object.assign(new Error(message), { name });

@@ -17,11 +17,11 @@ import { memoryStore } from "./outside.js";
 
 const survey = await readSurvey(new ArrayBuffer(0), "00");
 const client = await openClient(survey, { store: memoryStore() });
-const report: Uint8Array = await client.answer({ page: "a", dark: true, other: null });
+const report: Uint8Array = await client.answer({ page: "a", dark: true, latency: 5, other: null });
 const { sent, waiting, refused } = await openSender("https://example.com").send(report.slice());
 const total: number = sent + waiting + refused.length + survey.questions[0].loss[0].once;
 // @ts-expect-error
-client.answer({ page: 5 });
+client.answer({ page: ["a"] });
 // @ts-expect-error
 openSender(5);
 // @ts-expect-error

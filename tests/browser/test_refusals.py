@@ -95,5 +95,14 @@ def test_vectors_cover_every_protocol_and_mechanism() -> None:
     """So that a client that replays them knows all it must."""
     text = json.dumps([json.loads(s.canonical) for s in SURVEYS.values()])
     kinds = ("bloom", "bloom-asymmetric", "localhash", "localhash-permanent", "choice")
-    for kind in ("single", "ngrams", "prefixes", *kinds, "choice-asymmetric", "boolean"):
+    for kind in ("single", "ngrams", "prefixes", "bins", *kinds, "choice-asymmetric", "boolean"):
         assert f'"{kind}"' in text
+
+
+def test_numbers_need_a_number() -> None:
+    survey = SURVEYS["numbers"]
+    text, digest = survey.canonical.decode(), survey.sha256.hex()
+    values = [{"edges": x} for x in (0.5, -1e300, None, True, "3", [3])]
+    ended = ends([[text, digest, each] for each in values])
+    assert ended[:3] == [f"{20 + survey.body_size} bytes"] * 3
+    assert ended[3:] == ["InputError: edges must be a number or null"] * 3

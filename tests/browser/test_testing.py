@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -100,3 +101,15 @@ def test_answers_that_are_lost_are_those_that_python_names() -> None:
             assert end.startswith(f"InputError: {question.replace(chr(39), '')}: {reason}, such as")
             reasons.append(reason)
     assert len(set(reasons)) == len(reasons) == len(lenient["warned"]) - 1 == 4
+
+
+def test_both_clients_put_numbers_into_the_same_bins(run: Run) -> None:
+    """Edges, their neighbours among the doubles, and numbers far outside."""
+    survey = next(s for s in surveys() if s.name == "numbers").for_testing()
+    edges = {edge for q in survey.questions for edge in q.protocol.edges}  # type: ignore[attr-defined]
+    near = [math.nextafter(e, end) for e in edges for end in (-math.inf, math.inf)]
+    numbers = [*sorted(edges), *near, -1e308, 1e308, 5e-324, 2**53 + 1.0]
+    answers = [{q.name: x for q in survey.questions} for x in numbers]
+    got = in_browser(run, survey, answers, seed=3)
+    assert got["ended"] == [True, *in_python(survey, 3, answers)]
+    assert sum("outside 0 to 10 are counted" in text for text in got["warned"]) > 2

@@ -343,7 +343,7 @@ def test_words_may_be_abbreviated() -> None:
     ]
     assert answers.closest_to("once", "repeatedly")("repeatly") == "repeatedly"
     for wrong in ("", "x", "bool ean"):
-        with pytest.raises(InputError, match="expected string, unknown, choice or boolean"):
+        with pytest.raises(InputError, match="expected string, unknown, choice, number or boolean"):
             answers.kind(wrong)
 
 

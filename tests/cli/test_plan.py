@@ -97,7 +97,7 @@ def test_a_plan_travels_and_draws_itself(tmp_path: Path) -> None:
      ({"clients": 1e5, "epsilon": 99.0}, "epsilon must be between"),
      ({"clients": 1e5, "detect": 1.5}, "between 0 and 1"),
      ({"clients": 1000, "detect": 1e-4}, "ask more clients"),
-     ({"clients": 1e5, "epsilon": 1.0, "kind": "number"}, "kind must be"),
+     ({"clients": 1e5, "epsilon": 1.0, "kind": "date"}, "kind must be"),
      ({"clients": 1e5, "epsilon": 1.0, "kind": "choice", "options": 1}, "2 options"),
      ({"clients": 1e5, "epsilon": 1.0, "candidates": 0}, "candidates must be at least 1"),
      ({"clients": 1e5, "epsilon": 1.0, "length": 0, "unknown": True}, "length must be above 0")],

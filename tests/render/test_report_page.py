@@ -174,7 +174,9 @@ def test_a_trend_of_one_period_shows_its_intervals_and_counts_in_the_singular() 
 def test_names_of_lines_stay_beside_the_plot() -> None:
     """Lines that end at the bottom have names that differ, above the days."""
     near = [[0.9, 0.9], [0.01, 0.01], [0.005, 0.005], [0.0, 0.0]]
-    chart = svg.lines(("2027-01-04", "2027-01-05"), "abcd", (near, near, near))
+    chart = svg.lines(
+        ("2027-01-04", "2027-01-05"), "abcd", (near, near, near), WIDE, svg.ShareScale("share")
+    )
     found = [float(y) for y in re.findall(r'y="([\d.]+)" class="label"', chart)]
     day = float(re.findall(r'y="([\d.]+)"[^>]*>2027-01-04<', chart)[0])
     assert len(found) == 4 and max(found) < day - 10

@@ -9,7 +9,7 @@ import numpy as np
 
 from deniable import Survey, associate, plan, simulate
 from deniable.analysis import compare, compare_mechanisms
-from deniable.results import Discovery, Joint, Marginal, Measured, Result, Trend
+from deniable.results import Discovery, Histogram, Joint, Marginal, Measured, Result, Trend
 from tests.surveys import make_survey
 
 SHARE = Measured.normal(0.5, 0.1)
@@ -37,6 +37,12 @@ def marginal(first: float) -> Marginal:
         labels=("a", "b"),
         question="page",
     )
+
+
+def histogram(first: float = 0.3) -> Histogram:
+    labelled = replace(marginal(first), labels=("0 to 10", "10 to 20"), question="latency")
+    covariance = np.array([[0.01, -0.002], [-0.002, 0.01]])
+    return Histogram.of(labelled, np.array([0.0, 10.0, 20.0]), covariance, "ms")
 
 
 def discovery(*strings: str) -> Discovery:
@@ -96,6 +102,8 @@ def samples() -> dict[str, Result]:
     return {
         "Marginal": marginal(0.3),
         "Marginal with NaN": unidentified,
+        "Histogram": histogram(),
+        "Trend of histograms": Trend("day", trend.periods, (histogram(0.3), histogram(0.6))),
         "ConsistentShares": unidentified.consistent(),
         "Discovery": discovery("cat", "dog"),
         "Discovery of nothing": discovery(),

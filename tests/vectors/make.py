@@ -28,6 +28,11 @@ VALUES: list[str | None] = [
     None, "", "a", "abc", "example.com", "Ünïcødé ☃ 🐈", "\ud800lone", "a" * 300, "aaaa", " pad ",
 ]  # fmt: skip
 
+# Edges, their neighbours among the doubles, and numbers outside the bins.
+NUMBERS: list[float | None] = [
+    None, 0, 0.1, 0.09999999999999999, 0.30000000000000004, 0.3, -5, 1e300, 10, 9.999999999999998,
+]  # fmt: skip
+
 
 def stretch(label: str, size: int) -> bytes:
     """Bytes that anyone can make again; the vectors carry them in full all the same."""
@@ -143,6 +148,8 @@ def answers(survey: Survey, value: str | None, number: int) -> dict[str, Any]:
         elif question.kind == "choice":
             odd = [None, "none of these", "\ud83d\ude00"]  # a pair that some languages keep apart
             found[question.name] = [*odd, *options][number % (len(options) + 3)]
+        elif question.kind == "number":
+            found[question.name] = NUMBERS[number]
         else:
             found[question.name] = (True, False, None)[number % 3]
     return found

@@ -25,13 +25,16 @@ from deniable.compute.named import backend_of
 from deniable.compute.progress import Progress, reports_progress
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
+from deniable.inference.association.correlation import correlation_of
 from deniable.inference.association.effect_size import cramers_v
 from deniable.inference.association.independence import (
     association_test,
     conditional_independence,
     mutual_independence,
+    score_test,
 )
 from deniable.inference.joint.collapse import collapse_evidence, collapse_influence
+from deniable.inference.joint.conditioning import one_step
 from deniable.inference.joint.evidence import Evidence, evidence_of, gather
 from deniable.inference.joint.shrinkage import shrunk
 from deniable.inference.joint.solver import JointFit, maximise
@@ -297,7 +300,8 @@ def _joint(
         point = Covariance(penalised.fit.table, no_errors).collapsed(groups).table
         strength = penalised.strength
     effect = partial(cramers_v, evidence, fit_covariance, groups=groups, widened=shown)
-    tests = _tests(evidence, fit, effect, groups)
+    unconstrained = cache(lambda: one_step(evidence, fit_covariance).collapsed(groups))
+    tests = _tests(evidence, fit, effect, groups, unconstrained)
     return replace(
         joint_of(questions, axes, shown, int(evidence.weight), tests),
         log_likelihood=fit.log_likelihood,
@@ -314,6 +318,7 @@ def _tests(
     fit: JointFit,
     effect: Callable[[], EffectSize],
     groups: Sequence[Indices],
+    unconstrained: Callable[[], Covariance],
 ) -> Tests:
     """Return tests about the categories that are shown. They are computed on first use."""
 
@@ -331,4 +336,6 @@ def _tests(
         effect,
         lambda: run(mutual_independence),
         lambda pair: run(conditional_independence, pair=pair),
+        lambda scores: score_test(shown_evidence()[0], scores=scores),
+        lambda scores: correlation_of(unconstrained(), scores),
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from deniable.analysis.categories import Strings, candidates_of
 from deniable.analysis.source import Reports, Source
-from deniable.analysis.subgroups import Subgroup, Where, decode_subgroup
+from deniable.analysis.subgroups import Subgroup, Where, decode_subgroup, histogram_of
 from deniable.analysis.tallying import check_all, count_and_check, provenance_of
 from deniable.compute.backend import Backend
 from deniable.compute.named import backend_of
@@ -50,7 +50,7 @@ def decode(
         Name of the question to decode.
     candidates : iterable of str, Discovery or Marginal, optional
         Strings to look for, or a result of `discover` or `decode`, whose detected strings are
-        used. Required for a string question, and not allowed for a choice or boolean, whose options
+        used. Required for a string question, and not allowed for other questions, whose options
         are known. Duplicates are ignored. With `where`, a mapping may list candidates of several
         questions, by question.
     where : mapping of str to answers, optional
@@ -84,7 +84,8 @@ def decode(
     -------
     Marginal
         One row per value: estimate, standard error, 95% confidence interval, p-value, and
-        whether the value was detected.
+        whether the value was detected. For a number question, a `Histogram`, which also has the
+        mean and quantiles.
 
     Raises
     ------
@@ -141,6 +142,9 @@ def decode(
             shared = Repetition.of(asked.protocol.mechanisms[0], reports_per_client)
             counts = counts.repeated(shared)
         marginal = model.marginal(counts, alpha=alpha, correction=correction)
+        marginal = replace(marginal, reports_per_client=reports_per_client)
+        if asked.kind == "number":
+            marginal = histogram_of(asked, marginal, model.covariance(marginal))
         if target == "respondents":
             marginal = marginal.of_respondents(source.count / reports_per_client)
         marginal = replace(marginal, question=question)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import prod
 from operator import itemgetter
+from typing import cast
 
 import numpy as np
 from scipy import stats
@@ -30,7 +31,8 @@ from deniable.inference.marginal.detection import Correction, rejection_cutoff
 from deniable.inference.models import Candidates, model_of
 from deniable.inference.models.base import AnyModel, Axis, ReportCounts, TableSettings
 from deniable.kernels.array_types import Floats, Indices
-from deniable.results import Covariance, Marginal
+from deniable.protocols import Bins
+from deniable.results import Covariance, Histogram, Marginal
 from deniable.results.covariance import Interval
 from deniable.results.joint import OTHER
 from deniable.results.marginal import Measured
@@ -151,13 +153,22 @@ def decode_subgroup(
     names, fitted = listed[0].names, axes[0].labels
     rows_of = np.array([fitted.index(name) if name in fitted else -1 for name in names], np.intp)
     among_all = tables[0].marginal(counted[0](), alpha=alpha, correction=correction).p_value
-    return replace(
+    marginal = replace(
         _marginal(rates, rows_of, among_all, alpha, correction),
         labels=names,
         question=questions[0].name,
         reports=counted[0]().reports if questions[0].kind == "string" else source.count,
         where=subgroup.where,
     )
+    if questions[0].kind != "number":
+        return marginal
+    return histogram_of(questions[0], marginal, rates.covariance[np.ix_(rows_of, rows_of)])
+
+
+def histogram_of(question: Question, marginal: Marginal, covariance: Floats) -> Histogram:
+    """Return the marginal of a number question as a histogram."""
+    protocol = cast(Bins, question.protocol)
+    return Histogram.of(marginal, np.array(protocol.edges), covariance, protocol.unit)
 
 
 def _candidates(subgroup: Subgroup, given: Mapping[str, Strings]) -> list[Candidates]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,6 +26,7 @@ from deniable.planning.in_words import (
 from deniable.planning.repetition import CLIENTS, DAYS, repeated_accuracy
 from deniable.privacy import NANO
 from deniable.protocols.alphabet import count_strings
+from deniable.protocols.bins import edge_text
 from deniable.survey import Question, Survey
 from deniable.survey.defaults import MAX_ENUMERATED_STRINGS
 from deniable.survey.draft import DESCRIPTION_PLACEHOLDER, OWNER_PLACEHOLDER
@@ -35,7 +36,7 @@ from deniable.text_files import read_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from deniable.protocols import Prefixes, Protocol
+    from deniable.protocols import Bins, Prefixes
 
 DEFAULT_SIZES = (10**4, 10**5, 10**6, 10**7, 10**8)
 """Numbers of clients for which thresholds are predicted by default."""
@@ -147,7 +148,7 @@ def _describe_question(question: Question, sizes: Sequence[int], missing: set[st
         "bytes": question.size,
         "detectable": by_size(planning.detectable),
         "discoverable": by_size(planning.discoverable) if unknown else None,
-        "levels": _prefix_lengths(question.protocol),
+        "levels": REPORTED.get(question.protocol.name, lambda _: None)(question.protocol),
     }
 
 
@@ -219,11 +220,18 @@ def _expiry(survey: Survey) -> list[str]:
     return [f"the survey ends in {counted(left, 'day')}"] if left < WARN_DAYS else []
 
 
-def _prefix_lengths(protocol: Protocol) -> str | None:
-    """Say which prefixes clients report, and why; None for other protocols."""
-    if protocol.name != "prefixes":
-        return None
-    protocol = cast("Prefixes", protocol)
+def _bins(protocol: Bins) -> str:
+    """Say which bins clients report, and what happens to numbers outside them."""
+    low, high = (edge_text(protocol.edges[end]) for end in (0, -1))
+    unit = f" {protocol.unit}" if protocol.unit else ""
+    return (
+        f"the bin that holds the number, one of {len(protocol.edges) - 1} from {low} to "
+        f"{high}{unit}; numbers outside count in the first or last bin"
+    )
+
+
+def _prefix_lengths(protocol: Prefixes) -> str:
+    """Say which prefixes clients report, and why."""
     strings = count_strings(len(protocol.alphabet.content), protocol.max_length)
     number = f"{strings:,}" if strings < MAX_EXACT_COUNT else f"10^{math.log10(strings):.0f}"
     lengths = sorted({level.length for level in protocol.levels})
@@ -235,6 +243,10 @@ def _prefix_lengths(protocol: Protocol) -> str | None:
     if strings > MAX_ENUMERATED_STRINGS:
         return f"{text}, because the {number} possible strings are too many to test each one"
     return f"{text}; discover could test each of the {number} possible strings: leave levels out"
+
+
+REPORTED: dict[str, Callable[[Any], str | None]] = {"bins": _bins, "prefixes": _prefix_lengths}
+"""Functions that say what clients report of a value, by protocol."""
 
 
 def _show(survey: Survey, findings: Findings) -> None:

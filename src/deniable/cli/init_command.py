@@ -15,6 +15,7 @@ import click
 from click.core import ParameterSource
 
 from deniable.cli import options
+from deniable.cli.interview.answers import number_range
 from deniable.cli.interview.conversation import Conversation, say
 from deniable.cli.interview.outline import DEFAULT_EPSILON, Outline, OutlineQuestion
 from deniable.cli.interview.steps import interview
@@ -36,6 +37,7 @@ from deniable.survey.draft import survey_name
 @options.option("--string", multiple=True, metavar="NAME")
 @options.option("--unknown", multiple=True, metavar="NAME")
 @options.option("--choice", multiple=True, metavar="NAME=A,B,C")
+@options.option("--number", multiple=True, metavar="NAME=LOW,HIGH[,BINS]")
 @options.option("--boolean", multiple=True, metavar="NAME")
 @options.option("--epsilon", type=options.POSITIVE_FLOAT, metavar="NUMBER")
 @options.flag("--ask/--no-ask", default=None)
@@ -64,6 +66,9 @@ def init(file: Path, ask: bool | None, force: bool, as_json: bool, **given: Any)
         repeated.
     choice
         Add a choice question with these options. May be repeated.
+    number
+        Add a number question. Clients report which of the bins from LOW to HIGH (16 by default)
+        holds their number; numbers outside count in the first or last bin. May be repeated.
     boolean
         Add a yes-or-no question. May be repeated.
     epsilon
@@ -126,9 +131,13 @@ def _outline(given: dict[str, Any]) -> Outline:
 
 def _question(kind: str, item: str) -> OutlineQuestion:
     """Return a question as an option gives it."""
-    if kind != "choice":
+    if kind not in ("choice", "number"):
         return OutlineQuestion(item, kind)
     name, equals, choices = item.partition("=")
+    if kind == "number":
+        if not equals:
+            raise click.UsageError(f"expected --number NAME=LOW,HIGH, got {item!r}")
+        return OutlineQuestion(name, kind, bins=number_range(choices))
     if not equals or not choices:
         raise click.UsageError(f"expected --choice NAME=A,B,C, got {item!r}")
     return OutlineQuestion(name, kind, tuple(part.strip() for part in choices.split(",")))

@@ -73,8 +73,13 @@ def question_of(survey: Survey, given: str | None, names: Sequence[str] = ()) ->
     return names[0]
 
 
-def parse_answer(text: str, kind: str, where: str) -> str | bool:
+def parse_answer(text: str, kind: str, where: str) -> str | bool | float:
     """Return an answer as a question of this kind takes it; `where` begins the error message."""
+    if kind == "number":
+        try:
+            return float(text)
+        except ValueError:
+            raise InputError(f"{where}: expected a number; got {text!r:.80}") from None
     if kind != "boolean":
         return text
     if text.lower() not in BOOLEANS:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 @options.option("--clients", type=options.parse_count, metavar="N")
 @options.option("--epsilon", type=float, metavar="NUMBER")
 @options.option("--detect", type=options.parse_share, metavar="SHARE")
-@options.option("--kind", type=click.Choice(["string", "choice", "boolean"]), default="string")
+@options.option(
+    "--kind", type=click.Choice(["string", "choice", "boolean", "number"]), default="string"
+)
 @options.option("--options", type=options.WholeNumber(2), default=4, metavar="COUNT")
 @options.flag("--unknown")
 @options.option("--candidates", type=options.POSITIVE_INT, default=1000, metavar="COUNT")
@@ -61,7 +63,7 @@ def plan(
     kind
         Kind of the question.
     options
-        Number of options of a choice question.
+        Number of options of a choice question, or of bins of a number question.
     unknown
         Nobody lists the strings in advance: deniable discover finds them.
     candidates

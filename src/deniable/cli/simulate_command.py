@@ -67,7 +67,9 @@ def simulate(
         power (exponent; floor: constant added to each frequency), geometric (p: success
         probability), exponential (scale), step or uniform. All have the settings n (number of
         strings) and length (of each string). For example, zipf:n=100,s=1 means 100 strings with
-        frequencies proportional to 1/rank. May be repeated.
+        frequencies proportional to 1/rank. For number questions: normal (settings mean and sd),
+        lognormal (median, and sigma of the logarithm) or uniform (low and high), such as
+        normal:mean=50,sd=10. May be repeated.
     tables
         Joint distribution of two questions: a CSV file with one row per answer to Q1 and one column
         per answer to Q2. May be repeated.
@@ -169,7 +171,7 @@ def _simulate_values(
         raise InputError(f"{path} has a header and no rows: expected one row per client")
     rows = chain([first], rows)
     while chunk := list(islice(rows, MAX_BATCH_ROWS)):
-        columns: dict[str, list[str | bool | None]] = {name: [] for name in header}
+        columns: dict[str, list[str | bool | float | None]] = {name: [] for name in header}
         for line, row in chunk:
             if len(row) != len(header):
                 raise InputError(
@@ -188,6 +190,7 @@ def _population(
 ) -> Draw:
     """Return a function that draws the answers to every question."""
     from deniable.simulation import Coded, JointPopulation, Population, from_spec, table_from_csv
+    from deniable.simulation.number_populations import numbers_from_spec
 
     single: dict[str, Population] = {}
     for item in populations:
@@ -198,7 +201,10 @@ def _population(
                     f"name the question of population {item!r}: --population QUESTION=SPEC"
                 )
             name, spec = survey.questions[0].name, item
-        single[survey.question(name).name] = from_spec(spec, rng)
+        if (question := survey.question(name)).kind == "number":
+            single[question.name] = numbers_from_spec(spec)
+        else:
+            single[question.name] = from_spec(spec, rng)
     joint: list[JointPopulation] = []
     for item in tables:
         names, _, path = item.partition("=")
@@ -210,13 +216,13 @@ def _population(
     if len(set(named)) != len(named):
         raise click.UsageError(f"a question has two populations; got {', '.join(named)}")
 
-    def with_booleans(name: str, coded: Coded) -> Coded:
-        """Turn the text of a CSV file into booleans where the question needs them."""
-        if survey.question(name).kind != "boolean":
+    def typed(name: str, coded: Coded) -> Coded:
+        """Turn the text of a CSV file into booleans or numbers where the question needs them."""
+        if (kind := survey.question(name).kind) not in ("boolean", "number"):
             return coded
-        where = f"population of the boolean question {name!r}, which must be a CSV file or table"
+        where = f"population of the {kind} question {name!r}, which must be a CSV file or table"
         levels = tuple(
-            v if isinstance(v, bool) else parse_answer(v, "boolean", where) if v else None
+            v if not isinstance(v, str) else parse_answer(v, kind, where) if v else None
             for v in coded.levels
         )
         return Coded(levels, coded.codes)
@@ -225,6 +231,6 @@ def _population(
         answers = {name: population.draw(clients, rng) for name, population in single.items()}
         for population in joint:
             answers.update(population.draw(clients, rng))
-        return {name: with_booleans(name, coded) for name, coded in answers.items()}
+        return {name: typed(name, coded) for name, coded in answers.items()}
 
     return draw

@@ -88,9 +88,6 @@ class Mechanism(ABC):
     protocols: ClassVar[frozenset[str]] = frozenset({"single", "ngrams", "prefixes"})
     """Names of the protocols that it can be used with."""
 
-    def __post_init__(self) -> None:
-        """Raise InputError if a parameter is invalid; subclasses add their own conditions."""
-
     # --- defined by each mechanism ----------------------------------------------------------
 
     @property

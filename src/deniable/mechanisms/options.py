@@ -44,7 +44,6 @@ class OptionMechanism(Mechanism):
             raise InputError(
                 f"options repeats {', '.join(map(repr, twice))[:200]}: list each option once"
             )
-        super().__post_init__()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -76,6 +75,10 @@ class Choice(OptionMechanism, BitMechanism):
     """Reports one of several options, one bit per option."""
 
     kind = "choice"
+
+    def __post_init__(self) -> None:
+        OptionMechanism.__post_init__(self)
+        BitMechanism.__post_init__(self)
 
     @property
     def width(self) -> int:

@@ -81,7 +81,9 @@ def outlook(question: Question, clients: int) -> str:
         margin = Z95 * noise_sd(whole, clients, 0.5)
         if margin >= 0.5:
             return "nothing: the noise is larger than any share. Ask more clients, or raise ε"
-        shares = "share of yes" if question.kind == "boolean" else "share of each option"
+        shares = {"boolean": "share of yes", "number": "share of each bin"}.get(
+            question.kind, "share of each option"
+        )
         return f"the {shares}, to within ±{100 * margin:.2g} percentage points"
     unlisted = question.protocol.name != "single"
     strings = "strings that nobody listed" if unlisted else "the strings that you list"

@@ -117,10 +117,10 @@ def plan(
         unchanged value if they are collected repeatedly.
     detect : float, optional
         Frequency that shall be detected with a probability of one half.
-    kind : {"string", "choice", "boolean"}, default "string"
+    kind : {"string", "choice", "boolean", "number"}, default "string"
         Kind of the question.
     options : int, default 4
-        Number of options of a choice.
+        Number of options of a choice, or of bins of a number.
     unknown : bool, default False
         Whether `discover` must find the strings, because no candidates are known.
     candidates : int, default 1000
@@ -256,15 +256,17 @@ def designs_for(
         if options < 2:
             raise InputError(f"a choice needs at least 2 options, got {options}")
         names = [f"option {i + 1}" for i in range(options)]
-        bits = {"options": names, "mechanism": ("bits", "# one noisy bit per option")}
-        subset = {"options": names, "mechanism": ("subset", "# a random subset of the options")}
-        designs = [replace(design, name="one bit per option", settings=bits)]
-        if design.collect == "once" and options <= MAX_SUBSET_OPTIONS:
-            designs.insert(0, replace(design, name="subset selection", settings=subset))
-        return designs
+        few = options <= MAX_SUBSET_OPTIONS
+        return _option_designs(design, {"options": names}, "option", subsets=few)
+    if design.kind == "number":
+        note = "# numbers outside low to high count in the first or last bin"
+        return _option_designs(design, {"low": 0, "high": (options, note), "bins": options}, "bin")
     if design.kind != "string":
-        hint = did_you_mean(design.kind, ("string", "choice", "boolean"))
-        raise InputError(f"kind must be string, choice or boolean, got {design.kind!r}.{hint}")
+        kinds = ("string", "choice", "boolean", "number")
+        raise InputError(
+            f"kind must be string, choice, boolean or number, got {design.kind!r}."
+            f"{did_you_mean(design.kind, kinds)}"
+        )
     if not unknown:
         return [replace(design, name="Bloom filter")]
     even = max_length + max_length % 2
@@ -287,10 +289,24 @@ def designs_for(
     return designs
 
 
+def _option_designs(
+    design: OpenDesign, settings: Mapping[str, object], noun: str, *, subsets: bool = True
+) -> list[OpenDesign]:
+    """Return the designs of a question that is answered by an option or a bin."""
+    bits = {**settings, "mechanism": ("bits", f"# one noisy bit per {noun}")}
+    subset = {**settings, "mechanism": ("subset", f"# a random subset of the {noun}s")}
+    designs = [replace(design, name=f"one bit per {noun}", settings=bits)]
+    if design.collect == "once" and subsets:
+        designs.insert(0, replace(design, name="subset selection", settings=subset))
+    return designs
+
+
 def describe(kind: str, unknown: bool, options: int) -> str:
     """Return what the question asks for, in words."""
     if kind == "string":
         return "strings that nobody listed" if unknown else "listed strings"
+    if kind == "number":
+        return f"a number in {options} bins"
     return f"a choice of {options}" if kind == "choice" else "a yes-or-no question"
 
 

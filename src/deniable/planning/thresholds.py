@@ -164,7 +164,7 @@ def detectable(
     clients : float
         Number of clients.
     candidates : int, default 1000
-        Number of candidates that are tested. A choice or boolean tests its options instead.
+        Number of candidates that are tested. Other questions test their options instead.
     alpha : float, default 0.05
         Significance level: maximum probability of any false detection.
 

@@ -8,11 +8,13 @@ from deniable.protocols.base import Part, Protocol, from_canonical, register
 from deniable.protocols.single import Single
 
 if TYPE_CHECKING:
+    from deniable.protocols.bins import Bins
     from deniable.protocols.ngrams import NGrams
     from deniable.protocols.prefixes import Prefixes
 
 __all__ = [
     "Alphabet",
+    "Bins",
     "NGrams",
     "Part",
     "Prefixes",
@@ -24,5 +26,10 @@ __all__ = [
 
 # Clients of surveys with known dictionaries need none of these.
 __getattr__ = lazy_exports(
-    __name__, {"deniable.protocols.ngrams": ["NGrams"], "deniable.protocols.prefixes": ["Prefixes"]}
+    __name__,
+    {
+        "deniable.protocols.bins": ["Bins"],
+        "deniable.protocols.ngrams": ["NGrams"],
+        "deniable.protocols.prefixes": ["Prefixes"],
+    },
 )

@@ -23,7 +23,7 @@ from deniable.privacy import NO_LOSS, PrivacyLoss
 Draw = tuple[int, ...]
 """The clear fields of one question of a client."""
 Value = Token
-"""An answer: a text or a boolean. None means no answer."""
+"""An answer: a text, a boolean or a number. None means no answer."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,11 @@ class Protocol(ABC):
         """
         return None
 
-    # --- the same for all ----------------------------------------------------------------------
+    # --- the same for most ---------------------------------------------------------------------
+
+    def accepts(self, kind: str, mechanism: Mechanism) -> bool:
+        """Return whether a question of this kind can use this mechanism."""
+        return mechanism.question_kind == kind and self.name in mechanism.protocols
 
     def within(self, survey: str, question: str) -> Self:
         """Return the same protocol with hashing and noise keyed by this survey and question."""
@@ -215,8 +219,12 @@ def cohort_of(secret: bytes, survey: str, cohorts: int) -> int:
     return prf.draw(secret, clear_message(survey, "", "cohort"), cohorts)
 
 
-# These are imported on first use: surveys with known dictionaries have neither.
-LATER = {"ngrams": "deniable.protocols.ngrams", "prefixes": "deniable.protocols.prefixes"}
+# These are imported on first use: surveys with known dictionaries have none of them.
+LATER = {
+    "bins": "deniable.protocols.bins",
+    "ngrams": "deniable.protocols.ngrams",
+    "prefixes": "deniable.protocols.prefixes",
+}
 NAMES = Registry[Protocol]("protocol", lambda cls: cls.name, LATER)
 register = NAMES.register
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 from deniable.formatting import counted, percent, shortened
 from deniable.render.colours import LINES, STEPS
@@ -199,14 +201,111 @@ def _count_label(count: int) -> str:
     return f"{count:,}" if count < 1_000_000 else f"{count // 1_000_000:,} M"
 
 
+@dataclass(frozen=True)
+class ShareScale:
+    """A vertical axis of shares; title : what is drawn."""
+
+    title: str
+
+    def ends(self, known: Sequence[float]) -> tuple[float, float]:
+        """Return the ends of the axis, which include 0."""
+        return min([0.0, *known]), max([0.0, *known]) or 1.0
+
+    def tick(self, value: float) -> str:
+        """Return the label of a tick."""
+        return tick_label(value)
+
+    def describe(self, name: str, estimate: float, low: float, high: float) -> str:
+        """Return an estimate with its interval."""
+        return _with_interval(name, estimate, low, high)
+
+
+class NumberScale(ShareScale):
+    """A vertical axis of numbers, which need not include 0."""
+
+    def ends(self, known: Sequence[float]) -> tuple[float, float]:
+        """Return the ends of the axis."""
+        least, most = min(known, default=0.0), max(known, default=1.0)
+        return (least, most) if least < most else (least - 0.5, most + 0.5)
+
+    def tick(self, value: float) -> str:
+        """Return the label of a tick."""
+        return f"{value:g}"
+
+    def describe(self, name: str, estimate: float, low: float, high: float) -> str:
+        """Return an estimate with its interval."""
+        return f"{name}: {estimate:.4g}, 95% confidence interval {low:.4g} to {high:.4g}"
+
+
+def wants_logarithm(edges: Sequence[float]) -> bool:
+    """Return whether bins are so unequal that a logarithmic axis shows them better."""
+    widths = [second - first for first, second in pairwise(edges)]
+    return edges[0] > 0 and max(widths) > 10 * min(widths)
+
+
+def histogram(shares: Shares, edges: Sequence[float], title: str, layout: Layout = WIDE) -> str:
+    """Return shares of bins as bars as wide as the bins, with 95% confidence intervals.
+
+    Parameters
+    ----------
+    shares
+        The bins, in their order.
+    edges
+        Edges of the bins.
+    title
+        Title of the horizontal axis.
+    layout
+        Size of the chart.
+    """
+    top, bottom, left, right = 24.0, 264.0, 50.0, layout.width - 16
+    scale = ShareScale(f"share of {shares.whom} per bin, with 95% confidence intervals")
+    known = [v for v in (*shares.low, *shares.high, *(shares.truth or ())) if math.isfinite(v)]
+    least, most = scale.ends(known)
+    position = math.log if wants_logarithm(edges) else float
+    first, last = position(edges[0]), position(edges[-1])
+
+    def x(value: float) -> float:
+        return left + (right - left) * (position(value) - first) / (last - first)
+
+    def y(share: float) -> float:
+        return bottom - (bottom - top) * (share - least) / (most - least)
+
+    body = [text(0, 12, scale.title, "small")]
+    body += [
+        shape("line", "grid" if t else "zero", x1=left, x2=right, y1=y(t), y2=y(t))
+        + text(left - 6, y(t) + 4, scale.tick(t), "small", "end")
+        for t in ticks(least, most)
+    ]
+    step = math.ceil(len(edges) / (5 if layout.narrow else 11))
+    body += [text_within(x(e), bottom + 18, f"{e:g}", (0, layout.width)) for e in edges[::step]]
+    body.append(text_within((left + right) / 2, bottom + 38, title, (0, layout.width)))
+    for i, (start, end) in enumerate(pairwise(edges)):
+        estimate, low, high = shares.estimate[i], shares.low[i], shares.high[i]
+        if not math.isfinite(estimate):
+            continue
+        numbers = scale.describe(shares.names[i], estimate, low, high)
+        kind, ends = "kept" if shares.detected[i] else "dropped", sorted((y(estimate), y(0)))
+        place = {"x": x(start) + 0.5, "width": max(x(end) - x(start) - 1, 0.5)}
+        drawn = shape("rect", kind, y=ends[0], height=ends[1] - ends[0], **place)
+        middle = (x(start) + x(end)) / 2
+        drawn += shape("line", "zero", x1=middle, x2=middle, y1=y(low), y2=y(high))
+        if shares.truth is not None:
+            at = y(shares.truth[i])
+            drawn += shape("line", "truth", x1=x(start), x2=x(end), y1=at, y2=at)
+            numbers += f", truth {percent(shares.truth[i])}"
+        body.append(mark(numbers, drawn))
+    count = counted(len(shares.names), "bin")
+    return frame(layout.width, bottom + 48, f"Histogram of {count}", body)
+
+
 def lines(
     days: Sequence[str],
     labels: Sequence[str],
-    shares: tuple[Sequence[Sequence[float]], Sequence[Sequence[float]], Sequence[Sequence[float]]],
-    layout: Layout = WIDE,
-    whom: str = "clients",
+    numbers: tuple[Sequence[Sequence[float]], Sequence[Sequence[float]], Sequence[Sequence[float]]],
+    layout: Layout,
+    scale: ShareScale,
 ) -> str:
-    """Return shares over time, one line per value, with 95% confidence intervals as bands.
+    """Return numbers over time, one line per value, with 95% confidence intervals as bands.
 
     Parameters
     ----------
@@ -214,19 +313,19 @@ def lines(
         First day of each period.
     labels
         The values.
-    shares
+    numbers
         Estimates and both ends of their intervals: one sequence per value each, with one number per
         period.
     layout
         Size of the chart; a narrow one has a legend below it instead of names beside the lines.
-    whom
-        Whom the shares are shares of.
+    scale
+        What the numbers are.
     """
-    estimate, low, high = shares
+    estimate, low, high = numbers
     top, bottom, left = 24.0, 264.0, 50.0
     right = layout.width - (36 if layout.narrow else 160)
     known = [v for series in (*low, *high) for v in series if math.isfinite(v)]
-    least, most = min([0.0, *known]), max([0.0, *known]) or 1.0
+    least, most = scale.ends(known)
 
     def x(i: int) -> float:
         return left + (right - left) * (i / (len(days) - 1) if len(days) > 1 else 0.5)
@@ -234,10 +333,10 @@ def lines(
     def y(share: float) -> float:
         return bottom - (bottom - top) * (share - least) / (most - least)
 
-    body = [text(0, 12, f"share of {whom}", "small")]
+    body = [text(0, 12, scale.title, "small")]
     body += [
         shape("line", "grid" if t else "zero", x1=left, x2=right, y1=y(t), y2=y(t))
-        + text(left - 6, y(t) + 4, tick_label(t), "small", "end")
+        + text(left - 6, y(t) + 4, scale.tick(t), "small", "end")
         for t in ticks(least, most)
     ]
     step = math.ceil(len(days) / (3 if layout.narrow else 7))
@@ -258,8 +357,9 @@ def lines(
             body.append(shape("line", f"line {kind}", x1=x(i), x2=x(i), **ends_of_bar))
         body.append(f'<polyline class="line {kind}" points="{path}"/>')
         for i in known_days:
-            numbers = _with_interval(f"{label}, {days[i]}", estimate[k][i], low[k][i], high[k][i])
-            body.append(mark(numbers, shape("circle", kind, cx=x(i), cy=y(estimate[k][i]), r=3.5)))
+            ends_of_interval = low[k][i], high[k][i]
+            told = scale.describe(f"{label}, {days[i]}", estimate[k][i], *ends_of_interval)
+            body.append(mark(told, shape("circle", kind, cx=x(i), cy=y(estimate[k][i]), r=3.5)))
         ends.append((y(estimate[k][known_days[-1]]), k))
     legend, height = _legend(ends, labels, (right, bottom), layout)
     title = f"{counted(len(labels), 'value')} over {counted(len(days), 'period')}"

@@ -3,13 +3,14 @@
 from deniable.extras import needs_packages
 
 with needs_packages("deniable.results"):
-    from deniable.results.association import AssociationTest, EffectSize
+    from deniable.results.association import AssociationTest, Correlation, EffectSize
     from deniable.results.base import Provenance, Result
     from deniable.results.change import Change
     from deniable.results.consistent import ConsistentShares
     from deniable.results.covariance import Covariance, Interval
     from deniable.results.discovery import Discovery, GramGraph, Stage
     from deniable.results.fit_check import FitCheck
+    from deniable.results.histogram import Histogram, Quantity
     from deniable.results.joint import Joint
     from deniable.results.marginal import Marginal, Measured
     from deniable.results.mechanism_table import MechanismRow, MechanismTable
@@ -23,11 +24,13 @@ __all__ = [
     "Change",
     "ChangeRow",
     "ConsistentShares",
+    "Correlation",
     "Covariance",
     "Discovery",
     "EffectSize",
     "FitCheck",
     "GramGraph",
+    "Histogram",
     "Interval",
     "Joint",
     "Marginal",
@@ -36,6 +39,7 @@ __all__ = [
     "MechanismTable",
     "Plan",
     "Provenance",
+    "Quantity",
     "QuestionDesign",
     "Result",
     "ShareRow",

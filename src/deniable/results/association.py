@@ -1,12 +1,13 @@
 """Tests of independence and effect sizes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from deniable.formatting import counted, p_phrase
+from deniable.kernels.array_types import Floats
 from deniable.results.rows import ComparedByFields
 
-IN_WORDS = {"lrt": "likelihood-ratio", "paper": "the paper's"}
+IN_WORDS = {"lrt": "likelihood-ratio", "paper": "the paper's", "linear": "linear-by-linear"}
 """Tests whose name is not a word."""
 
 
@@ -17,7 +18,8 @@ class AssociationTest(ComparedByFields):
     Parameters
     ----------
     method : str
-        Name of the test: "score", "paper", "lrt", or another that made the result.
+        Name of the test: "score", "linear" (which looks for a linear trend only), "paper", "lrt",
+        or another that made the result.
     statistic : float
         Test statistic.
     degrees_of_freedom : int
@@ -76,6 +78,38 @@ class EffectSize(ComparedByFields):
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Correlation(ComparedByFields):
+    """Pearson's correlation of two questions whose categories stand for numbers.
+
+    Parameters
+    ----------
+    estimate : float
+        Estimated correlation, from −1 to 1; NaN if nothing is known.
+    low, high : float
+        Ends of its 95% confidence interval.
+
+    Examples
+    --------
+    >>> print(Correlation(0.31, 0.25, 0.36))
+    correlation 0.310 (95% confidence interval 0.250 to 0.360)
+    """
+
+    estimate: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return (
+            f"correlation {self.estimate:.3f} "
+            f"(95% confidence interval {self.low:.3f} to {self.high:.3f})"
+        )
+
+
+Scores = Sequence[Floats]
+"""For each question the numbers that its categories stand for, NaN where there is none."""
+
+
 @dataclass(frozen=True)
 class Tests:
     """Tests that need the reports; a result that was read from JSON has none.
@@ -90,9 +124,15 @@ class Tests:
         Test of mutual independence of all questions.
     conditional : callable
         Test of conditional independence of two questions, by their axes.
+    linear : callable
+        Test of a linear trend of two questions, by the numbers of their categories.
+    correlation : callable
+        Correlation of two questions, by the numbers of their categories.
     """
 
     association: Callable[[str], AssociationTest]
     effect: Callable[[], EffectSize]
     mutual: Callable[[], AssociationTest]
     conditional: Callable[[tuple[int, int]], AssociationTest]
+    linear: Callable[[Scores], AssociationTest]
+    correlation: Callable[[Scores], Correlation]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import InputError
-from deniable.formatting import SMALLEST_P, aligned, percent
+from deniable.formatting import SMALLEST_P, Z95, aligned, percent
 from deniable.kernels.array_types import Floats
 from deniable.results.rows import ComparedByFields
 
@@ -191,6 +191,35 @@ class Covariance(ComparedByFields):
             summing = np.kron(summing, np.eye(shape[-1])[labels].T)
         table = (summing @ self.table.ravel()).reshape(shape)
         return Covariance(table, summing @ self.matrix @ summing.T)
+
+
+ROUNDING = 1e-8
+"""Relative standard errors below this are those of sums that never vary, computed with rounding."""
+
+
+def ratio_intervals(weights: Floats, shares: Floats, matrix: Floats) -> Interval:
+    """Return weighted sums of shares divided by the sum of all shares, with Fieller's intervals.
+
+    The ratio r = a/b lies in its interval (Fieller 1954) if the hypothesis a − r·b = 0 is not
+    rejected at 5%. This sum is linear in the shares, so its error is normal, while that of a ratio
+    is not. The sum b must be distinguishable from 0, or else any ratio is possible.
+
+    weights : float64[k, m]; shares : float64[m]; matrix : float64[m, m], their covariance
+    """
+    whole, part = float(shares.sum()), weights @ shares
+    part_part = np.einsum("km,mn,kn->k", weights, matrix, weights)
+    part_whole, whole_whole = weights @ matrix.sum(axis=1), float(matrix.sum())
+    ratio = part / whole
+    variance = part_part - 2 * ratio * part_whole + ratio**2 * whole_whole
+    error = np.sqrt(np.maximum(variance, 0.0)) / whole
+    error[error < ROUNDING * np.abs(weights).max(initial=1.0)] = 0.0
+    # (part − r·whole)² ≤ z² Var(part − r·whole) is a quadratic inequality in r. As the whole is
+    # distinguishable from 0, its leading coefficient is above 0: the solutions are an interval.
+    leading = whole**2 - Z95**2 * whole_whole
+    half = part * whole - Z95**2 * part_whole
+    last = part**2 - Z95**2 * part_part
+    reach = np.sqrt(np.maximum(half**2 - leading * last, 0.0))
+    return Interval(ratio, error, (half - reach) / leading, (half + reach) / leading)
 
 
 def residuals(table: Floats, standard_error: Floats) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
@@ -328,7 +328,7 @@ class Marginal(Rows[ValueRow], Result):
             fit=self.fit,
         )
 
-    def of_respondents(self, clients: float) -> Marginal:
+    def of_respondents(self, clients: float) -> Self:
         """Return the same estimates with intervals for the shares among the clients that answered.
 
         An unbiased estimate that is linear in the reports varies around the share p among these

@@ -13,6 +13,7 @@ from deniable.formatting import SMALLEST_P, Columns, counted
 from deniable.kernels.array_types import Floats, Indices, Int64s, Mask
 from deniable.results.base import Provenance, Result
 from deniable.results.fit_check import FitCheck
+from deniable.results.histogram import SUMMARIES, Histogram
 from deniable.results.json_values import to_json_value, typed_fields
 from deniable.results.marginal import UNMEASURED, Marginal
 from deniable.results.rows import Rows
@@ -138,6 +139,34 @@ class Trend(Rows[R], Result, Generic[R]):
         """Whether the reports of all periods look as the survey promises."""
         return FitCheck.of_periods(self.periods, self.parts)
 
+    @property
+    def _histograms(self) -> list[Histogram]:
+        """The parts, if they are histograms; all parts are of one class."""
+        return [part for part in self.parts if isinstance(part, Histogram)]
+
+    def numbers(self, name: str) -> Floats:
+        """Return the mean or the median of each period, for a number question.
+
+        Parameters
+        ----------
+        name : {"mean", "median"}
+            Which of them.
+
+        Returns
+        -------
+        ndarray of float64, shape (periods, 3)
+            Estimates, and both ends of their 95% confidence intervals.
+
+        Raises
+        ------
+        InputError
+            If the question is not a number question.
+        """
+        if not self._histograms or name not in SUMMARIES:
+            raise InputError("only a trend of a number question has a mean and a median")
+        found = [getattr(part, name) for part in self._histograms]
+        return np.array([(each.estimate, each.low, each.high) for each in found])
+
     def largest(self, count: int) -> Indices:
         """Return the most common values, by their average over the periods.
 
@@ -238,6 +267,9 @@ class Trend(Rows[R], Result, Generic[R]):
         if self.marginals[0].where is not None:
             written["where"] = self.marginals[0].where
             written["subgroup"] = [part.subgroup for part in self.marginals]
+        if histograms := self._histograms:
+            written |= {name: getattr(histograms[0], name) for name in ("edges", "unit")}
+            written["covariance"] = [part.covariance for part in histograms]
         if self.marginals[0].target != "population":
             written["target"] = self.marginals[0].target
         if any(part.fit is not None for part in self.marginals):
@@ -284,13 +316,15 @@ def _read_marginals(data: dict[str, Any]) -> tuple[Result, ...]:
     if "where" in data:
         shared["where"] = data["where"]
         names.append("subgroup")
-    names += [name for name in ("fit", "log_p_value") if name in data]
+    names += [name for name in ("fit", "log_p_value", "covariance") if name in data]
+    shared |= {name: data[name] for name in ("edges", "unit") if name in data}
+    kind = Histogram if "edges" in data else Marginal
     parts = []
     for i in range(len(data["periods"])):
         own = {name: data[name][i] for name in names}
-        fields = typed_fields(Marginal, {**shared, **own})
+        fields = typed_fields(kind, {**shared, **own})
         identified = np.isfinite(fields["estimate"])
         log_p = fields.setdefault("log_p_value", np.full(len(data["labels"]), np.nan))
         known = {"identified": identified, "p_value": np.maximum(np.exp(log_p), SMALLEST_P)}
-        parts.append(Marginal(**fields, **unwritten, **known))
+        parts.append(kind(**fields, **unwritten, **known))
     return tuple(parts)

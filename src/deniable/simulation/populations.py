@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -581,27 +582,7 @@ def from_spec(spec: str, rng: Randomness = None) -> Population:
     """
     if spec.endswith(".csv"):
         return from_csv(spec)
-    name, _, text = spec.partition(":")
-    if name not in SHAPES:
-        raise InputError(
-            f"expected a .csv file or a shape ({', '.join(SHAPES)}), got {spec!r}."
-            f"{did_you_mean(name, SHAPES)}"
-        )
-    settings: dict[str, float] = {}
-    for item in filter(None, text.split(",")):
-        key, equals, value = item.partition("=")
-        try:
-            settings[key.strip()] = float(value)
-        except ValueError:
-            equals = ""
-        if not equals or not np.isfinite(settings[key.strip()]):
-            raise InputError(f"expected settings such as n=100,s=1 after {name}:, got {item!r}")
-    known = [*inspect.signature(SHAPES[name]).parameters, "length"]
-    for key in settings:
-        if key not in known:
-            raise InputError(
-                f"{name} has the settings {', '.join(known)}; got {key}.{did_you_mean(key, known)}"
-            )
+    name, settings = parsed_spec(spec, SHAPES, "n=100,s=1", ("length",))
     whole = {"n": (1, MAX_STRINGS), "length": (1, MAX_LENGTH)}
     for key, (low, high) in whole.items():
         if not low <= settings.get(key, low) <= high:
@@ -613,6 +594,37 @@ def from_spec(spec: str, rng: Randomness = None) -> Population:
         settings["n"] = int(settings["n"])
     weights = SHAPES[name](**settings)
     return Population(random_strings(len(weights), length, rng), weights)
+
+
+def parsed_spec(
+    spec: str,
+    shapes: Mapping[str, Callable[..., Floats]],
+    example: str,
+    others: Sequence[str] = (),
+) -> tuple[str, dict[str, Any]]:
+    """Return the name of a shape and its settings; `others` are settings that all shapes have."""
+    name, _, text = spec.partition(":")
+    if name not in shapes:
+        raise InputError(
+            f"expected a .csv file or a shape ({', '.join(shapes)}), got {spec!r}."
+            f"{did_you_mean(name, shapes)}"
+        )
+    settings: dict[str, float] = {}
+    for item in filter(None, text.split(",")):
+        key, equals, value = item.partition("=")
+        try:
+            settings[key.strip()] = float(value)
+        except ValueError:
+            equals = ""
+        if not equals or not np.isfinite(settings[key.strip()]):
+            raise InputError(f"expected settings such as {example} after {name}:, got {item!r}")
+    known = [*inspect.signature(shapes[name]).parameters, *others]
+    for key in settings:
+        if key not in known:
+            raise InputError(
+                f"{name} has the settings {', '.join(known)}; got {key}.{did_you_mean(key, known)}"
+            )
+    return name, settings
 
 
 def _drawn(weights: Floats, clients: int, rng: Randomness) -> Int32s:

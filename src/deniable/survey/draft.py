@@ -43,6 +43,7 @@ KINDS = {
     "string": "# any text; estimated for the candidates that you list",
     "choice": "# one of the options",
     "boolean": "# yes or no; no answer counts as no",
+    "number": "# any number; the bin that holds it is reported",
 }
 
 
@@ -54,7 +55,7 @@ class DraftQuestion:
     ----------
     name : str
         Name of the question.
-    kind : {"string", "choice", "boolean"}
+    kind : {"string", "choice", "boolean", "number"}
         Kind of the question.
     epsilon : float
         ε in nats.

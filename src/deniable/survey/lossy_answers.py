@@ -80,4 +80,5 @@ def _describe(loss: _Loss) -> str:
     if not options:
         return text
     shown = ", ".join(options[:MAX_OPTIONS_SHOWN]) + ", …" * (len(options) > MAX_OPTIONS_SHOWN)
-    return f"{text} The options are {shown}.{did_you_mean(loss.examples[0], options)}"
+    noun = "bins" if loss.question.kind == "number" else "options"
+    return f"{text} The {noun} are {shown}.{did_you_mean(loss.examples[0], options)}"

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from numbers import Real
 from os import PathLike
 from typing import Literal, TypeAlias
 
@@ -33,10 +34,16 @@ DIGEST_SIZE = 16
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 NAME_RULE = "1 to 64 characters from a-z, 0-9, _ and -, beginning with a letter"
 
-Kind = Literal["string", "choice", "boolean"]
+Kind = Literal["string", "choice", "boolean", "number"]
 Collect = Literal["once", "repeatedly"]
 
-_ANSWER_TYPES: dict[str, type] = {"string": str, "choice": str, "boolean": bool}
+_ANSWERS: dict[str, tuple[type, str]] = {
+    "string": (str, "a string"),
+    "choice": (str, "a string"),
+    "boolean": (bool, "a boolean"),
+    "number": (Real, "a number"),
+}
+"""From a kind of question to the type of its answers, in Python and in words."""
 
 
 def check_name(noun: str, name: str) -> None:
@@ -74,7 +81,7 @@ class Question:
     ----------
     name : str
         Name of the question.
-    kind : {"string", "choice", "boolean"}
+    kind : {"string", "choice", "boolean", "number"}
         Type of its answers.
     description : str
         What is asked, for people.
@@ -98,13 +105,12 @@ class Question:
     def __post_init__(self) -> None:
         check_text("description", self.description)
         check_name("question", self.name)
-        if self.kind not in _ANSWER_TYPES:
-            raise InputError(f"kind must be string, choice or boolean, not {self.kind!r:.200}")
+        if self.kind not in _ANSWERS:
+            raise InputError(
+                f"kind must be string, choice, boolean or number, not {self.kind!r:.200}"
+            )
         mechanisms = self.protocol.mechanisms
-        if any(
-            m.question_kind != self.kind or self.protocol.name not in m.protocols
-            for m in mechanisms
-        ):
+        if not all(self.protocol.accepts(self.kind, m) for m in mechanisms):
             kinds = " or ".join(sorted({m.kind for m in mechanisms}))
             raise InputError(
                 f"a {self.kind} question with the protocol {self.protocol.name} cannot use the "
@@ -136,29 +142,32 @@ class Question:
     def checked(self, value: Value) -> Value:
         """Return the value, or raise InputError if it has the wrong type.
 
-        Every string is reported, whatever it contains, so that a missing report reveals nothing.
+        Every string and every number is reported, whatever it is, so that a missing report reveals
+        nothing.
 
         Parameters
         ----------
-        value : str, bool or None
+        value : str, bool, int, float or None
             Answer to this question; None means no answer.
 
         Returns
         -------
-        str, bool or None
+        str, bool, int, float or None
             The same value.
 
         Raises
         ------
         InputError
-            If a boolean question gets a string, or the other way round.
+            If the value has the type of answers to another kind of question. A boolean is no
+            number.
         """
-        answer_type = _ANSWER_TYPES[self.kind]
-        if value is None or isinstance(value, answer_type):
+        answer_type, in_words = _ANSWERS[self.kind]
+        if value is None or (
+            isinstance(value, answer_type) and isinstance(value, bool) == (answer_type is bool)
+        ):
             return value
         raise InputError(
-            f"the answer to question {self.name!r} must be "
-            f"{'a boolean' if answer_type is bool else 'a string'} or None (no answer), "
+            f"the answer to question {self.name!r} must be {in_words} or None (no answer), "
             f"not {type(value).__name__}"
         )
 
@@ -170,7 +179,7 @@ class Question:
 
         Parameters
         ----------
-        value : str, bool or None
+        value : str, bool, int, float or None
             Answer to this question.
 
         Returns

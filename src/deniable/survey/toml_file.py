@@ -37,7 +37,14 @@ from deniable.mechanisms.local_hash import MAX_VALUES
 from deniable.mechanisms.schemes import SCHEME_NAMES
 from deniable.mechanisms.subset import MAX_SUBSET_OPTIONS
 from deniable.privacy import nanonats_down, split
-from deniable.protocols import Alphabet, NGrams, Prefixes, Protocol, Single
+from deniable.protocols import Alphabet, Bins, NGrams, Prefixes, Protocol, Single
+from deniable.protocols.bins import (
+    MAX_BINS,
+    bin_labels,
+    check_edges,
+    linear_edges,
+    logarithmic_edges,
+)
 from deniable.protocols.prefixes import Level
 from deniable.survey import defaults
 from deniable.survey import toml_tables as toml
@@ -57,7 +64,7 @@ SURVEY = {
 PROBABILITY = toml.number("from 0 to 1", lambda x: 0 <= x <= 1)
 NOISE = dict.fromkeys("pqf", PROBABILITY)
 QUESTION = {
-    "kind": toml.one_of("string", "choice", "boolean"),
+    "kind": toml.one_of("string", "choice", "boolean", "number"),
     "description": toml.text("a text: what is asked", ""),
     **NOISE,
     "epsilon": toml.number("above 0", lambda x: x > 0),
@@ -86,6 +93,14 @@ DICTIONARY = {
     "protocol": toml.one_of("ngrams", "prefixes"),
     "max_length": toml.integer(1, 255),
     "alphabet": toml.text('characters and ranges such as "a-z0-9._-", or "bytes"'),
+}
+BINS = {
+    "edges": toml.any_numbers(None),
+    "low": toml.number("", lambda _: True),
+    "high": toml.number("", lambda _: True),
+    "bins": toml.integer(2, MAX_BINS, None),
+    "scale": toml.one_of("linear", "log", default="linear"),
+    "unit": toml.text('a text: the unit of the numbers, such as "ms"', ""),
 }
 NGRAMS = {"gram": toml.integer(1, 255, 2), "grams": toml.integer(2, 255, 2), "overlap": toml.flag}
 
@@ -161,7 +176,10 @@ def _question(table: Table, rules: Rules) -> Question | None:
     if per_report is not None:
         _check_per_report(table, settings, rules)
     mechanism, dictionary = _mechanism(table, kind, rules), None
-    parameters = table.read(MECHANISMS.get(mechanism, {}))
+    wanted = dict(MECHANISMS.get(mechanism, {}))
+    if bins := _bins(table) if kind == "number" else None:
+        del wanted["options"]  # a number is reported as a choice of bins
+    parameters = table.read(wanted) | (bins.options if bins else {})
     if mechanism in ONLY_EPSILON:
         for letter, value in noise.items():
             if value is not None:
@@ -178,6 +196,8 @@ def _question(table: Table, rules: Rules) -> Question | None:
     make = _maker(mechanism, parameters, noise, rules, (epsilon, per_report))
     if dictionary is not None:
         protocol = _dictionary(dictionary, make, epsilon)
+    elif bins is not None:
+        protocol = table.attempt("", lambda: Bins(make(epsilon), bins.edges, bins.unit))
     else:
         protocol = table.attempt("", lambda: Single(make(epsilon)))
     if protocol is None:
@@ -191,11 +211,11 @@ def _mechanism(table: Table, kind: str | None, rules: Rules) -> str:
     if kind == "string":
         named = table.read({"mechanism": STRING_MECHANISM})["mechanism"] or "bloom"
         return "localhash" if rules.defaults >= 2 and _means_local_hashing(table) else named
-    if kind != "choice":
+    if kind not in ("choice", "number"):
         return kind or ""
     named = table.read({"mechanism": CHOICE_MECHANISM})["mechanism"]
     if named is None and rules.collect == "once" and rules.defaults >= 2:
-        options = table.data.get("options")
+        options = table.data.get("options", [])
         few = isinstance(options, list) and len(options) <= MAX_SUBSET_OPTIONS
         named = "subset" if few and not table.data.keys() & NOISE.keys() else "bits"
     if named != "subset" and "members" in table.data:
@@ -231,6 +251,50 @@ def _means_local_hashing(table: Table) -> bool:
     if not isinstance(dictionary, dict) or dictionary.get("protocol") != "prefixes":
         return False
     return table.data.keys().isdisjoint({"mechanism", *NOISE, *MECHANISMS["bloom"]})
+
+
+@dataclass(frozen=True)
+class _Bins:
+    """The bins of a number question; no edges if they have mistakes."""
+
+    edges: tuple[float, ...]
+    unit: str
+
+    @property
+    def options(self) -> Settings:
+        """The bins as the options of a choice."""
+        return {"options": list(bin_labels(self.edges))}
+
+
+def _bins(table: Table) -> _Bins:
+    """Return the bins that a number question gives by `edges`, or by `low`, `high` and `bins`."""
+    settings = table.read(BINS)
+    edges, unit = settings["edges"], settings["unit"]
+    given = [key for key in ("low", "high", "bins", "scale") if key in table.data]
+    missing = [key for key in ("low", "high", "bins") if key not in table.data]
+    if "edges" in table.data:
+        if given:
+            table.mistake(given[0], "not used with edges, which give every bin: leave out one")
+        made = edges and tuple(map(float, edges))
+    elif missing:
+        table.mistake(missing[0], "missing; a number question needs edges, or low, high and bins")
+        made = None
+    else:
+        made = table.attempt("low", lambda: _computed_edges(settings))
+    if made:
+        table.attempt("edges" if edges else "low", lambda: check_edges(made))
+    return _Bins(made or (), unit or "")
+
+
+def _computed_edges(settings: Settings) -> tuple[float, ...] | None:
+    """Return the edges from `low` to `high`; None if one of the settings is invalid."""
+    low, high, bins, scale = (settings[key] for key in ("low", "high", "bins", "scale"))
+    if None in (low, high, bins, scale):
+        return None
+    if not low < high:
+        raise InputError(f"low must be below high, unlike {low:g} and {high:g}")
+    make = linear_edges if scale == "linear" else logarithmic_edges
+    return make(float(low), float(high), bins)
 
 
 def _maker(

@@ -63,7 +63,7 @@ def integer(low: int, high: int, default: object = REQUIRED) -> Setting:
 def number(expected: str, fits: Callable[[float], bool]) -> Setting:
     """Return a setting that accepts numbers and may be left out."""
     valid = lambda x: _is_number(x) and abs(x) < MAX_NUMBER and fits(x)  # noqa: E731
-    return Setting(f"a number {expected}", valid, None)
+    return Setting(f"a number {expected}".rstrip(), valid, None)
 
 
 def list_of(expected: str, fits: Callable[..., bool], default: object = REQUIRED) -> Setting:
@@ -75,6 +75,12 @@ def list_of(expected: str, fits: Callable[..., bool], default: object = REQUIRED
 def numbers(default: Sequence[float]) -> Setting:
     """Return a setting that accepts lists of positive numbers."""
     return list_of("numbers above 0", lambda x: _is_number(x) and 0 < x < MAX_NUMBER, default)
+
+
+def any_numbers(default: object = REQUIRED) -> Setting:
+    """Return a setting that accepts lists of numbers."""
+    fits = lambda x: _is_number(x) and abs(x) < MAX_NUMBER  # noqa: E731
+    return list_of("numbers, such as [0, 10, 20, 50]", fits, default)
 
 
 def integers(default: Sequence[int]) -> Setting:

@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 import click
 
 from deniable.cli import options
-from deniable.cli.interview.outline import DEFAULT_EPSILON
+from deniable.cli.interview.outline import DEFAULT_BINS, DEFAULT_EPSILON, OutlineBins
 from deniable.errors import InputError, check_integer, closest, did_you_mean
 from deniable.formatting import counted
 from deniable.mechanisms import Choice, Noise
 from deniable.protocols.alphabet import MAX_LENGTH
+from deniable.protocols.bins import MAX_BINS
 from deniable.survey.survey import check_name
 from deniable.survey.toml_file import accidental_ranges, parse_alphabet
 
@@ -114,6 +115,35 @@ def describe_choices(options: Sequence[str]) -> str:
     if any(re.match("(an)?other|none", option.lower()) for option in options):
         return summary
     return f'{summary} Other answers are not counted: an option such as "other" is often useful.'
+
+
+def number_range(written: str) -> OutlineBins:
+    """Return the range of a number question, written as LOW,HIGH or LOW,HIGH,BINS.
+
+    >>> number_range("0, 500, 20").bins
+    20
+    """
+    try:
+        low, high, *bins = (float(part) for part in written.split(","))
+        made = OutlineBins(low, high, int(*bins) if bins else DEFAULT_BINS)
+    except (ValueError, OverflowError, TypeError):
+        raise InputError(
+            "expected the smallest and the largest number, and if you like the number of bins, "
+            f"such as 0,500 or 0,500,20; got {written!r}"
+        ) from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise InputError(f"the smallest number must be below the largest one, unlike {written!r}")
+    check_integer("the number of bins", made.bins, 2, MAX_BINS)
+    return made
+
+
+def describe_range(given: OutlineBins) -> str:
+    """Say how wide the bins are, and what happens to other numbers."""
+    width = (given.high - given.low) / given.bins
+    return (
+        f"{given.bins} bins of width {width:g}. Numbers below {given.low:g} count in the first "
+        f"one, numbers above {given.high:g} in the last one."
+    )
 
 
 def length(written: str) -> int:

@@ -8,8 +8,47 @@ from dataclasses import dataclass
 
 from deniable.survey.draft import DESCRIPTION_PLACEHOLDER, OWNER_PLACEHOLDER, Draft, DraftQuestion
 
-DEFAULT_EPSILON = {"string": 3.0, "unknown": 4.0, "choice": 2.0, "boolean": 1.0}
+DEFAULT_EPSILON = {"string": 3.0, "unknown": 4.0, "choice": 2.0, "number": 2.0, "boolean": 1.0}
 """ε of a question by its kind; a given total is divided in these proportions."""
+
+
+DEFAULT_BINS = 16
+"""Number of bins of a number question, unless it is given."""
+
+
+@dataclass(frozen=True)
+class OutlineBins:
+    """The range of a number question.
+
+    Parameters
+    ----------
+    low, high : float
+        Smallest and largest number that is told apart from those beyond it.
+    bins : int, default 16
+        Number of bins of equal width.
+    unit : str, default ""
+        Unit of the numbers.
+    """
+
+    low: float
+    high: float
+    bins: int = DEFAULT_BINS
+    unit: str = ""
+
+    def settings(self) -> dict[str, object]:
+        """Return the settings of the survey file."""
+        clamped = "# smaller and larger numbers count in the first and last bin"
+        written: dict[str, object] = {
+            "low": _short(self.low),
+            "high": (_short(self.high), clamped),
+            "bins": (self.bins, '# of equal width; scale = "log" makes them of equal ratio'),
+        }
+        return {**written, "unit": self.unit} if self.unit else written
+
+
+def _short(number: float) -> float:
+    """Return a whole number as an integer, which a file shows without a decimal point."""
+    return int(number) if number == int(number) else number
 
 
 @dataclass(frozen=True)
@@ -20,10 +59,12 @@ class OutlineQuestion:
     ----------
     name : str
         Name of the question.
-    kind : {"string", "unknown", "choice", "boolean"}
+    kind : {"string", "unknown", "choice", "number", "boolean"}
         Kind of the question; "unknown" is a string question with a dictionary.
     options : tuple of str, default ()
         Options of a choice.
+    bins : OutlineBins, optional
+        Range of a number, and its bins.
     max_length : int, default 20
         Maximum length of unknown strings.
     alphabet : str, default "a-z0-9._-"
@@ -33,6 +74,7 @@ class OutlineQuestion:
     name: str
     kind: str
     options: tuple[str, ...] = ()
+    bins: OutlineBins | None = None
     max_length: int = 20
     alphabet: str = "a-z0-9._-"
 
@@ -41,6 +83,8 @@ class OutlineQuestion:
         if self.kind == "choice":
             settings = {"options": list(self.options)}
             return DraftQuestion(self.name, "choice", epsilon, settings=settings)
+        if self.bins is not None:
+            return DraftQuestion(self.name, "number", epsilon, settings=self.bins.settings())
         if self.kind != "unknown":
             return DraftQuestion(self.name, self.kind, epsilon)
         prefixes = "# each client reports one prefix; deniable discover reads them"

@@ -61,6 +61,7 @@ KIND = PromptStep(
     confirm={
         "boolean": "Yes or no.",
         "choice": "One of the options that you list.",
+        "number": "A number; clients report the bin that holds it.",
         "string": "Any text; the analyst lists the strings to look for.",
         "unknown": "Any text; deniable discover also finds strings that nobody listed.",
     }.__getitem__,
@@ -68,6 +69,13 @@ KIND = PromptStep(
 OPTIONS = PromptStep(
     "options", "  Options, separated by commas", answers.choices, confirm=answers.describe_choices
 )
+RANGE = PromptStep(
+    "range",
+    "  Smallest and largest number, such as 0,500",
+    answers.number_range,
+    confirm=answers.describe_range,
+)
+UNIT = PromptStep("unit", "  Unit, such as ms, or Enter for none", str.strip, default="")
 LENGTH = PromptStep(
     "max_length", "  Maximum length (longer strings are cut)", answers.length, default="20"
 )
@@ -115,8 +123,8 @@ def _questions(talk: Conversation, outline: Outline) -> tuple[OutlineQuestion, .
     """Ask for questions until a name is left empty."""
     say(
         "Now the questions. Each has a name and a kind: boolean (yes or no), choice (one of the "
-        "options that you list), string (any text, and the analyst lists the strings to look for) "
-        "or unknown (any text, and strings that nobody listed are found, too)."
+        "options that you list), number, string (any text, and the analyst lists the strings to "
+        "look for) or unknown (any text, and strings that nobody listed are found, too)."
     )
     asked: list[OutlineQuestion] = []
     while True:
@@ -136,6 +144,9 @@ def _questions(talk: Conversation, outline: Outline) -> tuple[OutlineQuestion, .
         question = OutlineQuestion(name, talk.ask(KIND))
         if question.kind == "choice":
             question = replace(question, options=talk.ask(OPTIONS))
+        elif question.kind == "number":
+            bins = replace(talk.ask(RANGE), unit=talk.ask(UNIT))
+            question = replace(question, bins=bins)
         elif question.kind == "unknown":
             question = replace(question, max_length=talk.ask(LENGTH), alphabet=talk.ask(ALPHABET))
         try:

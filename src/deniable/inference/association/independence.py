@@ -10,6 +10,9 @@ T and the likelihood ratio follow χ² only if no cell is estimated at 0. At 6 �
 categories and 10,000 reports, 22% of the cells are, and both tests reject none of 120 true
 hypotheses at .05. They are kept for comparison with the paper.
 
+If the categories of both variables stand for numbers, the score test can look in one direction
+only: a linear trend (`scores`). It has one degree of freedom, and so finds weaker trends.
+
 For three or more variables there are tests of mutual independence, and of conditional independence
 of two variables given the others: by the score, or by likelihood ratio with the same reservation.
 
@@ -171,6 +174,7 @@ def score_test(
     evidence: Evidence,
     *,
     strata: npt.ArrayLike | None = None,
+    scores: Sequence[Floats] | None = None,
     shuffles: int = 999,
     rng: np.random.Generator | None = None,
 ) -> AssociationTest:
@@ -182,6 +186,9 @@ def score_test(
         Likelihood rows of all reports.
     strata : array of int, optional
         Stratum of each row, in the order of the shards. The strata of the evidence by default.
+    scores : sequence of two float64 arrays, optional
+        Numbers that the categories of two variables stand for, NaN where they stand for none. The
+        test then looks only for a linear trend: whether one number grows with the other.
     shuffles : int
         Number of shuffles, if they are needed.
     rng : numpy.random.Generator, optional
@@ -189,8 +196,11 @@ def score_test(
     """
     if len(evidence.shape) < 2:
         raise InputError(f"the score test needs two variables or more, got {len(evidence.shape)}")
+    if scores is not None and len(evidence.shape) != 2:
+        raise InputError(f"a trend is one of two variables, got {len(evidence.shape)}")
     if strata is not None:
         evidence = evidence.stratified(strata)
+    name = "score" if scores is None else "linear"
     if len(evidence.shape) > 2:  # the largest variable last: the others are multiplied out
         evidence = evidence.only(*np.argsort(evidence.shape, kind="stable").tolist())
     with one_blas_thread():
@@ -198,7 +208,7 @@ def score_test(
             maximise(evidence.only(variable)).table.astype(np.float32)
             for variable in range(len(evidence.shape))
         ]
-        steps = [_Step.of(evidence, margins[: last + 1]) for last in range(1, len(margins))]
+        steps = [_Step.of(evidence, margins[: last + 1], scores) for last in range(1, len(margins))]
         weights = np.concatenate([step.weights for step in steps])
         freedom = len(weights)
         scale = freedom / max(float(weights.sum()), 1e-300)  # so that the mean is `freedom`
@@ -211,11 +221,11 @@ def score_test(
             )
             as_large = int(np.sum(shuffled >= statistic * (1 - 1e-6)))
             p_value = (1 + as_large) / (shuffles + 1)
-            return AssociationTest("score", statistic, freedom, p_value, "shuffles")
+            return AssociationTest(name, statistic, freedom, p_value, "shuffles")
     if len(steps) > 1:
         p_value = weighted_chi2_tail(scale * weights, statistic)
         return AssociationTest("score", statistic, freedom, p_value, "weighted chi2")
-    return AssociationTest("score", statistic, freedom, chi2_tail(freedom, statistic), "chi2")
+    return AssociationTest(name, statistic, freedom, chi2_tail(freedom, statistic), "chi2")
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,14 +244,28 @@ class _Step:
     wants_shuffles: bool
 
     @classmethod
-    def of(cls, evidence: Evidence, margins: Sequence[Singles]) -> "_Step":
+    def of(
+        cls,
+        evidence: Evidence,
+        margins: Sequence[Singles],
+        scores: Sequence[Floats] | None = None,
+    ) -> "_Step":
         """Test the last of the variables that have margins; of two variables, without weights."""
         ratios = evidence.rows.hold(MethodCall(LikelihoodRows.ratios, margins))
         means = ratios.sum(MethodCall(LikelihoodRatios.totals)).means()
         centred = ratios.hold(MethodCall(LikelihoodRatios.centred, means))
         scatters = centred.sum(MethodCall(LikelihoodRatios.scatters, len(means.labels)))
+        sides = [inverse_root(s.sum(axis=0) / evidence.weight) for s in (scatters.x, scatters.y)]
         if len(evidence.shape) > 2:
             root, weights = _weighting(means, scatters, margins)
+        elif scores is not None:
+            sides = [_trend_direction(*pair) for pair in zip(margins, scores, strict=True)]
+            root, weights = _trend_root(means, scatters, sides), np.ones(1)
+            spreads = (scatters.x.sum(axis=0), scatters.y.sum(axis=0))
+            sides = [
+                side / np.sqrt(max(float((side.T @ s @ side)[0, 0]), 1e-300) / evidence.weight)
+                for side, s in zip(sides, spreads, strict=True)
+            ]
         else:
             root = _whitening(means, scatters)
             weights = np.ones(root.shape[1])
@@ -251,7 +275,7 @@ class _Step:
         wants_shuffles = (
             freedom > 0
             and means.whole
-            and (sparse or _heavy_tails(means, scatters, centred, freedom))
+            and (sparse or _heavy_tails(float(means.weight.sum()), sides, centred, freedom))
         )
         return cls(statistic, weights, root, centred, wants_shuffles)
 
@@ -319,17 +343,39 @@ def _positive(spread: Floats) -> tuple[Floats, Floats]:
     return values[kept], vectors[:, kept]
 
 
+def _trend_direction(margin: Singles, score: Floats) -> Floats:
+    """Return the direction float64[m, 1] in which a category's share grows with its score.
+
+    The score test in this direction correlates the scores that are expected given each report.
+    """
+    share = np.where(np.isnan(score), 0.0, margin.astype(np.float64))
+    score = np.nan_to_num(score)
+    mean = float(share @ score) / max(float(share.sum()), 1e-300)
+    return np.asarray((share * (score - mean))[:, np.newaxis])
+
+
+def _trend_root(means: StratumTotals, scatters: Scatters, sides: Sequence[Floats]) -> Floats:
+    """Return the matrix float64[mn, 1] for which rootᵀ·vec(U) has variance 1 under shuffling."""
+    x, y = sides
+    variance = sum(
+        float((x.T @ xx @ x)[0, 0] * (y.T @ yy @ y)[0, 0]) / (count - 1)
+        for xx, yy, count in zip(scatters.x, scatters.y, means.weight, strict=True)
+        if count > 1
+    )
+    return np.asarray(np.kron(x, y) / np.sqrt(max(variance, 1e-300)))
+
+
 def _heavy_tails(
-    means: StratumTotals, scatters: Scatters, centred: Held[LikelihoodRatios], freedom: int
+    count: float, sides: Sequence[Floats], centred: Held[LikelihoodRatios], freedom: int
 ) -> bool:
     """Return whether rare, large ratios make the variance of the statistic much larger than χ²'s.
 
     For whitened x of dimension r, b = E|x|⁴ − r(r+2) is 0 if x is normal. Shuffling n pairs gives
     the statistic the variance 2·dof + b_x·b_y / n, to first order.
+
+    count : n; sides : for each variable, the matrix that whitens it, or one direction of it
     """
-    count = float(means.weight.sum())
-    sides = (scatters.x.sum(axis=0) / count, scatters.y.sum(axis=0) / count)
-    roots = [inverse_root(scatter).astype(np.float32) for scatter in sides]
+    roots = [side.astype(np.float32) for side in sides]
     fourth = centred.sum(MethodCall(LikelihoodRatios.fourth_powers, roots)) / count
     normal = [root.shape[1] * (root.shape[1] + 2) for root in roots]
     excess = float(np.prod(fourth - normal))

@@ -7,23 +7,18 @@ denominator is small:
   least 0. A fit on the boundary is biased, and its errors are not normal: cells that should be 0
   are estimated above it, at the expense of the others. After the step, errors are normal with the
   covariance of the fit, wherever the true table lies. Estimates may be below 0.
-- The interval is Fieller's (1954). The rate r = a/b lies in it if the hypothesis a − r·b = 0 is not
-  rejected. This sum is linear in the table, so its error is normal, while that of a ratio is not.
+- The interval is Fieller's; see `results.covariance.ratio_intervals`.
 - If b itself is not distinguishable from 0, any rate is possible: the interval is [0, 1].
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from deniable.formatting import Z95
 from deniable.inference.joint.evidence import Evidence
 from deniable.kernels.array_types import Floats
-from deniable.results.covariance import Covariance, Interval
+from deniable.results.covariance import Covariance, Interval, ratio_intervals
 from deniable.results.marginal import Measured
-
-ROUNDING = 1e-8
-"""Standard errors below this are those of sums that are always 1, computed with rounding."""
 
 
 def one_step(evidence: Evidence, fitted: Covariance) -> Covariance:
@@ -69,22 +64,20 @@ class Rates:
         if not self.known:
             nothing = np.zeros(len(values))
             return Interval(nothing * np.nan, nothing + np.inf, nothing, nothing + 1)
-        whole, matrix = float(self.cells.table.sum()), self.cells.matrix
-        part = values @ self.cells.table
-        part_part = np.einsum("km,mn,kn->k", values, matrix, values)
-        part_whole, whole_whole = values @ matrix.sum(axis=1), float(matrix.sum())
-        rate = part / whole
-        variance = part_part - 2 * rate * part_whole + rate**2 * whole_whole
-        error = np.sqrt(np.maximum(variance, 0.0)) / whole
-        error[error < ROUNDING] = 0.0
-        # (part − r·whole)² ≤ z² Var(part − r·whole) is a quadratic inequality in r. The subgroup is
-        # known, so its leading coefficient is above 0 and the solutions are an interval.
-        leading = whole**2 - Z95**2 * whole_whole
-        half = part * whole - Z95**2 * part_whole
-        last = part**2 - Z95**2 * part_part
-        reach = np.sqrt(np.maximum(half**2 - leading * last, 0.0))
-        low, high = ((half + sign * reach) / leading for sign in (-1, 1))
-        return Interval(rate, error, np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0))
+        rates = ratio_intervals(values, self.cells.table, self.cells.matrix)
+        low, high = np.clip(rates.low, 0.0, 1.0), np.clip(rates.high, 0.0, 1.0)
+        return replace(rates, low=low, high=high)
+
+    @property
+    def covariance(self) -> Floats:
+        """Covariance of the rates of all values, float64[m, m], by the delta method."""
+        whole = float(self.cells.table.sum())
+        if not self.known:
+            return np.full_like(self.cells.matrix, np.inf)
+        rates = self.cells.table / whole
+        # ∂(p_j / Σp) / ∂p_i = (1[i = j] − p_j / Σp) / Σp
+        jacobian = (np.eye(len(rates)) - rates[:, None]) / whole
+        return np.asarray(jacobian @ self.cells.matrix @ jacobian.T)
 
     def absence_p_values(self) -> Floats:
         """Return one-sided p-values of "no client in the subgroup has this value", float64[m]."""

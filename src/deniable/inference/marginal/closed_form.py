@@ -73,15 +73,12 @@ def estimate_basic(
         the values, and of the covariances of all pairs of bits given them, plus P(1 - P) R / N.
         """
         total = float(estimate[detected].sum())
-        shares = np.clip(estimate[detected], 0.0, 1.0)
         repeats = noise.reports_per_client
-        given = variance[detected] / gain**2 - repeats * shares * (1 - shares)
+        given = _noise_variance(estimate[detected], variance[detected] / gain**2, repeats)
         whole = min(max(total, 0.0), 1.0)
-        others = len(shares) - 1
-        one_set = 2 * others * min(float(shares.sum()), 1.0)  # ordered pairs, on average
-        noise_pairs = (len(shares) * others - one_set) * pairs[0] + one_set * pairs[1]
-        given_values = np.maximum(given, 0.0).sum() + noise_pairs / gain**2
-        of_sum = (max(given_values, 0.0) + repeats * whole * (1 - whole)) / size
+        between = _pair_covariances(np.clip(estimate[detected], 0.0, 1.0), pairs) / gain**2
+        given_values = max(float(given.sum() + between.sum()), 0.0)
+        of_sum = (given_values + repeats * whole * (1 - whole)) / size
         return Measured.normal(total, float(np.sqrt(of_sum)))
 
     estimates = Estimates(
@@ -94,6 +91,44 @@ def estimate_basic(
         labels=labels,
     )
     return detect(estimates, counts, mass, alpha, correction)
+
+
+def _noise_variance(estimate: Floats, variance: Floats, repeats: float) -> Floats:
+    """Return the part of the variance of each estimate, times N, that the noise causes.
+
+    The rest is the variance t(1 - t) R of the clients' values.
+    """
+    shares = np.clip(estimate, 0.0, 1.0)
+    return np.maximum(variance - repeats * shares * (1 - shares), 0.0)
+
+
+def _pair_covariances(shares: Floats, pairs: tuple[float, float]) -> Floats:
+    """Return the mean covariance of two bits given the values, float64[m, m]; 0 on the diagonal.
+
+    pairs : that of two bits of which the value sets neither, and of which it sets one
+    """
+    neither, one = pairs
+    between = neither + (one - neither) * (shares[:, np.newaxis] + shares)
+    np.fill_diagonal(between, 0.0)
+    return between
+
+
+def covariance_of_options(
+    marginal: Marginal, gain: float = 1.0, pairs: tuple[float, float] = (0.0, 0.0)
+) -> Floats:
+    """Return the covariance of the estimates of `estimate_basic`, float64[m, m].
+
+    The values are multinomial, and given the values bits have these covariances.
+
+    gain : q* − p*
+    pairs : as in `estimate_basic`
+    """
+    size, repeats = max(marginal.reports, 1), marginal.reports_per_client
+    shares = np.clip(np.nan_to_num(marginal.estimate), 0.0, 1.0)
+    given = np.diag(_noise_variance(marginal.estimate, size * marginal.standard_error**2, repeats))
+    given += _pair_covariances(shares, pairs) / gain**2
+    of_values = repeats * (np.diag(shares) - np.outer(shares, shares))
+    return np.asarray((given + of_values) / size)
 
 
 def log_absent_tail(

@@ -298,6 +298,29 @@ class CategoryModel(ABC, Generic[C]):
             Estimates, intervals and tests.
         """
 
+    def covariance(self, marginal: Marginal) -> Floats:
+        """Return the covariance of the estimated shares of all candidates.
+
+        Sums of shares need it, such as the mean and quantiles of a number, whose bins are the
+        candidates. Models of mechanisms that report options define it.
+
+        Parameters
+        ----------
+        marginal : Marginal
+            What `marginal` returned, with its number of reports per client.
+
+        Returns
+        -------
+        ndarray of float64, shape (candidates, candidates)
+            Its diagonal holds the squares of the standard errors.
+
+        Raises
+        ------
+        InputError
+            If this model does not define it.
+        """
+        raise InputError(f"{type(self).__name__} has no covariance of all candidates")
+
     # --- joint tables ---------------------------------------------------------------------------
 
     @abstractmethod

@@ -12,7 +12,7 @@ from deniable.columns import Column
 from deniable.compute.arrays import ArrayKernels, Likelihood
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.inference.marginal.bit_counts import BitCounts, count_bits
-from deniable.inference.marginal.closed_form import estimate_basic
+from deniable.inference.marginal.closed_form import covariance_of_options, estimate_basic
 from deniable.inference.marginal.detection import Correction
 from deniable.inference.models.base import (
     Axis,
@@ -80,6 +80,10 @@ class OptionModel(CategoryModel[BitCounts]):
         return estimate_basic(
             counts, self.p, self.q, alpha=alpha, correction=correction, labels=self.options
         )
+
+    def covariance(self, marginal: Marginal) -> Floats:
+        """Return the covariance of the estimates of `marginal`."""
+        return covariance_of_options(marginal)
 
     def fitted(
         self, question: str, count: Callable[[], BitCounts], settings: TableSettings

@@ -17,7 +17,7 @@ import numpy as np
 from deniable.compute.arrays import ArrayKernels, Likelihood
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.inference.marginal.bit_counts import BitCounts
-from deniable.inference.marginal.closed_form import estimate_basic
+from deniable.inference.marginal.closed_form import covariance_of_options, estimate_basic
 from deniable.inference.marginal.detection import Correction
 from deniable.inference.models.base import Candidates, Components, register
 from deniable.inference.models.bit_likelihood import checked_strata
@@ -83,6 +83,10 @@ class SubsetModel(OptionModel):
             labels=self.options,
             pairs=self.pair_covariances,
         )
+
+    def covariance(self, marginal: Marginal) -> Floats:
+        """Return the covariance of the estimated shares of all options, float64[m, m]."""
+        return covariance_of_options(marginal, self.q - self.p, self.pair_covariances)
 
     def silent_share(self, counts: BitCounts, alpha: float) -> tuple[float, float]:
         """Return the share of clients that chose no option, and its standard error."""

@@ -248,7 +248,8 @@ class MarginalView(ValuesView[Marginal]):
         names = [trend.labels[i] for i in largest]
         if not names:
             return ""
-        return svg.lines(trend.periods, names, (estimate, low, high), layout, self.result.whom)
+        scale = svg.ShareScale(f"share of {self.result.whom}")
+        return svg.lines(trend.periods, names, (estimate, low, high), layout, scale)
 
     def change(self, trend: Trend[Marginal]) -> Change:
         """Compare the first and the last period; only this needs the `analysis` extra."""
