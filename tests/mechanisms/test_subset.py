@@ -289,7 +289,7 @@ def test_which_mechanism_is_the_default() -> None:
 
     assert kind() == "choice"
     assert kind(defaults=2) == "subset"
-    assert kind(defaults=2, collect="repeatedly") == "choice"
+    assert kind(defaults=2, collect="repeatedly") == "choice-asymmetric"
     assert kind("q = 0.5", defaults=2) == "choice"
     assert kind(defaults=2, options=1024) == "subset"
     assert kind(defaults=2, options=1025) == "choice"
