@@ -10,9 +10,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from experiments.detection_threshold import Case, Crowd, Outcome, analyse_case
-from scipy.stats import norm
-
-from deniable.planning import noise_sd
 
 AT = np.ones(1)
 LISTED = Case("listed", "random", 8, 4.0, 20_000, 0.6)
@@ -44,10 +41,3 @@ def test_half_of_the_strings_at_the_threshold_are_found(case: Case) -> None:
 def test_the_former_rule_promised_too_much(case: Case) -> None:
     first = analyse_case(case, Crowd(0, (7, 100)), AT)
     assert np.mean([each.found for each in outcomes(case, first.former)]) < 0.3
-
-
-def test_the_threshold_of_normal_noise_promised_too_much() -> None:
-    """The broken twin of few ones per bit: the standard error times a normal quantile."""
-    mechanism = FEW_ONES.survey.question("v").protocol.mechanisms[0]
-    normal = norm.isf(0.05 / 530) * noise_sd(mechanism, FEW_ONES.clients)
-    assert np.mean([each.found for each in outcomes(FEW_ONES, normal)]) < 0.3
