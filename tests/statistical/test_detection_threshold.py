@@ -13,6 +13,8 @@ from experiments.detection_threshold import Case, Crowd, Outcome, analyse_case
 
 AT = np.ones(1)
 LISTED = Case("listed", "random", 8, 4.0, 20_000, 0.6)
+FEW_ONES = Case("listed", "random", 8, 6.0, 10_000, 0.4, common=5)
+"""Half a one is expected per bit, and common strings are not listed."""
 PREFIXES = Case(
     "prefixes", "random", 6, 4.0, 60_000, 0.3, alphabet="a-f", levels=(2, 3, 4, 5, 6, 6)
 )
@@ -24,7 +26,9 @@ def outcomes(case: Case, threshold: float, crowds: int = 3) -> list[Outcome]:
     return [analyse_case(case, Crowd(0, (7, seed), threshold), AT) for seed in range(crowds)]
 
 
-@pytest.mark.parametrize("case", [LISTED, PREFIXES, WHOLE, GRAMS], ids=lambda case: case.protocol)
+@pytest.mark.parametrize(
+    "case", [LISTED, FEW_ONES, PREFIXES, WHOLE, GRAMS], ids=lambda case: case.protocol
+)
 def test_half_of_the_strings_at_the_threshold_are_found(case: Case) -> None:
     first = analyse_case(case, Crowd(0, (7, 100)), AT)
     found = outcomes(case, first.threshold)

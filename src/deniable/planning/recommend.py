@@ -31,6 +31,8 @@ from deniable.survey.draft import MAX_EPSILON, Draft, DraftQuestion
 
 MIN_EPSILON = 0.05
 """Smallest ε that plans cover."""
+FIXED_POINT_STEPS = 12
+"""Steps from 10^12 clients to the number that is needed; half as many are usually enough."""
 TABLE_EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
 """Values of ε for which a plan tabulates thresholds."""
 SHAPES: dict[str, Callable[[int], Floats]] = {
@@ -173,9 +175,7 @@ def plan(
         epsilon = _smallest_epsilon(designs, clients, detect)
     if clients is None:
         assert detect is not None
-        # Thresholds are proportional to 1/√clients.
-        one = min(design.threshold(epsilon, 1.0) for design in designs)
-        clients = math.ceil((one / detect) ** 2)
+        clients = _fewest_clients(designs, epsilon, detect)
     epsilon, clients = float(epsilon), int(clients)
     ordered = sorted(designs, key=lambda design: design.threshold(epsilon, clients))
     best = ordered[0]
@@ -227,6 +227,16 @@ def _predict(
         found={name: expected_found(w, threshold, sd) for name, w in weights.items()},
         toml=draft.questions[0].toml(),
     )
+
+
+def _fewest_clients(designs: Sequence[OpenDesign], epsilon: float, detect: float) -> int:
+    """Return the smallest number of clients with which this frequency is detected."""
+    clients = 1e12
+    for _ in range(FIXED_POINT_STEPS):
+        # Thresholds are nearly proportional to 1/√clients; skewness adds to them in small crowds.
+        smallest = min(design.threshold(epsilon, clients) for design in designs)
+        clients = max(clients * (smallest / detect) ** 2, 1.0)
+    return math.ceil(clients)
 
 
 def _smallest_epsilon(designs: Sequence[OpenDesign], clients: float, detect: float) -> float:

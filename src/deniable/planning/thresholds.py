@@ -5,8 +5,10 @@
 the reports and from the bits that other clients' values set.
 
 **Known strings.** With V candidates, all of which are tested, the detection threshold is z·σ, where
-z is the one-sided normal quantile of α/V (Bonferroni). Common strings that are not listed scatter
-over the bits and raise it by up to 15%.
+z is the one-sided quantile of α/V (Bonferroni), of a gamma distribution with the skewness
+γ = (1−2r)/sqrt(N·h·r(1−r)): if ε is large and the crowd small, few ones are expected at a string's
+bits, and their number is skewed. Common strings that are not listed scatter over the bits and raise
+the threshold by up to 15%.
 
 **Unknown strings.** A string must stand out among all possible strings.
 
@@ -193,7 +195,9 @@ def detectable(
     """
     whole = question.protocol.mechanisms[0]
     tests = candidates if question.kind == "string" else len(whole.labels)
-    return _z(alpha, tests) * noise_sd(whole, clients * question.protocol.identifying_share)
+    reports = clients * question.protocol.identifying_share
+    z = _skewed(_z(alpha, tests), _skewness(whole, reports))
+    return z * noise_sd(whole, reports)
 
 
 def discoverable(
@@ -349,6 +353,21 @@ def expected_found(weights: Sequence[float], threshold: float, sd: float) -> flo
     """
     normal = NormalDist()
     return sum(normal.cdf((w - threshold) / sd) for w in weights)
+
+
+def _skewness(mechanism: Mechanism, reports: float) -> float:
+    """Return the skewness of the number of ones at the bits of a string that nobody holds."""
+    p, q = mechanism.support
+    mean = p + (q - p) * mechanism.collision_probability
+    return (1 - 2 * mean) * (q - p) * noise_sd(mechanism, reports) / (mean * (1 - mean))
+
+
+def _skewed(z: float, skewness: float) -> float:
+    """Return the quantile of a gamma distribution at a normal quantile (Wilson and Hilferty)."""
+    if abs(skewness) < 1e-6:
+        return z
+    cube = (1 + skewness * z / 6 - skewness**2 / 36) ** 3
+    return (cube - 1) * 2 / skewness
 
 
 def _z(alpha: float, tests: int) -> float:

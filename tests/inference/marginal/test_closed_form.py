@@ -86,3 +86,19 @@ def test_benjamini_hochberg_by_hand():
     assert rejection_cutoff(np.array([0.9, 0.8]), 0.05, "fdr") == pytest.approx(0.025)
     assert rejection_cutoff(p, 0.05, None) == 0.05
     assert rejection_cutoff(np.zeros(0), 0.05, "bonferroni") == 0.05
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.02, 0.5), (0.7, 0.2)])
+@pytest.mark.parametrize("reports", [30, 300])
+def test_half_of_the_counts_at_the_threshold_are_significant(p, q, reports):
+    ones = np.arange(reports + 1)
+    result = estimate_basic(BitCounts(ones[None, :], np.array([reports])), p, q, correction=None)
+
+    def power(frequency: float) -> float:
+        chance = stats.binom.pmf(ones, reports, p + (q - p) * frequency)
+        return float(chance[result.detected].sum())
+
+    assert power(result.detection_threshold) == pytest.approx(0.5)
+    # The broken twin: the normal approximation, which knows nothing of integers.
+    normal = stats.norm.isf(result.alpha) * np.sqrt(p * (1 - p) / reports) / abs(q - p)
+    assert power(normal) != pytest.approx(0.5, abs=0.02)

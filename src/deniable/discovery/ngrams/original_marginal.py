@@ -15,7 +15,7 @@ from scipy import stats
 
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.design import BloomDesign
-from deniable.inference.marginal.detection import Estimates, detect
+from deniable.inference.marginal.detection import Estimates, detect, threshold_of
 from deniable.kernels.array_types import Mask
 from deniable.results import Marginal, Measured
 
@@ -69,5 +69,7 @@ def original_marginal(counts: BitCounts, design: BloomDesign, *, alpha: float) -
         )
 
     typical = deviation / np.sqrt(length)
-    estimates = Estimates(value, error, log_p_value, identified, typical, 0.0, design.labels)
+    estimates = Estimates(
+        value, error, log_p_value, identified, threshold_of(typical), design.labels
+    )
     return detect(estimates, counts, mass, alpha, "bonferroni")

@@ -4,12 +4,14 @@ t = (c - p* N) / ((q* - p*) N) estimates the frequency of each category separate
 binomial variance r(1 - r) / (N (q* - p*)^2) if each client sent one report; see `Repetition`.
 """
 
+from functools import partial
+
 import numpy as np
-from scipy import fft, stats
+from scipy import fft, special, stats
 
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts, Repetition
-from deniable.inference.marginal.detection import Correction, Estimates, detect
+from deniable.inference.marginal.detection import Correction, Estimates, detect, threshold_of
 from deniable.inference.marginal.tails import IntegerSum, log_binomial_tail, log_upper_tail
 from deniable.kernels.array_types import Floats, Int64s, Mask
 from deniable.results.marginal import Marginal, Measured
@@ -60,11 +62,16 @@ def estimate_basic(
     null = np.sqrt(absent / size) / abs(gain)
     skewness = np.full(categories, np.sign(gain) * third / (absent * np.sqrt(absent * size)))
     log_p_value = log_upper_tail(estimate / null, skewness)
+    threshold = threshold_of(
+        float(null) if counts.reports else float("nan"), float(skewness[0]) if categories else 0.0
+    )
     if counts.reports and (noise.reports_per_client == 1 or counts.reports <= MAX_SUMMED):
         ones, p = counts.ones.sum(axis=0), p_star if 0 < p_star < 1 else float(r0)
         # A category that lowers its count is tested by the zeros.
         tested = (ones, p, q_star) if gain > 0 else (counts.reports - ones, 1 - p, 1 - q_star)
         log_p_value = log_absent_tail(*tested, counts.reports, noise)
+        if noise.reports_per_client == 1:
+            threshold = partial(binomial_threshold, tested[1], abs(gain), counts.reports)
 
     def mass(detected: Mask, _: float) -> Measured:
         """Return the sum of the detected categories with its standard error.
@@ -86,8 +93,7 @@ def estimate_basic(
         error=np.sqrt(variance / size) / abs(gain),
         log_p_value=log_p_value,
         identified=np.full(categories, counts.reports > 0),
-        typical_error=float(null) if counts.reports else float("nan"),
-        skewness=float(skewness[0]) if categories else 0.0,
+        threshold=threshold,
         labels=labels,
     )
     return detect(estimates, counts, mass, alpha, correction)
@@ -129,6 +135,24 @@ def covariance_of_options(
     given += _pair_covariances(shares, pairs) / gain**2
     of_values = repeats * (np.diag(shares) - np.outer(shares, shares))
     return np.asarray((given + of_values) / size)
+
+
+def binomial_threshold(p_star: float, gain: float, reports: int, cutoff: float) -> float:
+    """Return the frequency at which a count is significant with a probability of one half.
+
+    Counts are integers: the least significant one may be far less likely than the cut-off.
+
+    Examples
+    --------
+    >>> round(binomial_threshold(0.5, 0.5, 3, 0.2), 3)
+    0.587
+    >>> binomial_threshold(0.5, 0.5, 3, 0.1)
+    inf
+    """
+    least = float(stats.binom.isf(cutoff, reports, p_star)) + 1
+    if least > reports:
+        return np.inf
+    return (float(special.betaincinv(least, reports - least + 1, 0.5)) - p_star) / gain
 
 
 def log_absent_tail(

@@ -73,31 +73,35 @@ class Estimates:
         candidate is absent.
     identified : bool array of shape (m,)
         Whether a candidate has an estimate.
-    typical_error : float
-        Frequency of a typical candidate by which its test statistic rises by 1, or NaN.
-    skewness : float
-        Skewness of the test statistic of a typical candidate that is absent.
+    threshold : callable
+        Returns the frequency at which half of the candidates have a p-value of at most its
+        argument; above 1 if there is none.
     labels : tuple of str, optional
         The candidates.
     groups : tuple of tuples of int
         Candidates of which only the sum can be estimated, as in `Marginal`.
     below, above : float or float64 arrays of shape (m,)
         Number of standard errors from an estimate to each end of its 95% interval.
-    log_least : float
-        Smallest logarithm of a p-value that a typical candidate could have, however common it is.
     """
 
     value: Floats
     error: Floats
     log_p_value: Floats
     identified: Mask
-    typical_error: float
-    skewness: float
+    threshold: Callable[[float], float]
     labels: tuple[str, ...] | None
     groups: tuple[tuple[int, ...], ...] = ()
     below: Floats | float = Z95
     above: Floats | float = Z95
-    log_least: float = -np.inf
+
+
+def threshold_of(error: float, skewness: float = 0.0) -> Callable[[float], float]:
+    """Return the threshold of a continuous test as a function of the largest accepted p-value.
+
+    error : frequency by which the test statistic of a typical candidate rises by 1, or NaN
+    skewness : skewness of the test statistic of a typical candidate that is absent
+    """
+    return lambda cutoff: float(stats.pearson3.isf(cutoff, skewness)) * error
 
 
 def detect(
@@ -116,8 +120,6 @@ def detect(
     p_value = p_values(log_p_value)
     cutoff = rejection_cutoff(p_value, alpha, correction)
     z_cut = float(stats.norm.isf(cutoff))
-    needed = float(stats.pearson3.isf(cutoff, estimates.skewness)) * estimates.typical_error
-    threshold = 1.0 if np.exp(estimates.log_least) > cutoff else min(needed, 1.0)
     estimate = np.where(identified, estimates.value, np.nan)
     error = np.where(identified, estimates.error, np.inf)
     low = np.where(identified, estimates.value - estimates.below * estimates.error, 0.0)
@@ -140,7 +142,7 @@ def detect(
         detected=detected,
         identified=identified,
         groups=estimates.groups,
-        detection_threshold=threshold,
+        detection_threshold=min(estimates.threshold(cutoff), 1.0),
         mass_found=found,
         mass_unexplained=Measured(
             1 - found.estimate, found.standard_error, 1 - found.high, 1 - found.low

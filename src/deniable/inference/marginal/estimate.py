@@ -20,6 +20,7 @@ from deniable.inference.marginal.detection import (
     Estimates,
     detect,
     rejection_cutoff,
+    threshold_of,
 )
 from deniable.inference.marginal.few_strata import (
     RandomBits,
@@ -147,8 +148,7 @@ class _Scanned:
             error=scan.error,
             log_p_value=log_upper_tail(scan.test, scan.skewness),
             identified=scan.identified,
-            typical_error=typical_error,
-            skewness=skewness,
+            threshold=threshold_of(typical_error, skewness),
             labels=labels,
             groups=self.groups,
             below=self.reach[0],
@@ -160,10 +160,9 @@ class _Scanned:
         return replace(
             estimates,
             log_p_value=bits.log_p_value,
-            skewness=0.0,
+            threshold=bits.threshold,
             below=bits.below,
             above=bits.above,
-            log_least=float(np.median(bits.log_least)),
         )
 
     def mass(self, detected: Mask, z_cut: float) -> Measured:
@@ -218,14 +217,14 @@ def _scan_design(table: BitTable, design: BloomDesign, alpha: float, selection: 
         fit = fit_columns(table, unique.indicator(active))
     elif not few or selection != "auto":
         active, fit = fit_selected(table, unique)
-    by_ranks = few or (unique.candidates > 0 and has_heavy_unlisted(table, fit))
+    by_ranks, random_bits = few or (unique.candidates > 0 and has_heavy_unlisted(table, fit)), None
     if by_ranks and selection == "auto" and not fit_all:
-        active, fit = select_by_ranks(table, unique, alpha)
+        active, fit, random_bits = select_by_ranks(table, unique, alpha)
+    elif by_ranks:
+        random_bits = compare_with_random_bits(table, unique, active, fit)
     scan = scan_candidates(table, unique, active, fit, z_needed)
     clients = float(table.total.sum()) / table.repetition.reports_per_client
-    random_bits = None
-    if by_ranks:
-        random_bits = compare_with_random_bits(table, unique, active, fit).take(member)
+    random_bits = random_bits.take(member) if random_bits else None
     below, above = (ends[member] for ends in reach_of_intervals(table, unique, fit))
     scan = scan.take(member) if groups else scan
     return _Scanned(scan, fit, first[active], groups, clients, (below, above), random_bits)

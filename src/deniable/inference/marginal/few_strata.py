@@ -8,10 +8,11 @@ that stands out from everything else, say 30% of the clients, does the same to t
 candidate are random (see `randomisation`).
 
 *Tests* rank the residuals of each stratum, with the candidate itself taken out of the fit, and turn
-ranks into normal scores, so that one heavy string counts no more than one bit. They compare the
+ranks into scores, so that one heavy string counts no more than one bit. They compare the
 sum of the scores of the candidate's bits with that of random bits. The smallest p-value is about
 (1/k)^h per stratum. With one stratum it may be too large to detect anything among many candidates:
-one of them would too often have the bits of an unlisted string.
+one of them would too often have the bits of an unlisted string. The detection threshold is that of
+this test (`power.random_bits`).
 
 *Intervals* use the distribution of the mean residual of random bits in place of the normal one.
 They do so up to 63 strata: there a heavy unlisted string shares no bit with most candidates, and
@@ -20,16 +21,18 @@ with the others so many of their few bits that it moves them by much more than a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
-from scipy import fft, special
+from scipy import fft, stats
 
 from deniable.formatting import Z95
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.regression import BitTable, RegressionFit, fit_columns
 from deniable.inference.marginal.tails import IntegerSum
+from deniable.inference.power.random_bits import weight_half_found
 from deniable.kernels.array_types import Floats, Indices, Int32s, Int64s, Mask
 from deniable.results.marginal import Measured
 from deniable.survey.cohorts import ENOUGH_COHORTS
@@ -39,18 +42,22 @@ SHAPED_BELOW = 64
 LONGER = 1.05
 """Intervals that would be longer by less than this factor keep the shape of the normal one."""
 STEPS = 16
-"""Normal scores are rounded to multiples of 1 / STEPS."""
+"""Scores are rounded to multiples of 1 / STEPS."""
 GRID = 64
 """Residuals are rounded to multiples of the standard deviation of their sum / GRID."""
-ENTRY_SHARE = 0.5
-"""Share of alpha for the candidates that are taken out before others are tested."""
-MAX_ROUNDS = 20
-"""Maximum number of times that candidates are taken out."""
+ENTRY_SHARE = 0.05
+"""Share of alpha of each round in which candidates are taken out before others are tested."""
+MAX_ROUNDS = 10
+"""Maximum number of these rounds."""
+TIED = 1e-3
+"""Residuals that differ by less than this many ones are equal."""
 HEAVY_SKEWNESS = 1.0
 """Skewness of residuals from which on an unlisted string is heavy.
 
 With 64 strata, h = 2, k = 128 and 100,000 reports, one of 10% has a skewness of 0.9.
 """
+MIN_VARIANCE = 0.5
+"""Part of the variance of scores that remains if equal residuals share theirs, at least."""
 CANDIDATES_PER_BLOCK = 8192
 """Candidates whose scores are added up together."""
 
@@ -65,18 +72,33 @@ class RandomBits:
         Logarithm of the probability that random bits look as much like a string as its own.
     below, above : float64 arrays of shape (m,)
         Number of standard errors from an estimate to each end of its 95% interval.
-    log_least : float64 array of shape (m,)
-        Smallest logarithm of a p-value that a candidate could have, however common it is.
+    threshold : callable
+        Returns the frequency at which half of the candidates have a p-value of at most its
+        argument; infinity if there is none.
     """
 
     log_p_value: Floats
     below: Floats
     above: Floats
-    log_least: Floats
+    threshold: Callable[[float], float]
 
     def take(self, candidates: Indices) -> RandomBits:
         """Return the results of some candidates, in the order given."""
-        return RandomBits(*(getattr(self, field.name)[candidates] for field in fields(self)))
+        return replace(
+            self,
+            log_p_value=self.log_p_value[candidates],
+            below=self.below[candidates],
+            above=self.above[candidates],
+        )
+
+    def after_rounds(self, log_p_value: Floats, share: float) -> RandomBits:
+        """Return the results with p-values of `select_by_ranks`.
+
+        share : share of alpha of the last round
+        """
+        return replace(
+            self, log_p_value=log_p_value, threshold=lambda cutoff: self.threshold(share * cutoff)
+        )
 
     def sum_of(self, total: float, error: Floats) -> Measured:
         """Return a sum of estimates, whose errors may be due to the same unlisted string.
@@ -85,6 +107,73 @@ class RandomBits:
         """
         low, high = total - float(self.below @ error), total + float(self.above @ error)
         return Measured(total, float(error.sum()), low, high)
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """Residuals of each stratum in ascending order, and the scores of their ranks.
+
+    score, residual : [S, k]; one : float64[S], by how much a residual rises with each one
+
+    Equal residuals share the mean of their scores: if few ones are expected per bit, most are.
+    """
+
+    score: Int64s
+    residual: Floats
+    one: Floats
+
+    def take(self, strata: Mask) -> Ranked:
+        """Return some of the strata."""
+        return Ranked(self.score[strata], self.residual[strata], self.one[strata])
+
+    @cached_property
+    def sums(self) -> Int64s:
+        """Sums of the scores below each rank, int64[S, k + 1]."""
+        return np.pad(self.score.cumsum(axis=1), ((0, 0), (1, 0)))
+
+    def mean_score(self, below: Int64s, equal: Int64s) -> Int64s:
+        """Return the mean scores of `equal` ranks above `below` ones, int64[S, n]."""
+        row = np.arange(len(self.score))[:, None]
+        return self._mean(row, below, below + equal)
+
+    def score_at_rank(self) -> Int64s:
+        """Return the score that each rank gets, int64[S, k]."""
+        return self.score_of(np.arange(len(self.score))[:, None], self.residual)
+
+    def score_at_random(self) -> Int64s:
+        """Return the scores of which random bits get one, int64[S, k].
+
+        If nearly all residuals of a stratum are equal, a fit without a candidate may have fewer
+        that are. So equal residuals then keep scores of their own, which scatter more.
+        """
+        tied = self.score_at_rank()
+        even = tied.var(axis=1) < MIN_VARIANCE * self.score.var(axis=1)
+        return np.where(even[:, None], self.score, tied)
+
+    def score_of(self, row: Indices, residual: Floats) -> Int64s:
+        """Return the scores of residuals[R, n] in the given strata, intp[R, 1]."""
+        tied, (strata, bits) = TIED * self.one[row], self.residual.shape
+        # All strata in one ascending array: each is moved beyond the one before.
+        step = float(self.residual.max(initial=0.0) - self.residual.min(initial=0.0)) + 1.0
+        ends = (self.residual + step * np.arange(strata)[:, None]).ravel()
+        lowest, highest = self.residual[row, 0] - 2 * tied, self.residual[row, -1] + 2 * tied
+        place = np.clip(residual, lowest, highest) + step * row
+        below = np.searchsorted(ends, place - tied) - bits * row
+        upto = np.searchsorted(ends, place + tied, side="right") - bits * row
+        return self._mean(row, below, upto)
+
+    def _mean(self, row: Indices, below: Int64s, upto: Int64s) -> Int64s:
+        """Return the mean score of the ranks from `below` to `upto`, or of the nearest rank."""
+        below = np.minimum(below, self.score.shape[1] - 1)
+        upto = np.maximum(upto, below + 1)
+        return np.rint((self.sums[row, upto] - self.sums[row, below]) / (upto - below)).astype(
+            np.int64
+        )
+
+
+def no_threshold(cutoff: float) -> float:
+    """Return the threshold of candidates without evidence."""
+    return np.inf
 
 
 def has_few_strata(table: BitTable, design: BloomDesign) -> bool:
@@ -108,24 +197,32 @@ def has_heavy_unlisted(table: BitTable, fit: RegressionFit) -> bool:
 
 def select_by_ranks(
     table: BitTable, design: BloomDesign, alpha: float
-) -> tuple[Indices, RegressionFit]:
-    """Return candidates that are present by this test, and their joint fit.
+) -> tuple[Indices, RegressionFit, RandomBits]:
+    """Return candidates that are present by this test, their joint fit, and the tests.
 
-    Each round takes out what it detects, so that lighter strings have higher ranks in the next.
+    Each round takes out what it detects, so that lighter strings have higher ranks in the next. A
+    selection of the candidates that fit best would explain an unlisted string by several false
+    ones that share its bits.
+
     Until a false candidate is detected, what is taken out does not depend on its bits, so its
-    tests remain valid. A selection of the candidates that fit best would explain an unlisted string
-    by several false ones that share its bits.
+    tests remain valid. Afterwards they do not: it may have replaced a string that shares bits with
+    it. So rounds share alpha, and what a round has detected keeps its p-value. The last round gets
+    what the others have left.
     """
-    active = np.zeros(0, np.intp)
-    entry = np.log(ENTRY_SHARE * alpha / max(design.candidates, 1))
-    for _ in range(MAX_ROUNDS):
+    found, log_p_value = np.zeros(design.candidates, bool), np.zeros(design.candidates)
+    entry, share = np.log(ENTRY_SHARE * alpha / max(design.candidates, 1)), 1.0
+    for each in range(MAX_ROUNDS + 1):
+        active = np.flatnonzero(found)
         fit = fit_columns(table, design.indicator(active))
-        log_p_value = compare_with_random_bits(table, design, active, fit).log_p_value
-        present = np.flatnonzero(log_p_value <= entry)
-        if np.isin(present, active).all():
+        tests = compare_with_random_bits(table, design, active, fit)
+        entering = ~found & (tests.log_p_value <= entry)
+        if each == MAX_ROUNDS or not entering.any():
             break
-        active = np.union1d(active, present)
-    return active, fit_columns(table, design.indicator(active))
+        log_p_value[entering] = tests.log_p_value[entering] - np.log(ENTRY_SHARE)
+        found |= entering
+        share -= ENTRY_SHARE
+    last = np.minimum(tests.log_p_value - np.log(share), 0.0)
+    return active, fit, tests.after_rounds(np.where(found, log_p_value, last), share)
 
 
 def compare_with_random_bits(
@@ -135,16 +232,22 @@ def compare_with_random_bits(
 
     active : the candidates that are fitted jointly, in the order of the fit
     """
-    score = _scores(table)
-    total = _totals(score, design, active, fit)
-    none = np.zeros(design.candidates)
-    out = RandomBits(none, *reach_of_intervals(table, design, fit, 1.0), none.copy())
+    score = _scores(table, fit)
+    order = fit.residual.argsort(axis=1, kind="stable")
+    ranked = Ranked(score, np.take_along_axis(fit.residual, order, axis=1), _one(table))
+    total = _totals(ranked, order, design, active, fit)
+    log_p_value, most, threshold = np.zeros(design.candidates), 0, no_threshold
     for same, strata in _patterns(table, design):
         values, which = np.unique(total[same], return_inverse=True)
-        random = _sum_of_random_bits(score[strata], design.hashes)
-        out.log_p_value[same] = random.log_tail(values)[which.ravel()]
-        out.log_least[same] = random.log_tail(np.array([random.most]))
-    return out
+        some = ranked.take(strata)
+        random = _sum_of_random_bits(some.score_at_random(), design.hashes)
+        log_p_value[same] = random.log_tail(np.minimum(values, random.most))[which.ravel()]
+        if same.sum() > most:
+            # The threshold is that of the candidates with the most usual strata.
+            most = int(same.sum())
+            threshold = partial(_threshold, some, design.hashes, random)
+    below, above = reach_of_intervals(table, design, fit, 1.0)
+    return RandomBits(log_p_value, below, above, threshold)
 
 
 def reach_of_intervals(
@@ -177,24 +280,37 @@ def _patterns(table: BitTable, design: BloomDesign) -> Iterator[tuple[Mask, Mask
             yield pattern.ravel() == number, strata
 
 
-def _scores(table: BitTable) -> Int64s:
-    """Return the score of each rank of each stratum, int64[S, k], weighted by its precision."""
+def _scores(table: BitTable, fit: RegressionFit) -> Int64s:
+    """Return the score of each rank of each stratum, int64[S, k], weighted by its precision.
+
+    Scores are quantiles of a distribution with the skewness of the noise. If few ones are expected
+    per bit, several are more evidence than their normal quantile says.
+    """
     bits = table.frequency.shape[1]
     weight = np.abs(table.gain) * np.sqrt(table.total)
     weight = weight / max(float(weight.max(initial=0.0)), 1e-300)
-    normal = special.ndtri((np.arange(bits) + 0.5) / bits)
-    return np.asarray(np.rint(STEPS * weight[:, None] * normal).astype(np.int64))
+    cubes = (fit.third * fit.weight**1.5)[table.live]
+    skewness = float(np.median(cubes)) if cubes.size else 0.0
+    quantile = stats.pearson3.ppf((np.arange(bits) + 0.5) / bits, np.clip(skewness, -2.0, 2.0))
+    return np.asarray(np.rint(STEPS * weight[:, None] * quantile).astype(np.int64))
 
 
-def _totals(score: Int64s, design: BloomDesign, active: Indices, fit: RegressionFit) -> Int64s:
+def _one(table: BitTable) -> Floats:
+    """Return by how much the frequency of a bit rises with each one, float64[S]."""
+    return np.asarray(1.0 / (np.maximum(table.total, 1.0) * np.abs(table.gain)))
+
+
+def _totals(
+    ranked: Ranked, order: Indices, design: BloomDesign, active: Indices, fit: RegressionFit
+) -> Int64s:
     """Return the sums of the scores of all candidates' bits, int64[m]."""
-    by_bit = np.zeros_like(score)
-    np.put_along_axis(by_bit, fit.residual.argsort(axis=1, kind="stable"), score, axis=1)
+    by_bit = np.zeros_like(ranked.score)
+    np.put_along_axis(by_bit, order, ranked.score_at_rank(), axis=1)
     total = np.zeros(design.candidates, np.int64)
     for start in range(0, design.candidates, CANDIDATES_PER_BLOCK):
         block = slice(start, start + CANDIDATES_PER_BLOCK)
         total[block] = _sums(by_bit, design.positions[:, block])
-    columns = design.indicator(active)
+    columns, tied = design.indicator(active), TIED * ranked.one[:, None, None]
     for column in np.flatnonzero(fit.estimable):
         # The residuals of a fit without this candidate.
         towards = fit.covariance[:, column] / fit.covariance[column, column]
@@ -203,10 +319,9 @@ def _totals(score: Int64s, design: BloomDesign, active: Indices, fit: Regression
         without = fit.residual + fit.coefficient[column] * change
         positions = design.positions[:, active[column]]
         own = np.take_along_axis(without, positions, axis=1)[:, :, None]
-        # Equal residuals are ranked by their positions.
-        first = np.arange(score.shape[1]) < positions[:, :, None]
-        below = np.where(first, without[:, None] <= own, without[:, None] < own).sum(axis=2)
-        scores = np.take_along_axis(score, below, axis=1)
+        below = (without[:, None] < own - tied).sum(axis=2)
+        equal = (without[:, None] <= own + tied).sum(axis=2) - below
+        scores = ranked.mean_score(below, equal)
         total[active[column]] = scores[positions[:, 0] >= 0].sum()
     return total
 
@@ -216,6 +331,27 @@ def _sums(by_bit: Int64s, positions: Int32s) -> Int64s:
     strata = np.arange(by_bit.shape[0])[:, None, None]
     own = np.where(positions >= 0, by_bit[strata, positions], 0)
     return np.asarray(own.sum(axis=(0, 2)))
+
+
+def _threshold(ranked: Ranked, hashes: int, random: IntegerSum, cutoff: float) -> float:
+    """Return the weight at which half of the strings have a p-value of at most `cutoff`."""
+    low, high = random.least, random.most + 1
+    while low < high:
+        middle = (low + high) // 2
+        enough = bool(random.log_tail(np.array([middle])) <= np.log(cutoff))
+        low, high = (low, middle) if enough else (middle + 1, high)
+    if low > random.most:
+        return np.inf
+    strata, bits = ranked.residual.shape
+    row = np.repeat(np.arange(strata), hashes)[:, None]
+
+    def scores(rank: Int64s, added: Floats) -> Int64s:
+        return ranked.score_of(row, ranked.residual[row, rank] + added * ranked.one[row])
+
+    expected = 1.0 / ranked.one[row.ravel()]
+    # Without noise a bit would have this standard error, so a string needs more.
+    error = float(1.0 / expected.sum())
+    return weight_half_found(scores, expected, bits, low, error)
 
 
 def _sum_of_random_bits(values: Int64s, hashes: int) -> IntegerSum:
