@@ -50,11 +50,10 @@ def test_unknown_surveys_are_refused() -> None:
         "bloom deniable-2": changed(once, '"deniable-1"', '"deniable-2"'),
         "bloom rappor-cpp": changed(once, '"deniable-1"', '"rappor-cpp"'),
         "string prefixes other": changed(localhash, '"localhash","p"', '"other","p"'),
-        "string ngrams localhash": changed(localhash, '"prefixes"', '"ngrams"'),
         "boolean single boolean-asymmetric": changed(
             SURVEYS["vectors"], '"kind":"boolean","p"', '"kind":"boolean-asymmetric","p"'
         ),
-        "string prefixes localhash-later": changed(
+        "string single localhash-later": changed(
             SURVEYS["repeated"], '"localhash-permanent"', '"localhash-later"'
         ),
         "string later localhash": changed(localhash, '"prefixes"', '"later"'),

@@ -31,7 +31,8 @@ MISTAKES = {
     "kinds": HEAD + "[questions.q]\nkind = 'number'\n[questions.r]\nkind = 'choice'\nepsilon = 1",
     "no epsilon": HEAD + "[questions.q]\nkind = 'boolean'",
     "too much": HEAD + "[questions.q]\nkind = 'boolean'\nepsilon = 0.1\np = 0.1\nq = 0.9",
-    "localhash": HEAD + "[questions.q]\nkind = 'string'\nmechanism = 'localhash'\nepsilon = 1",
+    "localhash": HEAD
+    + "[questions.q]\nkind = 'string'\nmechanism = 'localhash'\nf = 0.1\nepsilon = 1",
     "dictionary": HEAD + "[questions.q]\nkind = 'string'\nepsilon = 1\n[questions.q.dictionary]\n"
     "protocol = 'ngrams'\nmax_length = 5\nalphabet = 'z-a'",
 }
