@@ -149,7 +149,7 @@ def answers(survey: Survey, value: str | None, number: int) -> dict[str, Any]:
             odd = [None, "none of these", "\ud83d\ude00"]  # a pair that some languages keep apart
             found[question.name] = [*odd, *options][number % (len(options) + 3)]
         elif question.kind == "number":
-            found[question.name] = NUMBERS[number]
+            found[question.name] = NUMBERS[number % len(NUMBERS)]
         else:
             found[question.name] = (True, False, None)[number % 3]
     return found

@@ -80,6 +80,46 @@ class Histogram(Marginal):
 
     Parameters
     ----------
+    estimate, standard_error, low, high, p_value : ndarray of float64, shape (bins,)
+        As in a `Marginal`.
+    detected, identified : ndarray of bool, shape (bins,)
+        As in a `Marginal`.
+    groups : tuple of tuple of int
+        Empty: bins can always be distinguished.
+    detection_threshold : float
+        As in a `Marginal`.
+    mass_found, mass_unexplained : Measured
+        As in a `Marginal`.
+    background : ndarray of float64
+        Empty.
+    overdispersion : float
+        As in a `Marginal`.
+    reports : int
+        Number of reports.
+    alpha : float
+        Significance level.
+    correction : str or None
+        Correction for testing many bins.
+    labels : tuple of str, optional
+        The bins, such as "10 to 20".
+    question : str, default ""
+        Name of the question.
+    provenance : Provenance, optional
+        Where the result comes from.
+    where : mapping of str to tuple of str, optional
+        Answers that select the subgroup that the result describes.
+    subgroup : Measured, optional
+        Share of all clients that are in the subgroup.
+    total_reports : int, optional
+        As in a `Marginal`.
+    target : {"population", "respondents"}, default "population"
+        Whose shares the intervals contain.
+    log_p_value : ndarray of float64, shape (bins,), optional
+        Natural logarithms of the p-values.
+    fit : FitCheck, optional
+        Whether the reports look as the survey promises.
+    reports_per_client : float, default 1.0
+        Average number of reports per client.
     edges : ndarray of float64, shape (bins + 1,)
         Edges of the bins. Numbers outside count in the first or last bin.
     covariance : ndarray of float64, shape (bins, bins)
@@ -112,7 +152,7 @@ class Histogram(Marginal):
     >>> histogram = decode(survey, simulate(survey, answers, rng=2), "latency")
     >>> histogram.names
     ('0 to 100', '100 to 200', '200 to 400', '400 to 800')
-    >>> histogram.mean.low < answers.mean() < histogram.mean.high
+    >>> bool(histogram.mean.low < answers.mean() < histogram.mean.high)
     True
     >>> histogram.quantile(0.5).low, histogram.quantile(0.5).high
     (100.0, 400.0)

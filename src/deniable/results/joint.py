@@ -68,11 +68,6 @@ class Joint(Rows[CellRow], Result):
         Test of independence of two questions, in a result that was read from JSON or unpickled.
     effect : EffectSize, optional
         Cramér's V of two questions, in a result that was read from JSON or unpickled.
-    linear : AssociationTest, optional
-        Test of a linear trend of two questions with numbers, in a result that was read from JSON or
-        unpickled.
-    pearson : Correlation, optional
-        Correlation of two such questions, in a result that was read from JSON or unpickled.
     provenance : Provenance, optional
         Where the result comes from.
     made_from : str, default "reports"
@@ -81,6 +76,11 @@ class Joint(Rows[CellRow], Result):
         Tests that need the reports.
     fit : FitCheck, optional
         Whether the reports look as the survey promises.
+    linear : AssociationTest, optional
+        Test of a linear trend of two questions with numbers, in a result that was read from JSON or
+        unpickled.
+    pearson : Correlation, optional
+        Correlation of two such questions, in a result that was read from JSON or unpickled.
 
     Examples
     --------

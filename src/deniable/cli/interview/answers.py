@@ -124,8 +124,9 @@ def number_range(written: str) -> OutlineBins:
     20
     """
     try:
-        low, high, *bins = (float(part) for part in written.split(","))
-        made = OutlineBins(low, high, int(*bins) if bins else DEFAULT_BINS)
+        least, most, *count = written.split(",")
+        low, high = float(least), float(most)
+        made = OutlineBins(low, high, int(*count) if count else DEFAULT_BINS)
     except (ValueError, OverflowError, TypeError):
         raise InputError(
             "expected the smallest and the largest number, and if you like the number of bins, "
