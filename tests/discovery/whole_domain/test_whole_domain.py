@@ -221,6 +221,20 @@ def test_strings_without_structure_share_alpha_evenly() -> None:
     assert weights.share < 0.1
 
 
+@pytest.mark.parametrize("known", [7, 10])
+def test_known_strings_that_are_left_out_weigh_like_new_ones(known: int) -> None:
+    """What strings had to exceed must not follow from weights that they taught themselves."""
+    start = CharacterModel.uniform(Alphabet("abcdefghij"))
+    rows = np.random.default_rng(6).integers(0, 10, (known + 400, 4)).astype(np.uint8)
+    weights = StringWeights.after(count_strings(10, 4), start, rows[:known])
+    taught, new = weights.log(rows[:known]), weights.log(rows[known:])
+    left_out = weights.log_left_out(start, rows[:known])
+    assert left_out.mean() == pytest.approx(new.mean(), abs=0.15)
+    if known >= domain_module.MIN_STRINGS_TO_LEARN:
+        assert taught.mean() > new.mean() + 0.3  # the twin
+    assert not len(weights.log_left_out(start, rows[:0]))
+
+
 # --- the whole way ------------------------------------------------------------------------------
 
 

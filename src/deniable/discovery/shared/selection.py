@@ -15,9 +15,12 @@ the correction is smaller. All probabilities below are those given T > c.
 * *Estimate*: the mean of θ, each θ weighted by its likelihood times the variance of Y. This weight
   makes it unbiased, within half a standard error, for shares around the cut.
 * *Total*: near the cut, the density of the scaled distances t = (y − c)/σ of all strings, found or
-  not, is taken as exp(−κt − qt²/2): q = 1 if all have one share, q = 0 if shares vary widely. The
-  mean of θ is then y − σ(κ + qt) (Tweedie's formula), its variance (1 − q)σ². All κ and q
-  are weighted by their likelihood, so that few strings give a wide interval.
+  not, is taken as exp(−κt − qt²/2 − rt³/6). If all have one share, q = 1 and r = 0; if shares vary
+  widely, q = 0; if there are common and rare strings with a gap between them, q < 0 below the
+  common ones and r > 0. The mean of θ is then y − σ(κ + qt + rt²/2) (Tweedie's formula), its
+  variance (1 − q − rt)σ². All κ, q and r are weighted by their likelihood, so that few strings give
+  a wide interval. Summed over all strings, the excess is σ times the density at the cut: that
+  alone has to be estimated well, and without r it is too low where the density has a shoulder.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from scipy.special import ndtr, ndtri
 
 from deniable.formatting import Z95
 from deniable.inference.power.cutoffs import deviations_at
-from deniable.kernels.array_types import Floats, Mask
+from deniable.kernels.array_types import Floats, Int64s, Mask
 from deniable.results import Measured
 
 FAR = 8.0
@@ -42,7 +45,10 @@ GRID_SHARES = 120
 NEAR = 5.0
 """Standard errors above the cut up to which strings tell the density near it."""
 SLOPES = np.linspace(-6.0, 6.0, 97)
-BENDS = np.array([0.0, 0.5, 1.0])
+BENDS = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
+TWISTS = np.array([-0.5, 0.0, 0.5, 1.0])
+DENSITIES = np.stack(np.meshgrid(SLOPES, BENDS, TWISTS, indexing="ij")).reshape(3, -1)
+"""float64[3, densities]: κ, q and r of each density of distances."""
 DISTANCES = np.linspace(-4.0, NEAR, 241)
 DEVIATES = ndtri((np.arange(60) + 0.5) / 60)
 REST_NODES = np.linspace(-6.0, 8.0, 113)
@@ -63,7 +69,7 @@ class Cut:
     weight: Floats
     moving: MovingCut | None = None
 
-    def take(self, chosen: Mask) -> Cut:
+    def take(self, chosen: Int64s | Mask) -> Cut:
         """Return the cuts of some of the strings."""
         moving = None if self.moving is None else self.moving.take(chosen)
         return Cut(self.height[chosen], self.error[chosen], self.weight[chosen], moving)
@@ -96,7 +102,7 @@ class MovingCut:
     precision: Floats
     scale: Floats
 
-    def take(self, chosen: Mask) -> MovingCut:
+    def take(self, chosen: Int64s | Mask) -> MovingCut:
         """Return some of the strings."""
         return MovingCut(self.height, *(each[chosen] for each in self.arrays))
 
@@ -276,10 +282,11 @@ def corrected_total(strings: SelectedStrings) -> Measured:
     at = chosen.middle[:, np.newaxis] + error[:, np.newaxis] * DISTANCES
     weight, density_at_end = _densities(t, chosen.found_with(at).mean(axis=0))
     # What the strings beyond `NEAR` were selected by is the density there.
-    excess = SLOPES[:, np.newaxis] * error.sum() + BENDS * (error @ t)
+    excess = np.stack([error.sum(), error @ t, error @ t**2 / 2]) @ DENSITIES
     excess += error.sum() * density_at_end
     mean = total - excess
-    deviation = np.sqrt(np.maximum(total_error**2 - BENDS * (error @ error), 1e-4 * total_error**2))
+    explained = np.stack([0.0, error @ error, error**2 @ t]) @ DENSITIES
+    deviation = np.sqrt(np.maximum(total_error**2 - explained, 1e-4 * total_error**2))
     middle = float((weight * mean).sum())
     spread = float(np.sqrt((weight * ((mean - middle) ** 2 + deviation**2)).sum()))
     low, high = (_quantile(p, weight, mean, deviation) for p in (0.025, 0.975))
@@ -287,20 +294,24 @@ def corrected_total(strings: SelectedStrings) -> Measured:
 
 
 def _densities(t: Floats, found: Floats) -> tuple[Floats, Floats]:
-    """Return the weight of each density, and its height at `NEAR`, float64[slopes, bends] each.
+    """Return the weight of each density, and its height at `NEAR`, float64[densities] each.
 
     t : distances of n found strings from the cut; found : P(found) at `DISTANCES`
     """
     at = DISTANCES
-    log = -SLOPES[:, np.newaxis, np.newaxis] * at - BENDS[:, np.newaxis] * at**2 / 2
-    density = np.exp(log) * found
-    norm = np.trapezoid(density, at, axis=2)
-    mean = np.trapezoid(density * at, at, axis=2) / norm
-    variance = np.trapezoid(density * at**2, at, axis=2) / norm - mean**2
-    prior = np.log(variance / variance.sum(axis=0))
-    fit = -SLOPES[:, np.newaxis] * t.sum() - BENDS * (t @ t) / 2 - len(t) * np.log(norm)
-    weight = np.exp(prior + fit - (prior + fit).max())
-    return weight / weight.sum(), density[:, :, -1] / norm
+    density = np.exp(-DENSITIES.T @ _powers(at)) * found
+    norm = np.trapezoid(density, at)
+    mean = np.trapezoid(density * at, at) / norm
+    variance = (np.trapezoid(density * at**2, at) / norm - mean**2).reshape(len(SLOPES), -1)
+    prior = np.log(variance / variance.sum(axis=0)).ravel()
+    log = prior - DENSITIES.T @ _powers(t).sum(axis=1) - len(t) * np.log(norm)
+    weight = np.exp(log - log.max())
+    return weight / weight.sum(), density[:, -1] / norm
+
+
+def _powers(t: Floats) -> Floats:
+    """float64[3, n]: what κ, q and r are multiplied by in the logarithm of the density."""
+    return np.stack([t, t**2 / 2, t**3 / 6])
 
 
 def _quantile(p: float, weight: Floats, mean: Floats, deviation: Floats) -> float:

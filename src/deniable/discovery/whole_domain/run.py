@@ -130,26 +130,30 @@ class _Rounds:
         weights = StringWeights.after(self.domain.strings, self.model, self.known)
         return np.minimum(alpha * np.exp(weights.log(rows)), MAX_P_VALUE)
 
-    def cut(self, rows: Rows, error: Floats, last: float) -> Cut:
+    def cut(self, error: Floats, last: float) -> Cut:
         """Return what strings had to exceed: the cut-off of the last round, which is the easiest.
 
         That round tests the same reports that give the estimates, but strings that it accepts are
-        not explained yet, so that there is more noise.
+        not explained yet, so that there is more noise. A string that was known before would have
+        been tested with weights that others taught: its own are larger, and its cut too low.
 
         error : float64[n], standard errors of the masses
         """
         noise = self.next_test().precision / max(self.test.precision, 1e-300)
-        height = self.test.mass_at(self.cutoffs(rows, last))
-        return Cut(height, error * np.sqrt(max(noise, 1.0)), np.ones(len(rows)))
+        weights = StringWeights.after(self.domain.strings, self.model, self.known)
+        before = weights.log_left_out(self.model, self.known)
+        log_weight = np.concatenate([before, weights.log(self.found.rows[len(self.known) :])])
+        height = self.test.mass_at(np.minimum(last * np.exp(log_weight), MAX_P_VALUE))
+        return Cut(height, error * np.sqrt(max(noise, 1.0)), np.ones(len(error)))
 
     def result(self, last: float) -> Discovery:
         """Return the result; last : the share of α of the last round."""
         run, mixture = self.run, self.mixture
         wanted = np.flatnonzero(run.accepted(self.found.rows))
-        covariance = mixture.covariance[np.ix_(wanted, wanted)]
-        found, error = self.found.take(wanted), np.sqrt(np.diag(covariance))
-        cut, total_error = self.cut(found.rows, error, last), float(np.sqrt(covariance.sum()))
-        strings = SelectedStrings(mixture.mass[wanted], error, cut, total_error)
+        found, error = self.found.take(wanted), np.sqrt(np.diag(mixture.covariance))
+        cut = self.cut(error, last).take(wanted)
+        total_error = float(np.sqrt(mixture.covariance[np.ix_(wanted, wanted)].sum()))
+        strings = SelectedStrings(mixture.mass[wanted], error[wanted], cut, total_error)
         summary = SearchSummary(
             reading="whole strings",
             correction="α over every string of the domain, in rounds that sum to it; exact "

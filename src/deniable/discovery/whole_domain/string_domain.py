@@ -132,9 +132,13 @@ class StringWeights:
         """
         if not len(known):
             return self._mixed(np.full(1, np.log(self.strings)))
+        levels = (np.arange(UNSEEN_QUANTILES) + 0.5) / UNSEEN_QUANTILES
+        return np.quantile(self.log_left_out(start, known), levels)
+
+    def log_left_out(self, start: CharacterModel, known: Rows) -> Floats:
+        """float64[n]: logarithms of the weights of known strings, each as if it were not known."""
         taught = known if len(known) >= MIN_STRINGS_TO_LEARN else known[:0]
-        log_weight = self._mixed(-held_out_log_p(start, taught, known).sum(axis=1))
-        return np.quantile(log_weight, (np.arange(UNSEEN_QUANTILES) + 0.5) / UNSEEN_QUANTILES)
+        return self._mixed(-held_out_log_p(start, taught, known).sum(axis=1))
 
     def _mixed(self, nats: Floats) -> Floats:
         """Return logarithms of the weights of strings that have these description lengths."""
