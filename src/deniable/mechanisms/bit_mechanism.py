@@ -14,7 +14,10 @@ from functools import cached_property
 from deniable.mechanisms import prf
 from deniable.mechanisms.base import Mechanism, Token
 from deniable.mechanisms.noise import ONE
-from deniable.privacy import PrivacyLoss
+from deniable.privacy import PrivacyLoss, binomial
+
+MAX_ENUMERATED_BITS = 64
+"""Largest number of bits whose outcomes are enumerated."""
 
 
 class BitMechanism(Mechanism):
@@ -63,6 +66,23 @@ class BitMechanism(Mechanism):
     def loss_after(self, reports: int) -> float:
         """Return ε in total for this many reports of one value, for the worst pair of values."""
         return max(self.noise.loss_after(reports, *bits) for bits in self.separations)
+
+    @cached_property
+    def worst_outcomes(self) -> tuple[tuple[float, float], ...]:
+        """Numbers of ones among the bits that only one of the two values sets."""
+        first, second = self.separations[0]
+        # With two different separations, neither is the worst in both orders.
+        if len(set(self.separations)) > 1 or first + second > MAX_ENUMERATED_BITS:
+            return super().worst_outcomes
+        p, q = float(self.noise.p_star), float(self.noise.q_star)
+        return tuple(
+            (
+                binomial(first, i, q) * binomial(second, j, p),
+                binomial(first, i, p) * binomial(second, j, q),
+            )
+            for i in range(first + 1)
+            for j in range(second + 1)
+        )
 
     @cached_property
     def permanent_prefix(self) -> bytes:
