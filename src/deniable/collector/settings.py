@@ -23,6 +23,8 @@ ENVIRONMENT_PREFIX = "DENIABLE_"
 OTHER_VARIABLES = ("DENIABLE_FOLDER", "DENIABLE_TOKEN")
 """Variables of other commands."""
 MIB = 1 << 20
+MIN_SHUFFLED = 1000
+"""Default of `at_least`."""
 TYPE_NAMES = {bool: "yes or no", int: "a whole number", float: "a number", str: "a string"}
 """Types of settings, as error messages name them."""
 
@@ -58,7 +60,7 @@ class Settings:
 
     compact: int = _setting(3600, "Seconds between runs of deniable compact; 0 disables them.", 0)
     at_least: int = _setting(
-        1000,
+        MIN_SHUFFLED,
         "Minimum number of other reports to shuffle an upload with; analysts see it only then.",
         1,
     )
@@ -87,12 +89,11 @@ class Settings:
     @property
     def batch_warning(self) -> str | None:
         """What analysts and operators are told if batches are smaller than by default."""
-        default = next(item.default for item in fields(self) if item.name == "at_least")
-        if self.at_least >= default:
+        if self.at_least >= MIN_SHUFFLED:
             return None
         return (
             f"for development only: analysts see batches of {self.at_least + 1:,} reports, where "
-            f"{default + 1:,} is the default"
+            f"{MIN_SHUFFLED + 1:,} is the default"
         )
 
     @classmethod

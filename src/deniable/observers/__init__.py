@@ -9,9 +9,12 @@ from deniable.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from deniable.observers.amplification import Amplification, amplified
+    from deniable.observers.guessing import Guesses, guessed
 
-__all__ = ["Amplification", "amplified"]
+__all__ = ["Amplification", "Guesses", "amplified", "guessed"]
 
-__getattr__ = lazy_exports(
-    __name__, {"deniable.observers.amplification": ["Amplification", "amplified"]}
-)
+_LATER = {
+    "deniable.observers.amplification": ["Amplification", "amplified"],
+    "deniable.observers.guessing": ["Guesses", "guessed"],
+}
+__getattr__ = lazy_exports(__name__, _LATER)
