@@ -76,8 +76,10 @@ class Guesses:
         reports = ", ".join(
             f"{share:.1%} from {n} report{'s' * (n > 1)}" for n, share in self.after.items()
         )
+        uniform = math.isclose(self.without * self.values, 1)
+        prior = "are equally common" if uniform else "are as common as stated"
         return (
-            f"{self.question}: if {self.values:,} values are equally common, the best attacker "
+            f"{self.question}: if {self.values:,} values {prior}, the best attacker "
             f"names a client's value with probability {reports}, at most {self.store:.1%} from a "
             f"shuffled batch of {self.batch:,} reports, and {self.without:.1%} from none"
         )
@@ -137,7 +139,7 @@ def guessed(
     generator = np.random.default_rng(rng)
     mechanisms = asked.protocol.mechanisms
     after, exact = {}, True
-    for n in reports:
+    for n in dict.fromkeys((*reports, 1)):
         evidence = [evidence_of(mechanism, n) for mechanism in mechanisms]
         known = [each for each in evidence if each is not None]
         if len(known) < len(evidence):
@@ -148,12 +150,14 @@ def guessed(
         else:
             after[n], exact = _simulated(known, weights, generator), False
     shuffled = amplified(survey, batch, DEFAULT_DELTA)
+    # A batch tells no more about the client than its own report does.
+    store = min(guess_bound(weights, shuffled.epsilon, shuffled.delta), after[1])
     return Guesses(
         question=question,
         values=len(weights),
         without=float(weights.max()),
-        after=after,
-        store=guess_bound(weights, shuffled.epsilon, shuffled.delta),
+        after={n: after[n] for n in reports},
+        store=store,
         batch=batch,
         exact=exact,
     )
