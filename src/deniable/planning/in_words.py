@@ -31,7 +31,7 @@ def shuffled_meaning(shuffled: Amplification) -> str:
     >>> from deniable import amplified
     >>> from deniable.survey import example_survey
     >>> shuffled_meaning(amplified(example_survey(), 10**6)).split(". ")[0]
-    'Seen only in a batch of 1,000,000 reports: ε ≤ 0.00502 at δ = 1e-08'
+    'Seen only in a batch of 1,000,000 reports: ε ≤ 0.005016 at δ = 1e-08'
     """
     return (
         f"Seen only in {shuffled}. This holds against analysts and readers of the shuffled store, "
