@@ -25,6 +25,7 @@ ORDER = (
     "plan_survey",
     "poisoning",
     "repeated_collection",
+    "what_attackers_guess",
     "from_rappor",
     "hundred_million",
 )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from deniable.client import Client
     from deniable.columns import ReportBatch
     from deniable.discovery import discover
+    from deniable.observers import amplified, guessed
     from deniable.planning.recommend import plan
     from deniable.simulation import simulate
     from deniable.survey import Report, Survey
@@ -26,9 +27,11 @@ __all__ = [
     "Stored",
     "Survey",
     "__version__",
+    "amplified",
     "associate",
     "decode",
     "discover",
+    "guessed",
     "pair_counts",
     "plan",
     "simulate",
@@ -40,6 +43,7 @@ _LATER = {
     "deniable.client": ["Client"],
     "deniable.columns": ["ReportBatch"],
     "deniable.discovery": ["discover"],
+    "deniable.observers": ["amplified", "guessed"],
     "deniable.planning.recommend": ["plan"],
     "deniable.simulation": ["simulate"],
     "deniable.survey": ["Report", "Survey"],

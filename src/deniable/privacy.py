@@ -23,6 +23,8 @@ from deniable.errors import InputError
 
 NANO = 10**9
 """Nanonats per nat."""
+MAX_JOINT_OUTCOMES = 20_000
+"""Largest number of outcomes of several parts that are enumerated together."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,51 @@ def check_epsilon(epsilon: float) -> None:
     """Raise InputError unless ε is positive and finite."""
     if not (epsilon > 0 and math.isfinite(epsilon)):
         raise InputError(f"epsilon must be positive and finite, not {epsilon}")
+
+
+def binary_response(epsilon: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the outcomes of randomised response on one bit, which are the worst case for ε.
+
+    Each pair has the probabilities of one outcome under the two values.
+
+    >>> [[round(p, 3) for p in pair] for pair in binary_response(math.log(3))]
+    [[0.75, 0.25], [0.25, 0.75]]
+    """
+    kept = 1 / (1 + math.exp(-epsilon))
+    changed = 1 / (1 + math.exp(min(epsilon, 700)))
+    return (kept, changed), (changed, kept)
+
+
+def binomial(n: int, k: int, p: float) -> float:
+    """Return the probability of k successes in n trials."""
+    return math.comb(n, k) * p**k * (1 - p) ** (n - k)
+
+
+def total_variation(parts: Sequence[Sequence[tuple[float, float]]]) -> float:
+    """Return the total variation between two values of a report that has independent parts.
+
+    It is rounded up by 10⁻⁸, which exceeds all errors of rounding.
+
+    parts : outcomes of each part as pairs of probabilities; see `Mechanism.worst_outcomes`
+
+    >>> round(total_variation([binary_response(1.0), binary_response(1.0)]), 4)  # as of one
+    0.4621
+    """
+    joint: dict[int, tuple[float, float]] = {0: (1.0, 1.0)}
+    rest = 1.0  # P(the two values give the same report) in the best coupling of the other parts
+    for outcomes in parts:
+        if len(joint) * len(outcomes) > MAX_JOINT_OUTCOMES:
+            rest *= 1 - sum(max(0.0, a - b) for a, b in outcomes)
+            continue
+        products = [(a * c, b * d) for a, b in joint.values() for c, d in outcomes]
+        # Outcomes with the same likelihood ratio count as one.
+        joint = {}
+        for a, b in products:
+            ratio = round(math.log(a / b) * 2**30) if a and b else (1 << 62) * (1 if a else -1)
+            before = joint.get(ratio, (0.0, 0.0))
+            joint[ratio] = before[0] + a, before[1] + b
+    variation = sum(max(0.0, a - b) for a, b in joint.values())
+    return min(1.0, 1 - (1 - variation) * rest + 1e-8)
 
 
 def split(epsilon: float, weights: Sequence[float] = (1, 1, 1)) -> tuple[float, ...]:

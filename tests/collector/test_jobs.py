@@ -74,8 +74,13 @@ def test_a_job_from_order_to_files(tmp_path: Path) -> None:
         raise AssertionError(job)
 
     async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
-        assert (await upload(client, batch(0, 2000))).status_code == 202
         order = {"verb": "decode", "survey": "faults", "questions": ["q"]}
+        assert (await upload(client, batch(0, 1000))).status_code == 202
+        early = await ended(client, {**order, "candidates": {"q": ["=a"]}})
+        assert early["state"] == "failed", "nothing is shuffled yet"
+        assert "1,000 reports of it wait to be shuffled with others" in early["detail"]
+        assert (await upload(client, batch(1000, 1000))).status_code == 202
+        collector.maintain_store()
         job = await ended(client, {**order, "candidates": {"q": ["=a", "<b>"]}})
         assert (job["state"], job["detail"]) == ("done", "")
         where = f"/v1/jobs/{job['id']}/result"
@@ -99,7 +104,7 @@ def test_a_job_from_order_to_files(tmp_path: Path) -> None:
         got = await client.get(f"/v1/jobs/{failed['id']}/result", headers=headers)
         assert got.status_code == 409
         listed = (await client.get("/v1/jobs", headers=headers)).json()
-        assert [j["id"] for j in listed] == [failed["id"], job["id"]]
+        assert [j["id"] for j in listed] == [failed["id"], job["id"], early["id"]]
         assert (await client.delete(f"/v1/jobs/{job['id']}", headers=headers)).status_code == 204
         assert (await client.get(f"/v1/jobs/{job['id']}", headers=headers)).status_code == 404
         got = await client.post("/v1/jobs", json={**order, "survey": "none"}, headers=headers)
@@ -131,10 +136,14 @@ def test_what_one_job_discovered_another_decodes(tmp_path: Path) -> None:
     """Ids of jobs are replaced by their results; a job reads the store while others write it."""
     url = f"sqlite:///{tmp_path / 'words.db'}"
     rng = np.random.default_rng(5)
-    sent = to_wire(simulate(WORDS, {"word": ["otter"] * 3000 + ["lynx"] * 2000}, rng=rng))
+    words = ["otter"] * 3000 + ["lynx"] * 2000
+    sent = [to_wire(simulate(WORDS, {"word": words[i::2]}, rng=rng)) for i in range(2)]
     with store.open(url, create=True) as opened:
         opened.add_survey(WORDS)
-        opened.append([Catalogue([WORDS]).upload(sent, bytes(16), today())])
+        opened.append(
+            [Catalogue([WORDS]).upload(s, bytes([i] * 16), today()) for i, s in enumerate(sent)]
+        )
+        opened.compact()
 
         def done(found: Mapping[str, str], asked: JobRequest) -> dict[str, str]:
             line = json.loads(asked.to_json_line(url, WORDS, found))
@@ -174,9 +183,12 @@ def test_trends_and_subgroups(tmp_path: Path) -> None:
             dark = rng.random(4000) < np.where(firefox, 0.8, 0.2)
             names = np.where(firefox, "Firefox", "Safari").tolist()
             answers = {"browser": names, "dark": dark.tolist()}
-            sent = to_wire(simulate(MODES, answers, rng=rng))
-            upload = Catalogue([MODES]).upload(sent, bytes([i] * 16), day + timedelta(days=i))
-            opened.append([upload])
+            for half in range(2):
+                part = {question: values[half::2] for question, values in answers.items()}
+                sent = to_wire(simulate(MODES, part, rng=rng))
+                key = bytes([2 * i + half] * 16)
+                opened.append([Catalogue([MODES]).upload(sent, key, day + timedelta(days=i))])
+        opened.compact()
 
     def done(asked: JobRequest) -> dict[str, str]:
         line = json.loads(asked.to_json_line(url, MODES, {}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from datetime import timedelta
 from importlib.resources import files
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+import deniable.store
 from deniable.collector import keys
 from deniable.collector.api import problems
 from deniable.collector.api.routes import ROUTES
@@ -175,11 +177,22 @@ def test_counts_and_export(tmp_path: Path) -> None:
 
         assert (await upload(client, batch(0, 500))).status_code == 202
         assert (await upload(client, batch(500, 500))).status_code == 202
-        counts = (await get("/v1/surveys/faults/counts")).json()
-        assert counts == [
-            {"version": 1, "digest": SURVEY.digest.hex(), "days": {today().isoformat(): 1000}}
-        ]
         path = "/v1/surveys/faults/1/reports"
+        identity = {"version": 1, "digest": SURVEY.digest.hex()}
+        (counts,) = (await get("/v1/surveys/faults/counts")).json()
+        warning = counts.pop("warning")
+        assert counts == {**identity, "days": {}, "waiting": 1000, "minimum_batch": 501}
+        assert "for development only: analysts see batches of 501 reports" in warning
+        assert (await get(path)).content == b"", "not shuffled yet"
+        collector.maintain_store()
+        (counts,) = (await get("/v1/surveys/faults/counts")).json()
+        days = {today().isoformat(): 1000}
+        assert counts == {**identity, "days": days, "waiting": 0, "minimum_batch": 501} | {
+            "warning": warning
+        }
+        headers_sent = (await get(path)).headers
+        assert headers_sent["deniable-minimum-batch"] == "501"
+        assert headers_sent["deniable-warning"] == warning
         yesterday = (today() - timedelta(days=1)).isoformat()
         assert (await get(path, until=yesterday)).content == b""
         assert (await get(path, since="yesterday")).status_code == 400
@@ -187,8 +200,55 @@ def test_counts_and_export(tmp_path: Path) -> None:
         assert (await get("/v1/surveys/faults/9/reports")).status_code == 404
         return (await get(path, since=yesterday)).content
 
-    (tmp_path / "export.dn").write_bytes(collect(tmp_path, scenario, keys=str(file)))
+    sent = collect(tmp_path, scenario, keys=str(file), at_least=500)
+    (tmp_path / "export.dn").write_bytes(sent)
     assert sorted(serials(scan(tmp_path / "export.dn", survey=SURVEY))) == list(range(1000))
+
+
+def differences(tmp_path: Path) -> list[int]:
+    """Return how many reports each of 20 clients adds to what an analyst can export.
+
+    Before and after every upload of one report, the collector compacts and the analyst exports.
+    """
+    file = tmp_path / "keys.json"
+    headers = {"authorization": "Bearer " + keys.add(file, "ann", "analyst")}
+
+    async def scenario(collector: Collector, client: httpx.AsyncClient) -> list[int]:
+        async def exported() -> Counter[int]:
+            got = await client.get("/v1/surveys/faults/1/reports", headers=headers)
+            (tmp_path / "export.dn").write_bytes(got.content)
+            return Counter(serials(scan(tmp_path / "export.dn", survey=SURVEY)))
+
+        for i in range(3):
+            assert (await upload(client, batch(1000 + 50 * i, 50))).status_code == 202
+        collector.maintain_store()
+        before, added = await exported(), []
+        for i in range(120):
+            assert (await upload(client, single(i))).status_code == 202
+            collector.maintain_store()
+            if i % 6 == 0:
+                now = await exported()
+                assert not before - now, "what was exported once stays"
+                added.append((now - before).total())
+                before = now
+        return added
+
+    return collect(tmp_path, scenario, keys=str(file), at_least=50)
+
+
+def test_the_difference_of_two_exports_is_a_whole_batch(tmp_path: Path) -> None:
+    added = differences(tmp_path)
+    assert all(count == 0 or count >= 51 for count in added) and sum(added) >= 51
+
+
+def test_exports_of_staged_reports_would_name_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The broken twin: the analyst reads the store as the operator does.
+    monkeypatch.setattr(
+        deniable.store, "open", lambda url, create=False, **_: deniable.store._opened(url, create)
+    )
+    assert set(differences(tmp_path)[1:]) == {6}
 
 
 def test_a_store_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from tests.faults.crowd import SURVEY, batch, single
 class Held(SqliteStore):
     """A SQLite store whose commits wait for permission, and fail on demand."""
 
-    def __init__(self, url: str, *, create: bool = False) -> None:
+    def __init__(self, url: str, *, create: bool = False, compacted_only: bool = False) -> None:
         super().__init__(url, create=create)
         self.let, self.entered = Event(), Event()
         self.groups, self.fail = list[int](), list[StoreError]()

@@ -18,6 +18,7 @@ from deniable.columns.partition import BatchPartition, Partition
 from deniable.compute.backend import Backend, Held
 from deniable.compute.progress import report_progress
 from deniable.errors import InputError
+from deniable.formatting import counted
 from deniable.store import Store
 from deniable.survey import Survey
 
@@ -207,22 +208,28 @@ class Source:
         with part.opened() as store:
             snapshot = store.snapshot(self.survey, since=part.since, until=part.until)
             url = store.url
+            waiting = store.waiting(self.survey) if store.compacted_only else 0
         if not len(snapshot):
-            raise no_reports(self.survey, url, part)
+            raise no_reports(self.survey, url, part, waiting)
         days = snapshot.days
         return snapshot.partitions(), f"{url}, {min(days)} to {max(days)}"
 
 
-def no_reports(survey: Survey, url: str, part: Stored) -> InputError:
-    """Return the error for days of a store that have no reports of a survey."""
+def no_reports(survey: Survey, url: str, part: Stored, waiting: int = 0) -> InputError:
+    """Return the error for days of a store that have no reports of a survey.
+
+    waiting : number of reports that are left out, because they are not shuffled yet
+    """
     days = {
         (True, True): f"from {part.since} to {part.until}",
         (True, False): f"since {part.since}",
         (False, True): f"until {part.until}",
         (False, False): "yet",
     }[part.since is not None, part.until is not None]
+    hidden = f"; {counted(waiting, 'report')} of it wait to be shuffled with others"
     return InputError(
         f"there are no reports of survey {survey.name} version {survey.version} {days} in {url}"
+        f"{hidden if waiting else ''}"
     )
 
 

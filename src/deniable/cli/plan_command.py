@@ -142,7 +142,14 @@ def _compare(asked: dict[str, Any], outputs: tuple[Path, ...], as_json: bool) ->
 
 def _show(planned: Plan) -> None:
     """Print the designs, how many strings they find, and thresholds at other ε and sizes."""
-    from deniable.planning.in_words import WEAK_EPSILON, threshold_text, weak_epsilon
+    from deniable.observers import amplified
+    from deniable.planning.in_words import (
+        WEAK_EPSILON,
+        shuffled_meaning,
+        threshold_text,
+        weak_epsilon,
+    )
+    from deniable.survey import Survey
 
     out, once, best = console(), planned.collect == "once", planned.best
     aim = (
@@ -183,6 +190,8 @@ def _show(planned: Plan) -> None:
         ]
         title = "Strings detected on average, by their number and distribution"
         print_table(TextTable(["strings", *shapes], rows, title=title), out)
+    shuffled = amplified(Survey.from_toml(planned.survey_file()), planned.clients)
+    out.print(shuffled_meaning(shuffled) + "\n", markup=False)
     rows = [
         [f"{size:,}", *(threshold_text(float(t), size) for t in thresholds)]
         for size, thresholds in zip(planned.sizes, planned.thresholds.T, strict=True)

@@ -16,6 +16,7 @@ from deniable.cli.options import command
 from deniable.cli.output import print_outcome
 from deniable.errors import InputError
 from deniable.formatting import counted
+from deniable.observers import amplified
 from deniable.survey import Survey
 
 
@@ -50,7 +51,7 @@ def status(store: str, as_json: bool) -> None:
     deniable store status reports.db
     """
     with deniable.store.open(store) as opened:
-        known = [(survey, opened.days(survey)) for survey in opened.surveys()]
+        known = [(s, opened.days(s), opened.waiting(s)) for s in opened.surveys()]
         url, room = opened.url, opened.room()
     surveys: list[dict[str, Any]] = [
         {
@@ -58,16 +59,19 @@ def status(store: str, as_json: bool) -> None:
             "version": survey.version,
             "digest": survey.digest.hex(),
             "reports": sum(days.values()),
+            "waiting": waiting,
             "days": {str(day): count for day, count in days.items()},
         }
-        for survey, days in known
+        for survey, days, waiting in known
     ]
     lines = [url]
     for s in surveys:
         days = s["days"]
         period = f", {counted(len(days), 'day')}, {min(days)} to {max(days)}" if days else ""
         period = f", {min(days)}" if len(days) == 1 else period
-        lines.append(f"{s['name']} v{s['version']}: {counted(s['reports'], 'report')}{period}")
+        waiting = f"; {s['waiting']:,} not yet shuffled" if s["waiting"] else ""
+        reports = counted(s["reports"], "report")
+        lines.append(f"{s['name']} v{s['version']}: {reports}{period}{waiting}")
     if room is not None:
         lines.append(f"free disk space: {room / 1e9:,.1f} GB")
     print_outcome({"store": url, "surveys": surveys, "room": room}, "\n".join(lines), as_json)
@@ -254,13 +258,15 @@ def compact(store: str, at_least: int, keep_keys: int, as_json: bool) -> None:
     """Shuffle the reports in STORE, so that nothing says which of them were uploaded together.
 
     The store keeps new uploads as they arrived (staged) until it can shuffle them with enough
-    others of the same day. A collector may keep running meanwhile.
+    others of the same day. The rest of a day that is over joins a batch of the next day. A
+    collector may keep running meanwhile. What is printed last is the privacy of one client against
+    an analyst who sees only shuffled batches; small batches add nothing to ε of the report.
 
     Parameters
     ----------
     at_least
-        Minimum number of reports from other uploads of the same day to shuffle an upload with. An
-        upload stays staged until there are as many.
+        Minimum number of reports from other uploads to shuffle an upload with. An upload stays
+        staged until there are as many.
     keep_keys
         Number of days for which the store keeps the idempotency keys of uploads, by which it
         recognises a repeated upload and does not count it again.
@@ -272,11 +278,17 @@ def compact(store: str, at_least: int, keep_keys: int, as_json: bool) -> None:
     with deniable.store.open(store) as opened:
         done = opened.compact(at_least=at_least)
         forgotten = opened.forget(_days_ago(keep_keys))
+        bounds = {s: amplified(s, at_least + 1) for s in opened.surveys()}
     print_outcome(
-        {**asdict(done), "keys_forgotten": forgotten},
+        {
+            **asdict(done),
+            "keys_forgotten": forgotten,
+            "smallest_batch": {f"{s.name}@{s.version}": asdict(b) for s, b in bounds.items()},
+        },
         f"Compacted {counted(done.reports, 'report')} into {counted(done.segments, 'segment')}; "
         f"{done.waiting:,} not yet compacted (an upload waits for {at_least:,} reports of other "
-        "uploads of its day). "
-        f"Deleted {counted(forgotten, 'old idempotency key')}.",
+        "uploads; analysts do not see it before). "
+        f"Deleted {counted(forgotten, 'old idempotency key')}."
+        + "".join(f"\nSmallest batch of {s.name} v{s.version}: {b}." for s, b in bounds.items()),
         as_json,
     )

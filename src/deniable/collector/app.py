@@ -77,7 +77,8 @@ class Collector:
         settings = self.settings
         if not settings.store:
             raise InputError("there is no store: give one, such as --store sqlite:///reports.db")
-        self.store = stores.open(settings.store, create=True)
+        # Analysts must never see reports before they are shuffled, and nothing else here reads any.
+        self.store = stores.open(settings.store, create=True, compacted_only=True)
         for survey in self.catalogue.all():
             self.store.add_survey(survey)
         self._check_free_space()
@@ -113,15 +114,16 @@ class Collector:
     # --- maintenance ------------------------------------------------------------------------
 
     def maintain_store(self) -> None:
-        """Compact the store, forget old idempotency keys, and delete old reports."""
-        compacted = self.store.compact(at_least=self.settings.at_least)
-        self.metrics.totals["compacted_reports"] += compacted.reports
-        self.store.forget(today() - timedelta(days=self.settings.key_days))
+        """Delete old reports, compact the store, and forget old idempotency keys."""
+        # Deletion comes first: compaction may move staged reports to a later day.
         if self.settings.keep_days:
             before = today() - timedelta(days=self.settings.keep_days)
             for survey in self.store.surveys():
                 deleted = self.store.delete(survey, before=before)
                 self.metrics.totals["deleted_reports"] += deleted
+        compacted = self.store.compact(at_least=self.settings.at_least)
+        self.metrics.totals["compacted_reports"] += compacted.reports
+        self.store.forget(today() - timedelta(days=self.settings.key_days))
 
     def _check_free_space(self) -> None:
         """Update the free space for the store."""

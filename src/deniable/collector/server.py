@@ -12,10 +12,13 @@ import logging
 import signal
 import socket
 import sys
+from collections.abc import Iterable
 
 from deniable.collector.settings import Settings
 from deniable.errors import InputError
 from deniable.extras import needs_packages
+from deniable.observers import amplified
+from deniable.survey import Survey
 
 with needs_packages("the collector", extra="collector"):
     from granian.constants import HTTPModes, Interfaces
@@ -82,6 +85,15 @@ def _raise_file_limit(count: int) -> None:
         log.warning("%d files may be open, but %d are needed: raise `ulimit -n`", hard, count)
 
 
+def batch_privacy(surveys: Iterable[Survey], settings: Settings) -> list[str]:
+    """Say what the smallest batch gives against analysts, one sentence per survey."""
+    return [
+        f"survey {survey.name} v{survey.version}: analysts see shuffled batches only; "
+        f"{amplified(survey, settings.at_least + 1)}"
+        for survey in surveys
+    ]
+
+
 async def serve(settings: Settings) -> None:
     """Start a collector, serve requests until a signal arrives, and stop it."""
     async with Collector(settings) as app:
@@ -106,6 +118,10 @@ async def serve(settings: Settings) -> None:
             asyncio.get_running_loop().add_signal_handler(stop_signal, stopping.set)
         serving = asyncio.create_task(server.serve())
         log.info("listening on http://%s:%d", settings.host, settings.port)
+        if settings.batch_warning:
+            log.warning(settings.batch_warning)
+        for line in await asyncio.to_thread(batch_privacy, app.catalogue.all(), settings):
+            log.info(line)
         for survey in app.catalogue.all():
             if survey.testing:
                 log.warning(

@@ -23,6 +23,8 @@ ENVIRONMENT_PREFIX = "DENIABLE_"
 OTHER_VARIABLES = ("DENIABLE_FOLDER", "DENIABLE_TOKEN")
 """Variables of other commands."""
 MIB = 1 << 20
+MIN_SHUFFLED = 1000
+"""Default of `at_least`."""
 TYPE_NAMES = {bool: "yes or no", int: "a whole number", float: "a number", str: "a string"}
 """Types of settings, as error messages name them."""
 
@@ -57,7 +59,11 @@ class Settings:
     reserve: int = _setting(256 * MIB, "Bytes of disk space that uploads must leave free.", 0)
 
     compact: int = _setting(3600, "Seconds between runs of deniable compact; 0 disables them.", 0)
-    at_least: int = _setting(1000, "Minimum number of other reports to shuffle an upload with.", 1)
+    at_least: int = _setting(
+        MIN_SHUFFLED,
+        "Minimum number of other reports to shuffle an upload with; analysts see it only then.",
+        1,
+    )
     keep_days: int = _setting(0, "Days after which reports are deleted; 0 (default) keeps them.", 0)
     key_days: int = _setting(7, "Days for which a repeated upload is recognised.", 1)
     log: int = _setting(60, "Seconds between log lines, which hold only counts; 0 disables.", 0)
@@ -79,6 +85,16 @@ class Settings:
             )
         if self.require_key and not self.keys:
             raise InputError("require_key needs keys, a file written by `deniable keys add`")
+
+    @property
+    def batch_warning(self) -> str | None:
+        """What analysts and operators are told if batches are smaller than by default."""
+        if self.at_least >= MIN_SHUFFLED:
+            return None
+        return (
+            f"for development only: analysts see batches of {self.at_least + 1:,} reports, where "
+            f"{MIN_SHUFFLED + 1:,} is the default"
+        )
 
     @classmethod
     def load(

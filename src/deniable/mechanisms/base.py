@@ -16,7 +16,7 @@ from deniable.lazy import Registry
 from deniable.mechanisms import prf
 from deniable.mechanisms.noise import ONE, Noise
 from deniable.mechanisms.schemes import DENIABLE_1, Scheme
-from deniable.privacy import PrivacyLoss
+from deniable.privacy import PrivacyLoss, binary_response
 
 MAX_COHORTS = 65536
 
@@ -221,6 +221,16 @@ class Mechanism(ABC):
         A report of bits supports a value once for each reported bit that the value sets.
         """
         return float(self.noise.p_star), float(self.noise.q_star)
+
+    @cached_property
+    def worst_outcomes(self) -> tuple[tuple[float, float], ...]:
+        """Probabilities of disjoint sets of reports under the two values easiest to distinguish.
+
+        Each pair has the probability under the first and under the second value. Every other pair
+        of values, in either order, is at least as hard to distinguish. The default is the worst
+        case for ε per report: randomised response on one bit.
+        """
+        return binary_response(self.loss.per_report)
 
     @property
     def collision_probability(self) -> float:

@@ -17,7 +17,10 @@ from deniable.mechanisms import prf
 from deniable.mechanisms.base import Mechanism, Token
 from deniable.mechanisms.noise import ONE
 from deniable.mechanisms.schemes import DENIABLE_1
-from deniable.privacy import PrivacyLoss
+from deniable.privacy import PrivacyLoss, binomial
+
+MAX_ENUMERATED_BITS = 64
+"""Largest number of bits whose outcomes are enumerated."""
 
 
 class BitMechanism(Mechanism):
@@ -94,6 +97,23 @@ class BitMechanism(Mechanism):
     def loss_after(self, reports: int) -> float:
         """Return ε in total for this many reports of one value, for the worst pair of values."""
         return max(self.noise.loss_after(reports, *bits) for bits in self.separations)
+
+    @cached_property
+    def worst_outcomes(self) -> tuple[tuple[float, float], ...]:
+        """Numbers of ones among the bits that only one of the two values sets."""
+        first, second = self.separations[0]
+        # With two different separations, neither is the worst in both orders.
+        if len(set(self.separations)) > 1 or first + second > MAX_ENUMERATED_BITS:
+            return super().worst_outcomes
+        p, q = float(self.noise.p_star), float(self.noise.q_star)
+        return tuple(
+            (
+                binomial(first, i, q) * binomial(second, j, p),
+                binomial(first, i, p) * binomial(second, j, q),
+            )
+            for i in range(first + 1)
+            for j in range(second + 1)
+        )
 
     def permanent_message(self, bits: int, cohort: int) -> bytes:
         """Return the message that permanent noise is derived from; equal messages share noise."""

@@ -72,6 +72,13 @@ class NumberMechanism(Mechanism):
         # No answer has probability 1/g for every number, which is between p and q.
         return log_sum_rounding_up([(Fraction(self.noise.q, self.noise.p), reports)])
 
+    @cached_property
+    def worst_outcomes(self) -> tuple[tuple[float, float], ...]:
+        """The numbers of the two values, and all other numbers together."""
+        # No answer is the average over all numbers, so it is harder to distinguish from a value.
+        p, q = self.noise.p / ONE, self.noise.q / ONE
+        return (q, p), (p, q), (max(0.0, 1 - p - q), max(0.0, 1 - p - q))
+
     def encode(self, token: Token, *, cohort: int, secret: bytes, rand: bytes) -> bytes:
         """Return the noisy number in `size` bytes, little-endian."""
         self.check_inputs(cohort, rand)

@@ -2,6 +2,7 @@
 
 from deniable.errors import MissingPackage
 from deniable.formatting import Z95, epsilon_text, odds_factor, percent, rounded_up
+from deniable.observers import Amplification
 from deniable.planning.thresholds import detectable, discoverable, noise_sd
 from deniable.survey import Question, Survey
 from deniable.survey.cohorts import few_cohorts, has_few_cohorts
@@ -21,6 +22,21 @@ def epsilon_meaning(epsilon: float, what: str) -> str:
     return (
         f"{what}: ε = {epsilon_text(epsilon)}. This changes the odds of any guess about the "
         f"answers by a factor of at most {odds_factor(epsilon)}."
+    )
+
+
+def shuffled_meaning(shuffled: Amplification) -> str:
+    """Say what shuffling adds, and who must be trusted for it.
+
+    >>> from deniable import amplified
+    >>> from deniable.survey import example_survey
+    >>> shuffled_meaning(amplified(example_survey(), 10**6)).split(". ")[0]
+    'Seen only in a batch of 1,000,000 reports: ε ≤ 0.005016 at δ = 1e-08'
+    """
+    return (
+        f"Seen only in {shuffled}. This holds against analysts and readers of the shuffled store, "
+        "if the collector is trusted to shuffle; against the collector itself, only ε of the "
+        "reports holds."
     )
 
 

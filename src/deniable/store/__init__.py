@@ -35,7 +35,7 @@ def is_url(text: str | Path) -> bool:
     return "://" in text or text.partition("?")[0].endswith(".db") or Path(text).is_dir()
 
 
-def open(url: str | Path, *, create: bool = False) -> Store:
+def open(url: str | Path, *, create: bool = False, compacted_only: bool = False) -> Store:
     """Open a store.
 
     Parameters
@@ -46,6 +46,8 @@ def open(url: str | Path, *, create: bool = False) -> Store:
         supports. The first two accept `?segments=URL`, the folder for segments.
     create : bool, default False
         Create the store if it does not exist.
+    compacted_only : bool, default False
+        Read only shuffled reports, as analysts of a collector do, not those that are still staged.
 
     Returns
     -------
@@ -69,7 +71,13 @@ def open(url: str | Path, *, create: bool = False) -> Store:
     ...         type(store).__name__
     'SqliteStore'
     """
-    text = str(url)
+    store = _opened(str(url), create)
+    store.compacted_only = compacted_only
+    return store
+
+
+def _opened(text: str, create: bool) -> Store:
+    """Open the store at a URL or path."""
     if text.startswith(("postgresql:", "postgres:")):
         with needs_packages("PostgreSQL", extra="postgres"):
             from deniable.store.sql.postgres import PostgresStore

@@ -3,7 +3,8 @@
 An upload is *staged* as it arrived: one row per batch. It stays staged only briefly, because a
 batch reveals which reports arrived together. `Store.compact` splits the batches of a survey and a
 day, shuffles their reports together, and writes them as *segments*. `Store.scan` reads staged and
-compacted reports alike, each report once.
+compacted reports alike, each report once, unless it was opened for analysts, who see compacted
+reports only.
 
 The only time that a store keeps is the day. It keeps nothing about the sender of a report.
 """
@@ -154,7 +155,7 @@ class Compacted:
     reports : int
         Number of reports moved from staging into segments.
     waiting : int
-        Number of reports that are still staged, because too few others share their day.
+        Number of reports that are still staged, because there are too few for a batch.
 
     Examples
     --------
@@ -189,6 +190,8 @@ class Store(ABC):
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self.compacted_only = False
+        """Whether `days`, `snapshot` and `scan` leave out staged reports; see `store.open`."""
         self._known: dict[bytes, Survey] = {}
         """Surveys in the store, by digest, as far as this process has read them."""
 
@@ -264,7 +267,24 @@ class Store(ABC):
         dict of date to int
             Number of reports of each day that has any, in the order of the days.
         """
-        return self._days(Survey.of(survey))
+        return self._days(Survey.of(survey), self.compacted_only)
+
+    def waiting(self, survey: SurveyOrPath) -> int:
+        """Return the number of reports that are staged, because they wait to be shuffled.
+
+        Parameters
+        ----------
+        survey : Survey, str or Path
+            Survey whose reports are counted, or the path of its file.
+
+        Returns
+        -------
+        int
+            Number of reports that analysts of a collector do not see yet.
+        """
+        survey = Survey.of(survey)
+        compacted, every = (self._days(survey, only).values() for only in (True, False))
+        return max(0, sum(every) - sum(compacted))
 
     def snapshot(
         self, survey: SurveyOrPath, *, since: Day | None = None, until: Day | None = None
@@ -288,7 +308,8 @@ class Store(ABC):
             Reports of these days.
         """
         first, last = as_optional_day("since", since), as_optional_day("until", until)
-        return self._snapshot(Survey.of(survey), first or date.min, last or date.max)
+        days = first or date.min, last or date.max
+        return self._snapshot(Survey.of(survey), *days, self.compacted_only)
 
     def scan(
         self,
@@ -324,9 +345,9 @@ class Store(ABC):
         """Shuffle staged reports into segments, and delete them from staging for good.
 
         A batch is compacted once at least `at_least` reports of other uploads of the same survey
-        and day can be shuffled with it. When a day is over, its remaining batches are shuffled into
-        an existing segment of that day, if there is one. A process that is killed at any point
-        neither loses nor duplicates reports.
+        and day can be shuffled with it. When a day is over, its remaining batches are shuffled with
+        those of the next day that has any, and count as reports of that day. A process that is
+        killed at any point neither loses nor duplicates reports.
 
         Parameters
         ----------
@@ -421,11 +442,11 @@ class Store(ABC):
         """Add a published survey, unless the store has it."""
 
     @abstractmethod
-    def _days(self, survey: Survey) -> dict[date, int]:
+    def _days(self, survey: Survey, compacted_only: bool) -> dict[date, int]:
         """Return the number of reports of each day that has any, in the order of the days."""
 
     @abstractmethod
-    def _snapshot(self, survey: Survey, first: date, last: date) -> Snapshot:
+    def _snapshot(self, survey: Survey, first: date, last: date, compacted_only: bool) -> Snapshot:
         """Return the survey's reports of these days as they are now."""
 
     @abstractmethod

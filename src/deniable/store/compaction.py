@@ -1,5 +1,10 @@
 """Compaction, as in every store: choose which staged uploads are shuffled into the next segment.
 
+Analysts see only segments, and may compare what they see at two times. Segments therefore never
+change, and each adds at least `at_least` + 1 reports of several uploads at once: a *batch*. The
+last uploads of a day, which are too few for a batch, wait and join a batch of a later day. They
+count as reports of that day; a segment that showed their own day would set them apart.
+
 A subclass lists the staged uploads of its store, and replaces them with a segment atomically, so
 that a process killed at any point neither loses nor duplicates reports.
 """
@@ -10,6 +15,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from itertools import groupby
+from operator import itemgetter
 
 from deniable.errors import InputError
 from deniable.store.base import Compacted
@@ -20,6 +27,9 @@ MAX_SEGMENT_BYTES = 1 << 24
 while its staged uploads are deleted."""
 MAX_SEGMENT_UPLOADS = 1 << 14
 """A segment made of this many uploads is full."""
+
+Days = tuple[date, date]
+"""First and last of some days."""
 
 
 @dataclass
@@ -44,40 +54,42 @@ class Compaction(ABC):
         """Return the survey digest and the day of everything that is staged now."""
 
     @abstractmethod
-    def write_segment(self, survey: Survey, day: date) -> int:
-        """Replace the uploads that `choose_uploads` selects with a segment.
+    def write_segment(self, survey: Survey, days: Days) -> int:
+        """Replace the uploads of these days that `count_uploads` selects with a segment.
+
+        The segment belongs to the last of the days. Uploads of earlier days come first.
 
         Return the number of their reports, or 0 if there are too few for a segment.
         """
 
     @abstractmethod
-    def count_staged(self, survey: Survey, day: date) -> int:
-        """Return the number of reports that are staged."""
+    def count_staged(self, survey: Survey, days: Days) -> int:
+        """Return the number of reports of these days that are staged."""
 
     def run(self) -> Compacted:
         """Write segments until too few reports are staged for another."""
         segments = reports = waiting = 0
-        for digest, day in self.groups():
-            survey = self.survey_of(digest)
-            while written := self.write_segment(survey, day):
-                segments, reports = segments + 1, reports + written
-            waiting += self.count_staged(survey, day)
+        today = self.today or datetime.now(UTC).date()
+        for digest, group in groupby(sorted(self.groups()), key=itemgetter(0)):
+            survey, rest = self.survey_of(digest), 0
+            first: date | None = None
+            for _, day in group:
+                # The rest of earlier days, which are over, is shuffled with this day.
+                days = (day if first is None else first, day)
+                while written := self.write_segment(survey, days):
+                    segments, reports = segments + 1, reports + written
+                staged = self.count_staged(survey, days)
+                waiting += staged if first is None else staged - rest
+                rest, first = staged, days[0] if staged and day < today else None
         return Compacted(segments, reports, waiting)
 
-    def choose_uploads(
-        self,
-        staged: Iterable[tuple[int, int]],
-        day: date,
-        find_smallest_segment: Callable[[], tuple[str, int] | None],
-    ) -> tuple[int, str | None]:
-        """Return how many uploads make the next segment, and the segment they are merged with.
+    def count_uploads(self, staged: Iterable[tuple[int, int]]) -> int:
+        """Return how many uploads make the next segment; 0 if there are too few.
 
-        Each upload must be shuffled with `at_least` reports of others. Once a day is over, no more
-        uploads will arrive: those that are left are merged with an existing segment of that day.
+        Each upload must be shuffled with `at_least` reports of others.
 
-        staged : number of reports and of bytes in memory of each upload of one survey and day; read
-            only until the segment is full
-        find_smallest_segment : returns name and number of reports of the day's smallest segment
+        staged : number of reports and of bytes in memory of each upload, in the order in which they
+            are compacted; read only until the segment is full
         """
         # The largest upload is shuffled with the fewest reports of others.
         uploads = reports = largest = size = 0
@@ -87,10 +99,4 @@ class Compaction(ABC):
             full = size >= MAX_SEGMENT_BYTES or uploads >= MAX_SEGMENT_UPLOADS
             if full and reports - largest >= self.at_least:
                 break
-        if reports - largest >= self.at_least:
-            return uploads, None
-        today = self.today or datetime.now(UTC).date()
-        segment = find_smallest_segment() if uploads and day < today else None
-        if segment and reports - largest + segment[1] >= self.at_least:
-            return uploads, segment[0]
-        return 0, None
+        return uploads if reports - largest >= self.at_least else 0

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.columns import ReportBatch
-from deniable.columns.batch import from_bodies, to_bodies
+from deniable.columns.batch import from_bodies
 from deniable.columns.partition import RowGroup, row_groups
 from deniable.errors import DeniableError, InputError, StoreError, WireError
 from deniable.store.locations import Location, OpenSource
@@ -66,11 +66,6 @@ def read(location: Location, name: str) -> Iterator[ReportBatch]:
     """Yield the reports of the segment, one row group at a time."""
     for part in partitions(location.source, name):
         yield part.load()
-
-
-def read_bodies(location: Location, name: str) -> bytes:
-    """Return the bodies of the segment's reports, one after another."""
-    return b"".join(to_bodies(batch).tobytes() for batch in read(location, name))
 
 
 def check_segment(

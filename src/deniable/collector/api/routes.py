@@ -93,18 +93,25 @@ def _cache_headers(collector: Collector) -> dict[str, str]:
 
 @analyst_only
 async def counts(request: Request) -> Response:
-    """Return the number of reports per version and day."""
+    """Return the number of shuffled reports per version and day, and how many are not shuffled."""
     collector = collector_of(request)
     content = []
     for s in await asyncio.to_thread(collector.stored_surveys, request.path_params["name"]):
         days = await asyncio.to_thread(collector.store.days, s)
-        content.append({**_identity(s), "days": {day.isoformat(): n for day, n in days.items()}})
+        content.append(
+            {
+                **_identity(s),
+                "days": {day.isoformat(): n for day, n in days.items()},
+                "waiting": await asyncio.to_thread(collector.store.waiting, s),
+                **_batches(collector),
+            }
+        )
     return JSONResponse(content, headers=NO_STORE)
 
 
 @analyst_only
 async def reports(request: Request) -> Response:
-    """Send the reports of one version, from all days or a range of days, as wire batches."""
+    """Send the shuffled reports of one version, from all or some days, as wire batches."""
     collector, params = collector_of(request), request.path_params
     since, until = (_day(request, name) for name in ("since", "until"))
     (survey,) = await asyncio.to_thread(collector.stored_surveys, params["name"], params["version"])
@@ -121,7 +128,16 @@ async def reports(request: Request) -> Response:
             async for chunk in iterate_in_threadpool(stream()):
                 yield chunk
 
-    return StreamingResponse(content(), media_type="application/octet-stream", headers=NO_STORE)
+    said = {f"deniable-{name.replace('_', '-')}": str(v) for name, v in _batches(collector).items()}
+    headers = {**NO_STORE, **said}
+    return StreamingResponse(content(), media_type="application/octet-stream", headers=headers)
+
+
+def _batches(collector: Collector) -> dict[str, object]:
+    """Return the smallest batch of reports that becomes visible at once, and a warning if any."""
+    settings = collector.settings
+    warning = {"warning": settings.batch_warning} if settings.batch_warning else {}
+    return {"minimum_batch": settings.at_least + 1, **warning}
 
 
 def _day(request: Request, name: str) -> date | None:

@@ -122,9 +122,12 @@ def main() -> None:
 
 @contextmanager
 def _opened(url: str) -> Iterator[Store]:
-    """Open the store; results and messages do not name its address, which is the operator's."""
+    """Open the store, to read only shuffled reports.
+
+    Results and messages do not name its address, which is the operator's.
+    """
     try:
-        opened = stores.open(url)
+        opened = stores.open(url, compacted_only=True)
     except StoreError:
         raise InputError("the collector's store cannot be read at the moment") from None
     with opened as store:

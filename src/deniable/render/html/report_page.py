@@ -9,10 +9,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from deniable.errors import InputError
 from deniable.formatting import html_text, odds_factor
+from deniable.observers import amplified
 from deniable.render.html.static_files import static
 from deniable.render.view import Truth, view_of
 from deniable.results import Result
@@ -83,7 +84,7 @@ def report(
 <style>{style}</style>
 </head>
 <body>
-<header><h1>{html_text(name)}</h1>{_privacy(survey)}</header>
+<header><h1>{html_text(name)}</h1>{_privacy(survey, results)}</header>
 <main>
 {sections}
 </main>
@@ -97,7 +98,7 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _privacy(survey: Survey | None) -> str:
+def _privacy(survey: Survey | None, results: Iterable[Result]) -> str:
     """Return what was asked, and the privacy loss of those who answered."""
     if survey is None:
         return ""
@@ -119,7 +120,20 @@ def _privacy(survey: Survey | None) -> str:
     return (
         f'<p class="lead">{html_text(survey.description)}</p><div class="card">'
         "<p>Every client added noise to its answers on its own device, before it sent anything. "
-        f"Privacy loss of each client, at most:</p><ul>{''.join(rows)}</ul></div>"
+        f"Privacy loss of each client, at most:</p><ul>{''.join(rows)}</ul>"
+        f"{_shuffled(survey, results)}</div>"
+    )
+
+
+def _shuffled(survey: Survey, results: Iterable[Result]) -> str:
+    """Return what shuffling adds for those who saw only shuffled reports."""
+    counts = [result.provenance.reports for result in results if result.provenance]
+    if not counts or min(counts) < 1:
+        return ""
+    bound = html_text(str(amplified(survey, min(counts))))
+    return (
+        f"<p>Seen only in {bound}. This holds if all these reports were shuffled "
+        "together by a collector that is trusted to do so.</p>"
     )
 
 

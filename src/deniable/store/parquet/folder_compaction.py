@@ -9,11 +9,10 @@ from datetime import date
 from functools import cached_property
 from itertools import islice
 
-from deniable.store.compaction import Compaction
+from deniable.store.compaction import Compaction, Days
 from deniable.store.locations import Folder
 from deniable.store.parquet import folder_files
-from deniable.store.parquet.folder_files import Files, StagedUpload, count_of
-from deniable.store.segments import read_bodies
+from deniable.store.parquet.folder_files import Files, StagedUpload
 from deniable.survey import Survey
 
 
@@ -37,34 +36,30 @@ class FolderCompaction(Compaction):
         """Return survey digest and day of all staged uploads."""
         return {(digest, day): None for rows in self._staged.values() for digest, day, _ in rows}
 
-    def count_staged(self, survey: Survey, day: date) -> int:
-        """Return the number of reports that are staged."""
-        return sum(reports for _, _, reports, _ in self._uploads(survey, day))
+    def count_staged(self, survey: Survey, days: Days) -> int:
+        """Return the number of reports of these days that are staged."""
+        return sum(reports for _, _, reports, _ in self._uploads(survey, days))
 
-    def _uploads(self, survey: Survey, day: date) -> Iterator[tuple[str, int, int, int]]:
+    def _uploads(self, survey: Survey, days: Days) -> Iterator[tuple[str, int, int, int]]:
         """Yield file, row, number of reports and bytes in memory of each staged upload."""
-        for name, rows in self._staged.items():
+        first, last = days
+        for name, rows in sorted(self._staged.items(), key=_first_day):
             # The first upload taken from a file brings the whole file into memory.
             size = sum(reports * self.survey_of(digest).body_size for digest, _, reports in rows)
             for row, (digest, upload_day, reports) in enumerate(rows):
-                if (digest, upload_day) == (survey.digest, day):
+                if digest == survey.digest and first <= upload_day <= last:
                     yield name, row, reports, size
                     size = 0
 
-    def write_segment(self, survey: Survey, day: date) -> int:
+    def write_segment(self, survey: Survey, days: Days) -> int:
         """Replace staged uploads with a segment; return the number of their reports."""
-        segments = f"{folder_files.segments_folder(survey)}/{day.isoformat()}"
-
-        def find_smallest_segment() -> tuple[str, int] | None:
-            name = min(self.folder.names(segments), key=count_of, default=None)
-            return (name, count_of(name)) if name else None
-
-        sizes = ((reports, size) for _, _, reports, size in self._uploads(survey, day))
-        count, merged = self.choose_uploads(sizes, day, find_smallest_segment)
+        count = self.count_uploads(
+            (reports, size) for _, _, reports, size in self._uploads(survey, days)
+        )
         if not count:
             return 0
         chosen_rows = defaultdict(set)
-        for name, row, _, _ in islice(self._uploads(survey, day), count):
+        for name, row, _, _ in islice(self._uploads(survey, days), count):
             chosen_rows[name].add(row)
         chosen: list[StagedUpload] = []
         others: list[StagedUpload] = []
@@ -72,14 +67,17 @@ class FolderCompaction(Compaction):
             for row, upload in enumerate(folder_files.read_staged(self.folder, name)):
                 (chosen if row in rows else others).append(upload)
         bodies = b"".join(upload.bodies for upload in chosen)
-        if merged:
-            bodies += read_bodies(self.folder, merged)
         staged_files = folder_files.staged_files(others)
-        new = folder_files.segment_files(survey, day, bodies)
+        new = folder_files.segment_files(survey, days[-1], bodies)
         new |= folder_files.receipt_files(chosen) | staged_files
-        self.replace_files([*chosen_rows, *([merged] if merged else [])], new)
+        self.replace_files([*chosen_rows], new)
         for name in chosen_rows:
             del self._staged[name]
         rows_left = [(u.digest, u.day, u.reports) for u in others]
         self._staged |= dict.fromkeys(staged_files, rows_left)
         return sum(upload.reports for upload in chosen)
+
+
+def _first_day(file: tuple[str, list[tuple[bytes, date, int]]]) -> date:
+    """Return the first day of a staged file's uploads."""
+    return min(day for _, day, _ in file[1])

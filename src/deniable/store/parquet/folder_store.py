@@ -192,16 +192,16 @@ class FolderStore(Store):
 
     # --- reading ---------------------------------------------------------------------------------
 
-    def _days(self, survey: Survey) -> dict[date, int]:
+    def _days(self, survey: Survey, compacted_only: bool) -> dict[date, int]:
         self._survey(survey.digest)
-        return self._consistent(lambda: self._counts(survey))
+        return self._consistent(lambda: self._counts(survey, compacted_only))
 
-    def _counts(self, survey: Survey) -> dict[date, int]:
+    def _counts(self, survey: Survey, compacted_only: bool) -> dict[date, int]:
         """Count reports per day, while the store may change."""
         days: Counter[date] = Counter()
         for name in self._segments(survey):
             days[day_of(name)] += count_of(name)
-        for name in self._names("staged"):
+        for name in () if compacted_only else self._names("staged"):
             for digest, day, reports in folder_files.read_groups(self._folder, name):
                 if digest == survey.digest:
                     days[day] += reports
@@ -211,16 +211,17 @@ class FolderStore(Store):
         """Return the names of the survey's segments."""
         return self._names(folder_files.segments_folder(survey))
 
-    def _snapshot(self, survey: Survey, first: date, last: date) -> Snapshot:
+    def _snapshot(self, survey: Survey, first: date, last: date, compacted_only: bool) -> Snapshot:
         self._survey(survey.digest)
 
         def take() -> Snapshot:
-            counts = self._counts(survey).items()
+            counts = self._counts(survey, compacted_only).items()
             days = {day: count for day, count in counts if first <= day <= last}
             segments = [name for name in self._segments(survey) if first <= day_of(name) <= last]
             matching = self._staged(lambda u: u.digest == survey.digest and first <= u.day <= last)
             staged = (upload.bodies for _, uploads, _ in matching for upload in uploads)
-            return Snapshot(survey, days, self._folder, segments, staged)
+            read = () if compacted_only else staged
+            return Snapshot(survey, days, self._folder, segments, read)
 
         return self._consistent(take)
 

@@ -5,9 +5,8 @@ The table `loose` names files that may exist but are not part of the store.
 1. A transaction adds the name of the new segment to `loose`.
 2. The segment is written and synced.
 3. A transaction makes the segment part of the store, removes its name from `loose`, and deletes the
-   staged uploads. If they were merged with an older segment, it also adds that one to `loose`.
-4. The next compaction starts by deleting the files named in `loose`, then their names. Until then,
-   a running scan can still read the older segment.
+   staged uploads.
+4. The next compaction or deletion starts by deleting the files named in `loose`, then their names.
 
 If the process is killed before step 3 is durable, the staged uploads count, and the next compaction
 deletes the file. After step 3, the segment counts. Nothing is lost or counted twice.
@@ -21,14 +20,14 @@ from dataclasses import dataclass
 from datetime import date
 
 from deniable.errors import StoreError
-from deniable.store.compaction import MAX_SEGMENT_UPLOADS, Compaction
+from deniable.store.compaction import MAX_SEGMENT_UPLOADS, Compaction, Days
 from deniable.store.locations import Location
-from deniable.store.segments import read_bodies, segment_file, survey_folder
+from deniable.store.segments import segment_file, survey_folder
 from deniable.store.sql.database import Row, Session, Transact, sql_lists
 from deniable.survey import Survey
 
-SAME_GROUP = "survey = ? AND day = ?"
-"""Condition for the rows of one survey and day."""
+SAME_GROUP = "survey = ? AND day BETWEEN ? AND ?"
+"""Condition for the rows of one survey in some days."""
 
 
 @dataclass
@@ -53,59 +52,49 @@ class SqlCompaction(Compaction):
         self.newest = max((last for *_, last in rows), default=0)
         return [(digest, date.fromisoformat(day)) for digest, day, _ in rows]
 
-    def count_staged(self, survey: Survey, day: date) -> int:
-        """Return the number of reports that are staged."""
+    def count_staged(self, survey: Survey, days: Days) -> int:
+        """Return the number of reports of these days that are staged."""
         statement = f"SELECT coalesce(sum(reports), 0) FROM staged WHERE {SAME_GROUP}"
-        ((count,),) = self.read(lambda db: db.rows(statement, _group(survey, day)))
+        ((count,),) = self.read(lambda db: db.rows(statement, _group(survey, days)))
         return int(count)
 
-    def write_segment(self, survey: Survey, day: date) -> int:
+    def write_segment(self, survey: Survey, days: Days) -> int:
         """Replace staged uploads with a segment; return the number of their reports."""
-        ids, bodies, merged = self.read(lambda db: self._take(db, survey, day))
+        ids, bodies = self.read(lambda db: self._take(db, survey, days))
         if not ids:
             return 0
-        written = len(bodies) // survey.body_size
-        if merged:
-            bodies += read_bodies(self.location, merged)
+        day = days[-1]
         name = f"{survey_folder(survey)}/{day.isoformat()}/{os.urandom(16).hex()}.parquet"
         self.write(lambda db: add_loose(db, name))
         data = segment_file(survey, bodies)
         self.location.put(name, data, day)
         reports, sha256 = len(bodies) // survey.body_size, hashlib.sha256(data).digest()
-        segment = (name, *_group(survey, day), reports, len(data), sha256)
-        self.write(lambda db: _replace_uploads(db, ids, segment, merged))
-        return written
+        segment = (name, survey.digest, day.isoformat(), reports, len(data), sha256)
+        self.write(lambda db: _replace_uploads(db, ids, segment))
+        return reports
 
-    def _take(self, db: Session, survey: Survey, day: date) -> tuple[list[int], bytes, str | None]:
-        """Return ids and bodies of the next segment's uploads, and the segment to merge with."""
-        group = _group(survey, day)
-
-        def find_smallest_segment() -> tuple[str, int] | None:
-            by_size = "ORDER BY reports LIMIT 1"
-            rows = db.rows(f"SELECT name, reports FROM segment WHERE {SAME_GROUP} {by_size}", group)
-            return (rows[0][0], rows[0][1]) if rows else None
-
+    def _take(self, db: Session, survey: Survey, days: Days) -> tuple[list[int], bytes]:
+        """Return ids and bodies of the next segment's uploads."""
         # Every upload has a report, so this many uploads always suffice for a segment.
         enough = MAX_SEGMENT_UPLOADS + self.at_least + 1
         rows = db.rows(
-            f"SELECT id, reports FROM staged WHERE {SAME_GROUP} AND id <= ? ORDER BY id LIMIT ?",
-            (*group, self.newest, enough),
+            f"SELECT id, reports FROM staged WHERE {SAME_GROUP} AND id <= ? ORDER BY day, id "
+            "LIMIT ?",
+            (*_group(survey, days), self.newest, enough),
         )
-        staged = ((reports, reports * survey.body_size) for _, reports in rows)
-        count, merged = self.choose_uploads(staged, day, find_smallest_segment)
-        if not count:
-            return [], b"", None
+        count = self.count_uploads((reports, reports * survey.body_size) for _, reports in rows)
         ids = [id for id, _ in rows[:count]]
-        bodies = db.stream(
-            f"SELECT bodies FROM staged WHERE {SAME_GROUP} AND id BETWEEN ? AND ?",
-            (*group, ids[0], ids[-1]),
-        )
-        return ids, b"".join(row[0] for row in bodies), merged
+        bodies = [
+            row[0]
+            for marks, chunk in sql_lists(ids)
+            for row in db.stream(f"SELECT bodies FROM staged WHERE id IN {marks}", chunk)
+        ]
+        return ids, b"".join(bodies)
 
 
-def _group(survey: Survey, day: date) -> tuple[bytes, str]:
+def _group(survey: Survey, days: Days) -> tuple[bytes, str, str]:
     """Return the values of `SAME_GROUP`."""
-    return survey.digest, day.isoformat()
+    return survey.digest, days[0].isoformat(), days[-1].isoformat()
 
 
 def add_loose(db: Session, name: str) -> None:
@@ -113,8 +102,8 @@ def add_loose(db: Session, name: str) -> None:
     db.run("INSERT INTO loose (name) VALUES (?) ON CONFLICT DO NOTHING", (name,))
 
 
-def _replace_uploads(db: Session, ids: list[int], segment: Row, merged: str | None) -> None:
-    """Make the segment part of the store in place of the staged uploads and the merged segment."""
+def _replace_uploads(db: Session, ids: list[int], segment: Row) -> None:
+    """Make the segment part of the store in place of the staged uploads."""
     name = segment[:1]
     if db.rows("SELECT name FROM segment WHERE name = ?", name):
         return  # an earlier attempt was committed, but its confirmation was lost
@@ -129,9 +118,6 @@ def _replace_uploads(db: Session, ids: list[int], segment: Row, merged: str | No
     columns = "name, survey, day, reports, size, sha256"
     db.run(f"INSERT INTO segment ({columns}) VALUES (?, ?, ?, ?, ?, ?)", segment)
     db.run("DELETE FROM loose WHERE name = ?", name)
-    if merged:
-        db.run("DELETE FROM segment WHERE name = ?", (merged,))
-        add_loose(db, merged)
 
 
 def delete_loose_files(write: Transact, location: Location) -> None:

@@ -41,10 +41,8 @@ BACKUP_TABLES = {
 """Tables and columns that a backup copies."""
 IN_DAYS = "survey = ? AND day BETWEEN ? AND ?"
 """Condition for the rows of one survey in a range of days."""
-ALL_REPORTS = f"""
-    SELECT day, reports FROM staged WHERE {IN_DAYS} UNION ALL
-    SELECT day, reports FROM segment WHERE {IN_DAYS}"""
-"""Query for the day and size of every staged upload and segment in a range of days."""
+READ_TABLES = {True: ("segment",), False: ("segment", "staged")}
+"""Tables of reports to read, by whether only compacted reports are read."""
 
 
 class SqlStore(Store):
@@ -166,19 +164,22 @@ class SqlStore(Store):
 
     # --- reading ---------------------------------------------------------------------------------
 
-    def _days(self, survey: Survey) -> dict[date, int]:
+    def _days(self, survey: Survey, compacted_only: bool) -> dict[date, int]:
         self._survey(survey.digest)
-        return self._read(lambda db: _days(db, _day_range(survey, date.min, date.max)))
+        every = _day_range(survey, date.min, date.max)
+        return self._read(lambda db: _days(db, every, READ_TABLES[compacted_only]))
 
-    def _snapshot(self, survey: Survey, first: date, last: date) -> Snapshot:
+    def _snapshot(self, survey: Survey, first: date, last: date, compacted_only: bool) -> Snapshot:
         self._survey(survey.digest)
         day_range = _day_range(survey, first, last)
 
         def take(db: Session) -> Snapshot:
             names = db.rows(f"SELECT name FROM segment WHERE {IN_DAYS}", day_range)
-            days = _days(db, day_range)
-            staged = db.stream(f"SELECT bodies FROM staged WHERE {IN_DAYS}", day_range)
-            segments, bodies = (name for (name,) in names), (bodies for (bodies,) in staged)
+            days = _days(db, day_range, READ_TABLES[compacted_only])
+            segments, bodies = (name for (name,) in names), iter(())
+            if not compacted_only:
+                staged = db.stream(f"SELECT bodies FROM staged WHERE {IN_DAYS}", day_range)
+                bodies = (bodies for (bodies,) in staged)
             return Snapshot(survey, days, self._location, segments, bodies)
 
         return self._read(take)
@@ -288,10 +289,11 @@ def _day_range(survey: Survey, first: date, last: date) -> tuple[bytes, str, str
     return survey.digest, first.isoformat(), last.isoformat()
 
 
-def _days(db: Session, day_range: tuple[bytes, str, str]) -> dict[date, int]:
-    """Return the number of reports per day."""
+def _days(db: Session, day_range: tuple[bytes, str, str], tables: Sequence[str]) -> dict[date, int]:
+    """Return the number of reports per day in some tables."""
+    every = " UNION ALL ".join(f"SELECT day, reports FROM {t} WHERE {IN_DAYS}" for t in tables)
     rows = db.rows(
-        f"SELECT day, sum(reports) FROM ({ALL_REPORTS}) AS every GROUP BY day ORDER BY day",
-        day_range * 2,
+        f"SELECT day, sum(reports) FROM ({every}) AS every GROUP BY day ORDER BY day",
+        day_range * len(tables),
     )
     return {date.fromisoformat(day): int(count) for day, count in rows}

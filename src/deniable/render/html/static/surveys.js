@@ -33,13 +33,17 @@ export const showSurveys = (place, surveys) => place.replaceChildren(...surveys.
 
 /** Update the numbers of reports. */
 export function showCounts(name, versions) {
-  for (const { version, days } of versions) {
-    const card = cards.get(`${name} ${version}`), now = JSON.stringify(days);
+  for (const { version, days, waiting, minimum_batch: smallest, warning } of versions) {
+    const card = cards.get(`${name} ${version}`), now = JSON.stringify([days, waiting]);
     if (!card || card.before === now) continue;
     const total = Object.values(days).reduce((sum, count) => sum + count, 0);
     card.before = now;
     card.count.textContent = total === 1 ? "1 report" : `${grouped(total)} reports`;
-    card.days.replaceChildren(total ? dayBars(days)
-      : html("p", { className: "soft", textContent: `Nothing has arrived yet. Clients send reports to ${location.origin}/v1/reports.` }));
+    const notes = [
+      ...(waiting ? [html("p", { className: "soft", textContent: `${grouped(waiting)} more wait: reports become visible in shuffled batches of at least ${grouped(smallest)}.` })] : []),
+      ...(warning ? [html("p", { className: "wrong", textContent: `Batches are ${warning}.` })] : []),
+    ];
+    const nothing = waiting ? [] : [html("p", { className: "soft", textContent: `Nothing has arrived yet. Clients send reports to ${location.origin}/v1/reports.` })];
+    card.days.replaceChildren(...(total ? [dayBars(days)] : nothing), ...notes);
   }
 }

@@ -1,0 +1,151 @@
+"""Log-likelihoods of values, given some reports of one client: exact, or drawn at random."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_EXACT_OPTIONS = 500
+Floats = NDArray[np.float64]
+
+
+class Evidence(ABC):
+    """What reports of one mechanism say about a client's value."""
+
+    def exact(self, values: int) -> bool:
+        """Return whether `best_guess` can be used."""
+        return False
+
+    def best_guess(self, weights: Floats) -> float:
+        """Return the probability that the most likely value is the client's, given a prior."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def scores(self, truth: NDArray[np.int64], values: int, rng: np.random.Generator) -> Floats:
+        """Return log-likelihoods of all values for clients with these values, as f64[C, values]."""
+
+
+@dataclass(frozen=True, eq=False)
+class _BitEvidence(Evidence):
+    """Bits with counts of ones in f64[T + 1]: their probabilities if a bit is set or not.
+
+    width, hashes : number of bits, and how many of them a value sets
+    own_bit : each value has its own bit; two values of one bit are yes and no
+    """
+
+    if_set: Floats
+    if_clear: Floats
+    width: int
+    hashes: int
+    own_bit: bool
+
+    @property
+    def ratios(self) -> Floats:
+        """Log-likelihood ratio of each count: set against clear."""
+        tiny = 1e-300
+        return np.log(np.maximum(self.if_set, tiny)) - np.log(np.maximum(self.if_clear, tiny))
+
+    def exact(self, values: int) -> bool:
+        return self.own_bit and values <= MAX_EXACT_OPTIONS
+
+    def best_guess(self, weights: Floats) -> float:
+        if self.width == 1:  # yes and no
+            return float(np.maximum(weights[0] * self.if_set, weights[1] * self.if_clear).sum())
+        with np.errstate(divide="ignore"):
+            levels = np.log(weights)[:, None] + self.ratios  # f64[values, T + 1]
+        order = np.argsort(self.ratios)
+        sorted_levels = levels[:, order]
+        below = np.concatenate([[0.0], np.cumsum(self.if_clear[order])])
+        total = 0.0
+        for x, weight in enumerate(weights):
+            chance = self.if_set.copy()
+            for y in range(len(weights)):
+                if y != x:
+                    # Ties go to the value that comes first.
+                    side = "right" if x < y else "left"
+                    margins = levels[x] * (1 + 1e-12 * np.sign(levels[x]) * (1 if x < y else -1))
+                    chance *= below[np.searchsorted(sorted_levels[y], margins, side)]  # type: ignore[call-overload]
+            total += weight * float(chance.sum())
+        return total
+
+    def scores(self, truth: NDArray[np.int64], values: int, rng: np.random.Generator) -> Floats:
+        clients = len(truth)
+        shape = (clients, values, self.hashes)
+        if self.own_bit:
+            cells = np.broadcast_to(np.arange(values)[None, :, None], shape)
+        else:
+            cells = rng.integers(self.width, size=shape)
+        counts = _drawn(self.if_clear, (clients, self.width), rng)
+        rows = np.arange(clients)[:, None]
+        own = cells[np.arange(clients), truth]
+        counts[rows, own] = _drawn(self.if_set, own.shape, rng)
+        ratios = self.ratios[counts]
+        return np.asarray(ratios[rows[:, :, None], cells].sum(axis=2), np.float64)
+
+
+def _drawn(
+    probabilities: Floats, shape: tuple[int, ...], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Return random counts with these probabilities."""
+    edges = np.cumsum(probabilities)[:-1]
+    return np.searchsorted(edges, rng.random(shape), side="right")
+
+
+@dataclass(frozen=True, eq=False)
+class _NumberEvidence(Evidence):
+    """Numbers below `bound`: own with probability q, each other with p; independent reports."""
+
+    p: float
+    q: float
+    reports: int
+    bound: int
+
+    def scores(self, truth: NDArray[np.int64], values: int, rng: np.random.Generator) -> Floats:
+        clients = len(truth)
+        cells = rng.integers(self.bound, size=(clients, values))
+        own = cells[np.arange(clients), truth]
+        chances = np.full(self.bound, self.p)
+        chances[0] = self.q
+        drawn = rng.multinomial(self.reports, chances / chances.sum(), size=clients)
+        rows = np.arange(clients)
+        # Exchange the first number with the client's own.
+        drawn[rows, own], drawn[rows, 0] = drawn[rows, 0].copy(), drawn[rows, own].copy()
+        return np.asarray(drawn[rows[:, None], cells] * math.log(self.q / self.p), np.float64)
+
+
+def bit_evidence(
+    fresh: tuple[float, float],
+    effective: tuple[float, float],
+    reports: int,
+    layout: tuple[int, int, bool],
+) -> Evidence:
+    """Return the evidence of bits with permanent and fresh noise.
+
+    fresh : P(1) of a bit that is not set, or set, after permanent noise
+    effective : P(1) of a bit that the value does not set, or sets
+    layout : number of bits, of bits per value, and whether each value has its own bit
+    """
+    p, q = fresh
+    by_permanent = np.array([[_binomial(reports, t, x) for t in range(reports + 1)] for x in fresh])
+    # Permanent noise leaves a bit set with such a probability that P(1) is the effective one.
+    clear, kept = ((x - p) / (q - p) for x in effective)
+    if_clear = (1 - clear) * by_permanent[0] + clear * by_permanent[1]
+    if_set = (1 - kept) * by_permanent[0] + kept * by_permanent[1]
+    return _BitEvidence(if_set, if_clear, *layout)
+
+
+def number_evidence(p: float, q: float, reports: int, bound: int) -> Evidence:
+    """Return the evidence of numbers with fresh noise."""
+    return _NumberEvidence(p, q, reports, bound)
+
+
+def _binomial(n: int, k: int, p: float) -> float:
+    """Return the probability of k successes in n trials, also for large n."""
+    if p in (0.0, 1.0):
+        return float(k == n * p)
+    log_choose = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    return math.exp(log_choose + k * math.log(p) + (n - k) * math.log1p(-p))
