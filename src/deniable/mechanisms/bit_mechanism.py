@@ -34,11 +34,6 @@ class BitMechanism(Mechanism):
     # --- the same for all -------------------------------------------------------------------
 
     @property
-    def hashes(self) -> int:
-        """Maximum number of bits that a token sets (h)."""
-        return 1
-
-    @property
     def permanent_variance(self) -> float:
         """φ(1 − φ) / ((1 − 2φ)² h), where φ is the probability that permanent noise flips a bit."""
         flip = self.noise.flip / ONE

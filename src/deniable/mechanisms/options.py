@@ -33,6 +33,7 @@ class Choice(BitMechanism):
     options: tuple[str, ...]
 
     kind = question_kind = "choice"
+    protocols = frozenset({"single"})
 
     def __post_init__(self) -> None:
         if not 2 <= len(self.options) <= MAX_OPTIONS:
@@ -93,6 +94,7 @@ class Boolean(BitMechanism):
     """
 
     kind = question_kind = "boolean"
+    protocols = frozenset({"single"})
 
     @property
     def width(self) -> int:
