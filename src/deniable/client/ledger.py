@@ -69,7 +69,8 @@ class Spending:
     reports : int or None
         Number of reports that were charged; None if unknown.
     reserved : float, default 0.0
-        ε that counts towards the budget of the device: the largest budget of any version so far.
+        Privacy loss in nats that counts towards the budget of the device: the largest budget of
+        any version so far.
     since : datetime.date or None, default None
         Day of the first answer, as far as known.
     owner : str or None, default None
