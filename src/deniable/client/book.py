@@ -65,12 +65,10 @@ class Account:
         """Sum of the reservations in billionths of a nat."""
         return sum(amount for _, amount in self.reserved)
 
-    def reserve(self, amount: int, today: dt.date) -> bool:
-        """Set aside at least this amount in total; return whether that is more than before."""
-        extra = amount - self.set_aside
-        if extra > 0:
+    def reserve(self, amount: int, today: dt.date) -> None:
+        """Set aside at least this amount in total."""
+        if (extra := amount - self.set_aside) > 0:
             self.reserved.append((today, extra))
-        return extra > 0
 
 
 Book = dict[str, Account]

@@ -26,13 +26,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deniable.client.book import Account, Book, Entries, Entry, from_json, to_json
-from deniable.client.device_budget import DeviceBudget
 from deniable.client.files import check_unshared, locked, make_private_folder, replace_private
 from deniable.errors import BudgetExceeded, LedgerError, SurveyRefused
 from deniable.privacy import NANO
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from deniable.client.device_budget import DeviceBudget
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,11 @@ class Ledger:
         from pathlib import Path
 
         self.path = None if path is None else Path(path)
-        self.device_budget = DeviceBudget(device_budget, per_days or {})
+        self.device_budget: DeviceBudget | None = None
+        if device_budget is not None or per_days is not None:
+            from deniable.client.device_budget import DeviceBudget
+
+            self.device_budget = DeviceBudget(device_budget, {} if per_days is None else per_days)
         self._memory: Book = {}
         self._lock = allocate_lock()
 
@@ -225,24 +230,23 @@ class Ledger:
         if type(budget) is not int:
             raise LedgerError(f"the budget must be an integer, not {budget!r:.80}")
         today = today or dt.date.today()
-        change = _Change(survey, budget, charges, owner, accept_owner_change, today)
         if self.path is None:
             with self._lock:
-                change.admit(self._memory, self.device_budget)
-                change.spend(self._memory)
+                self._admit(self._memory, survey, budget, owner, accept_owner_change, today)
+                _spend(self._memory[survey], survey, budget, charges)
             return
         path = _real(self.path)
         try:
             make_private_folder(path.parent)
             with locked(path):
                 book = _read(path, today)
-                admitted = change.admit(book, self.device_budget)
+                changed = self._admit(book, survey, budget, owner, accept_owner_change, today)
                 try:
-                    change.spend(book)
+                    _spend(book[survey], survey, budget, charges)
                 except BudgetExceeded:
                     # What was reserved must not depend on whether the survey's budget sufficed,
                     # because that depends on the answers.
-                    if admitted:
+                    if changed:
                         replace_private(path, to_json(book))
                     raise
                 replace_private(path, to_json(book))
@@ -251,6 +255,37 @@ class Ledger:
                 f"cannot write the ledger {path}: {error.strerror or error}; no report was made. "
                 "Free disk space, or choose a folder that this user may write"
             ) from None
+
+    def _admit(
+        self,
+        book: Book,
+        survey: str,
+        budget: int,
+        owner: str | None,
+        accept_owner_change: bool,
+        today: dt.date,
+    ) -> bool:
+        """Reserve the survey's budget and note its owner, or raise; return whether that is new.
+
+        It depends on the survey and the day only, never on the answers.
+        """
+        account = book.get(survey) or Account(reports=0)
+        known, extra = account.owner, budget - account.set_aside
+        if owner != known and None not in (owner, known) and not accept_owner_change:
+            raise SurveyRefused(
+                f"survey {survey!r} of {known!r:.200} was answered on this device before, and now "
+                f"a survey of this name comes from {owner!r:.200}: no report was made. Both would "
+                "share the budget and the permanent noise, so that their reports could be linked. "
+                "A program that knows that they belong together passes accept_owner_change=True"
+            )
+        if self.device_budget is not None:
+            self.device_budget.check(book, survey, max(0, extra), today)
+        if survey in book and extra <= 0 and owner in (None, known):
+            return False
+        account.reserve(budget, today)
+        account.owner = known if owner is None else owner
+        book[survey] = account
+        return True
 
     def _book(self) -> Book:
         """Return the book in memory or in the file."""
@@ -282,60 +317,25 @@ def _read(path: Path, today: dt.date) -> Book:
         ) from None
 
 
-@dataclass(frozen=True)
-class _Change:
-    """What one report changes in the book; the fields are the arguments of `Ledger.charge`."""
-
-    survey: str
-    budget: int
-    charges: Sequence[Charge]
-    owner: str | None
-    accept_owner_change: bool
-    today: dt.date
-
-    def admit(self, book: Book, device: DeviceBudget) -> bool:
-        """Reserve the survey's budget and note its owner, or raise; say whether that changes any.
-
-        It depends on the survey and the day only, never on the answers.
-        """
-        survey, owner = self.survey, self.owner
-        account = book.get(survey) or Account(reports=0)
-        known = account.owner
-        if None not in (known, owner) and known != owner and not self.accept_owner_change:
-            raise SurveyRefused(
-                f"survey {survey!r} of {known!r:.200} was answered on this device before, and now "
-                f"a survey of this name comes from {owner!r:.200}: no report was made. Both would "
-                "share the budget and the permanent noise, so that their reports could be linked. "
-                "A program that knows that they belong together passes accept_owner_change=True"
-            )
-        device.check(book, survey, max(0, self.budget - account.set_aside), self.today)
-        changed = account.reserve(self.budget, self.today)
-        if owner not in (None, known):
-            account.owner, changed = owner, True
-        book[survey] = account
-        return changed
-
-    def spend(self, book: Book) -> None:
-        """Add the charges to the account, or raise BudgetExceeded and change nothing."""
-        account = book[self.survey]
-        before = account.spent
-        extra = 0
-        changed: Entries = {}
-        for charge in self.charges:
-            noise_id, limit = charge.noise_id, charge.in_total
-            old = changed.get(noise_id) or account.entries.get(noise_id) or Entry(0, limit)
-            entry = Entry(old.charged + charge.per_report, _larger_limit(old.limit, limit))
-            extra += entry.spent - old.spent
-            changed[noise_id] = entry
-        if before + extra > self.budget:
-            raise BudgetExceeded(
-                f"survey {self.survey!r}: this answer needs ε = {_shown(extra)}, but "
-                f"{_shown(before)} of the budget of {_shown(self.budget)} is already spent: no "
-                "report was made"
-            )
-        account.entries.update(changed)
-        account.budget = self.budget
-        account.reports = None if account.reports is None else account.reports + 1
+def _spend(account: Account, survey: str, budget: int, charges: Sequence[Charge]) -> None:
+    """Add the charges to the account, or raise BudgetExceeded and change nothing."""
+    entries, before = account.entries, account.spent
+    extra = 0
+    changed: Entries = {}
+    for charge in charges:
+        noise_id, limit = charge.noise_id, charge.in_total
+        old = changed.get(noise_id) or entries.get(noise_id) or Entry(0, limit)
+        entry = Entry(old.charged + charge.per_report, _larger_limit(old.limit, limit))
+        extra += entry.spent - old.spent
+        changed[noise_id] = entry
+    if before + extra > budget:
+        raise BudgetExceeded(
+            f"survey {survey!r}: this answer needs ε = {_shown(extra)}, but {_shown(before)} of "
+            f"the budget of {_shown(budget)} is already spent: no report was made"
+        )
+    entries.update(changed)
+    account.budget = budget
+    account.reports = None if account.reports is None else account.reports + 1
 
 
 def _shown(amount: int) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self, overload
 
 from deniable.errors import InputError
@@ -34,7 +34,6 @@ class Slot:
     mechanism: Mechanism
 
 
-@dataclass(frozen=True)
 class Slots(Sequence[Slot]):
     """Slots with one mechanism, each made on first use.
 
@@ -51,13 +50,12 @@ class Slots(Sequence[Slot]):
         Names of the slots.
     """
 
-    mechanism: Mechanism
-    domain: Domain
-    names: tuple[str, ...]
-    _made: dict[int, Slot] = field(default_factory=dict, init=False, repr=False, compare=False)
+    def __init__(self, mechanism: Mechanism, domain: Domain, names: tuple[str, ...]) -> None:
+        self._mechanism, self._domain, self._names = mechanism, domain, names
+        self._made: dict[int, Slot] = {}
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self._names)
 
     @overload
     def __getitem__(self, index: int) -> Slot: ...
@@ -68,8 +66,8 @@ class Slots(Sequence[Slot]):
             return tuple(self[i] for i in range(len(self))[index])
         slot = self._made.get(index)
         if slot is None:
-            name = self.names[index]
-            slot = Slot(name, self.mechanism.within(replace(self.domain, slot=name)))
+            name = self._names[index]
+            slot = Slot(name, self._mechanism.within(replace(self._domain, slot=name)))
             self._made[index] = slot
         return slot
 
