@@ -506,7 +506,7 @@ class Survey:
         InputError
             If the bytes are not a published survey, or not in its canonical form.
         """
-        if len(data) > MAX_SIZE:
+        if isinstance(data, bytes | str) and len(data) > MAX_SIZE:
             raise InputError(
                 f"a published survey has at most {MAX_SIZE:,} bytes, not {len(data):,}: is this "
                 "the right file?"
