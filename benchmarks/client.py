@@ -7,14 +7,16 @@ every answer, uses wall-clock time.
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from deniable.client import Client, Ledger, new_secret
+from deniable.client import Client, Ledger, SurveyLimits, new_secret
 from deniable.survey import Survey
 
 HEAD = """name = "bench"
@@ -41,6 +43,7 @@ CASES = {
     "n-grams: three slots of 128 bits": HEAD.format(collect="once", noise=PAPER)
     + '[questions.page.dictionary]\nprotocol = "ngrams"\nmax_length = 20\nalphabet = "a-z0-9._-"',
 }
+UNLIMITED = SurveyLimits(epsilon=math.inf)  # a client answers here again and again
 FIRST_ANSWER = """
 import time
 start = time.process_time()
@@ -64,16 +67,16 @@ def rate(answer: Callable[[], object], clock: Callable[[], float] = time.process
 def main() -> None:
     """Print reports per second of each survey, and the time of the first answer."""
     for name, toml in CASES.items():
-        client = Client(Survey.from_toml(toml), secret=new_secret())
+        client = Client(Survey.from_toml(toml), secret=new_secret(), limits=UNLIMITED)
         per_second = rate(lambda c=client: bytes(c.answer({"page": "example.com"})))  # type: ignore[misc]
         print(f"{name:42} {per_second:10,.0f} reports/s")
     with tempfile.TemporaryDirectory() as folder:
         survey = Survey.from_toml(next(iter(CASES.values())))
         ledger = Ledger(Path(folder) / "ledger.json")
-        client = Client(survey, secret=new_secret(), ledger=ledger)
+        client = Client(survey, secret=new_secret(), ledger=ledger, limits=UNLIMITED)
         per_second = rate(lambda: client.answer({"page": "example.com"}), time.perf_counter)
         print(f"{'the same with its ledger on disk':42} {per_second:10,.0f} reports/s")
-        survey.publish(Path(folder) / "survey.json")
+        replace(survey, budget=10**10).publish(Path(folder) / "survey.json")
         code = FIRST_ANSWER.format(path=str(Path(folder) / "survey.json"))
         times = [
             float(subprocess.run([sys.executable, "-c", code], capture_output=True).stdout)

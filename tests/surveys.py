@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
+from deniable.client import SurveyLimits
 from deniable.survey import Survey
+
+ANY_SURVEY = SurveyLimits(epsilon=math.inf, groups=math.inf)
+"""Limits of a device that answers surveys beyond what programs should accept."""
 
 EDITOR_AND_PAGE = """
 [questions.editor]

@@ -3,21 +3,25 @@
  *
  * Implements docs/reference/wire.md, scheme deniable-1; sections are numbered as there. WebCrypto
  * does randomness, SHA-256 and HMAC; numbers that can exceed 2^53 are BigInts. The `name` of an error is
- * SurveyError, SurveyExpired, InputError, BudgetExceeded or StoreError.
+ * SurveyError, SurveyExpired, SurveyRefused, InputError, BudgetExceeded, DeviceBudgetExceeded or StoreError.
  */
 /**
  * @typedef {Uint8Array<ArrayBuffer>} Bytes
  * @typedef {{format: string, name: string, version: number, owner: string, description: string,
- *   expires: string, collect: string, budget: number, digest: Bytes, cohorts: number, testing: boolean,
+ *   expires: string, collect: string, budget: number, digest: Bytes, cohorts: number, size: number, testing: boolean,
  *   questions: {name: string, kind: string, description: string, protocol: any, loss: {once: number,
  *   forever: number | null}[]}[]}} Survey
  * @typedef {{update: (key: string, change: (old: any) => any) => Promise<any>,
  *   all: (prefix: string) => Promise<any[]>}} Store `update` replaces a value by `change(value)`
  *   (undefined: no value) in one durable transaction, unless it throws. `all` returns the values
  *   whose keys have the prefix.
+ * @typedef {{epsilon?: number, groups?: number, size?: number, reportSize?: number, hashes?: number}} Limits
+ *   The most that a page accepts of a survey: its budget in nats, groups of clients with equal clear
+ *   fields, bytes of the published survey and of a report, hashes of a report.
  */
 
-const ONE = 2 ** 32, MOST = 65536, DAY = 86_400_000, HOLD = 30_000;
+const ONE = 2 ** 32, MOST = 65536, DAY = 86_400_000, HOLD = 30_000, NANO = 1e9;
+const LIMITS = { epsilon: 20, groups: 2 ** 23, size: 2 ** 18, reportSize: MOST, hashes: MOST };
 
 const failed = (name, message) => Object.assign(new Error(message), { name });
 function check(fine, name, message) {
@@ -78,7 +82,7 @@ function shapeOf({ kind, p, q, bits = 1, cohorts = 1, values, digits, families, 
  * @param {ArrayBuffer | Bytes} data @param {string} digest @returns {Promise<Survey>}
  */
 export async function readSurvey(data, digest) {
-  const text = decoder.decode(data).replace(/\n$/, ""), sum = await sha256(utf8(text));
+  const text = decoder.decode(data).replace(/\n$/, ""), sum = await sha256(utf8(text)), size = text.length;
   const same = digest?.length >= 32 && hex(sum).startsWith(digest);
   check(same, "SurveyError", `the digest of the survey is ${hex(sum)}, not ${digest}`);
   const raw = JSON.parse(text), counts = [];
@@ -91,8 +95,22 @@ export async function readSurvey(data, digest) {
       counts.push(shapeOf(m).cohorts);
     }
   let cohorts = 1;
-  while (counts.some((count) => cohorts % count)) cohorts++; // at most 65536
-  return { ...raw, digest: sum.slice(0, 16), cohorts, testing: raw.format === TESTING_FORMAT };
+  while (cohorts <= MOST && counts.some((count) => cohorts % count)) cohorts++;
+  check(cohorts <= MOST, "SurveyError", "the survey has more than 65536 cohorts");
+  return { ...raw, digest: sum.slice(0, 16), cohorts, size, testing: raw.format === TESTING_FORMAT };
+}
+
+/** Refuses a survey beyond the limits of the page; this depends on the survey only. */
+function checkLimits(survey, limits) {
+  const most = { ...LIMITS, ...limits }, found = { epsilon: survey.budget / NANO, groups: survey.cohorts, size: survey.size };
+  const sum = { reportSize: 0, hashes: 0 };
+  for (const { protocol: p } of survey.questions) {
+    if (p.name === "prefixes") found.groups *= p.levels.length;
+    if (p.name === "ngrams") found.groups *= Number(binomial(positionsOf(p), p.grams.length));
+    for (const m of mechanismsOf(p)) sum.reportSize += shapeOf(m).size, sum.hashes += m.hashes ?? 1;
+  }
+  for (const [name, got] of Object.entries({ ...found, ...sum }))
+    check(got <= most[name], "SurveyRefused", `survey ${survey.name} has ${name} = ${got}, more than this page's limit ${most[name]}`);
 }
 
 // 2. Clear fields
@@ -114,6 +132,8 @@ function subsetOf(x, n, r) {
   return chosen;
 }
 
+const positionsOf = (p) => (p.overlap ? p.max_length - p.gram + 1 : p.max_length / p.gram);
+
 /** Clear fields of a question. @returns {Promise<number[]>} */
 async function clearOf(p, draw) {
   if (p.name === "single" || p.name === "bins") return [];
@@ -122,7 +142,7 @@ async function clearOf(p, draw) {
     while (x >= p.levels[level][1]) x -= BigInt(p.levels[level++][1]);
     return [level];
   }
-  const end = p.overlap ? p.max_length - p.gram + 1 : p.max_length / p.gram, grams = p.grams.length;
+  const end = positionsOf(p), grams = p.grams.length;
   return subsetOf(await draw("positions", binomial(end, grams)), end, grams);
 }
 
@@ -277,19 +297,37 @@ async function noised(slot, bits, key, message, rand) {
 
 /**
  * Opens the client of one person, whose secret and ledger are in the store, created on first use.
- * @param {Survey} survey @param {{store?: Store}} [options]
+ * `deviceBudget` limits ε over all surveys of the store: each reserves its whole budget at its first
+ * answer. `perDays` limits it also within some days: {30: 4}. A survey whose name was answered for
+ * another owner needs `acceptOwnerChange`.
+ * @param {Survey} survey @param {{store?: Store, limits?: Limits, deviceBudget?: number,
+ *   perDays?: {[days: number]: number}, acceptOwnerChange?: boolean}} [options]
  */
-export async function openClient(survey, { store = browserStore() } = {}) {
+export async function openClient(survey, { store = browserStore(), limits, deviceBudget, perDays = {}, acceptOwnerChange } = {}) {
   check(!survey.testing, "SurveyError", "this survey is for testing: see testing.js");
-  return clientOf(survey, store, random);
+  const periods = Object.entries(perDays), all = [...periods.flat(), deviceBudget ?? 1].map(Number);
+  check(all.every((x) => x > 0), "InputError", "deviceBudget and perDays must be numbers above 0");
+  check(deviceBudget || !periods.length, "InputError", "perDays needs a deviceBudget: it does not bound the total");
+  checkLimits(survey, limits);
+  return clientOf(survey, store, random, { total: deviceBudget ?? Infinity, periods, acceptOwnerChange });
+}
+
+/** What the ledger spent on each survey of the store. @param {Store} [store] */
+export async function readLedger(store = browserStore()) {
+  const [kept] = await store.all("client"), owners = kept?.owners ?? new Map();
+  return [...(kept?.spent ?? [])].map(([survey, page]) => {
+    const reserved = reservedOf(kept, survey), spent = spentOf(page) / NANO;
+    return { survey, spent, reserved: sumOf(reserved) / NANO, since: reserved[0]?.[0] ?? null, owner: owners.get(survey) ?? null };
+  });
 }
 
 /**
  * A client that draws its random bytes from `entropy`. Only testing.js chooses another than `random`,
  * for surveys with the format for testing, which their digest covers.
  * @param {Survey} survey @param {Store} store
+ * @param {{total: number, periods: [string, number][], acceptOwnerChange?: boolean}} device
  */
-async function clientOf(survey, store, entropy) {
+async function clientOf(survey, store, entropy, device = { total: Infinity, periods: [] }) {
   const fine = entropy === random || survey.format === TESTING_FORMAT;
   check(fine, "SurveyError", "noise that can be predicted is only for surveys for testing");
   const made = { secret: random(32), spent: new Map() };
@@ -316,7 +354,17 @@ async function clientOf(survey, store, entropy) {
     const unknown = [...given.keys()].filter((key) => !names.includes(key));
     check(!unknown.length, "InputError", `survey ${name} has no question ${unknown}`);
     const filled = await Promise.all(slots.map((slot) => fill(slot, given.get(slot.question.name) ?? null)));
-    await store.update("client", (kept) => charged(kept, filled));
+    let refusal;
+    await store.update("client", (kept) => {
+      const next = admitted(kept, today); // kept even if the budget of the survey does not suffice
+      try {
+        return charged(next, filled);
+      } catch (error) {
+        refusal = error;
+        return next;
+      }
+    });
+    if (refusal) throw refusal;
     const rand = await entropy(slots.reduce((sum, slot) => sum + slot.rand, 0));
     let at = 0;
     const sent = await Promise.all(filled.map(({ slot, bits, message }) =>
@@ -345,21 +393,44 @@ async function clientOf(survey, store, entropy) {
 
   // 7. The ledger
 
+  /** Reserves the budget of the survey and notes its owner, whatever the values are, or throws. */
+  function admitted(kept, today) {
+    const same = kept && hex(kept.secret) === hex(secret), { name, budget, owner } = survey;
+    check(same, "StoreError", "the storage was cleared: open a new client");
+    const names = [...kept.spent.keys(), ...(kept.reserved?.keys() ?? [])], known = kept.owners?.get(name);
+    const reserved = new Map(names.map((each) => [each, reservedOf(kept, each, today)]));
+    const own = reserved.get(name) ?? [], extra = Math.max(0, budget - sumOf(own));
+    const mayAnswer = known === undefined || known === owner || device.acceptOwnerChange;
+    check(mayAnswer, "SurveyRefused", `survey ${name} of "${known}" was answered before, and this one is of "${owner}"`);
+    const all = [...reserved.values()].flat();
+    const fits = (since, limit) => sumOf(all.filter(([day]) => day >= since)) + extra <= Math.floor(limit * NANO);
+    const sinceOf = (days) => new Date(Date.parse(today) - (days - 1) * DAY).toISOString().slice(0, 10);
+    const fine = fits("", device.total) && (!extra || device.periods.every(([days, limit]) => fits(sinceOf(days), limit)));
+    check(fine, "DeviceBudgetExceeded", `survey ${name} would exceed the budget of this device: no report was made`);
+    reserved.set(name, extra ? [...own, [today, extra]] : own);
+    return { ...kept, reserved, owners: new Map(kept.owners).set(name, owner) };
+  }
+
   /** Sums are exact below 2^53; larger ones exceed every budget and limit. */
   function charged(kept, filled) {
-    const same = kept && hex(kept.secret) === hex(secret), { name, budget } = survey;
-    check(same, "StoreError", "the storage was cleared: open a new client");
+    const { name, budget } = survey;
     const page = new Map(kept.spent.get(name));
     for (const { slot: { once, forever }, noise } of filled) {
       const [sum, limit] = page.get(noise) ?? [0, 0];
       page.set(noise, [sum + once, Math.max(limit, forever ?? Infinity)]);
     }
-    const cost = [...page.values()].reduce((total, [sum, limit]) => total + Math.min(sum, limit), 0);
+    const cost = spentOf(page);
     const why = survey.collect === "once" ? "has already been answered" : "would exceed its budget";
     check(cost <= budget, "BudgetExceeded", `survey ${name} ${why}: no report was made`);
     return { ...kept, spent: new Map(kept.spent).set(name, page) };
   }
 }
+
+const sumOf = (pairs) => pairs.reduce((sum, [, amount]) => sum + amount, 0);
+const spentOf = (page) => [...page.values()].reduce((total, [sum, limit]) => total + Math.min(sum, limit), 0);
+/** Reservations of a survey, [day, amount]. Older releases noted none: then what was spent, today. */
+const reservedOf = (kept, name, today = "") =>
+  kept.reserved?.get(name) ?? (kept.spent.has(name) ? [[today, spentOf(kept.spent.get(name))]] : []);
 
 // Storage
 
@@ -399,7 +470,9 @@ export function browserStore() {
 
 // Sending
 
-const isPermanent = (status) => [400, 404, 409, 410, 413, 415, 422].includes(status);
+/** Whether a collector will never accept the upload; others, such as captive portals, do not know. */
+const isPermanent = ({ status, headers }) => [400, 404, 409, 410, 413, 415, 422].includes(status)
+  && /^application\/problem\+json *(;|$)/i.test(headers.get("Content-Type") ?? "");
 
 /**
  * Sends each report with its own key, and retries until the collector accepts it. After `days` it is
@@ -423,7 +496,7 @@ export function openSender(collector, { store = browserStore(), token, days = 6 
     return flush();
   }
 
-  /** Sends waiting reports until an attempt fails; `refused` are HTTP statuses. */
+  /** Sends waiting reports until an attempt fails; `refused` are HTTP statuses of a collector. */
   async function flush() {
     /** @type {number[]} */ const statuses = [];
     const queue = (await store.all("queue/")).filter((upload) => upload.url === url), now = Date.now();
@@ -435,7 +508,7 @@ export function openSender(collector, { store = browserStore(), token, days = 6 
     clearTimeout(timer);
     if (left) timer = setTimeout(again, Math.max(1000, hold - Date.now()));
     const sent = statuses.filter((status) => status === 202).length;
-    return { sent, refused: statuses.filter(isPermanent), waiting: left };
+    return { sent, refused: statuses.filter((status) => status > 0 && status !== 202), waiting: left };
   }
 
   /** Claims an upload, so that no other tab sends it, and sends it. */
@@ -463,10 +536,10 @@ export function openSender(collector, { store = browserStore(), token, days = 6 
     const later = answer?.headers.get("Retry-After") ?? "", pause = Math.min(3_600_000, 2000 * 2 ** tries);
     const wait = Math.min(1000 * Number(later) || Date.parse(later) - Date.now() || 0, DAY);
     const after = Date.now() + Math.max(wait, pause * (0.5 + random(1)[0] / 512));
-    const status = answer?.status ?? 0, done = (upload.done = status === 202 || isPermanent(status));
+    const accepted = answer?.status === 202, done = (upload.done = accepted || (answer !== null && isPermanent(answer)));
     if (!done) hold = after;
     await store.update("queue/" + key, (old) => (done || !old ? undefined : { ...old, after, busy: 0 }));
-    return status;
+    return done ? answer.status : 0;
   }
 
   /** Sends waiting reports when the page may close; they stay queued until accepted. */

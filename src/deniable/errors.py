@@ -9,6 +9,8 @@
     ├── OutboxError           the outbox cannot be read or written
     ├── TransferError         a server sent no response, or not the expected one
     ├── BudgetExceeded        the answer would exceed the survey's privacy budget
+    │   └── DeviceBudgetExceeded  the survey would exceed the budget of the device
+    ├── SurveyRefused         the survey exceeds the device's limits, or its owner has changed
     ├── SurveyExpired         the survey's last day has passed
     ├── StoreError            a store is missing or damaged, or does not support an operation
     │   ├── StoreFull         the disk or quota is full; nothing was stored
@@ -91,6 +93,14 @@ class TransferError(DeniableError):
 
 class BudgetExceeded(DeniableError):
     """Raised if an answer would exceed the survey's privacy budget; nothing was spent."""
+
+
+class DeviceBudgetExceeded(BudgetExceeded):
+    """Raised if a survey would exceed the budget of the device over all surveys."""
+
+
+class SurveyRefused(DeniableError):
+    """Raised if a survey exceeds the limits of the device, or if its owner has changed."""
 
 
 class SurveyExpired(DeniableError):

@@ -69,6 +69,7 @@ class Collector:
     """What a collector got. Each step of `script` is done at one POST, then all are accepted:
 
     an int                    that status, with Retry-After: 600 where it is 429, 503 or 507
+    "portal 404"              that status from a captive portal: with a page, not a problem
     "lose the request"        closed before anything is kept
     "lose the answer"         kept, and closed without a word
     "slow"                    kept, and answered a second later
@@ -88,13 +89,13 @@ class Collector:
             time.sleep(0.02)
         assert len(self.kept) >= uploads, f"{len(self.kept)} of {uploads} uploads came"
 
-    def receive(self, key: str, headers: dict[str, str], body: bytes) -> int | None:
+    def receive(self, key: str, headers: dict[str, str], body: bytes) -> int | str | None:
         """The status of the answer, or None for no answer."""
         self.seen.append((time.time(), key, headers))
         step = self.script.popleft() if self.script else 202
         if step == "lose the request":
             return None
-        if isinstance(step, int) and step != 202:
+        if str(step).startswith("portal") or (isinstance(step, int) and step != 202):
             return step
         if len(key) != 32 or headers.get("content-type") != "application/octet-stream":
             return 400
@@ -130,10 +131,14 @@ def collecting(*surveys: Survey) -> Iterator[Collector]:
                 self.close_connection = True
                 return
             with suppress(ConnectionError):  # the page may have ended
-                self.answer(status, json.dumps({"accepted": 1}).encode())
+                number = int(str(status).removeprefix("portal"))
+                kind = "application/json" if number < 400 else "application/problem+json"
+                kind = "text/html" if isinstance(status, str) else kind
+                self.answer(number, json.dumps({"accepted": 1}).encode(), kind)
 
-        def answer(self, status: int, body: bytes) -> None:
+        def answer(self, status: int, body: bytes, kind: str = "application/json") -> None:
             self.send_response(status)
+            self.send_header("Content-Type", kind)
             for name, value in CORS.items():
                 self.send_header(name, value)
             if status in (429, 503, 507):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from deniable.client import Client, Ledger
-from deniable.errors import BudgetExceeded
+from deniable.errors import BudgetExceeded, DeniableError
 from deniable.survey import Survey
 from tests.browser.conftest import result_in_page, run_in_node, run_in_page, start_in_page
 from tests.surveys import survey_toml
@@ -74,6 +74,75 @@ def test_the_ledger_is_the_same_as_in_python() -> None:
         name: [[noise, entry.charged, entry.limit] for noise, entry in page.entries.items()]
         for name, page in ledger._memory.items()
     }
+
+
+DEVICE = {"deviceBudget": 7, "perDays": {"30": 6}}
+
+
+def test_the_budget_of_the_device_is_the_same_as_in_python() -> None:
+    """Three surveys reserve their whole budgets; another owner of a name needs consent."""
+    texts = [
+        HEAD.format(name=name, version=version) + ONCE.format(budget=budget)
+        for name, version, budget in (("a", 1, 4), ("b", 1, 2), ("c", 1, 1), ("a", 2, 4.5))
+    ]
+    texts.append(texts[1].replace('owner = "tests"', 'owner = "others"'))
+    surveys = list(map(Survey.from_toml, texts))
+    answers: list[tuple[int, dict[str, Any]]] = [(i, {"dark": True}) for i in (0, 1, 2, 3, 4, 0)]
+    secret = bytes(range(32))
+    ledger = Ledger(device_budget=7, per_days={30: 6})
+    ended = []
+    for index, values in answers:
+        try:
+            Client(surveys[index], secret=secret, ledger=ledger).answer(values)
+            ended.append("answered")
+        except DeniableError as error:
+            ended.append(type(error).__name__)
+    given = [[*published(s), DEVICE] for s in surveys]
+    found = run_in_node(
+        "ledger.js", {"published": given, "secret": secret.hex(), "answers": answers}
+    )
+    expected = ["answered", "answered", "DeviceBudgetExceeded", "DeviceBudgetExceeded"]
+    assert found["ended"] == ended == [*expected, "SurveyRefused", "answered"]
+    assert found["reserved"] == {
+        name: [[day.isoformat(), amount] for day, amount in account.reserved]
+        for name, account in ledger._memory.items()
+    }
+    assert found["owners"] == {"a": "tests", "b": "tests"}
+    assert [(row["survey"], row["spent"], row["reserved"]) for row in found["shown"]] == [
+        (each.survey, each.spent, each.reserved) for each in ledger.spending()
+    ]
+
+
+def test_what_the_device_reserves_does_not_depend_on_the_answers() -> None:
+    """A second version raises the budget; its answer is refused for a changed value only."""
+    survey = HEAD + REPEATED
+    surveys = [
+        Survey.from_toml(survey.format(name="pages", version=v, budget=b, f=0.5))
+        for v, b in ((1, 7.2), (2, 7.3))
+    ]
+    pages = ["a"] * 30 + ["b"] * 30 + ["c"] * 30
+    reserved = []
+    for last in ("a", "d"):
+        answers = [(0, {"page": page, "dark": True}) for page in pages]
+        answers.append((1, {"page": last, "dark": last == "a"}))
+        arguments = {"secret": bytes(32).hex(), "answers": answers}
+        found = run_in_node("ledger.js", {"published": list(map(published, surveys)), **arguments})
+        reserved.append((found["reserved"]["pages"][-1][1], found["ended"][-1]))
+    assert [amount for amount, _ in reserved] == [
+        99_999_999
+    ] * 2  # from budgets that were rounded down
+    assert [end for _, end in reserved] == ["answered", "BudgetExceeded"]
+
+
+def test_a_ledger_of_an_older_release_is_read() -> None:
+    """Old records have no reservations; they count from the day they are read."""
+    survey = Survey.from_toml(HEAD.format(name="a", version=1) + ONCE.format(budget=4))
+    arguments = {"published": [[*published(survey), {"deviceBudget": 5}]], "secret": "00" * 32}
+    old = {"other": [["x", 2_000_000_000, None]]}
+    found = run_in_node("ledger.js", {**arguments, "answers": [(0, {})], "old": old})
+    assert found["ended"] == ["DeviceBudgetExceeded"]
+    found = run_in_node("ledger.js", {**arguments, "answers": [(0, {})], "old": {}})
+    assert found["ended"] == ["answered"]
 
 
 ANSWERS, BUDGET = 40, 25

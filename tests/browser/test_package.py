@@ -32,7 +32,7 @@ client.secret;
 def test_the_module_is_small_and_stands_alone() -> None:
     """It is served as it is written, so comments count; do not shorten them to fit."""
     source = tools.MODULE.read_text()
-    assert len(source.encode()) < 24_000
+    assert len(source.encode()) < 29_000
     assert not re.search(r"\bimport\b|\brequire\b|\beval\b|Math\.random", source)
     assert "dependencies" not in PACKAGE
 

@@ -65,6 +65,22 @@ def test_unknown_surveys_are_refused() -> None:
         assert end.startswith("SurveyError: ") and expected in end, end
 
 
+def test_surveys_beyond_the_limits_of_a_page_are_refused() -> None:
+    """Those of the vectors are accepted, as the first tests show."""
+    once = SURVEYS["urls"]
+    grams = '"max_length":20,"name":"ngrams","overlap":false'
+    text, *_ = changed(once, grams, '"max_length":254,"name":"ngrams","overlap":true')
+    text = text.replace('"cohorts":64', '"cohorts":65536')
+    cookie = [text, hashlib.sha256(text.encode()).hexdigest(), None]
+    cases = {
+        "has epsilon = 20.5": changed(once, f'"budget":{once.budget}', '"budget":20500000000'),
+        "has groups = ": cookie,
+        "has hashes = ": changed(once, '"hashes":2', '"hashes":65536'),
+    }
+    for expected, end in zip(cases, ends(list(cases.values())), strict=True):
+        assert end.startswith("SurveyRefused: ") and expected in end, end
+
+
 def test_answers_that_cannot_be_are_refused() -> None:
     survey = SURVEYS["urls"]
     digest = survey.sha256.hex()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.conftest import result_in_page, run_in_page, start_in_page
+from tests.browser.conftest import result_in_page, run_in_node, run_in_page, start_in_page
 from tests.browser.servers import Collector, collecting
 from tests.surveys import make_survey
 
@@ -92,6 +92,16 @@ def test_what_can_never_be_accepted_is_dropped(run: Any, collector: Collector) -
     expected = [{"sent": 0, "refused": [status], "waiting": 0} for status in statuses]
     assert found["tallies"][:-1] == expected
     assert found["queue"] == 0 and len(keys(collector)) == len(statuses)
+
+
+@pytest.mark.parametrize("status", [400, 404, 409, 410, 413, 415, 422])
+def test_a_page_of_a_portal_does_not_drop_a_report(collector: Collector, status: int) -> None:
+    """Only a collector knows that it will never accept it; its answers are problems in JSON."""
+    collector.script.append(f"portal {status}")
+    found = run_in_node("sending.js", arguments(collector, reports=1, again=1))
+    waits, sent = ({"sent": n, "refused": [], "waiting": 1 - n} for n in (0, 1))
+    assert found["tallies"] == [waits, sent]
+    assert len(collector.kept) == 1 and len(set(keys(collector))) == 1
 
 
 def test_what_waits_too_long_is_dropped(run: Any, collector: Collector) -> None:

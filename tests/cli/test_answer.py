@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -179,12 +181,15 @@ def test_the_ledger_shows_what_was_spent_and_changes_nothing(folder: Path) -> No
     got = run(folder, "ledger")
     assert got.exit_code == 0
     (row,) = [line for line in got.output.splitlines() if "shell" in line]
-    assert row.split()[1::2] == ["shell", "20", "20", "2"]
+    today = dt.date.today().isoformat()
+    assert row.split()[1::2] == ["shell", "20", "20", "20", today, "2"]
     data = json.loads(run(folder, "ledger", str(mine), "--json").output)
     assert data["ledger"] == str(mine / "ledger.json")
     (survey,) = data["surveys"]
-    assert survey == {"survey": "shell", "spent": survey["spent"], "budget": 20.0, "reports": 2}
+    known = {"budget": 20.0, "reserved": 20.0, "reports": 2, "since": today, "owner": "tests"}
+    assert survey == {"survey": "shell", "spent": survey["spent"], **known}
     assert survey["spent"] == pytest.approx(20)
+    assert (data["spent"], data["reserved"]) == (survey["spent"], 20.0)
     assert before == {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in mine.iterdir()}
 
 
@@ -197,12 +202,31 @@ def test_a_ledger_of_an_older_release_is_read_and_kept(folder: Path) -> None:
         "surveys": {"shell": {"word/full": [5_000_000_000, None]}},
     }
     (mine / "ledger.json").write_text(json.dumps(old))
-    row = ["shell", "5", "unknown", "unknown"]
-    for expected in (row, ["shell", "15", "20", "unknown"]):
+    today = dt.date.today().isoformat()
+    row = ["shell", "5", "unknown", "5", today, "unknown"]
+    for expected in (row, ["shell", "15", "20", "20", today, "unknown"]):
         got = run(folder, "ledger").output
         (line,) = [line for line in got.splitlines() if "shell" in line]
         assert line.split()[1::2] == expected
         assert run(folder, "answer", str(folder / "survey.json")).exit_code in (0, 3)
+
+
+def test_limits_of_the_device_on_the_command_line(folder: Path) -> None:
+    survey = str(folder / "survey.json")
+    for args, says in (
+        (["--device-budget", "10"], "would reserve ε = 20"),
+        (["--device-budget", "30", "--per-days", "30=5"], "allows within 30 days"),
+        (["--per-days", "30=5"], "per_days needs a device_budget"),
+        (["--device-budget", "30", "--per-days", "month"], "expected DAYS=EPSILON"),
+        (["--max-epsilon", "5"], "its budget ε = 20 exceeds ε = 5"),
+        (["--digest", "00" * 16], "is not the reviewed one"),
+    ):
+        got = run(folder, "answer", survey, "word=a", *args)
+        assert got.exit_code != 0 and says in got.output, got.output
+    assert run(folder, "answer", survey, "--device-budget", "20").exit_code == 0
+    replace(SURVEY, owner="others").publish(folder / "survey.json")
+    assert "comes from 'others'" in run(folder, "answer", survey).output
+    assert run(folder, "answer", survey, "--accept-owner-change").exit_code == 0
 
 
 @pytest.mark.parametrize(

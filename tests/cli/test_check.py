@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ name = "s"
 version = 1
 owner = "me"
 description = "why"
-expires = 2999-12-31
+expires = {expires}
 collect = "{collect}"
 {budget}
 [questions.ads]
@@ -34,7 +35,8 @@ ALLOWED = "All reports that the budget allows: ε = "
 
 
 def survey_text(noise: str = "epsilon = 1.0", collect: str = "once", budget: str = "") -> str:
-    return HEAD.format(noise=noise, collect=collect, budget=budget)
+    expires = dt.date.today() + dt.timedelta(365)
+    return HEAD.format(noise=noise, collect=collect, budget=budget, expires=expires)
 
 
 def check(path: Path, text: str, *args: str) -> str:
@@ -84,7 +86,7 @@ def test_a_large_epsilon_warns(tmp_path: Path) -> None:
     none = check(tmp_path, survey_text("epsilon = 800.0"))
     assert "Warning: ε = 22.19 per report is practically no protection" in none
     assert (
-        len(json.loads(check(tmp_path, survey_text("epsilon = 800.0"), "--json"))["warnings"]) == 2
+        len(json.loads(check(tmp_path, survey_text("epsilon = 800.0"), "--json"))["warnings"]) == 3
     )
     total = check(tmp_path, survey_text("epsilon = 9.0", collect="repeatedly"))
     assert "Warning: ε = 9 in total is practically no protection" in total
@@ -175,3 +177,42 @@ def test_check_shows_what_a_loss_per_report_is_worth(tmp_path: Path, noise: str)
         assert errors[-1] ** 2 * 10_000 > mechanism.permanent_variance
     assert "(this survey)" in check(tmp_path, text)
     assert "Accuracy of" not in check(tmp_path, survey_text())
+
+
+# --- what few would accept, and what a new version changes ----------------------------------------
+
+GRAMS = """[questions.q]
+kind = "string"
+epsilon = 4
+[questions.q.dictionary]
+protocol = "ngrams"
+max_length = 254
+alphabet = "a-z"
+gram = 1
+grams = 60
+"""
+
+
+def test_a_supercookie_is_not_published(tmp_path: Path) -> None:
+    file, made = tmp_path / "s.toml", tmp_path / "s.json"
+    file.write_text(survey_toml(GRAMS))
+    got = CliRunner().invoke(app, ["check", str(file), "-o", str(made)])
+    assert got.exit_code == 1 and not made.exists()
+    assert "about 10^61 groups, so that they could tell clients apart" in got.output
+
+
+def test_a_new_version_is_compared_with_the_old_one(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.toml", tmp_path / "new.toml"
+    old.write_text(survey_text("epsilon = 1.0"))
+    for text, code, says in (
+        (survey_text("epsilon = 1.0"), 0, "Nothing changes for people."),
+        (survey_text("epsilon = 0.5").replace("version = 1", "version = 2"), 0, "0.5"),
+        (survey_text("epsilon = 1.5").replace("version = 1", "version = 2"), 1, "worse"),
+    ):
+        new.write_text(text)
+        got = CliRunner().invoke(app, ["check", str(new), "--against", str(old)])
+        assert got.exit_code == code and says in got.output, got.output
+    data = json.loads(
+        CliRunner().invoke(app, ["check", str(new), "--against", str(old), "--json"]).output
+    )
+    assert {"what": "ε per report", "before": "1", "now": "1.5", "worse": True} in data["changes"]

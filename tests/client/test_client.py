@@ -34,7 +34,7 @@ from deniable.errors import (
 from deniable.privacy import NANO
 from deniable.survey import Survey
 from tests.replayed import replayed_client
-from tests.surveys import survey_toml
+from tests.surveys import ANY_SURVEY, survey_toml
 
 HEAD = survey_toml(name="s", version="{version}", expires="2099-12-31", collect="{collect}")
 SECRET = bytes(range(32))
@@ -65,13 +65,13 @@ levels = [2, 4]
 
 def test_fresh_noise_each_time_permanent_noise_kept() -> None:
     s = survey('[questions.w]\nkind = "string"\nf = 0.5\np = 0\nq = 1\n', "repeatedly", budget=9999)
-    client = Client(s, secret=SECRET)
+    client = Client(s, secret=SECRET, limits=ANY_SURVEY)
     assert len({bytes(client.answer({"w": "a"})) for _ in range(20)}) == 1
     assert bytes(client.answer({"w": "b"})) != bytes(client.answer({"w": "a"}))
-    assert bytes(Client(s, secret=new_secret()).answer({"w": "a"})) != bytes(
+    assert bytes(Client(s, secret=new_secret(), limits=ANY_SURVEY).answer({"w": "a"})) != bytes(
         client.answer({"w": "a"})
     )
-    fresh = Client(survey(WORD, budget=9999), secret=SECRET)
+    fresh = Client(survey(WORD, budget=9999), secret=SECRET, limits=ANY_SURVEY)
     assert len({bytes(fresh.answer({"word": "a"})) for _ in range(20)}) > 15
 
 
@@ -152,7 +152,7 @@ def test_a_version_with_another_encoding_charges_every_value_alike(name: str) ->
         ledger = Ledger()
         for s in surveys:
             for _ in range(60):
-                Client(s, secret=SECRET, ledger=ledger).answer({"w": value})
+                Client(s, secret=SECRET, ledger=ledger, limits=ANY_SURVEY).answer({"w": value})
         spent.append(ledger.spent("s"))
     forever = sum(s.loss.in_total for s in surveys)
     assert spent == pytest.approx([forever] * len(values))
@@ -305,7 +305,7 @@ def test_an_unchanging_value_is_charged_up_to_the_total() -> None:
 
 
 def test_a_changed_value_is_charged_anew() -> None:
-    client = Client(survey(WORD, "repeatedly", budget=100), secret=SECRET)
+    client = Client(survey(WORD, "repeatedly", budget=15), secret=SECRET)
     for word in ("a", "b", "c"):
         for _ in range(50):
             client.answer({"word": word})
@@ -313,7 +313,7 @@ def test_a_changed_value_is_charged_anew() -> None:
 
 
 def test_an_unchanged_prefix_is_not_charged_anew() -> None:
-    s = survey(PREFIX, "repeatedly", budget=100)
+    s = survey(PREFIX, "repeatedly", budget=15)
     secret = next(k for i in range(99) if s.draw(k := i.to_bytes(32, "big"))[1] == ((0,),))
     client = Client(s, secret=secret)
     for word in ("aaaa", "aabb", "aazz"):
@@ -446,7 +446,9 @@ def test_processes_together_never_exceed_the_budget(tmp_path: Path) -> None:
     path = tmp_path / "ledger.json"
     running = [hammer(path, 120) for _ in range(3)]
     sent = sum(len(p.communicate(timeout=60)[0]) for p in running)
+    assert [p.returncode for p in running] == [0] * 3
     assert sent == 120
+    assert round(Ledger(path).spent("s") * NANO) == 120
 
 
 @pytest.mark.slow

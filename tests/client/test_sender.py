@@ -17,7 +17,7 @@ from deniable.errors import BudgetExceeded, InputError, OutboxError, TransferErr
 from deniable.survey import Report, Survey, from_batch, from_bytes
 from tests.faults import cutting_server as faults
 from tests.faults.cutting_server import ACCEPT, Act, Server, refuse, reply
-from tests.surveys import make_survey
+from tests.surveys import ANY_SURVEY, make_survey
 
 SURVEY = make_survey(
     """
@@ -41,7 +41,7 @@ class Clock:
 
 
 def reports(count: int, survey: Survey = SURVEY) -> list[Report]:
-    client = Client(survey, secret=bytes(32))
+    client = Client(survey, secret=bytes(32), limits=ANY_SURVEY)
     return [client.answer({}) for _ in range(count)]
 
 
@@ -64,17 +64,17 @@ def script(*acts: Act) -> Callable[[int], Act]:
 
 
 def test_answer_queue_send(tmp_path: Path) -> None:
-    client = Client.open(SURVEY, tmp_path)
+    client = Client.open(SURVEY, tmp_path, limits=ANY_SURVEY)
     made = {bytes(client.answer_and_queue({"word": "abc"})) for _ in range(5)}
     with Server() as server:
-        sent = Client.open(SURVEY, tmp_path).send(server.url)
+        sent = Client.open(SURVEY, tmp_path, limits=ANY_SURVEY).send(server.url)
     assert set(server.stored.values()) == made
     assert (sent.accepted, sent.waiting, sent.refused, sent.problem) == (5, 0, 0, None)
     assert client.send("http://127.0.0.1:9").accepted == 0, "nothing is left to send"
 
 
 def test_a_client_without_a_folder_says_so() -> None:
-    client = Client(SURVEY, secret=bytes(32))
+    client = Client(SURVEY, secret=bytes(32), limits=ANY_SURVEY)
     with pytest.raises(InputError, match=r"Client\.open"):
         client.answer_and_queue({})
     assert client.ledger.spent("sent") == 0
@@ -98,7 +98,7 @@ epsilon = 1.0
 
 
 def test_an_outbox_that_cannot_be_written_costs_nothing(tmp_path: Path) -> None:
-    client = Client.open(SURVEY, tmp_path)
+    client = Client.open(SURVEY, tmp_path, limits=ANY_SURVEY)
     (tmp_path / "outbox-sent.db").write_bytes(b"not a database" * 100)
     with pytest.raises(OutboxError, match="move the file away"):
         client.answer_and_queue({})

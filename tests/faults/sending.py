@@ -19,7 +19,7 @@ from typing import Any
 import deniable.client
 from deniable.client import Client, Outbox, Sender
 from deniable.client.outbox import QueuedUpload
-from tests.surveys import make_survey
+from tests.surveys import ANY_SURVEY, make_survey
 
 SURVEY = make_survey(
     """
@@ -69,7 +69,7 @@ def kill_at_line(number: int) -> None:
 
 
 def main(folder: str, url: str, batch: str, lines: str, kind: str) -> None:
-    client = Client.open(SURVEY, folder)
+    client = Client.open(SURVEY, folder, limits=ANY_SURVEY)
     outbox = OUTBOXES[kind](Path(folder) / "outbox.db")
     client.outbox = outbox
     sender = Sender(outbox, url, batch=int(batch), timeout=10)

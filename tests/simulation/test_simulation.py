@@ -46,7 +46,7 @@ from deniable.simulation.number_parts import TrueNumbers, noise_numbers
 from deniable.survey import Survey
 from tests.replayed import replayed_client
 from tests.single_reports import single_reports
-from tests.surveys import EDITOR_AND_PAGE, make_survey, survey_toml
+from tests.surveys import ANY_SURVEY, EDITOR_AND_PAGE, make_survey, survey_toml
 from tests.vectors import make
 
 SURVEYS = {s.name: s for s in make.surveys()}
@@ -198,7 +198,7 @@ def test_a_mechanism_without_a_simulator_is_simulated_by_its_own_encoder(
     mechanism = STRING.questions[0].protocol.mechanisms[0]
     mean = np.mean([np.unpackbits(d.bits[0][0], axis=1, bitorder="little") for d in days], axis=0)
     for i in range(300):
-        client = Client(STRING, secret=secrets[i].tobytes())
+        client = Client(STRING, secret=secrets[i].tobytes(), limits=ANY_SURVEY)
         true = mechanism.true_bits(b"w", client.cohort)
         kept = mechanism.permanent(true, client.cohort, secrets[i].tobytes())
         expected = np.array([0.7 if kept >> b & 1 else 0.2 for b in range(40)])

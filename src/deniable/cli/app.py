@@ -22,6 +22,7 @@ from deniable.errors import (
     SecretError,
     StoreUnavailable,
     SurveyExpired,
+    SurveyRefused,
 )
 from deniable.extras import missing_package
 from deniable.version import __version__
@@ -65,7 +66,7 @@ SECTIONS = {
 The summaries stand here so that `deniable --help` need not import every command.
 """
 MODULES = {name: entry[0] for section in SECTIONS.values() for name, entry in section.items()}
-REFUSALS = (BudgetExceeded, SurveyExpired, SecretError, LedgerError)
+REFUSALS = (BudgetExceeded, SurveyRefused, SurveyExpired, SecretError, LedgerError)
 
 
 class App(SuggestingGroup):

@@ -14,11 +14,13 @@ import click
 
 from deniable import planning
 from deniable.cli import options
+from deniable.cli.exit_codes import ERROR
 from deniable.cli.options import command
 from deniable.cli.output import console, print_outcome, print_table
 from deniable.errors import InputError, MissingPackage
 from deniable.formatting import TextTable, counted, epsilon_text, odds_factor
 from deniable.observers import Amplification, amplified, guessed
+from deniable.planning.acceptance import acceptance_warnings, refuse_supercookie
 from deniable.planning.in_words import (
     cohort_warnings,
     epsilon_meaning,
@@ -27,6 +29,7 @@ from deniable.planning.in_words import (
     threshold_text,
 )
 from deniable.planning.repetition import CLIENTS, DAYS, repeated_accuracy
+from deniable.planning.version_changes import version_changes
 from deniable.privacy import NANO
 from deniable.protocols.alphabet import count_strings
 from deniable.protocols.bins import edge_text
@@ -67,6 +70,7 @@ THRESHOLD_TITLES = {
 @options.option("--clients", "sizes", multiple=True, type=options.parse_count, metavar="N")
 @options.option("--prior", "priors", multiple=True, metavar="QUESTION=FILE")
 @options.flag("--testing")
+@options.option("--against", type=options.EXISTING_FILE, metavar="OLD")
 @options.json_option("the findings")
 def check(
     file: Path,
@@ -74,6 +78,7 @@ def check(
     sizes: tuple[int, ...],
     priors: tuple[str, ...],
     testing: bool,
+    against: Path | None,
     as_json: bool,
 ) -> None:
     """Validate a survey and show what it promises to clients and what it can detect.
@@ -92,17 +97,24 @@ def check(
     testing
         Mark the survey as one for testing, which only Client.for_testing answers. It has another
         digest, so no collector of the real survey accepts its reports.
+    against
+        Also compare with OLD, the version that clients answer at present: list what changes for
+        people, and exit with code 1 if anything gets worse for them.
 
     Examples
     --------
     deniable check survey.toml -o survey.json
+    deniable check survey.toml --against survey.json
     deniable check survey.toml --testing -o testing.json
     """
     survey = Survey.load(file)
     if testing:
         survey = survey.for_testing()
+    refuse_supercookie(survey)
     findings = describe(survey, sizes or DEFAULT_SIZES, dict(map(_prior, priors)))
     findings["notes"] += _ranges(file)
+    if against:
+        findings["changes"] = [asdict(x) for x in version_changes(Survey.load(against), survey)]
     if output:
         if (placeholders := _placeholders(survey)) and not survey.testing:
             raise InputError("\n".join(placeholders))
@@ -112,6 +124,8 @@ def check(
         print_outcome(findings, "", as_json)
     else:
         _show(survey, findings)
+    if any(change["worse"] for change in findings.get("changes", ())):
+        click.get_current_context().exit(ERROR)
 
 
 def _prior(given: str) -> tuple[str, list[float]]:
@@ -133,6 +147,7 @@ def describe(
 ) -> Findings:
     """Return everything that `check` shows, as plain data. An infinite ε is None."""
     warnings = privacy_warnings(survey) + cohort_warnings(survey)
+    warnings += acceptance_warnings(survey, datetime.now(UTC).date())
     missing: set[str] = set()
     questions = [_describe_question(question, sizes, missing) for question in survey.questions]
     if survey.collect == "repeatedly":
@@ -336,8 +351,23 @@ def _show(survey: Survey, findings: Findings) -> None:
         out.print(f"Note: {note}.", markup=False)
     for warning in findings.get("warnings", ()):
         out.print(f"Warning: {warning}.", markup=False, style="bold red")
+    if "changes" in findings:
+        _show_changes(out, findings["changes"])
     if "published" in findings:
         out.print(f"Wrote the published survey to {findings['published']}.", markup=False)
+
+
+def _show_changes(out: Console, changes: Sequence[Findings]) -> None:
+    """Print what a new version changes for people."""
+    if not changes:
+        out.print("Nothing changes for people.")
+        return
+    rows = [
+        [change["what"], change["before"], change["now"], "worse" if change["worse"] else ""]
+        for change in changes
+    ]
+    out.print("What this version changes for people:")
+    print_table(TextTable(["change", "before", "now", ""], rows), out)
 
 
 def _promises(survey: Survey) -> list[str]:

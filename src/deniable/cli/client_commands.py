@@ -15,7 +15,7 @@ from deniable.cli.exit_codes import ERROR, UNAVAILABLE
 from deniable.cli.inputs import parse_answer
 from deniable.cli.options import command
 from deniable.cli.output import console, print_outcome, print_table
-from deniable.client import Client, Ledger, Spending
+from deniable.client import Client, Ledger, Spending, SurveyLimits
 from deniable.client.files import expanded
 from deniable.errors import InputError
 from deniable.formatting import TextTable
@@ -48,6 +48,12 @@ folder_option = options.option(
 @options.option("--values", "file", type=click.File("rb"), metavar="FILE")
 @options.option("--digest", metavar="HEX")
 @folder_option
+@options.option("--device-budget", type=options.Number(min=0), metavar="EPSILON")
+@options.option("--per-days", multiple=True, metavar="DAYS=EPSILON")
+@options.option(
+    "--max-epsilon", type=options.Number(min=0), default=SurveyLimits.epsilon, metavar="EPSILON"
+)
+@options.flag("--accept-owner-change")
 @options.json_option("the outcome")
 def answer(
     survey_at: str,
@@ -55,6 +61,10 @@ def answer(
     file: IO[bytes] | None,
     digest: str | None,
     folder: Path,
+    device_budget: float | None,
+    per_days: tuple[str, ...],
+    max_epsilon: float,
+    accept_owner_change: bool,
     as_json: bool,
 ) -> None:
     """Answer SURVEY, a survey file or the address of a published survey, and queue the report.
@@ -70,20 +80,34 @@ def answer(
         Read the answers from FILE, a JSON object, or from standard input if FILE is "-".
     digest
         Refuse to answer unless the survey has this digest, which deniable check shows.
+    device_budget
+        Maximum ε of all surveys that are answered through the folder. Each reserves its whole
+        budget at its first answer.
+    per_days
+        Also limit the ε of surveys that are answered for the first time within so many days, such
+        as 30=4. May be repeated.
+    max_epsilon
+        Refuse a survey whose budget is larger.
+    accept_owner_change
+        Answer although a survey of this name and another owner was answered through the folder.
+        Their reports could be linked.
 
     Examples
     --------
     deniable answer survey.json homepage=example.com dark_mode=yes
     deniable answer https://collector.example/v1/surveys/pages --digest 79cb… --values answers.json
     """
-    from deniable.client.exchange import check_digest, fetch_survey
-
-    if "://" in survey_at:
-        survey = fetch_survey(survey_at, digest=digest)
-    else:
-        survey = check_digest(Survey.load(survey_at), digest, survey_at)
+    limits = SurveyLimits(epsilon=max_epsilon)
+    survey = _read_survey(survey_at, digest, limits)
     values = _read_answers(survey, answers, file)
-    client = Client.open(survey, folder)
+    client = Client.open(
+        survey,
+        folder,
+        device_budget=device_budget,
+        per_days=dict(map(_parse_period, per_days)),
+        limits=limits,
+        accept_owner_change=accept_owner_change,
+    )
     report = client.answer_and_queue(values)
     assert client.outbox is not None  # Client.open makes one
     waiting = client.outbox.counts().waiting
@@ -106,6 +130,32 @@ def answer(
     lossy.add_report(survey, values)
     if message := lossy.message():  # printed, so that no filter of warnings makes it an error
         click.echo(f"warning: {message}", err=True)
+
+
+def _read_survey(survey_at: str, digest: str | None, limits: SurveyLimits) -> Survey:
+    """Return the survey in a file or at an address, if it has the digest."""
+    from deniable.client.exchange import fetch_survey
+    from deniable.client.limits import check_digest, read_published
+
+    if "://" in survey_at:
+        return fetch_survey(survey_at, digest=digest, limits=limits)
+    if survey_at.endswith(".json"):
+        return read_published(Path(survey_at).read_bytes(), survey_at, digest=digest, limits=limits)
+    survey = Survey.load(survey_at)
+    if digest is not None:
+        check_digest(survey.digest, digest, survey_at)
+    return survey
+
+
+def _parse_period(text: str) -> tuple[int, float]:
+    """Return the days and the ε of a limit such as 30=4."""
+    days, _, epsilon = text.partition("=")
+    try:
+        return int(days), float(epsilon)
+    except ValueError:
+        raise InputError(
+            f"expected DAYS=EPSILON in --per-days, such as 30=4, not {text!r:.80}"
+        ) from None
 
 
 def _read_answers(
@@ -227,19 +277,28 @@ def ledger(folder: Path, as_json: bool) -> None:
             "that your program passes to Client.open, or --folder of deniable answer"
         )
     known = Ledger(path).spending()
+    total = {name: sum(getattr(each, name) for each in known) for name in ("spent", "reserved")}
     if as_json:
-        print_outcome({"ledger": str(path), "surveys": list(map(asdict, known))}, "", as_json)
+        surveys = [{**asdict(each), "since": _day(each)} for each in known]
+        print_outcome({"ledger": str(path), "surveys": surveys, **total}, "", as_json)
         return
-    names = ["survey", "ε spent", "budget", "reports"]
+    names = ["survey", "ε spent", "budget", "reserved", "since", "reports"]
     rows = [_spending_row(spending) for spending in known]
-    print_table(TextTable(names, rows, right=[False, True, True, True]), console())
+    rows.append(["all surveys", f"{total['spent']:.6g}", "", f"{total['reserved']:.6g}", "", ""])
+    print_table(TextTable(names, rows, right=[False, True, True, True, False, True]), console())
 
 
 def _spending_row(spending: Spending) -> list[str]:
     """Return the cells of a survey in the ledger."""
     budget = "unknown" if spending.budget is None else f"{spending.budget:.6g}"
     reports = "unknown" if spending.reports is None else f"{spending.reports:,}"
-    return [spending.survey, f"{spending.spent:.6g}", budget, reports]
+    amounts = [f"{spending.spent:.6g}", budget, f"{spending.reserved:.6g}"]
+    return [spending.survey, *amounts, _day(spending) or "", reports]
+
+
+def _day(spending: Spending) -> str | None:
+    """Return the day of the first answer to a survey."""
+    return None if spending.since is None else spending.since.isoformat()
 
 
 def _outboxes(folder: Path, surveys: tuple[str, ...]) -> list[Path]:

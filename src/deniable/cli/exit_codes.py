@@ -10,7 +10,8 @@ EXIT_CODES = {
     "and where.",
     2: "The command line is wrong: an unknown option, a missing argument, or an invalid value.",
     REFUSED: "The client refused to answer in order to keep a privacy promise: the budget is "
-    "spent, the survey has ended, or the secret or the ledger cannot be trusted.",
+    "spent, the survey is beyond the limits of the device or has another owner than before, the "
+    "survey has ended, or the secret or the ledger cannot be trusted.",
     UNAVAILABLE: "A store or a collector cannot be reached at the moment; retrying may help.",
     INTERRUPTED: "The command was interrupted (Ctrl-C).",
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from deniable.client.client import Client
 from deniable.client.encoder import encode_report
 from deniable.client.ledger import Ledger, Spending
+from deniable.client.limits import SurveyLimits
 from deniable.client.secret import load_or_create_secret, load_secret, new_secret
 from deniable.lazy import lazy_exports
 
@@ -23,6 +24,7 @@ __all__ = [
     "Sender",
     "Sent",
     "Spending",
+    "SurveyLimits",
     "encode_report",
     "fetch_survey",
     "load_or_create_secret",

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from deniable.arguments import Day, as_optional_day
 from deniable.client.encoder import Encoder, Values
 from deniable.client.files import expanded
 from deniable.client.ledger import Ledger
+from deniable.client.limits import DEFAULT_LIMITS, SurveyLimits
 from deniable.client.secret import SECRET_SIZE, load_or_create_secret
-from deniable.errors import BudgetExceeded, InputError, SecretError, SurveyExpired
+from deniable.errors import (
+    BudgetExceeded,
+    DeviceBudgetExceeded,
+    InputError,
+    SecretError,
+    SurveyExpired,
+)
 from deniable.mechanisms.base import Token
 from deniable.survey import Report, Survey, SurveyOrPath
 
@@ -40,6 +47,11 @@ class Client:
         Record of the spent privacy budget; None keeps it in memory only.
     outbox : Outbox or None, default None
         Queue of reports that wait to be sent; None if reports are sent in another way.
+    limits : SurveyLimits, default DEFAULT_LIMITS
+        The most that the client accepts of a survey, whatever its author wants.
+    accept_owner_change : bool, default False
+        Whether to answer a survey although one of the same name and another owner was answered.
+        Both share budget and permanent noise, so that their reports could be linked.
 
     Attributes
     ----------
@@ -55,6 +67,8 @@ class Client:
         If the secret does not have 32 bytes.
     InputError
         If the survey was published for testing; see `for_testing`.
+    SurveyRefused
+        If the survey exceeds the limits.
 
     Examples
     --------
@@ -82,9 +96,11 @@ class Client:
         secret: bytes,
         ledger: Ledger | None = None,
         outbox: Outbox | None = None,
+        limits: SurveyLimits = DEFAULT_LIMITS,
+        accept_owner_change: bool = False,
     ) -> None:
         survey = Survey.of(survey)
-        self._check_survey(survey)
+        self._check_survey(survey, limits)
         if not isinstance(secret, bytes) or len(secret) != SECRET_SIZE:
             got = f"{len(secret)}" if isinstance(secret, bytes) else type(secret).__name__
             raise SecretError(
@@ -94,6 +110,7 @@ class Client:
         self.survey = survey
         self.ledger = Ledger() if ledger is None else ledger
         self.outbox = outbox
+        self._accept_owner_change = accept_owner_change
         self._encoder = Encoder(survey, secret)
         self._entropy: Callable[[int], bytes] = os.urandom
         self.cohort, self.draws = self._encoder.cohort, self._encoder.draws
@@ -156,7 +173,16 @@ class Client:
         return ClientForTesting(survey, seed=seed, strict=strict, outbox=outbox)
 
     @classmethod
-    def open(cls, survey: SurveyOrPath, folder: str | Path) -> Client:
+    def open(
+        cls,
+        survey: SurveyOrPath,
+        folder: str | Path,
+        *,
+        device_budget: float | None = None,
+        per_days: Mapping[int, float] | None = None,
+        limits: SurveyLimits = DEFAULT_LIMITS,
+        accept_owner_change: bool = False,
+    ) -> Client:
         """Open a client whose secret, ledger and outbox are files in a folder.
 
         Parameters
@@ -166,6 +192,17 @@ class Client:
         folder : str or Path
             Folder of this person; it is created on first use. Never delete it: with a new
             secret or an empty ledger, the privacy loss may exceed the survey's budget.
+        device_budget : float or None, default None
+            Maximum ε in nats of all surveys that are answered through this folder. Each reserves
+            its whole budget at its first answer, whatever the answer is. None means no limit.
+        per_days : mapping of int to float, optional
+            Further limits for periods, besides the device budget: {30: 4.0} allows at most ε = 4
+            for surveys that are answered for the first time within 30 days.
+        limits : SurveyLimits, default DEFAULT_LIMITS
+            The most that the client accepts of a survey, whatever its author wants.
+        accept_owner_change : bool, default False
+            Whether to answer a survey although one of the same name and another owner was
+            answered through this folder.
 
         Returns
         -------
@@ -177,16 +214,27 @@ class Client:
         SecretError
             If the secret cannot be read or created, or if other users can read it.
         InputError
-            If the survey was published for testing.
+            If the survey was published for testing, or if a limit is invalid.
+        SurveyRefused
+            If the survey exceeds the limits.
         """
         from deniable.client.outbox import Outbox
 
         survey, folder = Survey.of(survey), expanded(folder)
-        cls._check_survey(survey)  # before any file exists
+        cls._check_survey(survey, limits)  # before any file exists
+        path = folder / "ledger.json"
+        ledger = Ledger(path, device_budget=device_budget, per_days=per_days)
         secret = load_or_create_secret(folder / "secret")
         # All versions of a survey share an outbox; surveys may have different collectors.
         outbox = Outbox(folder / f"outbox-{survey.name}.db")
-        return cls(survey, secret=secret, ledger=Ledger(folder / "ledger.json"), outbox=outbox)
+        return cls(
+            survey,
+            secret=secret,
+            ledger=ledger,
+            outbox=outbox,
+            limits=limits,
+            accept_owner_change=accept_owner_change,
+        )
 
     def answer(self, values: Values, *, today: Day | None = None) -> Report:
         """Charge the ledger, and return one report about all questions of the survey.
@@ -208,18 +256,25 @@ class Client:
         ------
         BudgetExceeded
             If the answer would exceed the survey's budget; nothing is spent.
+        DeviceBudgetExceeded
+            If the survey's budget would exceed that of the device; nothing is spent.
+        SurveyRefused
+            If a survey of this name and another owner was answered before; nothing is spent.
+        LedgerError
+            If the ledger cannot be read or written; no report was made.
         SurveyExpired
             If the survey's last day has passed.
         InputError
             If a name or the type of a value is wrong.
         """
         survey = self.survey
-        if (as_optional_day("today", today) or dt.date.today()) > survey.expires:
+        day = as_optional_day("today", today) or dt.date.today()
+        if day > survey.expires:
             raise SurveyExpired(
                 f"survey {survey.name!r} expired on {survey.expires}: no report was made"
             )
         encoded = self._encoder.tokens(values)
-        self._charge(encoded)
+        self._charge(encoded, day)
         return self._encoder.report(encoded, self._entropy(self._encoder.rand_size))
 
     def answer_and_queue(self, values: Values) -> Report:
@@ -270,19 +325,29 @@ class Client:
         return Sender(self._require_outbox(), url, token=token, spread=spread).send()
 
     @staticmethod
-    def _check_survey(survey: Survey) -> None:
-        """Refuse a survey for testing: people would spend their budget on reports nobody wants."""
+    def _check_survey(survey: Survey, limits: SurveyLimits) -> None:
+        """Refuse a survey beyond the limits, and one for testing, whose reports nobody wants."""
         if survey.testing:
             raise InputError(
                 f"survey {survey.name!r} was published for testing, so people cannot answer it: "
                 "use Client.for_testing, or publish it with deniable check, without --testing"
             )
+        limits.check(survey)
 
-    def _charge(self, tokens: Sequence[Token]) -> None:
+    def _charge(self, tokens: Sequence[Token], day: dt.date) -> None:
         """Charge the ledger for a report, or raise BudgetExceeded."""
         survey = self.survey
         try:
-            self.ledger.charge(survey.name, survey.budget, self._encoder.charges(tokens))
+            self.ledger.charge(
+                survey.name,
+                survey.budget,
+                self._encoder.charges(tokens),
+                owner=survey.owner,
+                accept_owner_change=self._accept_owner_change,
+                today=day,
+            )
+        except DeviceBudgetExceeded:
+            raise
         except BudgetExceeded:
             if survey.collect == "repeatedly":
                 raise

@@ -20,8 +20,9 @@ from email.message import Message
 from email.utils import parsedate_to_datetime
 from urllib.parse import SplitResult, urlsplit
 
+from deniable.client.limits import DEFAULT_LIMITS, SurveyLimits, read_published
 from deniable.errors import InputError, TransferError
-from deniable.survey.survey import DIGEST_SIZE, Survey
+from deniable.survey.survey import Survey
 
 USER_AGENT = "deniable"
 MAX_RESPONSE_BYTES = 1 << 20
@@ -202,8 +203,9 @@ def fetch_survey(
     digest: str | bytes | None = None,
     timeout: float = 30.0,
     tls: ssl.SSLContext | None = None,
+    limits: SurveyLimits = DEFAULT_LIMITS,
 ) -> Survey:
-    """Download a published survey.
+    """Download a published survey; its size and digest are compared before it is parsed.
 
     Parameters
     ----------
@@ -217,6 +219,8 @@ def fetch_survey(
         Maximum duration of the request, in seconds.
     tls : ssl.SSLContext or None, default None
         Which certificates to trust; None means those of the system.
+    limits : SurveyLimits, default DEFAULT_LIMITS
+        Limits of the device; here only the maximum size matters.
 
     Returns
     -------
@@ -229,6 +233,8 @@ def fetch_survey(
         If there is no response, or not a survey.
     InputError
         If the survey is invalid, or if it does not have the given digest.
+    SurveyRefused
+        If it has too many bytes.
 
     Examples
     --------
@@ -239,25 +245,4 @@ def fetch_survey(
     reply = exchange("GET", url, headers={"Accept": "application/json"}, timeout=timeout, tls=tls)
     if reply.status != 200:
         raise TransferError(f"there is no published survey at {url}: the server replied {reply}")
-    return check_digest(Survey.from_json(reply.body), digest, url)
-
-
-def check_digest(survey: Survey, digest: str | bytes | None, where: str) -> Survey:
-    """Return the survey if it has this digest, or if none is given; else raise InputError."""
-    if digest is None:
-        return survey
-    try:
-        expected = bytes.fromhex(digest) if isinstance(digest, str) else digest
-    except ValueError:
-        expected = b""
-    if len(expected) != DIGEST_SIZE:
-        raise InputError(
-            f"the digest must have {2 * DIGEST_SIZE} hexadecimal digits, as deniable check prints "
-            f"them, unlike {digest!r:.80}"
-        )
-    if survey.digest != expected:
-        raise InputError(
-            f"the survey at {where} is not the reviewed one: its digest is {survey.digest.hex()} "
-            f"({survey.name!r} version {survey.version}), not {expected.hex()}"
-        )
-    return survey
+    return read_published(reply.body, url, digest=digest, limits=limits)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from deniable.errors import InputError, check_path
+from deniable.errors import InputError, LedgerError, check_path
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 PRIVATE_MODE = 0o600
 """File mode: readable and writable by the owner only."""
+PRIVATE_FOLDER_MODE = 0o700
 
 
 def expanded(folder: str | Path) -> Path:
@@ -38,6 +40,26 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def make_private_folder(folder: Path) -> None:
+    """Create a folder, and folders above it, that only their owner can use, whatever the umask."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(PRIVATE_FOLDER_MODE, exist_ok=True)
+
+
+def check_unshared(path: Path) -> None:
+    """Raise LedgerError if other users can change the file, or replace it in its folder."""
+    if os.name != "posix":
+        return
+    for each, forbidden, mode in ((path.parent, 0o002, "700"), (path, 0o022, "600")):
+        found = each.stat().st_mode
+        if found & forbidden and not (each is not path and found & stat.S_ISVTX):
+            raise LedgerError(
+                f"other users can change {each} (mode bits {found & 0o777:03o}), so the spent "
+                f"privacy loss is uncertain: run chmod {mode} {each}"
+            )
 
 
 def write_private(path: Path, data: bytes) -> None:

@@ -29,20 +29,22 @@ killed in between has charged for a report that was never sent; the reverse cann
 
 from __future__ import annotations
 
-import json
+import datetime as dt
+import os
 from _thread import allocate_lock
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from deniable.client.files import locked, replace_private
-from deniable.errors import BudgetExceeded, LedgerError
+from deniable.client.book import Account, Book, Entries, Entry, from_json, to_json
+from deniable.client.files import check_unshared, locked, make_private_folder, replace_private
+from deniable.errors import BudgetExceeded, LedgerError, SurveyRefused
 from deniable.privacy import NANO
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-FORMAT = "deniable-ledger/1"
+    from deniable.client.device_budget import DeviceBudget
 
 
 @dataclass(frozen=True)
@@ -64,44 +66,6 @@ class Charge:
     in_total: int | None
 
 
-@dataclass
-class _Entry:
-    """All reports with the same noise: the sum of their charges, and its limit or None."""
-
-    charged: int
-    limit: int | None
-
-    @property
-    def spent(self) -> int:
-        """Loss of all these reports in billionths of a nat."""
-        return self.charged if self.limit is None else min(self.charged, self.limit)
-
-
-Entries = dict[str, _Entry]
-"""Entries of one survey by name of the permanent noise."""
-
-
-@dataclass
-class _Account:
-    """All entries of one survey, and what is remembered for people to see.
-
-    budget : at the last charge; reports : charged so far. None if an older release wrote the file.
-    """
-
-    entries: Entries
-    budget: int | None = None
-    reports: int | None = None
-
-    @property
-    def spent(self) -> int:
-        """Loss on this survey in billionths of a nat."""
-        return sum(entry.spent for entry in self.entries.values())
-
-
-Book = dict[str, _Account]
-"""Accounts by survey name."""
-
-
 @dataclass(frozen=True)
 class Spending:
     """What a ledger says about one survey.
@@ -116,6 +80,13 @@ class Spending:
         Largest ε that may be spent, as the version that was answered last says; None if unknown.
     reports : int or None
         Number of reports that were charged; None if unknown.
+    reserved : float, default 0.0
+        Privacy loss in nats that counts towards the budget of the device: the largest budget of
+        any version so far.
+    since : datetime.date or None, default None
+        Day of the first answer, as far as known.
+    owner : str or None, default None
+        Owner of the survey that was answered last, in the words of its file; None if unknown.
 
     Examples
     --------
@@ -127,6 +98,9 @@ class Spending:
     spent: float
     budget: float | None
     reports: int | None
+    reserved: float = 0.0
+    since: dt.date | None = None
+    owner: str | None = None
 
 
 class Ledger:
@@ -135,7 +109,19 @@ class Ledger:
     Parameters
     ----------
     path : str, Path or None, default None
-        File; None keeps the ledger in memory only. Several processes may share a file.
+        File; None keeps the ledger in memory only. Several processes may share a file. A symbolic
+        link is followed.
+    device_budget : float or None, default None
+        Maximum ε in nats over all surveys of the ledger; each reserves its whole budget at its
+        first answer. None means no limit.
+    per_days : mapping of int to float, optional
+        Further limits for periods, such as {30: 4.0}: at most ε = 4 for surveys that are answered
+        for the first time within 30 days.
+
+    Raises
+    ------
+    InputError
+        If a limit is invalid, or if there are limits per period without a device budget.
 
     Examples
     --------
@@ -145,10 +131,21 @@ class Ledger:
     2.0
     """
 
-    def __init__(self, path: str | Path | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        device_budget: float | None = None,
+        per_days: Mapping[int, float] | None = None,
+    ) -> None:
         from pathlib import Path
 
         self.path = None if path is None else Path(path)
+        self.device_budget: DeviceBudget | None = None
+        if device_budget is not None or per_days is not None:
+            from deniable.client.device_budget import DeviceBudget
+
+            self.device_budget = DeviceBudget(device_budget, {} if per_days is None else per_days)
         self._memory: Book = {}
         self._lock = allocate_lock()
 
@@ -168,7 +165,7 @@ class Ledger:
         float
             Privacy loss ε in nats.
         """
-        return self._read().get(survey, _Account({})).spent / NANO
+        return self._book().get(survey, Account()).spent / NANO
 
     def spending(self) -> tuple[Spending, ...]:
         """Return what was spent on each survey; nothing is written.
@@ -187,8 +184,8 @@ class Ledger:
         --------
         >>> ledger = Ledger()
         >>> ledger.charge("homepages", 3_000_000_000, [Charge("full", 2_000_000_000, None)])
-        >>> ledger.spending()
-        (Spending(survey='homepages', spent=2.0, budget=3.0, reports=1),)
+        >>> [(each.survey, each.spent, each.reserved) for each in ledger.spending()]
+        [('homepages', 2.0, 3.0)]
         """
         return tuple(
             Spending(
@@ -196,12 +193,24 @@ class Ledger:
                 account.spent / NANO,
                 None if account.budget is None else account.budget / NANO,
                 account.reports,
+                account.set_aside / NANO,
+                min((day for day, _ in account.reserved), default=None),
+                account.owner,
             )
-            for survey, account in sorted(self._read().items())
+            for survey, account in sorted(self._book().items())
         )
 
-    def charge(self, survey: str, budget: int, charges: Sequence[Charge]) -> None:
-        """Record the charges of one report, or raise BudgetExceeded and change nothing.
+    def charge(
+        self,
+        survey: str,
+        budget: int,
+        charges: Sequence[Charge],
+        *,
+        owner: str | None = None,
+        accept_owner_change: bool = False,
+        today: dt.date | None = None,
+    ) -> None:
+        """Record the charges of one report, or raise an error and spend nothing.
 
         Parameters
         ----------
@@ -211,55 +220,123 @@ class Ledger:
             Maximum loss on this survey name, in billionths of a nat.
         charges : sequence of Charge
             One per slot of the report.
+        owner : str or None, default None
+            Owner of the survey; None if unknown.
+        accept_owner_change : bool, default False
+            Whether the owner may differ from that of earlier answers.
+        today : datetime.date or None, default None
+            Day of the answer; None means the system's date.
 
         Raises
         ------
         BudgetExceeded
             If the charges would exceed the budget.
+        DeviceBudgetExceeded
+            If the budget of the survey would exceed that of the device.
+        SurveyRefused
+            If the owner has changed.
         LedgerError
-            If the file cannot be read.
+            If the file cannot be read or written, or if other users can change it.
         """
         if type(budget) is not int:
             raise LedgerError(f"the budget must be an integer, not {budget!r:.80}")
+        today = today or dt.date.today()
         if self.path is None:
             with self._lock:
-                _spend(self._memory, survey, budget, charges)
+                self._admit(self._memory, survey, budget, owner, accept_owner_change, today)
+                _spend(self._memory[survey], survey, budget, charges)
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with locked(self.path):
-            book = self._read()
-            _spend(book, survey, budget, charges)
-            replace_private(self.path, _to_json(book))
+        path = _real(self.path)
+        try:
+            make_private_folder(path.parent)
+            with locked(path):
+                book = _read(path, today)
+                changed = self._admit(book, survey, budget, owner, accept_owner_change, today)
+                try:
+                    _spend(book[survey], survey, budget, charges)
+                except BudgetExceeded:
+                    # What was reserved must not depend on whether the survey's budget sufficed,
+                    # because that depends on the answers.
+                    if changed:
+                        replace_private(path, to_json(book))
+                    raise
+                replace_private(path, to_json(book))
+        except OSError as error:
+            raise LedgerError(
+                f"cannot write the ledger {path}: {error.strerror or error}; no report was made. "
+                "Free disk space, or choose a folder that this user may write"
+            ) from None
 
-    def _read(self) -> Book:
+    def _admit(
+        self,
+        book: Book,
+        survey: str,
+        budget: int,
+        owner: str | None,
+        accept_owner_change: bool,
+        today: dt.date,
+    ) -> bool:
+        """Reserve the survey's budget and note its owner, or raise; return whether that is new.
+
+        It depends on the survey and the day only, never on the answers.
+        """
+        account = book.get(survey) or Account(reports=0)
+        known, extra = account.owner, budget - account.set_aside
+        if owner != known and None not in (owner, known) and not accept_owner_change:
+            raise SurveyRefused(
+                f"survey {survey!r} of {known!r:.200} was answered on this device before, and now "
+                f"a survey of this name comes from {owner!r:.200}: no report was made. Both would "
+                "share the budget and the permanent noise, so that their reports could be linked. "
+                "A program that knows that they belong together passes accept_owner_change=True"
+            )
+        if self.device_budget is not None:
+            self.device_budget.check(book, survey, max(0, extra), today)
+        if survey in book and extra <= 0 and owner in (None, known):
+            return False
+        account.reserve(budget, today)
+        account.owner = known if owner is None else owner
+        book[survey] = account
+        return True
+
+    def _book(self) -> Book:
         """Return the book in memory or in the file."""
         if self.path is None:
             return self._memory
-        try:
-            data = self.path.read_bytes()
-        except FileNotFoundError:
-            return {}
-        except OSError as error:
-            raise LedgerError(f"cannot read the ledger {self.path}: {error.strerror}") from None
-        try:
-            return _from_json(json.loads(data))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise LedgerError(
-                f"{self.path} is not a ledger ({error}). The spent privacy loss is unknown, so "
-                "no report is made: restore the file from a backup"
-            ) from None
+        return _read(_real(self.path), dt.date.today())
 
 
-def _spend(book: Book, survey: str, budget: int, charges: Sequence[Charge]) -> None:
-    """Add the charges to the book, or raise BudgetExceeded and change nothing."""
-    account = book.get(survey) or _Account({}, reports=0)
+def _real(path: Path) -> Path:
+    """Return the file that a path leads to; its lock and its replacements lie next to it."""
+    return type(path)(os.path.realpath(path))
+
+
+def _read(path: Path, today: dt.date) -> Book:
+    """Return the book in a file; it is empty if there is no file."""
+    try:
+        check_unshared(path)
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise LedgerError(f"cannot read the ledger {path}: {error.strerror}") from None
+    try:
+        return from_json(data, today)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise LedgerError(
+            f"{path} is not a ledger ({error}). The spent privacy loss is unknown, so "
+            "no report is made: restore the file from a backup"
+        ) from None
+
+
+def _spend(account: Account, survey: str, budget: int, charges: Sequence[Charge]) -> None:
+    """Add the charges to the account, or raise BudgetExceeded and change nothing."""
     entries, before = account.entries, account.spent
     extra = 0
     changed: Entries = {}
     for charge in charges:
         noise_id, limit = charge.noise_id, charge.in_total
-        old = changed.get(noise_id) or entries.get(noise_id) or _Entry(0, limit)
-        entry = _Entry(old.charged + charge.per_report, _larger_limit(old.limit, limit))
+        old = changed.get(noise_id) or entries.get(noise_id) or Entry(0, limit)
+        entry = Entry(old.charged + charge.per_report, _larger_limit(old.limit, limit))
         extra += entry.spent - old.spent
         changed[noise_id] = entry
     if before + extra > budget:
@@ -270,7 +347,6 @@ def _spend(book: Book, survey: str, budget: int, charges: Sequence[Charge]) -> N
     entries.update(changed)
     account.budget = budget
     account.reports = None if account.reports is None else account.reports + 1
-    book[survey] = account
 
 
 def _shown(amount: int) -> str:
@@ -285,40 +361,3 @@ def _shown(amount: int) -> str:
 def _larger_limit(a: int | None, b: int | None) -> int | None:
     """Return the larger of two limits, where None means no limit."""
     return None if a is None or b is None else max(a, b)
-
-
-def _to_json(book: Book) -> bytes:
-    """Return the contents of the file."""
-    surveys = {
-        survey: {
-            noise_id: [entry.charged, entry.limit] for noise_id, entry in account.entries.items()
-        }
-        for survey, account in book.items()
-    }
-    history = {survey: [account.budget, account.reports] for survey, account in book.items()}
-    data = {"format": FORMAT, "surveys": surveys, "history": history}
-    return json.dumps(data, separators=(",", ":")).encode()
-
-
-def _from_json(data: Any) -> Book:
-    """Return the book in the parsed contents of a file, after checking every number."""
-    if data["format"] != FORMAT:
-        raise ValueError(f"its format is {data['format']!r}, not {FORMAT!r}")
-    book: Book = {}
-    history = data.get("history", {})  # older releases neither write nor keep it
-    for survey, entries in data["surveys"].items():
-        budget, reports = history.get(survey, (None, None))
-        _check_amounts(survey, budget, reports)
-        book[survey] = _Account({}, budget, reports)
-        for noise_id, (charged, limit) in entries.items():
-            if charged is None:
-                raise ValueError(f"an entry of {survey!r} is {[charged, limit]}")
-            _check_amounts(survey, charged, limit)
-            book[survey].entries[noise_id] = _Entry(charged, limit)
-    return book
-
-
-def _check_amounts(survey: str, *amounts: object) -> None:
-    """Raise ValueError unless each amount is None or an integer from 0."""
-    if any(x is not None and (type(x) is not int or x < 0) for x in amounts):
-        raise ValueError(f"an entry of {survey!r} is {list(amounts)}")

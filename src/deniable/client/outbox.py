@@ -22,7 +22,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deniable.client.files import PRIVATE_MODE, sync_folder
+from deniable.client.files import PRIVATE_MODE, make_private_folder, sync_folder
 from deniable.errors import InputError, OutboxError
 from deniable.survey.report import HEADER_SIZE, MAGIC, Report, batch_header
 
@@ -398,7 +398,7 @@ class Outbox:
         """Create the file with mode 0600 unless it exists."""
         if self.path.exists():
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.path.parent)
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, PRIVATE_MODE))
         sync_folder(self.path.parent)
         sync_folder(self.path.parent.parent)

@@ -11,7 +11,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from deniable.client.files import sync_folder, write_private
+from deniable.client.files import make_private_folder, sync_folder, write_private
 from deniable.errors import SecretError
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def load_or_create_secret(path: str | Path) -> bytes:
         return load_secret(path)
     temporary = path.with_name(f"{path.name}.{os.urandom(8).hex()}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         write_private(temporary, new_secret())
         # Linking is atomic, and fails if another process was first.
         with suppress(FileExistsError):

@@ -12,8 +12,11 @@ from deniable.errors import InputError, NotPrivateWarning, check_integer
 from deniable.survey.lossy_answers import LossyAnswers
 
 if TYPE_CHECKING:
+    import datetime as dt
+
     from deniable.arguments import Day
     from deniable.client.encoder import Values
+    from deniable.client.limits import SurveyLimits
     from deniable.client.outbox import Outbox
     from deniable.mechanisms.base import Token
     from deniable.survey import Report, Survey, SurveyOrPath
@@ -98,7 +101,7 @@ class ClientForTesting(Client):
         return report
 
     @staticmethod
-    def _check_survey(survey: Survey) -> None:
+    def _check_survey(survey: Survey, limits: SurveyLimits) -> None:
         """Refuse a real survey: its collector would take predictable reports for private ones."""
         if not survey.testing:
             raise InputError(
@@ -106,7 +109,7 @@ class ClientForTesting(Client):
                 "check survey.toml --testing -o testing.json (in Python: survey.for_testing())"
             )
 
-    def _charge(self, tokens: Sequence[Token]) -> None:
+    def _charge(self, tokens: Sequence[Token], day: dt.date) -> None:
         """Charge nothing: there is no ledger."""
 
     def _next_bytes(self, size: int) -> bytes:

@@ -167,6 +167,11 @@ class Mechanism(ABC):
         return 1
 
     @property
+    def hashes(self) -> int:
+        """Number of hashes of a token; with bits, the maximum number of bits that it sets (h)."""
+        return 1
+
+    @property
     def scheme(self) -> Scheme:
         """How strings are hashed and noise is derived."""
         return DENIABLE_1

@@ -69,11 +69,6 @@ class BitMechanism(Mechanism):
     # --- the same for all -------------------------------------------------------------------
 
     @property
-    def hashes(self) -> int:
-        """Maximum number of bits that a token sets (h)."""
-        return 1
-
-    @property
     def permanent_variance(self) -> float:
         """Variance from permanent noise: φ(1 − φ) / ((1 − 2φ)² h) if it is symmetric."""
         return super().permanent_variance / self.hashes

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from deniable.errors import InputError, check_integer
 from deniable.privacy import PrivacyLoss, log_sum_rounding_up, worst_ratio
@@ -168,6 +168,7 @@ class Noise:
         """Number of random words that the fresh noise of one slot takes."""
         return digits_needed(self.p, self.q)
 
+    @lru_cache(maxsize=1024)  # noqa: B019 - small objects; the slots of a survey often share one
     def loss(self, first: int, second: int) -> PrivacyLoss:
         """Return ε between two values.
 

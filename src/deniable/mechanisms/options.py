@@ -33,6 +33,7 @@ class OptionMechanism(Mechanism):
     options: tuple[str, ...]
 
     question_kind = "choice"
+    protocols = frozenset({"single"})
 
     def __post_init__(self) -> None:
         if not 2 <= len(self.options) <= MAX_OPTIONS:
@@ -113,6 +114,7 @@ class Boolean(BitMechanism):
     """
 
     kind = question_kind = "boolean"
+    protocols = frozenset({"single"})
 
     @property
     def width(self) -> int:

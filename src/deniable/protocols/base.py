@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Self, overload
 
 from deniable.errors import InputError
 from deniable.lazy import Registry
@@ -34,6 +34,44 @@ class Slot:
     mechanism: Mechanism
 
 
+class Slots(Sequence[Slot]):
+    """Slots with one mechanism, each made on first use.
+
+    A part may have hundreds of slots, and a client reports one of them. If all were made, a small
+    survey could take minutes to read.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Mechanism of all slots, keyed to none of them yet.
+    domain : Domain
+        Key of hashing and noise, without the name of the slot.
+    names : tuple of str
+        Names of the slots.
+    """
+
+    def __init__(self, mechanism: Mechanism, domain: Domain, names: tuple[str, ...]) -> None:
+        self._mechanism, self._domain, self._names = mechanism, domain, names
+        self._made: dict[int, Slot] = {}
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @overload
+    def __getitem__(self, index: int) -> Slot: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Slot, ...]: ...
+    def __getitem__(self, index: int | slice) -> Slot | tuple[Slot, ...]:
+        if isinstance(index, slice):
+            return tuple(self[i] for i in range(len(self))[index])
+        slot = self._made.get(index)
+        if slot is None:
+            name = self._names[index]
+            slot = Slot(name, self._mechanism.within(replace(self._domain, slot=name)))
+            self._made[index] = slot
+        return slot
+
+
 @dataclass(frozen=True)
 class Part:
     """One column of a report. Each client reports one of its slots.
@@ -42,13 +80,13 @@ class Part:
 
     Parameters
     ----------
-    slots : tuple of Slot
+    slots : Slots
         The slots.
     chosen_by : int or None
         Index of the clear field that selects a slot; None if there is only one slot.
     """
 
-    slots: tuple[Slot, ...]
+    slots: Slots
     chosen_by: int | None = None
 
     def choice(self, draw: Draw) -> int:
@@ -166,7 +204,7 @@ class Protocol(ABC):
         """Return the same protocol with hashing and noise keyed by this survey and question."""
         return replace(self, survey=survey, question=question)
 
-    def named_slots(self, mechanism: Mechanism, *names: str) -> tuple[Slot, ...]:
+    def named_slots(self, mechanism: Mechanism, *names: str) -> Slots:
         """Return one slot per name, all with this mechanism but separately keyed.
 
         Their encoding is the SHA-256 of everything that decides which bits a value sets: how it is
@@ -174,10 +212,7 @@ class Protocol(ABC):
         """
         both = {"protocol": self.token_settings, "mechanism": mechanism.encoding()}
         encoding = prf.digest(json.dumps(both, sort_keys=True, separators=(",", ":")).encode())
-        return tuple(
-            Slot(name, mechanism.within(Domain(self.survey, self.question, name, encoding)))
-            for name in names
-        )
+        return Slots(mechanism, Domain(self.survey, self.question, "", encoding), names)
 
     @property
     def loss(self) -> PrivacyLoss:

@@ -31,6 +31,13 @@ FORMAT = "deniable-survey/1"
 TESTING_FORMAT = "deniable-testing-survey/1"
 """Format of a survey that was published for testing; releases that do not know it refuse it."""
 DIGEST_SIZE = 16
+MAX_SIZE = 1 << 22
+"""Maximum size of a published survey in bytes; 65,536 options of 60 characters fit."""
+MAX_PARTS = 4096
+"""Maximum number of parts of a report, each of which is randomised on its own. It bounds the time
+to read a survey, since the exact loss of a part takes most of a millisecond."""
+MAX_BUDGET = 10**309
+"""Maximum budget in billionths of a nat: the largest that a survey file can set."""
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 NAME_RULE = "1 to 64 characters from a-z, 0-9, _ and -, beginning with a letter"
 
@@ -307,10 +314,9 @@ class Survey:
         check_integer("version", self.version, 1, 2**31 - 1)
         check_text("owner", self.owner)
         check_text("description", self.description)
-        if type(self.budget) is not int:
-            raise InputError(
-                f"budget must be an integer (billionths of a nat), not {self.budget!r:.80}"
-            )
+        if type(self.budget) is not int or not 0 <= self.budget <= MAX_BUDGET:
+            got = "one out of range" if type(self.budget) is int else f"{self.budget!r:.80}"
+            raise InputError(f"budget must be an integer from 0 (billionths of a nat), not {got}")
         if not self.questions:
             raise InputError("a survey needs at least one question")
         if self.collect not in ("once", "repeatedly"):
@@ -330,16 +336,21 @@ class Survey:
                 f"{MAX_COHORTS}, not {self.cohorts}, because a client has one cohort for all of "
                 "them: choose numbers with common factors, such as powers of two"
             )
-        if self.budget < (least := total_charge(self.questions, self.collect)):
+        if (parts := sum(len(q.protocol.parts) for q in self.questions)) > MAX_PARTS:
             raise InputError(
-                f"budget = {self.budget / NANO:.9f} is below ε = {least / NANO:.9f} of one "
-                "client's answers: increase the budget, or leave it out"
+                f"a report may have at most {MAX_PARTS} parts (one per question, and one per "
+                f"n-gram), not {parts}: ask fewer questions"
             )
         # Hashing and noise are keyed by the names of the survey and the question.
         keyed = tuple(
             replace(q, protocol=q.protocol.within(self.name, q.name)) for q in self.questions
         )
         object.__setattr__(self, "questions", keyed)
+        if self.budget < (least := total_charge(keyed, self.collect)):
+            raise InputError(
+                f"budget = {self.budget / NANO:.9f} is below ε = {least / NANO:.9f} of one "
+                "client's answers: increase the budget, or leave it out"
+            )
 
     def for_testing(self) -> Survey:
         """Return the same survey, marked as a survey for testing.
@@ -370,7 +381,12 @@ class Survey:
     @cached_property
     def cohorts(self) -> int:
         """Number of cohorts: the least common multiple over all mechanisms."""
-        return math.lcm(*(m.cohorts for q in self.questions for m in q.protocol.mechanisms))
+        cohorts = 1
+        for question in self.questions:
+            cohorts = math.lcm(cohorts, *{m.cohorts for m in question.protocol.mechanisms})
+            if cohorts > MAX_COHORTS:  # such a survey is invalid; more factors would take long
+                break
+        return cohorts
 
     def question(self, name: str) -> Question:
         """Return the question of this name.
@@ -499,6 +515,11 @@ class Survey:
         InputError
             If the bytes are not a published survey, or not in its canonical form.
         """
+        if isinstance(data, bytes | str) and len(data) > MAX_SIZE:
+            raise InputError(
+                f"a published survey has at most {MAX_SIZE:,} bytes, not {len(data):,}: is this "
+                "the right file?"
+            )
         try:
             raw = json.loads(data, parse_float=_no_float, parse_constant=_no_float)
         except (TypeError, ValueError, RecursionError) as error:

@@ -5,7 +5,7 @@ import { memoryStore } from "../../../clients/js/outside.js";
 export default async function (deniable, { canonical, sha256, values, collector, reports, again, aged }) {
   const store = globalThis.indexedDB ? deniable.browserStore() : memoryStore();
   const survey = await deniable.readSurvey(new TextEncoder().encode(canonical), sha256);
-  const client = await deniable.openClient(survey, { store });
+  const client = await deniable.openClient(survey, { store, limits: { epsilon: Infinity } });
   const sender = deniable.openSender(collector, { store, token: "ingest" }), tallies = [], waits = [];
   const note = async (tally) => {
     tallies.push(tally);

@@ -2,7 +2,7 @@
 export default async function (deniable, { canonical, sha256, values, answers, start, broken }) {
   const store = deniable.browserStore();
   const survey = await deniable.readSurvey(new TextEncoder().encode(canonical), sha256);
-  const client = await deniable.openClient(survey, { store });
+  const client = await deniable.openClient(survey, { store, limits: { epsilon: Infinity } });
   if (broken) tear(store);
   await new Promise((resolve) => setTimeout(resolve, start - Date.now()));
   const ended = await Promise.allSettled(Array.from({ length: answers }, () => client.answer(values)));
