@@ -10,12 +10,17 @@ from typing import Any
 import yaml
 
 from deniable.collector.api.routes import ROUTES
+from deniable.collector.app import MAX_STOP_SECONDS
+from deniable.collector.server import STOP_MARGIN_SECONDS
 from deniable.collector.settings import ENVIRONMENT_PREFIX, Settings
+from deniable.store.sql.postgres import RETRY_SECONDS
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
-SLOWEST_STOP_SECONDS = Settings().stop_time + 2.0 + 2.0
-"""Longest time between SIGTERM and the end: uploads, then connections, then maintenance."""
+SLOWEST_STOP_SECONDS = sum(
+    (Settings().stop_time, STOP_MARGIN_SECONDS, RETRY_SECONDS, MAX_STOP_SECONDS)
+)
+"""Longest time between SIGTERM and the end: uploads, connections, a lost database, maintenance."""
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def test_the_database_is_reached_by_the_collector_only() -> None:
     assert "ports" not in SERVICES["database"]
 
 
-def test_a_stop_loses_no_upload() -> None:
+def test_a_stop_has_time_enough() -> None:
     assert int(COLLECTOR["stop_grace_period"].removesuffix("s")) > SLOWEST_STOP_SECONDS
 
 

@@ -111,11 +111,11 @@ def assert_no_relative_links(text: str) -> None:
 
 def test_links_lead_to_the_repository_when_there_is_one() -> None:
     """Also those whose text is code; code that looks like a link stays as it is."""
-    page = "![a](p.png)\n\n[`x`](docs/x.md#y) and [w](https://example.org), `[a](b)`\n"
+    page = "![a](p.png)\n\n[`x`](x/page.md#y) and [w](https://example.org), `[a](b)`\n"
     assert for_package(page, "", "1.0") == "`x` and [w](https://example.org), `[a](b)`\n"
     shown = for_package(page, "https://example.org/us/it", "1.0")
     assert "![a](https://example.org/us/it/raw/v1.0/p.png)" in shown
-    assert "[`x`](https://example.org/us/it/blob/v1.0/docs/x.md#y)" in shown
+    assert "[`x`](https://example.org/us/it/blob/v1.0/x/page.md#y)" in shown
     assert "`[a](b)`" in shown
     assert_no_relative_links(shown)
     with pytest.raises(AssertionError, match="leads nowhere"):
