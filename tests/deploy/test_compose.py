@@ -59,7 +59,7 @@ def test_services_restart_and_leave_no_dumps(name: str) -> None:
     assert "no-new-privileges:true" in service["security_opt"]
     assert set(service["networks"]) <= COMPOSE["networks"].keys()
     for waited, condition in service.get("depends_on", {}).items():
-        assert waited in SERVICES and condition == {"condition": "service_healthy"}
+        assert waited in SERVICES and condition["condition"] == "service_healthy"
 
 
 def test_the_database_is_reached_by_the_collector_only() -> None:
@@ -88,6 +88,17 @@ def test_the_proxy_does_what_the_documentation_says() -> None:
     assert not missing
     assert "access_log off;" in directives(NGINX)
     assert not re.search(r"^[^#]*(X-Forwarded-For|X-Real-IP|\$remote_addr)", NGINX, re.MULTILINE)
+
+
+def test_the_proxy_follows_a_collector_that_is_replaced() -> None:
+    """It looks up the address of the collector only when it starts."""
+    assert SERVICES["proxy"]["depends_on"]["collector"]["restart"] is True
+
+
+def test_the_proxy_may_start_its_workers_as_another_user() -> None:
+    """Without one of these rights nginx does not start; it hands folders below /tmp to them."""
+    needed = {"CHOWN", "NET_BIND_SERVICE", "SETGID", "SETUID"}
+    assert needed <= set(SERVICES["proxy"]["cap_add"])
 
 
 def test_the_proxy_reaches_the_collector_and_its_files() -> None:

@@ -55,6 +55,7 @@ def test_it_has_rights_and_time_enough_and_no_more() -> None:
     assert int(keys["TimeoutStopSec"]) > SLOWEST_STOP_SECONDS
     assert keys["LimitCORE"] == "0"
     assert keys["CapabilityBoundingSet"] == ""
+    assert keys["SystemCallErrorNumber"] == "EPERM", "a refused call would kill the collector"
 
 
 @pytest.mark.slow
