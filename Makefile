@@ -4,8 +4,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # Install with uv if it is on the PATH, else with pip.
 INSTALL = $(if $(shell command -v uv 2>/dev/null),uv pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
+# Modules are compiled when they are imported: the demonstration needs few of those that are installed.
+NO_COMPILE = $(if $(shell command -v uv 2>/dev/null),,--no-compile)
+# The tag to release, such as v0.1.0; empty while there is none.
+TAG ?=
 
-.PHONY: help demo check test lint fast kernels bench calibrate campaign docs outputs facts reference gallery clean
+.PHONY: help demo check test lint fast kernels test-wheels test-deploy release-check dist release-notes bench calibrate \
+  campaign docs outputs facts reference gallery clean
 help:
 	@echo "make demo       Run the main job end to end: clients, collector, analysis."
 	@echo "make check      Run the linters and the fast tests (under a minute)."
@@ -19,14 +24,29 @@ help:
 	@echo "make bench      Measure speed."
 	@echo "make calibrate  Measure coverage, error rates and thresholds (hours on two cores)."
 	@echo "make campaign   Kill processes and cut connections thousands of times (about an hour)."
+	@echo "make test-wheels    Install the wheel with each extra in an environment of its own."
+	@echo "make test-deploy    Check deploy/; build and run the container image if docker or podman runs."
+	@echo "make release-check  Check all that belongs to a release, without a network (TAG=v0.1.0: may it be released?)."
+	@echo "make dist           Build wheel, source archive, npm package and bills of materials in dist/."
 
-$(VENV)/.ready: pyproject.toml
+$(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "deniable needs Python 3.11 or later; $(PYTHON) is $$($(PYTHON) --version). Try: make PYTHON=python3.12"; exit 1; }
+	@echo "Creating a Python environment in $(VENV) ..." >&2
 	@if command -v uv >/dev/null 2>&1; then uv venv --quiet --allow-existing --python "$(PYTHON)" $(VENV); \
 	  else $(PYTHON) -m venv $(VENV); fi
-	@$(INSTALL) -e '.[dev]'
 	@touch $@
+
+# What the demonstration needs: the collector, the analysis and plots.
+$(VENV)/.demo: pyproject.toml | $(VENV)/.python
+	@echo "Installing deniable with its collector, analysis and plots in $(VENV); downloads may take a minute ..." >&2
+	@$(INSTALL) $(NO_COMPILE) -e '.[collector,plots]'
+	@touch $@
+
+$(VENV)/.ready: pyproject.toml | $(VENV)/.python
+	@echo "Installing deniable and everything that its tests need in $(VENV); this takes a minute or two ..." >&2
+	@$(INSTALL) -e '.[dev]'
+	@touch $(VENV)/.demo $@
 
 # Tests of GPU code also run on the CPU, through PyTorch. Its build without CUDA, a tenth of the size, is preferred.
 # Without PyTorch these tests are skipped; with CI=true they fail.
@@ -35,7 +55,7 @@ $(VENV)/.torch: $(VENV)/.ready
 	  || echo "no PyTorch: tests of GPU code are skipped"
 	@touch $@
 
-demo: $(VENV)/.ready
+demo: $(VENV)/.demo
 	@$(BIN)/python examples/demo.py
 
 lint: $(VENV)/.ready
@@ -58,6 +78,24 @@ check: $(VENV)/.ready
 
 test: lint kernels $(VENV)/.torch
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=10
+
+# The wheel with each extra, and alone, in environments of their own.
+test-wheels: $(VENV)/.ready
+	$(BIN)/python -m pytest tests/end_to_end/test_extras.py tests/end_to_end/test_bare_environment.py
+
+# `make test` checks the files of deploy/ too; what needs a container engine is only here.
+test-deploy: $(VENV)/.ready
+	$(BIN)/python -m pytest -rs tests/deploy tests/deploy/with_engine.py
+
+release-check: $(VENV)/.ready
+	$(BIN)/python -m tools.release check --tag "$(TAG)"
+	$(BIN)/python -m pytest -rs tests/release tests/deploy tests/browser/test_package.py
+
+dist: $(VENV)/.ready
+	@$(BIN)/python -m tools.release build --tag "$(TAG)"
+
+release-notes: $(VENV)/.ready
+	@$(BIN)/python -m tools.release notes
 
 bench: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.client

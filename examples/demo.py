@@ -43,10 +43,11 @@ def main() -> None:
     survey = Survey.load(SURVEY)
     print(f"Survey {survey.name}, version {survey.version}: {survey.description}\n")
     show_devices(survey)
+    print(f"\nSimulating {CROWD:,} clients; the first run compiles its inner loops …", flush=True)
     crowd, truth = people(np.random.default_rng(2016))
     batch = simulate(survey, crowd, rng=np.random.default_rng(2017))
     print(
-        f"\nA simulated crowd of {CROWD:,} clients answers. 50% use Firefox, 30% Chromium, 20% "
+        f"A simulated crowd of {CROWD:,} clients answers. 50% use Firefox, 30% Chromium, 20% "
         "Safari; 40% block\nads, most of them with Firefox; they have 100 home pages, which the "
         "server does not know."
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-AT_THE_ROOT = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md"]
+AT_THE_ROOT = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md", "SECURITY.md"]
 PAGES = [
     *(ROOT / name for name in AT_THE_ROOT),
     *sorted((ROOT / "docs").rglob("*.md")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,26 @@ def test_the_package_names_what_is_there() -> None:
     named = {path for entry in PACKAGE["exports"].values() for path in entry.values()}
     assert {path.removeprefix("./") for path in named} == set(PACKAGE["files"])
     assert all((tools.PACKAGE / path).exists() for path in [*named, "README.md"])
+
+
+def test_npm_packs_these_files_and_no_others() -> None:
+    """Without a network; license and readme are added by npm itself."""
+    npm = tools.program("npm", shutil.which("npm"))
+    done = subprocess.run(
+        [npm, "pack", "--dry-run", "--json", "--offline", "--no-update-notifier"],
+        cwd=tools.PACKAGE, capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    (packed,) = json.loads(done.stdout)
+    names = {file["path"] for file in packed["files"]}
+    assert names == {*PACKAGE["files"], "package.json", "README.md", "LICENSE"}
+    assert (packed["name"], packed["version"]) == ("deniable", __version__)
+
+
+def test_the_package_says_what_a_registry_shows() -> None:
+    assert {"description", "keywords", "license", "author", "engines", "types"} <= PACKAGE.keys()
+    assert PACKAGE["publishConfig"] == {"access": "public", "provenance": True}
+    license = (tools.PACKAGE / "LICENSE").read_text()
+    assert license == (tools.ROOT / "LICENSE").read_text()
 
 
 def compiled(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
