@@ -97,16 +97,15 @@ def _row(
     answers = _answers(question)
     frequency = 1 / answers if answers else 0.0
     variance = mechanism.variance(frequency) / share
-    # Permanent noise, and who is in the crowd, stay the same from report to report.
-    fixed = (mechanism.permanent_variance + frequency * (1 - frequency)) / share
-    repeated = fixed + (variance - fixed) / DAYS
     p, q = mechanism.support
     return MechanismRow(
         name=design.name,
         epsilon=float(epsilon),
         per_report=question.loss.per_report,
         variance=variance,
-        variance_30=math.nan if design.collect == "once" else repeated,
+        variance_30=math.nan
+        if design.collect == "once"
+        else mechanism.variance(frequency, reports=DAYS) / share,
         bound=least_variance(question.loss.per_report, answers),
         liar=(1 - p) / (q - p) / share,
         bytes=survey.body_size,

@@ -52,7 +52,7 @@ HASH_TESTS = 10
 UNSEEN = {
     "string": "whether strings are hashed as the survey says, and whether q is right",
     "choice": "whether options are mixed up, and whether q is right",
-    "subset": "whether options are mixed up, and whether q is right",
+    "number": "whether bins are mixed up, and whether q is right",
     "boolean": "a boolean, of which any share up to 100% is possible",
 }
 """Faults that reports cannot show, by kind of question."""
