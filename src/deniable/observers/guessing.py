@@ -23,7 +23,7 @@ with needs_packages("deniable.observers.guessing"):
     import numpy as np
     from numpy.typing import NDArray
 
-    from deniable.observers.evidence import Evidence, bit_evidence, number_evidence
+    from deniable.observers.attack_evidence import AttackEvidence, bit_evidence, number_evidence
 
 from deniable.mechanisms.bit_mechanism import BitMechanism
 from deniable.mechanisms.number_mechanism import NumberMechanism
@@ -164,13 +164,13 @@ def guessed(
 
 
 @singledispatch
-def evidence_of(mechanism: Mechanism, reports: int) -> Evidence | None:
+def evidence_of(mechanism: Mechanism, reports: int) -> AttackEvidence | None:
     """Return what some reports of this mechanism say about values; None if it is unknown."""
     return None
 
 
 @evidence_of.register
-def _(mechanism: BitMechanism, reports: int) -> Evidence | None:
+def _(mechanism: BitMechanism, reports: int) -> AttackEvidence | None:
     noise = mechanism.noise
     labels = mechanism.labels
     return bit_evidence(
@@ -182,7 +182,7 @@ def _(mechanism: BitMechanism, reports: int) -> Evidence | None:
 
 
 @evidence_of.register
-def _(mechanism: NumberMechanism, reports: int) -> Evidence | None:
+def _(mechanism: NumberMechanism, reports: int) -> AttackEvidence | None:
     noise = mechanism.noise
     return number_evidence(noise.p / 2**32, noise.q / 2**32, reports, mechanism.bound)
 
@@ -221,7 +221,9 @@ def _prior(question: Question, prior: int | Sequence[float] | None) -> Weights:
     return np.asarray(weights / weights.sum(), np.float64)
 
 
-def _simulated(parts: Sequence[Evidence], weights: Weights, rng: np.random.Generator) -> float:
+def _simulated(
+    parts: Sequence[AttackEvidence], weights: Weights, rng: np.random.Generator
+) -> float:
     """Return the mean probability of the most likely value, over simulated clients."""
     total = 0.0
     with np.errstate(divide="ignore"):

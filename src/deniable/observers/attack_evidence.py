@@ -13,7 +13,7 @@ MAX_EXACT_OPTIONS = 500
 Floats = NDArray[np.float64]
 
 
-class Evidence(ABC):
+class AttackEvidence(ABC):
     """What reports of one mechanism say about a client's value."""
 
     def exact(self, values: int) -> bool:
@@ -30,7 +30,7 @@ class Evidence(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class _BitEvidence(Evidence):
+class _BitEvidence(AttackEvidence):
     """Bits with counts of ones in f64[T + 1]: their probabilities if a bit is set or not.
 
     width, hashes : number of bits, and how many of them a value sets
@@ -96,7 +96,7 @@ def _drawn(
 
 
 @dataclass(frozen=True, eq=False)
-class _NumberEvidence(Evidence):
+class _NumberEvidence(AttackEvidence):
     """Numbers below `bound`: own with probability q, each other with p; independent reports."""
 
     p: float
@@ -122,7 +122,7 @@ def bit_evidence(
     effective: tuple[float, float],
     reports: int,
     layout: tuple[int, int, bool],
-) -> Evidence:
+) -> AttackEvidence:
     """Return the evidence of bits with permanent and fresh noise.
 
     fresh : P(1) of a bit that is not set, or set, after permanent noise
@@ -138,7 +138,7 @@ def bit_evidence(
     return _BitEvidence(if_set, if_clear, *layout)
 
 
-def number_evidence(p: float, q: float, reports: int, bound: int) -> Evidence:
+def number_evidence(p: float, q: float, reports: int, bound: int) -> AttackEvidence:
     """Return the evidence of numbers with fresh noise."""
     return _NumberEvidence(p, q, reports, bound)
 
