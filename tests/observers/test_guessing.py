@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 
 from deniable import guessed
 from deniable.errors import InputError
+from deniable.mechanisms import Subset
 from deniable.observers import guessing
 from deniable.observers.guessing import _simulated, evidence_of, guess_bound
 from deniable.survey import Survey
@@ -123,3 +124,36 @@ def test_the_shuffled_store_tells_almost_nothing() -> None:
 def test_priors_that_do_not_fit(prior: object) -> None:
     with pytest.raises(InputError):
         guessed(choice(), "editor", prior)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_subsets_agree_with_enumeration(members: int) -> None:
+    """Five standard errors of 4,000 trials; the seed is fixed."""
+    extra = f'mechanism = "subset"\nmembers = {members}\n'
+    survey = make_survey(CHOICE.format(epsilon=2.0) + extra)
+    mechanism = survey.questions[0].protocol.mechanisms[0]
+    assert isinstance(mechanism, Subset)
+    weights = [0.4, 0.3, 0.2, 0.1]
+    with_own, without = mechanism.subsets
+    own = mechanism.support[1]
+    best = 0.0
+    for subset in combinations(range(5), members):
+        chances = [own / with_own if x in subset else (1 - own) / without for x in range(4)]
+        best += max(w * c for w, c in zip(weights, chances, strict=True))
+    found = guessed(survey, "editor", weights)
+    assert found.after[1] == pytest.approx(best, abs=0.03)
+    assert found.after[1] < guess_bound(np.array(weights), mechanism.loss.per_report, 0.0)
+
+
+def test_permanent_noise_limits_what_many_hashed_reports_tell() -> None:
+    """Many reports reveal the kept number, which is the own one with probability κ at most."""
+    question = '[questions.word]\nkind = "string"\nmechanism = "localhash"\nvalues = 5\n'
+    survey = make_survey(
+        question + "epsilon = 2.0\nepsilon_per_report = 1.0\n", collect="repeatedly"
+    )
+    noise = survey.questions[0].protocol.mechanisms[0].noise
+    once, often = (guessed(survey, "word", 2, reports=(1, 3000)).after[n] for n in (1, 3000))
+    kept, flipped = noise.kept / 2**32, noise.flip / 2**32
+    # Two values have different numbers with probability 4/5; then the more likely one is named.
+    limit = 0.5 * 0.2 + 0.8 * (0.5 + 0.5 * (kept - flipped))
+    assert once < often == pytest.approx(limit, abs=0.03)

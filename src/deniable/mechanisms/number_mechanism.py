@@ -76,7 +76,8 @@ class NumberMechanism(Mechanism):
     def worst_outcomes(self) -> tuple[tuple[float, float], ...]:
         """The numbers of the two values, and all other numbers together."""
         # No answer is the average over all numbers, so it is harder to distinguish from a value.
-        p, q = self.noise.p / ONE, self.noise.q / ONE
+        q = float(self.noise.q_star)
+        p = (1 - q) / (self.bound - 1)
         return (q, p), (p, q), (max(0.0, 1 - p - q), max(0.0, 1 - p - q))
 
     def encode(self, token: Token, *, cohort: int, secret: bytes, rand: bytes) -> bytes:

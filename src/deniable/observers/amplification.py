@@ -34,7 +34,7 @@ class Amplification:
     epsilon, delta : float
         Upper bound of ε in nats at this δ, of all batches together.
     local : float
-        ε of the same reports of one client without shuffling.
+        Privacy loss ε of the same reports of one client without shuffling.
     reports : int
         Number of reports per batch.
     crowd : int
@@ -107,7 +107,7 @@ def amplified(
     Returns
     -------
     Amplification
-        ε, and how it was computed.
+        Bound of ε, and how it was computed.
 
     Raises
     ------

@@ -96,25 +96,61 @@ def _drawn(
 
 
 @dataclass(frozen=True, eq=False)
-class _NumberEvidence(AttackEvidence):
-    """Numbers below `bound`: own with probability q, each other with p; independent reports."""
+class NumberEvidence(AttackEvidence):
+    """Numbers below `bound`, with permanent and fresh noise.
+
+    p, q : fresh noise sends each other number, or the kept one
+    flip, keep : permanent noise keeps each other number, or the true one; 0 and 1 without it
+    """
 
     p: float
     q: float
     reports: int
     bound: int
+    flip: float = 0.0
+    keep: float = 1.0
 
     def scores(self, truth: NDArray[np.int64], values: int, rng: np.random.Generator) -> Floats:
+        """Return log-likelihoods of all values: hash functions and reports are drawn."""
         clients = len(truth)
         cells = rng.integers(self.bound, size=(clients, values))
         own = cells[np.arange(clients), truth]
+        changed = rng.random(clients) >= self.keep
+        kept = np.where(changed, own + rng.integers(1, self.bound, clients), own) % self.bound
         chances = np.full(self.bound, self.p)
         chances[0] = self.q
         drawn = rng.multinomial(self.reports, chances / chances.sum(), size=clients)
         rows = np.arange(clients)
-        # Exchange the first number with the client's own.
-        drawn[rows, own], drawn[rows, 0] = drawn[rows, 0].copy(), drawn[rows, own].copy()
-        return np.asarray(drawn[rows[:, None], cells] * math.log(self.q / self.p), np.float64)
+        # Exchange the first number with the kept one.
+        drawn[rows, kept], drawn[rows, 0] = drawn[rows, 0].copy(), drawn[rows, kept].copy()
+        log_odds = drawn * math.log(self.q / self.p)
+        most = log_odds.max(axis=1, keepdims=True)
+        odds = np.exp(log_odds - most)
+        others = self.flip * odds.sum(axis=1, keepdims=True)
+        likelihood = others + (self.keep - self.flip) * odds[rows[:, None], cells]
+        return np.asarray(np.log(np.maximum(likelihood, 1e-300)), np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class SubsetEvidence(AttackEvidence):
+    """A random subset of the options and "none", which contains the client's option with `own`.
+
+    members : number of members of the subset
+    epsilon : log-likelihood ratio of the options in it, against those that are not
+    """
+
+    own: float
+    members: int
+    epsilon: float
+
+    def scores(self, truth: NDArray[np.int64], values: int, rng: np.random.Generator) -> Floats:
+        """Return log-likelihoods of all values, up to a constant per client."""
+        rows = np.arange(len(truth))
+        order = rng.random((len(truth), values + 1))  # "none" is the last category
+        # The own category is the first of all, or the last; the members are the first ones.
+        order[rows, truth] = np.where(rng.random(len(truth)) < self.own, -1.0, 2.0)
+        last = np.partition(order, self.members - 1, axis=1)[:, self.members - 1 : self.members]
+        return np.asarray(self.epsilon * (order[:, :-1] <= last), np.float64)
 
 
 def bit_evidence(
@@ -136,11 +172,6 @@ def bit_evidence(
     if_clear = (1 - clear) * by_permanent[0] + clear * by_permanent[1]
     if_set = (1 - kept) * by_permanent[0] + kept * by_permanent[1]
     return _BitEvidence(if_set, if_clear, *layout)
-
-
-def number_evidence(p: float, q: float, reports: int, bound: int) -> AttackEvidence:
-    """Return the evidence of numbers with fresh noise."""
-    return _NumberEvidence(p, q, reports, bound)
 
 
 def _binomial(n: int, k: int, p: float) -> float:

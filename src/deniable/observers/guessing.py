@@ -23,10 +23,17 @@ with needs_packages("deniable.observers.guessing"):
     import numpy as np
     from numpy.typing import NDArray
 
-    from deniable.observers.attack_evidence import AttackEvidence, bit_evidence, number_evidence
+    from deniable.observers.attack_evidence import (
+        AttackEvidence,
+        NumberEvidence,
+        SubsetEvidence,
+        bit_evidence,
+    )
 
 from deniable.mechanisms.bit_mechanism import BitMechanism
+from deniable.mechanisms.noise import ONE
 from deniable.mechanisms.number_mechanism import NumberMechanism
+from deniable.mechanisms.subset import Subset
 
 DEFAULT_STRINGS = 1000
 """Number of equally common strings in the default prior."""
@@ -174,7 +181,7 @@ def _(mechanism: BitMechanism, reports: int) -> AttackEvidence | None:
     noise = mechanism.noise
     labels = mechanism.labels
     return bit_evidence(
-        (noise.p / 2**32, noise.q / 2**32),
+        (noise.p / ONE, noise.q / ONE),
         (float(noise.p_star), float(noise.q_star)),
         reports,
         (mechanism.width, mechanism.hashes, bool(labels)),
@@ -184,7 +191,15 @@ def _(mechanism: BitMechanism, reports: int) -> AttackEvidence | None:
 @evidence_of.register
 def _(mechanism: NumberMechanism, reports: int) -> AttackEvidence | None:
     noise = mechanism.noise
-    return number_evidence(noise.p / 2**32, noise.q / 2**32, reports, mechanism.bound)
+    fresh, permanent = (noise.p / ONE, noise.q / ONE), (noise.flip / ONE, noise.kept / ONE)
+    return NumberEvidence(*fresh, reports, mechanism.bound, *permanent)
+
+
+@evidence_of.register
+def _(mechanism: Subset, reports: int) -> AttackEvidence | None:
+    if reports > 1:  # collected once
+        return None
+    return SubsetEvidence(mechanism.support[1], mechanism.members, mechanism.loss.per_report)
 
 
 def guess_bound(weights: Weights, epsilon: float, delta: float) -> float:
