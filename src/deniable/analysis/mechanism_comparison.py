@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,6 +27,8 @@ DECODED = 100_000
 LISTED = 100
 """Candidates of a string question that are decoded."""
 DAYS = 30
+LARGER_SHARE = 0.84
+"""Share of ε in total that one report may reveal, in the comparison of repeated collection."""
 
 
 def compare_mechanisms(
@@ -43,10 +46,10 @@ def compare_mechanisms(
 
     Parameters
     ----------
-    kind : {"string", "choice", "boolean"}, default "string"
+    kind : {"string", "choice", "boolean", "number"}, default "string"
         Kind of the question.
     options : int, default 4
-        Number of options of a choice.
+        Number of options of a choice, or of bins of a number.
     unknown : bool, default False
         Whether the strings must be discovered, because no candidates are known.
     collect : {"once", "repeatedly"}, default "once"
@@ -75,17 +78,35 @@ def compare_mechanisms(
     >>> from deniable.analysis import compare_mechanisms
     >>> table = compare_mechanisms(kind="choice", options=4, epsilons=[2.0], timed=False)
     >>> table.names[0], round(table.mechanisms[0].bound, 2)
-    ('one bit per option', 0.51)
+    ('subset selection', 0.51)
     """
     open_design = OpenDesign(kind, collect, detectable)
     designs = designs_for(open_design, options, unknown, max_length, alphabet)
     rows = []
     for epsilon in epsilons:
-        for design in designs:
+        for design in [*designs, *_further_designs(designs, epsilon, unknown)]:
             survey = design.draft(epsilon).survey()
             times = _times(survey) if timed else (math.nan, math.nan)
             rows.append(_row(design, epsilon, survey, *times))
     return MechanismTable(describe(kind, unknown, options), collect, tuple(rows))
+
+
+def _further_designs(
+    designs: Sequence[OpenDesign], epsilon: float, unknown: bool
+) -> list[OpenDesign]:
+    """Return designs that a survey file can name, but that `plan` does not recommend."""
+    usual = designs[-1]
+    further = []
+    if usual.kind == "string" and not unknown:
+        hashed = {**usual.settings, "mechanism": "localhash"}
+        further.append(replace(usual, name="local hashing", settings=hashed))
+    if usual.collect == "repeatedly" and not unknown:
+        paper = {**usual.settings, "p": 0.25, "q": 0.75}
+        further.append(replace(usual, name=f"{usual.name}, noise of the paper", settings=paper))
+        more = {**usual.settings, "epsilon_per_report": round(LARGER_SHARE * epsilon, 6)}
+        name = f"{usual.name}, {100 * LARGER_SHARE:g}% of ε per report"
+        further.append(replace(usual, name=name, settings=more))
+    return further
 
 
 def _row(
@@ -145,12 +166,19 @@ def least_variance(epsilon: float, answers: int | None) -> float:
     )
 
 
+def _values(question: Question, strings: tuple[str, ...]) -> tuple[object, ...]:
+    """Return the answers of simulated clients."""
+    if question.kind == "boolean":
+        return True, False
+    return tuple(range(len(strings))) if question.kind == "number" else strings
+
+
 def _times(survey: Survey) -> tuple[float, float]:
     """Return microseconds per report of a client, and seconds to decode `DECODED` reports."""
     question = survey.questions[0]
     labels = question.protocol.mechanisms[0].labels
     strings = labels or tuple(f"value{i}" for i in range(LISTED))
-    values: tuple[object, ...] = (True, False) if question.kind == "boolean" else strings
+    values = _values(question, strings)
     encoder = Encoder(survey, os.urandom(32))
     start = time.perf_counter()
     for i in range(ENCODED):
