@@ -18,7 +18,7 @@ from deniable.cli.options import command
 from deniable.cli.output import console, print_outcome, print_table
 from deniable.errors import InputError, MissingPackage
 from deniable.formatting import TextTable, counted, epsilon_text, odds_factor
-from deniable.observers import Amplification, amplified, guessed
+from deniable.observers import Amplification, amplified
 from deniable.planning.in_words import (
     cohort_warnings,
     epsilon_meaning,
@@ -188,6 +188,8 @@ def _guesses(
     """Return how often an attacker guesses each answer; see `_describe_question` for `missing`."""
     reports = (1,) if survey.collect == "once" else (1, 30)
     try:
+        from deniable.observers import guessed
+
         guesses = [
             guessed(survey, q.name, priors.get(q.name), reports=reports, batch=BATCH)
             for q in survey.questions
