@@ -49,6 +49,8 @@ def test_import_compact_export(path: Path, files: list[Path], tmp_path: Path) ->
     assert imported == {"reports": 30_000, "new": 30_000, "store": f"sqlite:///{path}"}
     assert said("import", path, files[0], "--day", NEXT)["new"] == 0
     done = said("compact", path, "--keep-keys", 36500)
+    bound = done.pop("smallest_batch")["marks@1"]
+    assert (bound["reports"], bound["method"]) == (1001, "none")
     assert done == {"segments": 1, "reports": 30_000, "waiting": 0, "keys_forgotten": 0}
     out = tmp_path / "out.parquet"
     run("export", path, "marks", out, "--since", DAY, "--until", DAY)

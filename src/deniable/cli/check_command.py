@@ -19,7 +19,7 @@ from deniable.cli.options import command
 from deniable.cli.output import console, print_outcome, print_table
 from deniable.errors import InputError, MissingPackage
 from deniable.formatting import TextTable, counted, epsilon_text, odds_factor
-from deniable.observers import Amplification, amplified, guessed
+from deniable.observers import Amplification, amplified
 from deniable.planning.acceptance import acceptance_warnings, refuse_supercookie
 from deniable.planning.in_words import (
     cohort_warnings,
@@ -224,6 +224,8 @@ def _guesses(
     """Return how often an attacker guesses each answer; see `_describe_question` for `missing`."""
     reports = (1,) if survey.collect == "once" else (1, 30)
     try:
+        from deniable.observers import guessed
+
         guesses = [
             guessed(survey, q.name, priors.get(q.name), reports=reports, batch=BATCH)
             for q in survey.questions

@@ -70,10 +70,8 @@ class MechanismView(View[MechanismTable]):
             ax.plot(epsilons, [row.variance for row in rows], marker=marker, ms=5, label=name)
         first = [row for row in result.mechanisms if row.name == result.names[0]]
         label = "lower bound"
-        if (
-            len({row.per_report for row in result.mechanisms if row.epsilon == first[0].epsilon})
-            > 1
-        ):
+        beside = [row for row in result.mechanisms if row.epsilon == first[0].epsilon]
+        if len({round(row.per_report, 3) for row in beside}) > 1:
             label += f" for the ε per report of {result.names[0]}"
         bound = [row.bound for row in first]
         ax.plot([row.epsilon for row in first], bound, color=plots.TRUTH, ls="--", label=label)
