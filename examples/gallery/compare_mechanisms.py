@@ -12,7 +12,7 @@ import numpy as np
 from deniable.analysis import compare_mechanisms
 
 table = compare_mechanisms(
-    kind="choice", options=4, epsilons=np.linspace(0.5, 4.5, 17), timed=False
+    kind="choice", options=4, epsilons=np.linspace(0.5, 4.5, 17).tolist(), timed=False
 )
 figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
 table.plot(axes)
