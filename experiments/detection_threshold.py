@@ -1,6 +1,6 @@
 """Is a string at the detection threshold found half of the time, and do plans agree?
 
-    python -m experiments.detection_threshold [--crowds 22] [--jobs 16] [--seed 1]
+    python -m experiments.detection_threshold [--crowds 10] [--jobs 16] [--seed 1]
 
 A crowd holds 20 common strings, many rare ones, and 25 planted ones: five at each of .7, .85, 1,
 1.15 and 1.3 times the threshold that three crowds of the same kind reported on average. Random
@@ -239,7 +239,7 @@ def row_of(case: Case, outcomes: list[Outcome]) -> dict[str, str | float]:
 
 def main() -> None:
     """Run all cases."""
-    options = crowd_arguments(__doc__ or "", 22)
+    options = crowd_arguments(__doc__ or "", 10)
     first = [Crowd(i, (options.seed, i, 0, k)) for i in range(len(CASES)) for k in range(FIRST)]
     reported = [each.threshold for each in in_processes(analyse, first, options.jobs)]
     thresholds = np.reshape(reported, (-1, FIRST)).mean(axis=1).tolist()

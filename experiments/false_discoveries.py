@@ -1,6 +1,6 @@
 """How often does a discovery contain a string that no client holds?
 
-    python -m experiments.false_discoveries [--crowds 12] [--jobs 2] [--seed 1]
+    python -m experiments.false_discoveries [--crowds 8] [--jobs 2] [--seed 1]
 
 Columns: share of crowds with any false string (α = .05), and true strings found, on average. Takes
 about two minutes on 16 processors.
@@ -28,7 +28,7 @@ def trial(task: tuple[str, str, int]) -> tuple[bool, int]:
 
 def main() -> None:
     """Print the table and the promise."""
-    given = crowd_arguments(__doc__, 12)
+    given = crowd_arguments(__doc__, 8)
     settings = [(protocol, population) for protocol in PROTOCOLS for population in POPULATIONS]
     seeds = range(given.seed, given.seed + given.crowds)
     tasks = [(*setting, seed) for setting in settings for seed in seeds]

@@ -1,6 +1,6 @@
 """Family-wise error, power and coverage with few cohorts, where unlisted strings can mislead.
 
-    python -m experiments.few_cohorts [--crowds 250] [--jobs 16]
+    python -m experiments.few_cohorts [--crowds 200] [--jobs 16]
 
 `decode`: ten listed Zipf strings, 20 or 1,000 candidates that nobody holds, and unlisted mass on
 one string or spread over 50; N = 100,000; h = 1 with p = .0122, q = .5, otherwise p = .25, q = .75.
@@ -12,8 +12,8 @@ strings, `mass` that of `mass_found`, and `width` the median half-width of inter
 unlisted string that 30% of clients hold; N = 100,000; the five most common strings and Other.
 Coverage of the cells of listed strings, and of those with Other.
 
-Every crowd has hash functions of its own, so that figures are averages over them. With 250 crowds
-everything takes about 17 minutes of CPU time.
+Every crowd has hash functions of its own, so that figures are averages over them. With 200 crowds
+everything takes about 14 minutes of CPU time.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def promises(
 
 def main() -> None:
     """Print both tables and the promises."""
-    options = crowd_arguments(__doc__ or "", crowds=250)
+    options = crowd_arguments(__doc__ or "", crowds=200)
     tasks = [Task(setting, options.crowds, options.seed) for setting in settings()]
     rows = []
     print(f"{'decode':61s} " + " ".join(f"{name:>8s}" for name in Decoded._fields))

@@ -1,6 +1,6 @@
 """Margins and cells of joint tables if clients hold strings that nobody listed.
 
-    python -m experiments.joint_margins [--crowds 40] [--jobs 2] [--seed 1]
+    python -m experiments.joint_margins [--crowds 20] [--jobs 2] [--seed 1]
 
 A string question with ε = 3, and a choice of four options or another string question; a third of
 the clients move together (strength .3). `unlisted` says which strings are not candidates: the
@@ -214,7 +214,7 @@ def settings() -> list[Setting]:
 
 def main() -> None:
     """Print the table and the promises."""
-    given = crowd_arguments(__doc__, 40)
+    given = crowd_arguments(__doc__, 20)
     rows_of = settings()
     tasks = [
         Task(setting, min(CROWDS_PER_TASK, crowds - start), (given.seed, number, start))

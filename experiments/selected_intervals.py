@@ -1,6 +1,6 @@
 """Do intervals of discovered strings, and of their total, contain the truth near the threshold?
 
-    python -m experiments.selected_intervals [--crowds 80] [--jobs 16] [--seed 1]
+    python -m experiments.selected_intervals [--crowds 40] [--jobs 16] [--seed 1]
 
 Small domains. Strings are sorted by their true share over the reported detection threshold.
 Columns: discovered strings; coverage of their 95% intervals, and that of the former rule (estimate
@@ -236,7 +236,7 @@ def total_row(name: str, trials: list[tuple[Floats, Floats]]) -> dict[str, objec
 
 def main() -> None:
     """Print both tables and the promises."""
-    given = crowd_arguments(__doc__, 80)
+    given = crowd_arguments(__doc__, 40)
     tasks = [(*row, seed) for row in ROWS for seed in range(given.seed, given.seed + given.crowds)]
     trials = list(in_processes(trial, tasks, given.jobs))
     results = {row: trials[i * given.crowds : (i + 1) * given.crowds] for i, row in enumerate(ROWS)}

@@ -1,6 +1,6 @@
 """Size and power of the tests of mutual and conditional independence of three questions.
 
-    python -m experiments.three_way [--crowds 120] [--jobs 16] [--seed 1]
+    python -m experiments.three_way [--crowds 80] [--jobs 16] [--seed 1]
 
 `size` is the share of crowds in which a true hypothesis is rejected at .05, `lrt` that of the
 likelihood ratio. Under `mutual`, all questions are independent. Under `conditional`, x and y depend
@@ -220,7 +220,7 @@ def row_of(task: Task, p_values: Floats) -> Row:
 
 def main() -> None:
     """Print the tables and the promises."""
-    given = crowd_arguments(__doc__, 120)
+    given = crowd_arguments(__doc__, 80)
     tasks = rows_of(given.crowds, given.seed)
     parts = [cut(task) for task in tasks]
     found = in_processes(measured, [part for row in parts for part in row], given.jobs)
