@@ -31,7 +31,7 @@ def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "asked, names",
     [({}, {"Bloom filter"}), ({"kind": "boolean"}, {"one bit"}),
-     ({"kind": "choice", "options": 9}, {"one bit per option"}),
+     ({"kind": "choice", "options": 9}, {"subset selection", "one bit per option"}),
      ({"unknown": True}, {"prefixes, local hashing", "prefixes, Bloom filter",
                           "n-grams, Bloom filter"}),
      ({"unknown": True, "collect": "repeatedly"},

@@ -28,7 +28,7 @@ from deniable.mechanisms import (
 from deniable.mechanisms.noise import ONE
 from deniable.survey import Survey
 from tests.enumeration import SECRET, Distribution, distribution, expected, worst_log_ratio
-from tests.surveys import make_survey
+from tests.surveys import ANY_SURVEY, make_survey
 
 HALF = ONE // 2
 CHOICE = """[questions.q]
@@ -245,7 +245,7 @@ def test_a_ledger_by_strings_would_exceed_it(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(PermanentLocalHash, "noise_id", by_string)
     s = survey(HASH, budget=1000)
-    client = Client(s, secret=SECRET)
+    client = Client(s, secret=SECRET, limits=ANY_SURVEY)
     for i in range(10):
         client.answer({"q": f"word {i}"})
     assert client.ledger.spent(s.name) > 3 * 2

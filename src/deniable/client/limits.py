@@ -45,7 +45,7 @@ class SurveyLimits:
     >>> from deniable.survey import example_survey
     >>> SurveyLimits(epsilon=0.5).check(example_survey())
     Traceback (most recent call last):
-    deniable.errors.SurveyRefused: this device refuses survey 'example': its budget ε = 3 exceeds...
+    deniable.errors.SurveyRefused: this device refuses survey 'example': its budget ε = 1 exceeds...
     """
 
     epsilon: float = 20.0

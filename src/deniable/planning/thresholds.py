@@ -366,6 +366,7 @@ def _skewed(z: float, skewness: float) -> float:
     """Return the quantile of a gamma distribution at a normal quantile (Wilson and Hilferty)."""
     if abs(skewness) < 1e-6:
         return z
+    skewness = min(skewness, 3 * z)  # the approximation falls with the skewness beyond this
     cube = (1 + skewness * z / 6 - skewness**2 / 36) ** 3
     return (cube - 1) * 2 / skewness
 
