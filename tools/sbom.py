@@ -133,15 +133,18 @@ def _component(name: str, version: str, license: dict[str, Any]) -> dict[str, An
 
 def _license(package: Distribution) -> dict[str, Any]:
     """Return the license as the package names it, or nothing if it does not."""
-    metadata = package.metadata
-    if expression := metadata["License-Expression"]:
+
+    def values(field: str) -> list[str]:
+        return package.metadata.get_all(field) or []
+
+    for expression in values("License-Expression"):
         return {"expression": expression}
     names = [
         classifier.rpartition(" :: ")[2]
-        for classifier in metadata.get_all("Classifier", [])
+        for classifier in values("Classifier")
         if classifier.startswith("License ::")
     ]
-    short = (name for name in (metadata["License"], *names) if name and "\n" not in name)
+    short = (name for name in (*values("License"), *names) if name and "\n" not in name)
     name = next((name for name in short if len(name) <= MAX_LICENSE_NAME), None)
     return {"license": {"name": name}} if name else {}
 
