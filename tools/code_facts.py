@@ -41,6 +41,7 @@ owner = "documentation"
 description = "four options"
 expires = 2999-12-31
 collect = "{}"
+defaults = 2
 [questions.q]
 kind = "choice"
 options = ["a", "b", "c", "d"]

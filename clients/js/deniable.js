@@ -103,8 +103,9 @@ export async function readSurvey(data, digest) {
 /** Refuses a survey beyond the limits of the page; this depends on the survey only. */
 function checkLimits(survey, limits) {
   const most = { ...LIMITS, ...limits }, found = { epsilon: survey.budget / NANO, groups: survey.cohorts, size: survey.size };
-  const sum = { reportSize: 0, hashes: 0 };
+  const sum = { reportSize: survey.cohorts > 1 ? 2 : 0, hashes: 0 };
   for (const { protocol: p } of survey.questions) {
+    sum.reportSize += p.name === "prefixes" ? 1 : p.name === "ngrams" ? p.grams.length : 0; // clear fields
     if (p.name === "prefixes") found.groups *= p.levels.length;
     if (p.name === "ngrams") found.groups *= Number(binomial(positionsOf(p), p.grams.length));
     for (const m of mechanismsOf(p)) sum.reportSize += shapeOf(m).size, sum.hashes += m.hashes ?? 1;
@@ -315,8 +316,9 @@ export async function openClient(survey, { store = browserStore(), limits, devic
 /** What the ledger spent on each survey of the store. @param {Store} [store] */
 export async function readLedger(store = browserStore()) {
   const [kept] = await store.all("client"), owners = kept?.owners ?? new Map();
-  return [...(kept?.spent ?? [])].map(([survey, page]) => {
-    const reserved = reservedOf(kept, survey), spent = spentOf(page) / NANO;
+  const names = new Set([...(kept?.spent?.keys() ?? []), ...(kept?.reserved?.keys() ?? [])]);
+  return [...names].map((survey) => {
+    const reserved = reservedOf(kept, survey), spent = spentOf(kept.spent.get(survey) ?? new Map()) / NANO;
     return { survey, spent, reserved: sumOf(reserved) / NANO, since: reserved[0]?.[0] ?? null, owner: owners.get(survey) ?? null };
   });
 }

@@ -223,6 +223,30 @@ def test_that_a_number_changes_is_not_hidden() -> None:
     assert worst_log_ratio(found) > m.values * m.loss.in_total
 
 
+def test_which_reports_share_a_number_is_not_hidden() -> None:
+    """Both sequences change at the same times, and yet differ by more than the loss of all three.
+
+    Permanent noise maps each of three numbers independently; all maps and reports are enumerated.
+    """
+    keep, flip, sent, other = 0.4, 0.3, 0.95, 0.025
+
+    def distribution_of(numbers: tuple[int, ...]) -> list[float]:
+        found = []
+        for reports in product(range(3), repeat=len(numbers)):
+            total = 0.0
+            for kept in product(range(3), repeat=3):
+                chance = math.prod(keep if k == n else flip for n, k in enumerate(kept))
+                for number, report in zip(numbers, reports, strict=True):
+                    chance *= sent if report == kept[number] else other
+                total += chance
+            found.append(total)
+        return found
+
+    first, second = map(distribution_of, ((0, 1, 0, 1), (0, 1, 2, 1)))
+    worst = max(abs(math.log(a / b)) for a, b in zip(first, second, strict=True))
+    assert worst > 3 * math.log(keep / flip)
+
+
 def test_the_ledger_never_exceeds_the_loss_of_all_numbers() -> None:
     s = survey(HASH, budget=7)
     m = mechanism(s)

@@ -359,3 +359,10 @@ def test_audits_come_close_to_epsilon_and_never_exceed_it(options: int, members:
     settings = {"members": members, "random_bytes": made.random_bytes}
     broken = Leaky(noise=made.noise, options=made.options, **settings)
     assert audited(broken, "a", "b") > made.loss.per_report
+
+
+def test_random_bytes_are_limited() -> None:
+    """Otherwise a published survey could make its readers compute for minutes."""
+    made = Subset.spending(1.0, ("a", "b"))
+    with pytest.raises(InputError, match="random_bytes must be"):
+        replace(made, random_bytes=257)

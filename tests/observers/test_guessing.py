@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -157,3 +158,14 @@ def test_permanent_noise_limits_what_many_hashed_reports_tell() -> None:
     # Two values have different numbers with probability 4/5; then the more likely one is named.
     limit = 0.5 * 0.2 + 0.8 * (0.5 + 0.5 * (kept - flipped))
     assert once < often == pytest.approx(limit, abs=0.03)
+
+
+@pytest.mark.parametrize("reports", [7, (0,), ("1",)])
+def test_numbers_of_reports_are_checked(reports: Any) -> None:
+    with pytest.raises(InputError, match="whole numbers of at least 1"):
+        guessed(choice(), "editor", reports=reports)
+
+
+def test_a_prior_by_name_is_refused_in_words() -> None:
+    with pytest.raises(InputError, match="in the order of the options"):
+        guessed(choice(), "editor", {"a": 3})  # type: ignore[arg-type]

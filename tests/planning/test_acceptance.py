@@ -48,3 +48,16 @@ def test_each_warning(questions: str, header: dict[str, object], says: str) -> N
     assert any(says in warning for warning in warnings(questions, **header)), warnings(
         questions, **header
     )
+
+
+@pytest.mark.parametrize(
+    "noise", ["epsilon = 1\nepsilon_per_report = 0.999", "p = 0\nq = 1\nf = 0.9"]
+)
+def test_permanent_noise_without_fresh_noise_is_warned_of(noise: str) -> None:
+    question = f'[questions.q]\nkind = "string"\nbits = 256\n{noise}\n'
+    survey = make_survey(question, collect="repeatedly")
+    assert any("almost equal" in text for text in acceptance_warnings(survey, TODAY))
+    usual = make_survey(
+        question.replace(noise, "epsilon = 4\nepsilon_per_report = 3"), collect="repeatedly"
+    )
+    assert not any("almost equal" in text for text in acceptance_warnings(usual, TODAY))

@@ -164,3 +164,12 @@ def test_bins_belong_to_numbers_only() -> None:
         Question("x", "number", "", Single(bins().mechanism))
     with pytest.raises(InputError, match="labels of its bins"):
         Bins(Choice(noise=NOISE, options=("a", "b", "c", "d")), EDGES)
+
+
+def test_huge_integers_are_compared_as_doubles() -> None:
+    """As in JavaScript: 2^53 + 3 is 2^53 + 4 as a double."""
+    edges = (0.0, float(2**53 + 4), 1e300)
+    bins = Bins(Choice(noise=Noise.of(p=0.25, q=0.75), options=bin_labels(edges)), edges)
+    labels = bin_labels(edges)
+    assert bins.token(2**53 + 3, 0, 0) == labels[1] and bins.token(2**53, 0, 0) == labels[0]
+    assert (bins.token(10**400, 0, 0), bins.token(-(10**400), 0, 0)) == (labels[1], labels[0])

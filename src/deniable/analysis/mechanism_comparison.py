@@ -12,7 +12,12 @@ import numpy as np
 
 from deniable.analysis.decoding import decode
 from deniable.client.encoder import Encoder
-from deniable.planning.recommend import OpenDesign, describe, designs_for
+from deniable.planning.recommend import (
+    OpenDesign,
+    check_planned_epsilon,
+    describe,
+    designs_for,
+)
 from deniable.planning.thresholds import detectable
 from deniable.results.mechanism_table import MechanismRow, MechanismTable
 from deniable.simulation import Population, simulate, zipf
@@ -80,6 +85,8 @@ def compare_mechanisms(
     >>> table.names[0], round(table.mechanisms[0].bound, 2)
     ('subset selection', 0.51)
     """
+    for epsilon in epsilons:
+        check_planned_epsilon(epsilon)
     open_design = OpenDesign(kind, collect, detectable)
     designs = designs_for(open_design, options, unknown, max_length, alphabet)
     rows = []
@@ -130,6 +137,7 @@ def _row(
         bound=least_variance(question.loss.per_report, answers),
         liar=(1 - p) / (q - p) / share,
         bytes=survey.body_size,
+        groups=survey.groups,
         encode_microseconds=encode,
         decode_seconds=decoded,
     )

@@ -48,6 +48,8 @@ DEFAULT_SIZES = (10**4, 10**5, 10**6, 10**7, 10**8)
 """Numbers of clients for which thresholds are predicted by default."""
 BATCH = 10**6
 """Number of reports of a shuffled batch for which privacy is stated."""
+BATCHES = 30
+"""Number of such batches to which a client contributes, if it reports repeatedly."""
 WARN_DAYS = 30
 """A note says that the survey ends if fewer days are left."""
 MAX_EXACT_COUNT = 10**12
@@ -155,7 +157,7 @@ def describe(
             findings |= _repeated(question)
     for name in priors or {}:
         survey.question(name)  # raises an error if there is none
-    shuffled = amplified(survey, BATCH)
+    shuffled = amplified(survey, BATCH, batches=1 if survey.collect == "once" else BATCHES)
     return {
         "name": survey.name,
         "version": survey.version,

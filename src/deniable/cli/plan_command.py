@@ -95,8 +95,9 @@ def plan(
     from deniable.planning.recommend import plan as make_plan
 
     if compare:
-        if survey_file is not None:
-            raise click.UsageError("--compare writes no survey file: leave out --write")
+        names = {"--write": survey_file, "--clients": asked["clients"], "--detect": asked["detect"]}
+        if unused := [name for name, value in names.items() if value is not None]:
+            raise click.UsageError(f"--compare does not use {unused[0]}: leave it out")
         _compare(asked, outputs, as_json)
         return
 

@@ -50,7 +50,7 @@ def make_private_folder(folder: Path) -> None:
 
 
 def check_unshared(path: Path) -> None:
-    """Raise LedgerError if other users can change the file, or replace it in its folder."""
+    """Raise LedgerError if others can change the file, or everybody can replace it."""
     if os.name != "posix":
         return
     for each, forbidden, mode in ((path.parent, 0o002, "700"), (path, 0o022, "600")):

@@ -50,7 +50,8 @@ class BitMechanism(Mechanism):
             )
         if any(first != second for first, second in self.separations):
             raise InputError(
-                "asymmetric permanent noise needs at least twice as many bits as hashes"
+                "asymmetric permanent noise needs at least twice as many bits as hashes: use more "
+                "bits or fewer hashes, or write p = 0.25 and q = 0.75 for symmetric noise"
             )
         if self.scheme is not DENIABLE_1:
             raise InputError(f"scheme {self.scheme.name} has no asymmetric permanent noise")

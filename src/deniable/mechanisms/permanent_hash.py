@@ -7,10 +7,10 @@ ln(q*/p*), and all reports about one number ln(κ/φ), in total (Arcolezi, Pinz�
 Gambs, "Frequency estimation of evolving data under local differential privacy", 2023).
 
 Strings with the same number share their permanent noise, so a client draws it at most g times,
-whatever values it has over the years. If the analyst knows at which times the number of a client
-changed, all its reports tell at most ε in total for each number that occurred, at most g times.
-*That* it changed is not hidden, as with every permanent noise; but g is small, so that another
-string often has the same number.
+whatever values it has over the years. If the analyst knows which reports of a client share a
+number, all its reports tell at most ε in total for each number that occurred, at most g times.
+*That* they share it, or that it changed, is not hidden, as with every permanent noise; but g is
+small, so that another string often has the same number.
 
 No answer has a number, too: one that the client draws at random once, from its secret. Then even
 the whole sequence of answers and missing answers uses at most g numbers.

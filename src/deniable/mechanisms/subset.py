@@ -29,6 +29,8 @@ from deniable.privacy import PrivacyLoss, check_epsilon, largest_step, log_sum_r
 
 MAX_SUBSET_OPTIONS = 1024
 """Maximum number of options. With more, one bit per option is as accurate, and simpler."""
+MAX_RANDOM_BYTES = 256
+"""Maximum number of random bytes; the largest default takes 136. More would only take time."""
 SPARE_BITS = 64
 """Random bits beyond those that number all subsets: uneven divisions then add 2⁻⁴⁰ to ε at most."""
 
@@ -65,7 +67,7 @@ class Subset(OptionMechanism):
                 f'{len(self.options)}: set mechanism = "bits", which is as accurate here'
             )
         check_integer("members", self.members, 1, self.width - 1)
-        check_integer("random_bytes", self.random_bytes, 1, 1 << 16)
+        check_integer("random_bytes", self.random_bytes, 1, MAX_RANDOM_BYTES)
         if self.noise.flip:
             raise InputError(
                 'subset selection has no permanent noise: set collect = "once" and omit f'

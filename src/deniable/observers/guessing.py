@@ -142,6 +142,10 @@ def guessed(
     """
     survey = Survey.of(survey)
     asked = survey.question(question)
+    if isinstance(reports, int) or not all(type(n) is int and n >= 1 for n in reports):
+        raise InputError(
+            f"reports must be whole numbers of at least 1, such as (1, 30), not {reports!r:.60}"
+        )
     weights = _prior(asked, prior)
     generator = np.random.default_rng(rng)
     mechanisms = asked.protocol.mechanisms
@@ -163,7 +167,7 @@ def guessed(
         question=question,
         values=len(weights),
         without=float(weights.max()),
-        after={n: after[n] for n in reports},
+        after={n: float(after[n]) for n in reports},
         store=store,
         batch=batch,
         exact=exact,
@@ -223,7 +227,13 @@ def _prior(question: Question, prior: int | Sequence[float] | None) -> Weights:
     values = 2 if question.kind == "boolean" else len(labels)
     if prior is None:
         prior = values or DEFAULT_STRINGS
-    weights = np.ones(prior) if isinstance(prior, int) else np.asarray(prior, np.float64)
+    try:
+        weights = np.ones(prior) if isinstance(prior, int) else np.asarray(prior, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            "a prior must be a number of values, or one weight per value in the order of the "
+            f"options (yes, then no), not {prior!r:.60}"
+        ) from None
     if values and len(weights) != values:
         raise InputError(
             f"question {question.name!r} has {values} values, so its prior must have as many "

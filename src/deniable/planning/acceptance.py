@@ -7,6 +7,8 @@ import datetime as dt
 from deniable.client.limits import DEFAULT_LIMITS
 from deniable.errors import InputError
 from deniable.formatting import epsilon_text, odds_factor, rounded_up
+from deniable.mechanisms import Mechanism
+from deniable.mechanisms.noise import ONE
 from deniable.planning.in_words import WEAK_EPSILON
 from deniable.privacy import NANO
 from deniable.survey import Survey
@@ -18,6 +20,8 @@ SMALL_GROUP = 1e-5
 """Share of clients from which on a group with equal clear fields is called small."""
 MANY_GROUPS = 2**20
 """With more groups, many clients are alone in theirs, even if each sends one report only."""
+LITTLE_NOISE, MANY_BITS = 0.01, 8
+"""With less fresh noise, on at least so many bits, reports of one client are almost equal."""
 MANY_ANSWERS = 5
 """A budget for so many changed answers hardly limits anything."""
 
@@ -54,6 +58,13 @@ def acceptance_warnings(survey: Survey, today: dt.date) -> list[str]:
             f"{1 / survey.smallest_group:,.0f}, so that several reports of one client could be "
             "recognised: choose fewer cohorts, prefix lengths or n-grams"
         )
+    warnings += [
+        f"{question.name}: reports of one client are almost equal, because there is little fresh "
+        "noise on top of the permanent noise, so that they could be recognised: choose a smaller "
+        "epsilon_per_report, or p and q closer to ½"
+        for question in survey.questions
+        if any(map(_recognisable, question.protocol.mechanisms))
+    ]
     if answers >= MANY_ANSWERS:
         what = "answers" if once else "changed sets of answers"
         warnings.append(
@@ -66,6 +77,13 @@ def acceptance_warnings(survey: Survey, today: dt.date) -> list[str]:
             "new version if the answers are needed for longer"
         )
     return warnings
+
+
+def _recognisable(mechanism: Mechanism) -> bool:
+    """Return whether permanent noise on many bits is sent with hardly any fresh noise."""
+    noise = mechanism.noise
+    flipped = max(min(x, ONE - x) for x in (noise.p, noise.q))
+    return bool(noise.flip) and mechanism.width >= MANY_BITS and flipped < LITTLE_NOISE * ONE
 
 
 def _power(number: int) -> str:

@@ -68,7 +68,8 @@ def repeated_accuracy(question: Question) -> tuple[RepeatedAccuracy, ...]:
     for part in PARTS:
         with suppress(InputError):  # too small a loss, or too few bits for asymmetric noise
             rival = most_accurate(mechanism, in_total, part * in_total)
-            rows.append(_accuracy(rival, chosen=False))
+            if not math.isclose(rival.loss.per_report, rows[0].per_report, rel_tol=1e-4):
+                rows.append(_accuracy(rival, chosen=False))
     return tuple(sorted(rows, key=lambda row: row.per_report))
 
 

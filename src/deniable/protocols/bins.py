@@ -90,7 +90,11 @@ class Bins(Single):
         """Return the label of the bin that holds the number; None for NaN."""
         if value != value:
             return None
-        return self.mechanism.labels[bisect_right(self.inner_edges, value)]
+        try:
+            number = float(value)  # as in other languages
+        except OverflowError:
+            number = math.inf if value > 0 else -math.inf
+        return self.mechanism.labels[bisect_right(self.inner_edges, number)]
 
     def lost(self, value: Value) -> str | None:
         """Say what is lost of a number outside the range of the bins."""
@@ -183,7 +187,7 @@ def logarithmic_edges(low: float, high: float, bins: int) -> tuple[float, ...]:
     """
     if not low > 0:
         raise InputError(f"a logarithmic scale needs low above 0, not {low:g}")
-    steps = [math.log(low) + math.log(high / low) * i / bins for i in range(1, bins)]
+    steps = [math.log(low) + (math.log(high) - math.log(low)) * i / bins for i in range(1, bins)]
     for digits in range(MIN_DIGITS, 17):
         edges = (low, *(float(f"{math.exp(step):.{digits}g}") for step in steps), high)
         if all(first < second for first, second in pairwise(edges)):

@@ -34,6 +34,8 @@ class MechanismRow:
         Number of clients as which one lying client can count in the estimate of a share.
     bytes : int
         Size of a report in a batch.
+    groups : int
+        Number of groups of clients with equal clear fields, which are sent without noise.
     encode_microseconds : float
         Time that a client takes to make a report; NaN if it was not measured.
     decode_seconds : float
@@ -55,6 +57,7 @@ class MechanismRow:
     bound: float
     liar: float
     bytes: int
+    groups: int
     encode_microseconds: float
     decode_seconds: float
 

@@ -57,7 +57,8 @@ def draw_subsets(
 
     >>> own = np.zeros(1000, np.int32)
     >>> subsets = draw_subsets(own, 5, 2, 3 << 30, np.random.default_rng(1))
-    >>> set(np.unpackbits(subsets, axis=1).sum(axis=1).tolist()), round(float((subsets & 1).mean()), 2)
+    >>> members = np.unpackbits(subsets, axis=1).sum(axis=1)
+    >>> set(members.tolist()), round(float((subsets & 1).mean()), 2)
     ({2}, 0.74)
     """
     own = read_only(own, np.int32)

@@ -24,6 +24,7 @@ COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "bound": ("lower bound", "{:.3g}".format),
     "liar": ("one liar counts as", "{:.2f}".format),
     "bytes": ("bytes", str),
+    "groups": ("groups", "{:,}".format),
     "encode_microseconds": ("client, µs", "{:.0f}".format),
     "decode_seconds": ("decode 100,000, s", "{:.2f}".format),
 }
@@ -37,18 +38,24 @@ class MechanismView(View[MechanismTable]):
     def table(self) -> TextTable:
         """Return the comparison as a table."""
         columns = self.result.columns()
-        named = {COLUMNS[name][0]: column for name, column in columns.items()}
-        formats = {COLUMNS[name][0]: COLUMNS[name][1] for name in columns}
-        return TextTable.of(named, formats)
+        titles = {name: COLUMNS[name][0] for name in columns}
+        if self.result.collect == "repeatedly":
+            titles["epsilon"] = "ε in total"
+        named = {titles[name]: column for name, column in columns.items()}
+        return TextTable.of(named, {titles[name]: COLUMNS[name][1] for name in columns})
 
     def notes(self, *, test: str = "score", stages: bool = False) -> list[str]:
         """Say what the columns mean."""
-        values = "a rare string" if "string" in self.result.question else "an answer of an even mix"
+        values = (
+            "a rare string"
+            if "string" in self.result.question
+            else "an answer, if all are equally common"
+        )
         return [
             f"Variance of the estimated share of {values}, from one report per client, times the "
             "number of clients: half of it is worth twice the clients.",
-            "The lower bound holds for every mechanism with the same ε per report; bytes include "
-            "the cohort.",
+            "The lower bound holds for every mechanism with the same ε per report. Groups: clients "
+            "with equal clear fields, which are sent without noise. Times: measured on this machine.",
         ]
 
     def body(self, survey: Survey | None, truth: Truth | None) -> list[str]:
