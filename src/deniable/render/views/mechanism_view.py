@@ -54,8 +54,9 @@ class MechanismView(View[MechanismTable]):
         return [
             f"Variance of the estimated share of {values}, from one report per client, times the "
             "number of clients: half of it is worth twice the clients.",
-            "The lower bound holds for every mechanism with the same ε per report. Groups: clients "
-            "with equal clear fields, which are sent without noise. Times: measured on this machine.",
+            "The lower bound holds for every mechanism with the same ε per report. Clients of one "
+            "group have equal clear fields, which are sent without noise. Times are those of this "
+            "machine.",
         ]
 
     def body(self, survey: Survey | None, truth: Truth | None) -> list[str]:
