@@ -24,8 +24,23 @@ NAMES = (
     "repeated_coverage",
     "changes",
     "subgroup_coverage",
+    "joint_margins",
+    "selected_intervals",
+    "false_discoveries",
+    "detection_threshold",
+    "few_cohorts",
+    "small_crowds",
+    "three_way",
+    "fit_check",
+    "mechanism_gains",
+    "repeated_gains",
 )
-"""Experiments whose outputs are kept."""
+"""All experiments about promises."""
+
+
+def kept() -> list[str]:
+    """Return the experiments whose outputs are kept, in their order."""
+    return [name for name in NAMES if (FOLDER / f"{name}.txt").exists()]
 
 
 def run(name: str, crowds: str, jobs: int) -> list[str]:

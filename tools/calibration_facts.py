@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.calibrate import FOLDER, NAMES
+from experiments.calibrate import FOLDER, kept
 from experiments.promises import MARK, Promise
 
 from tools.markdown import markdown_table
@@ -13,7 +13,7 @@ HEADINGS = ("Promise", "Target", "Measured, lowest to highest", "Verdict", "Expe
 def calibration_fact(name: str) -> str:
     """Return the table of all promises, or the output of one experiment."""
     if name == "promises":
-        return markdown_table(HEADINGS, [row for each in NAMES for row in _promises(each)])
+        return markdown_table(HEADINGS, [row for each in kept() for row in _promises(each)])
     shown = [line for line in _lines(name) if not line.startswith(MARK)]
     return "```text\n" + "\n".join(shown).rstrip() + "\n```"
 

@@ -6,7 +6,7 @@ import importlib.util
 
 import numpy as np
 import pytest
-from experiments.calibrate import FOLDER, NAMES
+from experiments.calibrate import FOLDER, kept
 from experiments.promises import MARK, Promise, judged, share_error
 from tools.facts import RESULTS
 
@@ -37,7 +37,7 @@ def test_a_share_of_nothing_has_an_error() -> None:
     assert 0 < share_error(np.array(0.0), 100) < 0.01
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", kept())
 def test_every_calibration_is_on_the_page(name: str) -> None:
     assert importlib.util.find_spec(f"experiments.{name}")
     page = (RESULTS / "promises.md").read_text()
