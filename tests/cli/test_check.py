@@ -95,7 +95,7 @@ def test_a_large_epsilon_warns(tmp_path: Path) -> None:
 def test_thresholds_are_those_of_the_given_clients_only(tmp_path: Path) -> None:
     """Nothing speaks of other numbers, and no threshold is below one client or above all."""
     told = check(tmp_path, survey_text("epsilon = 12.0"), "--clients", "50")
-    assert "50" in told and "million of" not in told and "│ 1,000,000" not in told
+    assert "│ 50 " in told and "million" not in told and "│ 1,000,000" not in told
     assert "2.00%" in told, "one client in 50, though the noise alone would allow fewer"
     few = check(tmp_path, survey_text("epsilon = 0.1"), "--clients", "10")
     assert "none" in few and "not even a value that all clients have" in few

@@ -16,13 +16,9 @@ Floats = NDArray[np.float64]
 class AttackEvidence(ABC):
     """What reports of one mechanism say about a client's value."""
 
-    def exact(self, values: int) -> bool:
-        """Return whether `best_guess` can be used."""
-        return False
-
-    def best_guess(self, weights: Floats) -> float:
-        """Return the probability that the most likely value is the client's, given a prior."""
-        raise NotImplementedError
+    def best_guess(self, weights: Floats) -> float | None:
+        """Return how often the most likely value is the client's; None if it must be simulated."""
+        return None
 
     @abstractmethod
     def scores(self, truth: NDArray[np.int64], values: int, rng: np.random.Generator) -> Floats:
@@ -49,10 +45,10 @@ class _BitEvidence(AttackEvidence):
         tiny = 1e-300
         return np.log(np.maximum(self.if_set, tiny)) - np.log(np.maximum(self.if_clear, tiny))
 
-    def exact(self, values: int) -> bool:
-        return self.own_bit and values <= MAX_EXACT_OPTIONS
-
-    def best_guess(self, weights: Floats) -> float:
+    def best_guess(self, weights: Floats) -> float | None:
+        """Return the exact probability, unless strings share bits or there are many options."""
+        if not self.own_bit or len(weights) > MAX_EXACT_OPTIONS:
+            return None
         if self.width == 1:  # yes and no
             return float(np.maximum(weights[0] * self.if_set, weights[1] * self.if_clear).sum())
         with np.errstate(divide="ignore"):

@@ -156,8 +156,8 @@ def guessed(
         if len(known) < len(evidence):
             loss = sum(mechanism.loss_after(n) for mechanism in mechanisms)
             after[n], exact = guess_bound(weights, loss, 0.0), False
-        elif len(known) == 1 and known[0].exact(len(weights)):
-            after[n] = known[0].best_guess(weights)
+        elif len(known) == 1 and (best := known[0].best_guess(weights)) is not None:
+            after[n] = best
         else:
             after[n], exact = _simulated(known, weights, generator), False
     shuffled = amplified(survey, batch, DEFAULT_DELTA)
