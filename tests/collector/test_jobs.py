@@ -28,6 +28,7 @@ from deniable.collector.jobs.requests import JobRequest
 from deniable.collector.jobs.runner import Job, Jobs
 from deniable.columns.batch import to_wire
 from deniable.errors import InputError
+from tests import gateway
 from tests.collecting import collect, upload
 from tests.faults.crowd import SURVEY, batch
 from tests.surveys import make_survey
@@ -75,11 +76,11 @@ def test_a_job_from_order_to_files(tmp_path: Path) -> None:
 
     async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
         order = {"verb": "decode", "survey": "faults", "questions": ["q"]}
-        assert (await upload(client, batch(0, 1000))).status_code == 202
+        assert (await upload(client, batch(0, 1000), **gateway.HEADERS)).status_code == 202
         early = await ended(client, {**order, "candidates": {"q": ["=a"]}})
         assert early["state"] == "failed", "nothing is shuffled yet"
         assert "1,000 reports of it wait to be shuffled with others" in early["detail"]
-        assert (await upload(client, batch(1000, 1000))).status_code == 202
+        assert (await upload(client, batch(1000, 1000), **gateway.HEADERS)).status_code == 202
         collector.maintain_store()
         job = await ended(client, {**order, "candidates": {"q": ["=a", "<b>"]}})
         assert (job["state"], job["detail"]) == ("done", "")

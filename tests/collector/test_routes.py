@@ -23,6 +23,7 @@ from deniable.collector.ingest.catalogue import today
 from deniable.columns import scan
 from deniable.errors import StoreUnavailable
 from deniable.store import Outcome, Upload
+from tests import gateway
 from tests.collecting import collect, upload
 from tests.faults.crowd import SURVEY, batch, bodies, serials, single
 
@@ -76,7 +77,7 @@ def test_nothing_here(tmp_path: Path) -> None:
 
 # --- who may call what ----------------------------------------------------------------------------
 
-EVERYBODY = {"nobody", "ingest", "analyst", "stranger"}
+EVERYBODY = {"nobody", "ingest", "gateway", "analyst", "stranger"}
 ALLOWED = {
     ("GET", "/v1/surveys"): EVERYBODY,
     ("GET", "/v1/surveys/faults"): EVERYBODY,
@@ -96,7 +97,7 @@ ALLOWED = {
     ("GET", "/"): EVERYBODY,
     ("GET", "/try"): EVERYBODY,
     ("GET", "/static/style.css"): EVERYBODY,
-    ("POST", "/v1/reports"): {"ingest"},
+    ("POST", "/v1/reports"): {"ingest", "gateway"},
 }
 """Roles that may call each route if keys are required; otherwise uploads need no token."""
 
@@ -131,7 +132,7 @@ def test_every_route_and_every_role(require_key: bool, tmp_path: Path) -> None:
     collect(tmp_path, scenario, keys=str(file), require_key=require_key)
     expected = dict(ALLOWED)
     if not require_key:
-        expected["POST", "/v1/reports"] = {"ingest", "nobody"}
+        expected["POST", "/v1/reports"] = {"ingest", "gateway", "nobody"}
     assert passed == expected
 
 
@@ -175,8 +176,8 @@ def test_counts_and_export(tmp_path: Path) -> None:
         async def get(path: str, **query: str) -> httpx.Response:
             return await client.get(path, params=query, headers=headers)
 
-        assert (await upload(client, batch(0, 500))).status_code == 202
-        assert (await upload(client, batch(500, 500))).status_code == 202
+        assert (await upload(client, batch(0, 500), **gateway.HEADERS)).status_code == 202
+        assert (await upload(client, batch(500, 500), **gateway.HEADERS)).status_code == 202
         path = "/v1/surveys/faults/1/reports"
         identity = {"version": 1, "digest": SURVEY.digest.hex()}
         (counts,) = (await get("/v1/surveys/faults/counts")).json()
@@ -220,7 +221,8 @@ def differences(tmp_path: Path) -> list[int]:
             return Counter(serials(scan(tmp_path / "export.dn", survey=SURVEY)))
 
         for i in range(3):
-            assert (await upload(client, batch(1000 + 50 * i, 50))).status_code == 202
+            sent = batch(1000 + 50 * i, 50)
+            assert (await upload(client, sent, **gateway.HEADERS)).status_code == 202
         collector.maintain_store()
         before, added = await exported(), []
         for i in range(120):
@@ -298,14 +300,16 @@ def test_maintenance_compacts_forgets_and_deletes(tmp_path: Path) -> None:
     async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
         assert collector.store.append([old, old]) == [Outcome.STORED, Outcome.REPEATED]
         for i in range(4):
-            assert (await upload(client, batch(100 * i, 100), f"{i + 1:032x}")).status_code == 202
+            got = await upload(client, batch(100 * i, 100), f"{i + 1:032x}", **gateway.HEADERS)
+            assert got.status_code == 202
         collector.maintain_store()
         totals = collector.metrics.totals
         assert (totals["compacted_reports"], totals["deleted_reports"]) == (400, 5)
         assert collector.store.days(SURVEY) == {today(): 400}
         assert list(tmp_path.glob("**/*.parquet"))
         assert collector.store.append([old]) == [Outcome.STORED], "its key is forgotten"
-        assert (await upload(client, batch(0, 99), f"{1:032x}")).status_code == 409
+        got = await upload(client, batch(0, 99), f"{1:032x}", **gateway.HEADERS)
+        assert got.status_code == 409
 
     collect(tmp_path, scenario, at_least=100, keep_days=30)
 
