@@ -233,6 +233,30 @@ def test_a_slow_body_is_refused(tmp_path: Path) -> None:
     collect(tmp_path, scenario, body_time=0.2)
 
 
+def test_an_incomplete_body_is_answered_and_counted(tmp_path: Path) -> None:
+    """This is how the server reports a malformed chunk; without an answer it would send a 500."""
+
+    async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
+        messages = iter([{"type": "http.request", "body": b"dn", "more_body": True}])
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            return next(messages, {"type": "http.disconnect"})
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        headers = [(b"content-type", b"application/octet-stream"), (b"idempotency-key", b"0" * 32)]
+        scope = {"type": "http", "method": "POST", "path": "/v1/reports", "query_string": b""}
+        await collector({**scope, "headers": headers}, receive, send)
+        assert sent[0]["status"] == 408
+        assert b"problem:incomplete" in sent[1]["body"]
+        assert collector.metrics.answers[408] == 1
+        assert collector.limits.held == 0
+
+    collect(tmp_path, scenario)
+
+
 def test_stopping_hurries_bodies_under_way(tmp_path: Path) -> None:
     async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
         headers = {"content-type": "application/octet-stream", "idempotency-key": KEY}

@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 
 from deniable.collector.api import problems
 from deniable.collector.api.problems import Problem, to_problem
-from deniable.collector.ingest.body import ClientDisconnected, IncomingBody, gunzip
+from deniable.collector.ingest.body import IncomingBody, gunzip
 from deniable.collector.ingest.catalogue import claimed_reports, today
 from deniable.collector.keyring import Bucket
 from deniable.collector.keys import GATEWAY, Key
@@ -123,8 +123,6 @@ class UploadRoute:
         incoming = IncomingBody(receive, self.collector.limits)
         try:
             accepted = await self._accept(scope, incoming)
-        except ClientDisconnected:
-            return
         except Exception as error:
             await incoming.discard()
             await self._refusal(error)(scope, receive, send)
