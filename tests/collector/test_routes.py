@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections import Counter
 from datetime import timedelta
 from importlib.resources import files
@@ -271,6 +272,26 @@ def test_a_store_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert (await client.get("/healthz")).status_code == 200
 
     collect(tmp_path, scenario, keys=str(file))
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_store_whose_file_is_gone_is_not_ready(replaced: bool, tmp_path: Path) -> None:
+    async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
+        assert (await upload(client, single(1))).status_code == 202
+        database = tmp_path / "reports.db"
+        database.rename(tmp_path / "away.db")
+        if replaced:
+            shutil.copy(tmp_path / "away.db", database)
+        ready = await client.get("/readyz")
+        assert (ready.status_code, "deleted or replaced" in ready.text) == (503, True)
+        got = await upload(client, single(2))
+        assert (got.status_code, got.json()["type"]) == (
+            503,
+            "urn:deniable:problem:store-unavailable",
+        )
+        assert (await client.get("/readyz")).status_code == 503
+
+    collect(tmp_path, scenario)
 
 
 # --- operation ------------------------------------------------------------------------------------

@@ -144,6 +144,10 @@ class Collector:
             return "the disk is nearly full"
         if self.writer.full:
             return "too many uploads are waiting for the store"
+        try:
+            self.store.check_files()
+        except StoreError:
+            return "files of the store were deleted or replaced: restore them, and restart"
         if self.writer.failing:
             try:
                 self.store.surveys()
