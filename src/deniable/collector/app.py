@@ -24,6 +24,7 @@ with needs_packages("the collector", extra="collector"):
     from deniable.collector.ingest.catalogue import Catalogue, today, versions_of
     from deniable.collector.ingest.upload_route import UPLOAD_PATH, UploadRoute
     from deniable.collector.ingest.writer import CommitWriter
+    from deniable.collector.jobs.limits import JobLimits
     from deniable.collector.jobs.requests import JobRequest
     from deniable.collector.jobs.runner import Job, Jobs
     from deniable.collector.keyring import Keyring
@@ -50,7 +51,7 @@ class Collector:
         self.catalogue = Catalogue(surveys, settings.grace)
         self.keyring = Keyring(Path(settings.keys) if settings.keys else None)
         self.metrics = Metrics()
-        self.jobs = Jobs()
+        self.jobs = Jobs(JobLimits(settings.job_memory, settings.job_time))
         self.limits = BodyLimits(settings.max_body, settings.max_memory, settings.body_time)
         self.stopping = False
         self.free_bytes: int | None = None

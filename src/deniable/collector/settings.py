@@ -62,6 +62,9 @@ class Settings:
     stop_time: float = _setting(4.0, "Seconds that unfinished uploads get at shutdown.", 0)
     reserve: int = _setting(256 * MIB, "Bytes of disk space that uploads must leave free.", 0)
 
+    job_memory: int = _setting(2048 * MIB, "Maximum memory of an analysis, in bytes.", 256 * MIB)
+    job_time: float = _setting(3600.0, "Maximum running time of an analysis, in seconds.", 1)
+
     compact: int = _setting(3600, "Seconds between runs of deniable compact; 0 disables them.", 0)
     at_least: int = _setting(
         MIN_SHUFFLED,
