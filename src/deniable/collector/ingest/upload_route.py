@@ -13,6 +13,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import parse_qs
 
@@ -149,16 +150,21 @@ class UploadRoute:
         key, bucket = self._admit(headers)
         with incoming:
             data = await incoming.read()
-            self.collector.metrics.totals["upload_bytes"] += len(data)
-            if headers.gzipped:
-                # The decompressed size is unknown yet, so reserve the largest possible one.
-                incoming.hold(self._limit)
-                data = await _in_thread_if_large(data, lambda data: gunzip(data, self._limit))
-                incoming.hold(len(data) - self._limit)
-            _check_batch(claimed_reports(data), key)
-            check = self.collector.catalogue.upload
-            upload = await _in_thread_if_large(data, lambda data: check(data, headers.key, today()))
-            return await self._store(upload, bucket)
+            with self.collector.connections.answering(scope):
+                self.collector.metrics.totals["upload_bytes"] += len(data)
+                if headers.gzipped:
+                    data = await self._unzipped(data, incoming)
+                _check_batch(claimed_reports(data), key)
+                check = partial(self.collector.catalogue.upload, key=headers.key, day=today())
+                return await self._store(await _in_thread_if_large(data, check), bucket)
+
+    async def _unzipped(self, data: bytes, incoming: IncomingBody) -> bytes:
+        """Decompress a body."""
+        # The decompressed size is unknown yet, so reserve the largest possible one.
+        incoming.hold(self._limit)
+        data = await _in_thread_if_large(data, partial(gunzip, limit=self._limit))
+        incoming.hold(len(data) - self._limit)
+        return data
 
     def _admit(self, headers: UploadHeaders) -> tuple[Key | None, Bucket]:
         """Refuse an upload before its body is read, or return its access key and quota."""
