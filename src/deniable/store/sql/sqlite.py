@@ -185,13 +185,14 @@ def _check_is_store(path: Path) -> None:
         raise StoreError(f"{path} is not a store: it is a folder")
     if not path.stat().st_size:
         raise StoreError(f"{path} is empty, not a store: collect or import reports first")
-    # SQLite must read the file: if we opened and closed it, this process would lose its locks, and
-    # another process could delete the log that this one is using.
-    url = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-    with _translate_errors(path), closing(sqlite3.connect(url, uri=True)) as connection:
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-    # Until the log is written back, the version of a new store may be in the log only.
-    if version == 0 and not path.with_name(path.name + "-wal").exists():
+    # A file with a log may be in use. Until the log is written back, the version of a new store may
+    # be in the log only. Besides, closing a file drops the locks of this process on it: another
+    # process could then delete the log that this one is using.
+    if path.with_name(path.name + "-wal").exists():
+        return
+    with path.open("rb") as file:
+        header = file.read(64)
+    if header.startswith(b"SQLite format 3") and header[60:64] == bytes(4):
         raise StoreError(f"{path} is a database of another program, not a store")
 
 
