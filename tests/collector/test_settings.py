@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from deniable.cli.app import app
+from deniable.client.outbox import RETRY_PERIOD
 from deniable.collector.settings import ENVIRONMENT_PREFIX, Settings
 from deniable.errors import InputError
 
@@ -44,6 +46,12 @@ def test_the_order_of_precedence(tmp_path: Path) -> None:
         ({"port": 0}, {}, "", "port to be 1 or more, got 0"),
         ({"max_body": 100, "max_memory": 150}, {}, "", "at least two bodies"),
         ({"require_key": True}, {}, "", "require_key needs keys"),
+        (
+            {},
+            {},
+            "key_days = 5",
+            "key_days must be at least 6, not 5: clients retry an upload for 6",
+        ),
     ],
 )
 def test_mistakes(
@@ -52,6 +60,13 @@ def test_mistakes(
     (tmp_path / "c.toml").write_text(text)
     with pytest.raises(InputError, match=says):
         Settings.load(flags, environment, tmp_path / "c.toml")
+
+
+def test_keys_are_kept_as_long_as_clients_retry() -> None:
+    days = RETRY_PERIOD / 86400
+    assert Settings(key_days=math.ceil(days)).key_days >= days
+    with pytest.raises(InputError, match="counted twice"):
+        Settings(key_days=math.ceil(days) - 1)
 
 
 def test_every_setting_has_a_flag_and_stands_in_the_documentation() -> None:

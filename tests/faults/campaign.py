@@ -77,6 +77,7 @@ FAULTS: dict[str, tuple[str, int, Callable[[Path, int], str]]] = {
     "http": ("fuzzed requests, HTTP", 200_000, test_fuzz.inflict),
     "api": ("schemathesis, examples an operation", 500, test_api.inflict),
     "slow": ("slow headers, and slow bodies", 1000, test_slow.inflict),
+    "limit": ("slow connections, more than may be open", 480, test_slow.inflict_at_limit),
     "stop": ("SIGTERM under load", 50, test_stop.inflict),
     "compactor": ("compactor killed at every step, stores", 3, compactor_killed),
     "postgres": (

@@ -110,8 +110,13 @@ def collector_answers(folder: Path) -> Any:
     keys = ("--keys", folder / "keys.json")
     token = said("keys", "add", "ann", "--role", "analyst", *keys)["token"]
     ingest = said("keys", "add", "phones", "--role", "ingest", *keys)["token"]
+    gateway = said("keys", "add", "relay", "--role", "gateway", *keys)["token"]
     analyst = {"authorization": f"Bearer {token}"}
-    binary = {"content-type": "application/octet-stream", "idempotency-key": KEY}
+    binary = {
+        "content-type": "application/octet-stream",
+        "idempotency-key": KEY,
+        "authorization": f"Bearer {gateway}",
+    }
     name = "/v1/surveys/habits"
 
     async def scenario(client: httpx.AsyncClient) -> Any:
@@ -139,6 +144,8 @@ def collector_answers(folder: Path) -> Any:
             "wrong type": await send(body, content_type="text/plain"),
             "wrong encoding": await send(body, content_encoding="br"),
             "wrong token": await send(body, authorization="Bearer none"),
+            "batch without a key": await send(body, authorization=""),
+            "batch with ingest key": await send(body, authorization=f"Bearer {ingest}"),
             "get reports": await get("/v1/reports"),
             "surveys": await get("/v1/surveys"),
             "survey": survey_file,
@@ -192,8 +199,12 @@ def collector_jobs(folder: Path) -> Any:
     (body,) = scan(file, survey=survey("habits"))
     keys = ("--keys", folder / "keys.json")
     token = said("keys", "add", "ann", "--role", "analyst", *keys)["token"]
+    gateway = said("keys", "add", "relay", "--role", "gateway", *keys)["token"]
     analyst = {"authorization": f"Bearer {token}"}
-    binary = {"content-type": "application/octet-stream"}
+    binary = {
+        "content-type": "application/octet-stream",
+        "authorization": f"Bearer {gateway}",
+    }
 
     async def ended(client: httpx.AsyncClient, order: dict[str, Any]) -> str:
         got = await client.post("/v1/jobs", json=order, headers=analyst)

@@ -215,11 +215,11 @@ def send(
     surveys
         Send only the reports of this survey. May be repeated.
     token_file
-        File that holds the collector's ingest key. By default the key is read from the environment
-        variable DENIABLE_TOKEN.
+        File that holds the collector's ingest key, or with --batch a gateway key. By default the
+        key is read from the environment variable DENIABLE_TOKEN.
     batch
         Maximum number of reports per upload. Use more than 1 only on a gateway that mixes the
-        reports of many people.
+        reports of many people; this needs a gateway key.
     wait
         Keep retrying for this long if the collector cannot be reached.
     now
@@ -242,9 +242,9 @@ def send(
     lines: list[str] = []
     for path in _outboxes(expanded(folder), surveys):
         outbox = Outbox(path)
+        sender = Sender(outbox, address, token=token, batch=batch)
         if again:
             outbox.try_again()
-        sender = Sender(outbox, address, token=token, batch=batch)
         sent, refusals = _send_until(sender, now or again, deadline), outbox.refusals()
         name = path.stem.removeprefix("outbox-")
         outcomes[name] = {**asdict(sent), "refusals": refusals}

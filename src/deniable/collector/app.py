@@ -20,10 +20,12 @@ with needs_packages("the collector", extra="collector"):
 
     from deniable import store as stores
     from deniable.collector.api.routes import application
+    from deniable.collector.connections import ConnectionEvictor
     from deniable.collector.ingest.body import BodyLimits
     from deniable.collector.ingest.catalogue import Catalogue, today, versions_of
     from deniable.collector.ingest.upload_route import UPLOAD_PATH, UploadRoute
     from deniable.collector.ingest.writer import CommitWriter
+    from deniable.collector.jobs.limits import JobLimits
     from deniable.collector.jobs.requests import JobRequest
     from deniable.collector.jobs.runner import Job, Jobs
     from deniable.collector.keyring import Keyring
@@ -33,6 +35,8 @@ with needs_packages("the collector", extra="collector"):
 
 FREE_SPACE_CHECK_SECONDS = 0.25
 """How often free space is checked, in addition to after every commit."""
+EVICTION_SECONDS = 0.25
+"""How often old connections are closed if few are left for new clients."""
 MAX_STOP_SECONDS = 2.0
 """How long a shutdown waits for maintenance, such as a running compaction."""
 
@@ -50,8 +54,9 @@ class Collector:
         self.catalogue = Catalogue(surveys, settings.grace)
         self.keyring = Keyring(Path(settings.keys) if settings.keys else None)
         self.metrics = Metrics()
-        self.jobs = Jobs()
+        self.jobs = Jobs(JobLimits(settings.job_memory, settings.job_time))
         self.limits = BodyLimits(settings.max_body, settings.max_memory, settings.body_time)
+        self.connections = ConnectionEvictor(settings.port, settings.connections)
         self.stopping = False
         self.free_bytes: int | None = None
         """Free space for the store, or None if it cannot be determined."""
@@ -68,7 +73,7 @@ class Collector:
             return
         # Starlette answers a failure and raises it again, and the server would log its message,
         # which may quote the request. `problems` has already logged its type.
-        with suppress(Exception):
+        with suppress(Exception), self.connections.answering(scope):
             await self._other_routes(scope, receive, send)
 
     # --- starting and stopping --------------------------------------------------------------
@@ -88,6 +93,7 @@ class Collector:
             Periodic(name, seconds, work)
             for name, seconds, work in (
                 ("checking free disk space", FREE_SPACE_CHECK_SECONDS, self._check_free_space),
+                ("closing old connections", EVICTION_SECONDS, self._make_room),
                 ("maintenance of the store", settings.compact, self.maintain_store),
                 ("logging", settings.log, lambda: log.info(self.metrics.log_line())),
             )
@@ -129,6 +135,10 @@ class Collector:
         """Update the free space for the store."""
         self.free_bytes = self.store.room()
 
+    def _make_room(self) -> None:
+        """Close old connections if few are left for new clients."""
+        self.metrics.totals["closed_connections"] += self.connections.make_room()
+
     @property
     def disk_low(self) -> bool:
         """Whether free space is below the reserve."""
@@ -144,6 +154,10 @@ class Collector:
             return "the disk is nearly full"
         if self.writer.full:
             return "too many uploads are waiting for the store"
+        try:
+            self.store.check_files()
+        except StoreError:
+            return "files of the store were deleted or replaced: restore them, and restart"
         if self.writer.failing:
             try:
                 self.store.surveys()

@@ -17,6 +17,7 @@ COUNTERS = {
     "store_errors": "Failed commits.",
     "compacted_reports": "Reports moved from staging to segments.",
     "deleted_reports": "Reports deleted after keep_days.",
+    "closed_connections": "Connections closed to leave room for other clients.",
 }
 
 

@@ -6,6 +6,7 @@ The value of a setting comes from the command line, or else from the environment
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import tomllib
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+from deniable.client.outbox import RETRY_PERIOD
 from deniable.errors import InputError, did_you_mean
 from deniable.text_files import read_text
 
@@ -25,6 +27,8 @@ OTHER_VARIABLES = ("DENIABLE_FOLDER", "DENIABLE_TOKEN")
 MIB = 1 << 20
 MIN_SHUFFLED = 1000
 """Default of `at_least`."""
+RETRY_DAYS = math.ceil(RETRY_PERIOD / 86400)
+"""Days for which clients retry an upload under the same key."""
 TYPE_NAMES = {bool: "yes or no", int: "a whole number", float: "a number", str: "a string"}
 """Types of settings, as error messages name them."""
 
@@ -58,6 +62,9 @@ class Settings:
     stop_time: float = _setting(4.0, "Seconds that unfinished uploads get at shutdown.", 0)
     reserve: int = _setting(256 * MIB, "Bytes of disk space that uploads must leave free.", 0)
 
+    job_memory: int = _setting(2048 * MIB, "Maximum memory of an analysis, in bytes.", 256 * MIB)
+    job_time: float = _setting(3600.0, "Maximum running time of an analysis, in seconds.", 1)
+
     compact: int = _setting(3600, "Seconds between runs of deniable compact; 0 disables them.", 0)
     at_least: int = _setting(
         MIN_SHUFFLED,
@@ -77,6 +84,11 @@ class Settings:
             raise InputError(
                 f"expected max_memory to hold at least two bodies ({2 * self.max_body} bytes), one "
                 f"as sent and one decompressed; got {self.max_memory}"
+            )
+        if self.key_days < RETRY_DAYS:
+            raise InputError(
+                f"key_days must be at least {RETRY_DAYS}, not {self.key_days}: clients retry an "
+                f"upload for {RETRY_DAYS} days, and a retry that is not recognised is counted twice"
             )
         if self.cors not in ("", "*") and not re.fullmatch(r"https?://[^/\s]+", self.cors):
             raise InputError(

@@ -425,6 +425,10 @@ class Store(ABC):
         """
         return None
 
+    def check_files(self) -> None:
+        """Raise StoreError if files in use were deleted or replaced, so that writing is in vain."""
+        return
+
     @abstractmethod
     def close(self) -> None:
         """Close files and connections."""

@@ -32,6 +32,13 @@ def versions_of(surveys: Iterable[Survey], name: str, version: int | None = None
     return chosen
 
 
+def claimed_reports(data: bytes) -> int:
+    """Return how many reports a body claims to have, whether or not it is well formed."""
+    if data[FORM_OFFSET : FORM_OFFSET + 1] != bytes([BATCH]):
+        return 1
+    return int.from_bytes(data[HEADER_SIZE:BATCH_HEADER_SIZE], "little")
+
+
 class Catalogue:
     """The surveys that a collector accepts, by digest, and by name and version.
 

@@ -34,6 +34,7 @@ PRAGMAS = {
     "foreign_keys": "ON",
     "wal_autocheckpoint": 4000,  # pages, 16 MB: then the log is written back to the file
 }
+FileIdentity = tuple[int, int] | None
 VACUUM_PAGES = 2000
 """Pages returned to the file system per transaction, so that uploads never wait long."""
 
@@ -60,7 +61,9 @@ class SqliteStore(SqlStore):
             _check_is_store(self.path)
         self._lock = Lock()
         self._writer = _connect(self.path)
+        self._files: list[FileIdentity] = []
         super().__init__(f"sqlite:///{self.path}", segments, create=True)
+        self._files = _identities(self.path)
 
     type_names: ClassVar = {"blob": "BLOB", "serial": "INTEGER", "sorted": " WITHOUT ROWID"}
 
@@ -77,8 +80,11 @@ class SqliteStore(SqlStore):
 
     def _write(self, work: Callable[[Session], T]) -> T:
         """Run a transaction on the one connection that writes; see `database.Transact`."""
-        with self._lock, _transaction(self._writer, "BEGIN IMMEDIATE", self.path) as db:
-            return work(db)
+        with self._lock:
+            with _transaction(self._writer, "BEGIN IMMEDIATE", self.path) as db:
+                result = work(db)
+            self.check_files()
+        return result
 
     def _read(self, work: Callable[[Session], T]) -> T:
         """Run a read-only transaction on a new connection."""
@@ -128,6 +134,14 @@ class SqliteStore(SqlStore):
         """Return the free bytes of the file's disk."""
         return LocalFolder(self.path.parent).room()
 
+    def check_files(self) -> None:
+        """Raise StoreError unless database and log are still the files that were opened."""
+        if self._files and self._files != _identities(self.path):
+            raise StoreError(
+                f"{self.path} or its log was deleted or replaced while it was in use: restore it, "
+                "and restart this program"
+            )
+
     def close(self) -> None:
         """Close the file; the last process to do so writes the log back into it."""
         with self._lock:
@@ -153,17 +167,32 @@ class _SqliteSession:
         return self._connection.execute(statement, values)
 
 
+def _identities(path: Path) -> list[FileIdentity]:
+    """Return device and inode of the database and of its log, or None for a missing file."""
+    identities: list[FileIdentity] = []
+    for name in (path, f"{path}-wal"):
+        try:
+            status = os.stat(name)
+            identities.append((status.st_dev, status.st_ino))
+        except FileNotFoundError:
+            identities.append(None)
+    return identities
+
+
 def _check_is_store(path: Path) -> None:
     """Raise StoreError if a file has no tables of a store; the file is not changed."""
     if not path.is_file():
         raise StoreError(f"{path} is not a store: it is a folder")
     if not path.stat().st_size:
         raise StoreError(f"{path} is empty, not a store: collect or import reports first")
+    # A file with a log may be in use. Until the log is written back, the version of a new store may
+    # be in the log only. Besides, closing a file drops the locks of this process on it: another
+    # process could then delete the log that this one is using.
+    if path.with_name(path.name + "-wal").exists():
+        return
     with path.open("rb") as file:
         header = file.read(64)
-    # Until the log is written back, the version of a new store may be in the log only.
-    logged = path.with_name(path.name + "-wal").exists()
-    if header.startswith(b"SQLite format 3") and header[60:64] == bytes(4) and not logged:
+    if header.startswith(b"SQLite format 3") and header[60:64] == bytes(4):
         raise StoreError(f"{path} is a database of another program, not a store")
 
 
