@@ -123,6 +123,10 @@ class App(SuggestingGroup):
             _exit(ctx, "interrupted", INTERRUPTED)
         except click.Abort as error:
             _exit(ctx, *_aborted(error))
+        except click.UsageError as error:  # click prints it, after the usage of the command
+            from deniable.formatting import printable
+
+            raise click.UsageError(printable(error.format_message()), error.ctx) from None
 
 
 def _describe(error: OSError) -> str:
@@ -144,12 +148,18 @@ def _aborted(error: click.Abort) -> tuple[str, int]:
 
 
 def _exit(ctx: click.Context, message: str, code: int) -> None:
-    click.echo(message, err=True)
+    _print_error(message)
     ctx.exit(code)
 
 
 def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
-    click.echo(f"warning: {message}", err=True)
+    _print_error(f"warning: {message}")
+
+
+def _print_error(text: str) -> None:
+    from deniable.cli.output import echo
+
+    echo(text, err=True)
 
 
 @click.group(cls=App, context_settings={"help_option_names": ["-h", "--help"]})
