@@ -15,6 +15,7 @@ from deniable.collector import keys as key_file
 from deniable.collector.settings import Settings
 
 METAVARS = {"store": "STORE", "keys": "FILE", "host": "ADDRESS", "cors": "ORIGIN"}
+METAVARS |= {"log_format": "FORMAT"}
 
 
 def settings_options(function: Any) -> Any:

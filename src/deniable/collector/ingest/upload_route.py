@@ -120,6 +120,7 @@ class UploadRoute:
         try:
             accepted = await self._accept(scope, incoming)
         except ClientDisconnected:
+            self.collector.metrics.totals["interrupted_uploads"] += 1
             return
         except Exception as error:
             await incoming.discard()
@@ -137,6 +138,7 @@ class UploadRoute:
         # would keep the body and the connection in memory until the next garbage collection.
         problem = to_problem(error)
         self.collector.metrics.answers[problem.status] += 1
+        self.collector.metrics.refusals[problem.kind.name] += 1
         return Response(problem.body(), problem.status, self._headers | problem.headers)
 
     async def _accept(self, scope: Scope, incoming: IncomingBody) -> int:

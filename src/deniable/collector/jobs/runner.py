@@ -11,6 +11,7 @@ import secrets
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from threading import Lock, Thread
@@ -37,14 +38,18 @@ class Job:
 
     state : "running", "done", "failed" or "cancelled"; stage : what the process is doing;
     done : completed share of the stage, or None; detail : why the job failed;
-    formats : the result, by name of its format
+    formats : the result, by name of its format; ended : number of ended jobs by state
     """
 
     def __init__(
-        self, request: JobRequest, survey: Survey, process: subprocess.Popen[bytes]
+        self,
+        request: JobRequest,
+        survey: Survey,
+        process: subprocess.Popen[bytes],
+        ended: Counter[str],
     ) -> None:
         self.id = secrets.token_hex(8)
-        self.request, self.survey, self.process = request, survey, process
+        self.request, self.survey, self.process, self._ended = request, survey, process, ended
         self.state = "running"
         self.stage, self.done = "starting", None
         self.detail = ""
@@ -68,6 +73,7 @@ class Job:
         if self.state == "running":
             self._duration = time.monotonic() - self._started
             self.state, self.detail = state, detail
+            self._ended[state] += 1
 
     def cancel(self) -> None:
         """Kill the process, and end the job if it is running."""
@@ -112,8 +118,15 @@ class Job:
 class Jobs:
     """All jobs of a collector. Every method may be called from any thread."""
 
-    def __init__(self, command: Sequence[str] = COMMAND, *, max_kept: int = MAX_KEPT_JOBS) -> None:
+    def __init__(
+        self,
+        command: Sequence[str] = COMMAND,
+        *,
+        max_kept: int = MAX_KEPT_JOBS,
+        ended: Counter[str] | None = None,
+    ) -> None:
         self._command, self._max_kept = command, max_kept
+        self._ended = Counter[str]() if ended is None else ended
         self._jobs: dict[str, Job] = {}
         self._lock = Lock()
         self._stopped = False
@@ -133,7 +146,7 @@ class Jobs:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
             )
-            job = Job(request, survey, process)
+            job = Job(request, survey, process, self._ended)
             self._jobs[job.id] = job
             for old in list(self._jobs)[: -self._max_kept]:
                 del self._jobs[old]
@@ -152,6 +165,10 @@ class Jobs:
         """Return all jobs, the newest first."""
         with self._lock:
             return list(self._jobs.values())[::-1]
+
+    def running(self) -> int:
+        """Return the number of running jobs."""
+        return sum(job.state == "running" for job in self.all())
 
     def remove(self, id: str) -> None:
         """Cancel a running job, or forget one that has ended."""
