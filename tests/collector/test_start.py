@@ -263,6 +263,21 @@ def test_postgresql_refuses(
 # --- stopping -------------------------------------------------------------------------------------
 
 
+def test_a_signal_during_the_start_ends_it(folder: Path) -> None:
+    """A database that does not answer would hold it up, as the first process of a container."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        store = f"postgresql://127.0.0.1:{silent.getsockname()[1]}/reports"
+        command = [sys.executable, "-m", "deniable", "serve", "survey.json", "--store", store]
+        with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE) as process:
+            with silent.accept()[0] as connection:
+                connection.recv(1)  # it has got as far as the store
+                process.terminate()
+                assert process.wait(8) == 0, "connecting takes 10 seconds"
+            assert process.stderr is not None and process.stderr.read() == b""
+
+
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_cleanly(stop: signal.Signals, tmp_path: Path) -> None:
     with Server(tmp_path) as server:
