@@ -127,6 +127,16 @@ def test_a_release_is_tested_signed_and_has_no_passwords() -> None:
     assert all(len(job["permissions"]) == 1 for job in published)
 
 
+@pytest.mark.slow
+def test_the_test_of_the_image_runs_when_it_is_called() -> None:
+    """Its name keeps it out of other runs, so it must be named, and pytest must collect it."""
+    recipe = (ROOT / "Makefile").read_text().partition("\ntest-deploy:")[2].partition("\n\n")[0]
+    (line,) = (line for line in recipe.splitlines() if "with_engine.py" in line)
+    command = [sys.executable, *line.split()[1:], "--collect-only", "-q", "-n", "0"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert "with_engine.py::test_the_image_serves" in done.stdout
+
+
 @pytest.mark.parametrize("name", ["bug_report.yml", "feature_request.yml"])
 def test_issue_forms(name: str) -> None:
     form = load(ROOT / ".github" / "ISSUE_TEMPLATE" / name)
