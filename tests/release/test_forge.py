@@ -132,9 +132,9 @@ def test_the_test_of_the_image_runs_when_it_is_called() -> None:
     """Its name keeps it out of other runs, so it must be named, and pytest must collect it."""
     recipe = (ROOT / "Makefile").read_text().partition("\ntest-deploy:")[2].partition("\n\n")[0]
     (line,) = (line for line in recipe.splitlines() if "with_engine.py" in line)
-    command = [sys.executable, *line.split()[1:], "--collect-only", "-q", "-n", "0"]
+    command = [sys.executable, *line.split()[1:], "--collect-only", "-n", "0"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert "with_engine.py::test_the_image_serves" in done.stdout
+    assert "with_engine.py::test_the_image_serves" in done.stdout, "it would be left out silently"
 
 
 @pytest.mark.parametrize("name", ["bug_report.yml", "feature_request.yml"])
