@@ -186,7 +186,7 @@ def survey_until(expires: date, version: int = 1) -> Survey:
 @pytest.mark.parametrize(("days_ago", "status"), [(0, 202), (1, 202), (2, 410)])
 def test_an_expired_survey(days_ago: int, status: int, tmp_path: Path) -> None:
     """One day of grace: in the client's time zone it may still be the last day."""
-    ended = survey_until(today() - timedelta(days=days_ago))
+    ended = survey_until(today() - timedelta(days=days_ago), 2)
     ended.publish(tmp_path / "ended.json")
     body = single(0).replace(SURVEY.digest, ended.digest)
 
@@ -195,7 +195,8 @@ def test_an_expired_survey(days_ago: int, status: int, tmp_path: Path) -> None:
         assert got.status_code == status
         assert (await client.get("/v1/surveys/faults")).status_code == 200
 
-    collect(tmp_path, scenario, surveys=(str(tmp_path / "ended.json"),))
+    surveys = tuple(str(tmp_path / name) for name in ("survey.json", "ended.json"))
+    collect(tmp_path, scenario, surveys=surveys)
 
 
 def test_several_versions_at_once(tmp_path: Path) -> None:

@@ -44,6 +44,12 @@ def test_the_order_of_precedence(tmp_path: Path) -> None:
         ({}, {"DENIABLE_PORT": "many"}, "", "DENIABLE_PORT: expected a whole number, got 'many'"),
         ({}, {"DENIABLE_REQUIRE_KEY": "perhaps"}, "", "expected yes or no"),
         ({"port": 0}, {}, "", "port to be 1 or more, got 0"),
+        ({"port": 80_000}, {}, "", "port to be at most 65535, got 80000"),
+        ({"body_time": math.nan}, {}, "", "body_time to be 0.1 or more, got nan"),
+        ({"header_time": 1e30}, {}, "", "header_time to be at most"),
+        ({"keep_days": 10**9}, {}, "", "keep_days to be at most 36500"),
+        ({"log_format": "yaml"}, {}, "", "log_format must be text or json; got 'yaml'"),
+        ({}, {"DENIABLE_MAX_BDY": "1"}, "", 'MAX_BDY is not a setting. Did you mean "DENIABLE_MAX'),
         ({"max_body": 100, "max_memory": 150}, {}, "", "at least two bodies"),
         ({"require_key": True}, {}, "", "require_key needs keys"),
         (

@@ -14,7 +14,7 @@ from deniable.cli import options
 from deniable.cli.exit_codes import ERROR, UNAVAILABLE
 from deniable.cli.inputs import parse_answer
 from deniable.cli.options import command
-from deniable.cli.output import console, print_outcome, print_table
+from deniable.cli.output import console, echo, print_outcome, print_table
 from deniable.client import Client, Ledger, Spending, SurveyLimits
 from deniable.client.files import expanded
 from deniable.errors import InputError
@@ -129,7 +129,7 @@ def answer(
     lossy = LossyAnswers()
     lossy.add_report(survey, values)
     if message := lossy.message():  # printed, so that no filter of warnings makes it an error
-        click.echo(f"warning: {message}", err=True)
+        echo(f"warning: {message}", err=True)
 
 
 def _read_survey(survey_at: str, digest: str | None, limits: SurveyLimits) -> Survey:

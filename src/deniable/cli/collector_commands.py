@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -15,6 +19,7 @@ from deniable.collector import keys as key_file
 from deniable.collector.settings import Settings
 
 METAVARS = {"store": "STORE", "keys": "FILE", "host": "ADDRESS", "cors": "ORIGIN"}
+METAVARS |= {"log_format": "FORMAT"}
 
 
 def settings_options(function: Any) -> Any:
@@ -52,12 +57,27 @@ def serve(surveys: tuple[str, ...], config: Path | None, **flags: Any) -> None:
     deniable serve v1.json v2.json --store postgresql:///reports --keys keys.json --require-key
     DENIABLE_PORT=80 deniable serve --config collector.toml
     """
-    from deniable.collector.server import run
-
     given = {name: value for name, value in flags.items() if value is not None}
     if surveys:
         given["surveys"] = surveys
-    run(Settings.load(given, file=config))
+    settings = Settings.load(given, file=config)
+    with _ended_by_sigterm():
+        from deniable.collector.server import run
+
+        run(settings)
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM end the process at once until the collector, which finishes uploads, handles it.
+
+    As the first process of a container it would otherwise not notice the signal.
+    """
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 keys_option = options.option(

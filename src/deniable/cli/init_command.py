@@ -20,7 +20,7 @@ from deniable.cli.interview.conversation import Conversation, say
 from deniable.cli.interview.outline import DEFAULT_EPSILON, Outline, OutlineQuestion
 from deniable.cli.interview.steps import interview
 from deniable.cli.options import command
-from deniable.cli.output import print_outcome
+from deniable.cli.output import echo, print_outcome
 from deniable.errors import InputError
 from deniable.formatting import counted, epsilon_text
 from deniable.privacy import NANO
@@ -169,6 +169,6 @@ def _conversation(file: Path) -> Iterator[Conversation]:
         if talk.answers:
             again = shlex.join(["deniable", "init", str(file)])
             answers = counted(len(talk.answers), "answer")
-            click.echo(f"\nKept {answers} in {talk.path}. To continue: {again}", err=True)
+            echo(f"\nKept {answers} in {talk.path}. To continue: {again}", err=True)
         raise
     talk.forget()

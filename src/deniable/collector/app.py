@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
@@ -11,6 +13,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Self
 
+from deniable.collector.logs import log_event
 from deniable.errors import InputError, StoreError
 from deniable.extras import needs_packages
 from deniable.survey import Survey
@@ -39,8 +42,8 @@ EVICTION_SECONDS = 0.25
 """How often old connections are closed if few are left for new clients."""
 MAX_STOP_SECONDS = 2.0
 """How long a shutdown waits for maintenance, such as a running compaction."""
-
-log = logging.getLogger("deniable.collector")
+STAGED_COUNT_SECONDS = 15.0
+"""How often staged reports are counted."""
 
 
 class Collector:
@@ -52,14 +55,25 @@ class Collector:
         if not surveys:
             raise InputError("there is no survey to collect: give at least one survey file")
         self.catalogue = Catalogue(surveys, settings.grace)
+        if len(ended := self.catalogue.ended(today())) == len(surveys):
+            names = ", ".join(f"{s.name} v{s.version} on {s.expires}" for s in ended)
+            raise InputError(
+                f"every survey has ended, so all reports would be refused: {names}. Publish a new "
+                "version that expires later, or raise --grace"
+            )
         self.keyring = Keyring(Path(settings.keys) if settings.keys else None)
         self.metrics = Metrics()
-        self.jobs = Jobs(JobLimits(settings.job_memory, settings.job_time))
+        limits = JobLimits(settings.job_memory, settings.job_time)
+        self.jobs = Jobs(limits, ended_by_state=self.metrics.jobs)
         self.limits = BodyLimits(settings.max_body, settings.max_memory, settings.body_time)
         self.connections = ConnectionEvictor(settings.port, settings.connections)
         self.stopping = False
         self.free_bytes: int | None = None
         """Free space for the store, or None if it cannot be determined."""
+        self.staged = 0
+        """Number of staged reports when they were last counted."""
+        self.last_compaction = time.time()
+        """Unix time of the last compaction, or of the start."""
         self._upload_route = UploadRoute(self)
         self._other_routes = application(self)
 
@@ -87,15 +101,17 @@ class Collector:
         for survey in self.catalogue.all():
             self.store.add_survey(survey)
         self._check_free_space()
+        self._count_staged()
         queue = (settings.max_queue, settings.group)
         self.writer = CommitWriter(self.store, self.metrics, *queue, self._check_free_space)
         self._maintenance = [
-            Periodic(name, seconds, work)
-            for name, seconds, work in (
-                ("checking free disk space", FREE_SPACE_CHECK_SECONDS, self._check_free_space),
-                ("closing old connections", EVICTION_SECONDS, self._make_room),
-                ("maintenance of the store", settings.compact, self.maintain_store),
-                ("logging", settings.log, lambda: log.info(self.metrics.log_line())),
+            Periodic(task, seconds, work, self.metrics.failed_tasks)
+            for task, seconds, work in (
+                ("free-space", FREE_SPACE_CHECK_SECONDS, self._check_free_space),
+                ("connections", EVICTION_SECONDS, self._make_room),
+                ("staged-reports", STAGED_COUNT_SECONDS, self._count_staged),
+                ("compaction", settings.compact, self.maintain_store),
+                ("log", settings.log, self.metrics.log_totals),
             )
             if seconds
         ]
@@ -113,8 +129,10 @@ class Collector:
         await asyncio.to_thread(self.writer.stop)
         # Let the event loop deliver the outcomes of the last commit.
         await asyncio.sleep(0)
-        ended = [work.stop(MAX_STOP_SECONDS) for work in self._maintenance]
-        if all(ended):
+        for work in self._maintenance:
+            work.stop()
+        deadline = time.monotonic() + MAX_STOP_SECONDS
+        if all(work.ended_by(deadline) for work in self._maintenance):
             self.store.close()
 
     # --- maintenance ------------------------------------------------------------------------
@@ -129,11 +147,22 @@ class Collector:
                 self.metrics.totals["deleted_reports"] += deleted
         compacted = self.store.compact(at_least=self.settings.at_least)
         self.metrics.totals["compacted_reports"] += compacted.reports
+        self.staged, self.last_compaction = compacted.waiting, time.time()
         self.store.forget(today() - timedelta(days=self.settings.key_days))
 
     def _check_free_space(self) -> None:
-        """Update the free space for the store."""
+        """Update the free space for the store; log when uploads are refused or accepted again."""
+        was_low = self.disk_low
         self.free_bytes = self.store.room()
+        if self.disk_low and not was_low:
+            message = f"the disk is nearly full ({self.free_bytes:,} bytes): uploads are refused"
+            log_event("disk-low", message, logging.ERROR, free_bytes=self.free_bytes)
+        elif was_low and not self.disk_low:
+            log_event("disk-recovered", "the disk has free space again: uploads are accepted")
+
+    def _count_staged(self) -> None:
+        """Update the number of staged reports."""
+        self.staged = sum(self.store.waiting(survey) for survey in self.store.surveys())
 
     def _make_room(self) -> None:
         """Close old connections if few are left for new clients."""
@@ -183,6 +212,16 @@ class Collector:
             "queue_uploads": ("Uploads that are waiting for the store.", len(self.writer)),
             "held_bytes": ("Bytes of upload bodies in memory.", self.limits.held),
             "store_failing": ("Whether the last commit failed.", self.writer.failing),
+            "last_compaction_timestamp_seconds": (
+                "Unix time of the last compaction, or of the start.",
+                self.last_compaction,
+            ),
+            "staged_reports": ("Reports that wait to be shuffled.", self.staged),
+            "running_jobs": ("Analyses that are running.", self.jobs.running()),
+            "max_queue_uploads": ("Setting max_queue.", self.settings.max_queue),
+            "max_held_bytes": ("Setting max_memory.", self.settings.max_memory),
+            "disk_reserve_bytes": ("Setting reserve.", self.settings.reserve),
+            "compaction_interval_seconds": ("Setting compact.", self.settings.compact),
         }
         if self.free_bytes is not None:
             gauges["disk_room_bytes"] = ("Free bytes for the store.", self.free_bytes)
@@ -190,13 +229,19 @@ class Collector:
 
 
 class Periodic:
-    """A thread that calls `work` every `seconds` until stopped; it logs failures and goes on."""
+    """A thread that calls `work` every `seconds` until stopped.
 
-    def __init__(self, name: str, seconds: float, work: Callable[[], None]) -> None:
-        self.name, self.seconds, self.work = name, seconds, work
+    It counts failures, logs them and goes on.
+    """
+
+    def __init__(
+        self, task: str, seconds: float, work: Callable[[], None], failures: Counter[str]
+    ) -> None:
+        self.task, self.seconds, self.work, self.failures = task, seconds, work, failures
+        failures[task] = 0
         self._stopping = Event()
         # A daemon thread does not delay the end of the process; the work can be interrupted.
-        self._thread = Thread(target=self._run, name=f"deniable-{name}", daemon=True)
+        self._thread = Thread(target=self._run, name=f"deniable-{task}", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
@@ -205,10 +250,17 @@ class Periodic:
             try:
                 self.work()
             except Exception as error:
-                log.error("%s failed: %s", self.name, type(error).__name__)
+                self.failures[self.task] += 1
+                name = type(error).__name__
+                message = f"the regular task {self.task} failed: {name}"
+                fields = {"task": self.task, "error": name}
+                log_event("maintenance-failed", message, logging.ERROR, **fields)
 
-    def stop(self, seconds: float) -> bool:
-        """Stop calling `work`; return whether a running call ended within `seconds`."""
+    def stop(self) -> None:
+        """Stop calling `work`; a running call goes on."""
         self._stopping.set()
-        self._thread.join(seconds)
+
+    def ended_by(self, deadline: float) -> bool:
+        """Wait for a running call; return whether it ended. deadline : of the monotonic clock."""
+        self._thread.join(max(0.0, deadline - time.monotonic()))
         return not self._thread.is_alive()

@@ -14,13 +14,12 @@ from pathlib import Path
 
 from deniable.collector.api.problems import FORBIDDEN, QUOTA, UNAUTHORISED, Problem
 from deniable.collector.keys import Key, check_exists, hash_of, id_of, read
+from deniable.collector.logs import log_event
 from deniable.errors import InputError
 
 RELOAD_SECONDS = 1.0
 """How often the key file is checked for changes."""
 SECONDS_PER_HOUR = 3600
-
-log = logging.getLogger("deniable.collector")
 
 
 class Bucket:
@@ -92,7 +91,8 @@ class Keyring:
             self._load(self._path)
         except (InputError, OSError):
             # A mistake in the file must not lock out everyone, nor let anyone in.
-            log.error("cannot read the key file: the keys read before remain valid")
+            message = "cannot read the key file: the keys read before remain valid"
+            log_event("key-file-unreadable", message, logging.ERROR)
 
     def find(self, token: str) -> Key | None:
         """Return the key of a token, or None; hashes are compared in constant time."""

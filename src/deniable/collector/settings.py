@@ -10,13 +10,13 @@ import math
 import os
 import re
 import tomllib
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 from deniable.client.outbox import RETRY_PERIOD
+from deniable.collector.logs import FORMATS
 from deniable.errors import InputError, did_you_mean
 from deniable.text_files import read_text
 
@@ -31,6 +31,16 @@ RETRY_DAYS = math.ceil(RETRY_PERIOD / 86400)
 """Days for which clients retry an upload under the same key."""
 TYPE_NAMES = {bool: "yes or no", int: "a whole number", float: "a number", str: "a string"}
 """Types of settings, as error messages name them."""
+
+
+MAXIMA = {
+    "port": (1 << 16) - 1,
+    **dict.fromkeys(("max_body", "max_memory", "reserve"), 1 << 50),
+    **dict.fromkeys(("grace", "keep_days", "key_days"), 36_500),
+}
+"""Largest values of settings in bytes and days, which dates and counters can hold."""
+MAXIMUM = 10**9
+"""Largest value of every other setting."""
 
 
 def _setting(default: T, help: str, minimum: float | None = None) -> T:
@@ -74,12 +84,17 @@ class Settings:
     keep_days: int = _setting(0, "Days after which reports are deleted; 0 (default) keeps them.", 0)
     key_days: int = _setting(7, "Days for which a repeated upload is recognised.", 1)
     log: int = _setting(60, "Seconds between log lines, which hold only counts; 0 disables.", 0)
+    log_format: str = _setting("text", "Format of the log: text, or json for programs.")
 
     def __post_init__(self) -> None:
         for item in fields(self):
             value, minimum = getattr(self, item.name), item.metadata["minimum"]
-            if minimum is not None and value < minimum:
+            if minimum is None:
+                continue
+            if not value >= minimum:
                 raise InputError(f"expected {item.name} to be {minimum} or more, got {value}")
+            if value > (maximum := MAXIMA.get(item.name, MAXIMUM)):
+                raise InputError(f"expected {item.name} to be at most {maximum}, got {value}")
         if self.max_memory < 2 * self.max_body:
             raise InputError(
                 f"expected max_memory to hold at least two bodies ({2 * self.max_body} bytes), one "
@@ -97,6 +112,8 @@ class Settings:
             )
         if self.require_key and not self.keys:
             raise InputError("require_key needs keys, a file written by `deniable keys add`")
+        if self.log_format not in FORMATS:
+            raise InputError(f"log_format must be text or json; got {self.log_format!r}")
 
     @property
     def batch_warning(self) -> str | None:
@@ -127,23 +144,23 @@ class Settings:
                     hint = did_you_mean(name, defaults) or f" Settings: {', '.join(defaults)}."
                     raise InputError(f"{file}: there is no setting {name!r}.{hint}")
                 values[name] = _check_type(defaults[name], value, f"{file}: {name}")
+        if unknown := unknown_variables(environment):
+            raise InputError(f"{unknown[0]} Remove it, or correct its name.")
         for name, default in defaults.items():
             if (text := environment.get(ENVIRONMENT_PREFIX + name.upper())) is not None:
                 values[name] = _parse(default, text, ENVIRONMENT_PREFIX + name.upper())
         return cls(**{**values, **flags})
 
 
-def warn_of_unknown_variables() -> None:
-    """Warn of variables that look like ours and are none.
-
-    This is no error: a container platform may set variables for a service of this name.
-    """
+def unknown_variables(environment: Mapping[str, str] = os.environ) -> list[str]:
+    """Return one sentence for each variable that looks like ours and is none."""
     settings = [ENVIRONMENT_PREFIX + item.name.upper() for item in fields(Settings)]
     known = (*settings, *OTHER_VARIABLES)
-    for variable in os.environ:
-        if variable.startswith(ENVIRONMENT_PREFIX) and variable not in known:
-            hint = did_you_mean(variable, known)
-            warnings.warn(f"{variable} is not a setting and is ignored.{hint}", stacklevel=2)
+    return [
+        f"{variable} is not a setting.{did_you_mean(variable, known)}"
+        for variable in environment
+        if variable.startswith(ENVIRONMENT_PREFIX) and variable not in known
+    ]
 
 
 def _from_file(path: Path) -> dict[str, object]:

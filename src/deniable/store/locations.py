@@ -61,6 +61,10 @@ class Folder(Location):
     def names(self, under: str) -> list[str]:
         """Return the names of all complete files below this folder, sorted."""
 
+    def is_empty(self) -> bool:
+        """Return whether there are no files yet, except what a killed `put` left behind."""
+        return not self.names("")
+
     def room(self) -> int | None:
         """Return the free bytes, or None if they cannot be determined."""
         return None
@@ -117,6 +121,12 @@ class LocalFolder(Folder):
             for path in (self.folder / under).rglob("*")
             if path.suffix not in (".tmp", ".lock") and path.is_file()
         )
+
+    def is_empty(self) -> bool:
+        """Return whether there are no files yet, except what a killed `put` left behind."""
+        with _translate_errors(self.folder):
+            there = self.folder.iterdir() if self.folder.exists() else iter(())
+            return all(path.suffix == ".tmp" for path in there)
 
     def room(self) -> int:
         """Return the free bytes of the folder's disk."""

@@ -60,6 +60,10 @@ class Catalogue:
         """Return every survey, sorted by name and version."""
         return sorted(self.by_digest.values(), key=lambda s: (s.name, s.version))
 
+    def ended(self, day: date) -> list[Survey]:
+        """Return the surveys whose reports are refused on this day, because they have ended."""
+        return [survey for survey in self.all() if day > survey.expires + self.grace]
+
     def find(self, name: str, version: int | None = None) -> Survey:
         """Return the survey of this name: the given version, or the newest."""
         return versions_of(self.all(), name, version)[-1]

@@ -140,6 +140,7 @@ class UploadRoute:
         # would keep the body and the connection in memory until the next garbage collection.
         problem = to_problem(error)
         self.collector.metrics.answers[problem.status] += 1
+        self.collector.metrics.refusals[problem.kind.name] += 1
         return Response(problem.body(), problem.status, self._headers | problem.headers)
 
     async def _accept(self, scope: Scope, incoming: IncomingBody) -> int:

@@ -11,6 +11,7 @@ import secrets
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -37,14 +38,20 @@ class Job:
 
     state : "running", "done", "failed" or "cancelled"; stage : what the process is doing;
     done : completed share of the stage, or None; detail : why the job failed;
-    formats : the result, by name of its format
+    formats : the result, by name of its format;
+    ended_by_state : counts the jobs that have ended
     """
 
     def __init__(
-        self, request: JobRequest, survey: Survey, process: subprocess.Popen[bytes]
+        self,
+        request: JobRequest,
+        survey: Survey,
+        process: subprocess.Popen[bytes],
+        ended_by_state: Counter[str],
     ) -> None:
         self.id = secrets.token_hex(8)
         self.request, self.survey, self.process = request, survey, process
+        self._ended_by_state = ended_by_state
         self.state = "running"
         self.stage, self.done = "starting", None
         self.detail = ""
@@ -70,6 +77,7 @@ class Job:
             if self.state == "running":
                 self._duration = self.seconds
                 self.state, self.detail = state, detail
+                self._ended_by_state[state] += 1
                 self.ended.set()
 
     def cancel(self, state: str = "cancelled", detail: str = "") -> None:
@@ -120,9 +128,15 @@ class Jobs:
     """All jobs of a collector. Every method may be called from any thread."""
 
     def __init__(
-        self, limits: JobLimits, command: Sequence[str] = COMMAND, *, max_kept: int = MAX_KEPT_JOBS
+        self,
+        limits: JobLimits,
+        command: Sequence[str] = COMMAND,
+        *,
+        max_kept: int = MAX_KEPT_JOBS,
+        ended_by_state: Counter[str] | None = None,
     ) -> None:
         self._limits, self._command, self._max_kept = limits, command, max_kept
+        self._ended_by_state = Counter[str]() if ended_by_state is None else ended_by_state
         self._jobs: dict[str, Job] = {}
         self._lock = Lock()
         self._stopped = False
@@ -142,7 +156,7 @@ class Jobs:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
             )
-            job = Job(request, survey, process)
+            job = Job(request, survey, process, self._ended_by_state)
             self._jobs[job.id] = job
             for old in list(self._jobs)[: -self._max_kept]:
                 del self._jobs[old]
@@ -162,6 +176,10 @@ class Jobs:
         """Return all jobs, the newest first."""
         with self._lock:
             return list(self._jobs.values())[::-1]
+
+    def running(self) -> int:
+        """Return the number of running jobs."""
+        return sum(job.state == "running" for job in self.all())
 
     def remove(self, id: str) -> None:
         """Cancel a running job, or forget one that has ended."""

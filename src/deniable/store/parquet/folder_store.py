@@ -63,6 +63,10 @@ class FolderStore(Store):
                     f"there is no store at {url}: expected FILE.db, postgresql://… or a folder "
                     "that deniable import made"
                 ) from None
+            if not self._folder.is_empty():
+                raise StoreError(
+                    f"{url} is not a store, and it is not empty: choose another folder"
+                ) from None
             self._write_manifest([], generation=0)
 
     def close(self) -> None:
