@@ -31,7 +31,7 @@ TYPE_NAMES = {bool: "yes or no", int: "a whole number", float: "a number", str: 
 
 MAXIMA = {
     "port": (1 << 16) - 1,
-    **dict.fromkeys(("max_body", "max_memory", "reserve"), 1 << 50),
+    **dict.fromkeys(("max_body", "max_memory", "job_memory", "reserve"), 1 << 50),
     **dict.fromkeys(("grace", "keep_days", "key_days"), 36_500),
 }
 """Largest values of settings in bytes and days, which dates and counters can hold."""
