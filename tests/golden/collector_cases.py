@@ -95,7 +95,7 @@ def collector_interface(folder: Path) -> Any:
         return {
             "openapi": without_prose(document),
             "metrics": re.findall(r"^# TYPE (\w+) (\w+)$", metrics, re.MULTILINE),
-            "samples": sorted(set(re.findall(r"^(deniable\S*) ", metrics, re.MULTILINE))),
+            "samples": sorted(set(re.findall(r"^(deniable_(?!build)\S*) ", metrics, re.M))),
         }
 
     return collect(folder, scenario)
