@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from threading import Event, Thread
 from typing import Self
@@ -21,7 +21,7 @@ with needs_packages("the collector", extra="collector"):
     from deniable import store as stores
     from deniable.collector.api.routes import application
     from deniable.collector.ingest.body import BodyLimits
-    from deniable.collector.ingest.catalogue import Catalogue, today, versions_of
+    from deniable.collector.ingest.catalogue import Catalogue, versions_of
     from deniable.collector.ingest.upload_route import UPLOAD_PATH, UploadRoute
     from deniable.collector.ingest.writer import CommitWriter
     from deniable.collector.jobs.requests import JobRequest
@@ -30,9 +30,13 @@ with needs_packages("the collector", extra="collector"):
     from deniable.collector.metrics import Metrics
     from deniable.collector.settings import Settings
     from deniable.store import Store
+    from deniable.store import calendar as clock
+    from deniable.store.calendar import Calendar
 
 FREE_SPACE_CHECK_SECONDS = 0.25
 """How often free space is checked, in addition to after every commit."""
+DAY_CHECK_SECONDS = 600
+"""How often the day is noted in the store, in addition to every maintenance."""
 MAX_STOP_SECONDS = 2.0
 """How long a shutdown waits for maintenance, such as a running compaction."""
 
@@ -60,6 +64,8 @@ class Collector:
 
     store: Store
     writer: CommitWriter
+    calendar: Calendar
+    """Days that the store has seen: the age of reports and keys is counted from the latest."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""
@@ -82,12 +88,15 @@ class Collector:
         for survey in self.catalogue.all():
             self.store.add_survey(survey)
         self._check_free_space()
+        self._observe_day()
+        self._check_damage()
         queue = (settings.max_queue, settings.group)
         self.writer = CommitWriter(self.store, self.metrics, *queue, self._check_free_space)
         self._maintenance = [
             Periodic(name, seconds, work)
             for name, seconds, work in (
                 ("checking free disk space", FREE_SPACE_CHECK_SECONDS, self._check_free_space),
+                ("noting the day", DAY_CHECK_SECONDS, self._observe_day),
                 ("maintenance of the store", settings.compact, self.maintain_store),
                 ("logging", settings.log, lambda: log.info(self.metrics.log_line())),
             )
@@ -115,15 +124,30 @@ class Collector:
 
     def maintain_store(self) -> None:
         """Delete old reports, compact the store, and forget old idempotency keys."""
+        day = self._observe_day()
         # Deletion comes first: compaction may move staged reports to a later day.
         if self.settings.keep_days:
-            before = today() - timedelta(days=self.settings.keep_days)
+            before = day - timedelta(days=self.settings.keep_days)
             for survey in self.store.surveys():
                 deleted = self.store.delete(survey, before=before)
                 self.metrics.totals["deleted_reports"] += deleted
-        compacted = self.store.compact(at_least=self.settings.at_least)
+        compacted = self.store.compact(at_least=self.settings.at_least, today=day)
         self.metrics.totals["compacted_reports"] += compacted.reports
-        self.store.forget(today() - timedelta(days=self.settings.key_days))
+        self.store.forget(day - timedelta(days=self.settings.key_days))
+        self._check_damage()
+
+    def _observe_day(self) -> date:
+        """Note the day in the store, and return the latest one that can be trusted."""
+        self.calendar = self.store.observe_day()
+        if warning := self.calendar.warning(clock.today()):
+            log.warning(warning)
+        return self.calendar.latest
+
+    def _check_damage(self) -> None:
+        """Log what the store knows to be lost or damaged."""
+        self.damage = self.store.damage()
+        for sentence in self.damage:
+            log.error(sentence)
 
     def _check_free_space(self) -> None:
         """Update the free space for the store."""
@@ -151,6 +175,15 @@ class Collector:
                 return "the store is not available"
         return None
 
+    def arrival_days(self) -> tuple[date, date]:
+        """Return the day on which an upload counts that arrives now, and a day that is certain.
+
+        If the clock went back, reports count for the latest day: with an earlier one they would
+        soon seem old. If it went ahead, they count for the day that it shows.
+        """
+        day = max(clock.today(), self.calendar.latest)
+        return day, self.calendar.latest if self.calendar.days_ahead(day) else day
+
     def stored_surveys(self, name: str, version: int | None = None) -> list[Survey]:
         """Return the versions of a survey in the store, or only one version.
 
@@ -169,6 +202,11 @@ class Collector:
             "queue_uploads": ("Uploads that are waiting for the store.", len(self.writer)),
             "held_bytes": ("Bytes of upload bodies in memory.", self.limits.held),
             "store_failing": ("Whether the last commit failed.", self.writer.failing),
+            "clock_days_ahead": (
+                "Days by which the clock is ahead of the latest day that the store trusts.",
+                self.calendar.days_ahead(clock.today()),
+            ),
+            "store_damage": ("Losses and damaged uploads that the store knows.", len(self.damage)),
         }
         if self.free_bytes is not None:
             gauges["disk_room_bytes"] = ("Free bytes for the store.", self.free_bytes)
@@ -178,7 +216,7 @@ class Collector:
 class Periodic:
     """A thread that calls `work` every `seconds` until stopped; it logs failures and goes on."""
 
-    def __init__(self, name: str, seconds: float, work: Callable[[], None]) -> None:
+    def __init__(self, name: str, seconds: float, work: Callable[[], object]) -> None:
         self.name, self.seconds, self.work = name, seconds, work
         self._stopping = Event()
         # A daemon thread does not delay the end of the process; the work can be interrupted.

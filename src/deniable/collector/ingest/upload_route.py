@@ -19,7 +19,6 @@ from starlette.types import Receive, Scope, Send
 from deniable.collector.api import problems
 from deniable.collector.api.problems import Problem, to_problem
 from deniable.collector.ingest.body import ClientDisconnected, IncomingBody, gunzip
-from deniable.collector.ingest.catalogue import today
 from deniable.collector.keyring import Bucket
 from deniable.store import Outcome, Upload
 
@@ -153,8 +152,8 @@ class UploadRoute:
                 incoming.hold(self._limit)
                 data = await _in_thread_if_large(data, lambda data: gunzip(data, self._limit))
                 incoming.hold(len(data) - self._limit)
-            check = self.collector.catalogue.upload
-            upload = await _in_thread_if_large(data, lambda data: check(data, headers.key, today()))
+            check, days = self.collector.catalogue.upload, self.collector.arrival_days()
+            upload = await _in_thread_if_large(data, lambda data: check(data, headers.key, *days))
             return await self._store(upload, bucket)
 
     def _admit(self, headers: UploadHeaders) -> Bucket | None:
