@@ -177,13 +177,14 @@ def _sure_day(opened: Store) -> date:
     return seen.latest
 
 
-@command(make=store.command, note=options.STORES, short_help="Accept the clock, or damage.")
+@command(make=store.command, note=options.STORES, short_help="Go on after a problem.")
 @click.argument("store")
 @options.flag("--clock")
 @options.flag("--damage")
+@options.flag("--lock")
 @options.json_option("the outcome")
-def accept(store: str, clock: bool, damage: bool, as_json: bool) -> None:
-    """Go on with STORE after its clock leapt, or after uploads were lost or damaged.
+def accept(store: str, clock: bool, damage: bool, lock: bool, as_json: bool) -> None:
+    """Go on with STORE after its clock leapt, uploads were damaged, or a writer was killed.
 
     A store does not trust a clock that is suddenly days ahead or behind: it would delete reports
     and forget idempotency keys too early. It goes on by itself after a week. If the clock is right,
@@ -195,19 +196,28 @@ def accept(store: str, clock: bool, damage: bool, as_json: bool) -> None:
         Trust the clock, whatever day it shows.
     damage
         Delete damaged uploads that were set aside, and end the messages about lost ones.
+    lock
+        Remove the lock that a process left in a remote folder when it was killed. Be sure that no
+        process writes to the folder.
 
     Examples
     --------
     deniable store accept reports.db --clock
     """
-    if not clock and not damage:
-        raise click.UsageError("give --clock, --damage or both")
+    if not (clock or damage or lock):
+        raise click.UsageError("give --clock, --damage or --lock")
+    lines: list[str] = []
+    data: dict[str, object] = {"store": store}
     with deniable.store.open(store) as opened:
-        accepted = opened.accept_damage() if damage else 0
-        day = (opened.accept_clock() if clock else opened.calendar()).latest
-    lines = [f"The latest day of {opened.url} is {day}."] if clock else []
-    lines += [f"Accepted {counted(accepted, 'problem')}."] if damage else []
-    data = {"store": opened.url, "latest_day": str(day), "problems_accepted": accepted}
+        if lock:
+            data["lock_removed"] = opened.unlock()
+            lines.append("Removed the lock." if data["lock_removed"] else "There was no lock.")
+        if damage:
+            data["problems_accepted"] = accepted = opened.accept_damage()
+            lines.append(f"Accepted {counted(accepted, 'problem')}.")
+        if clock:
+            data["latest_day"] = str(opened.accept_clock().latest)
+            lines.append(f"The latest day of the store is {data['latest_day']}.")
     print_outcome(data, "\n".join(lines), as_json)
 
 

@@ -469,6 +469,18 @@ class Store(ABC):
             Number of sentences that `damage` no longer returns.
         """
 
+    def unlock(self) -> bool:
+        """Remove the lock of a process that was killed, which only remote folders need.
+
+        The system removes other locks by itself. Be sure that no other process writes to the store.
+
+        Returns
+        -------
+        bool
+            Whether there was a lock.
+        """
+        return False
+
     @abstractmethod
     def check(self) -> list[str]:
         """Read everything and return what is wrong with the store.

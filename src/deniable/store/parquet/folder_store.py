@@ -12,8 +12,8 @@ one file. Every other change writes store.json twice: first with the new files a
 are written, then with the old files as loose, before they are deleted. A process killed at any
 point neither loses nor duplicates reports.
 
-Only one process may write at a time; on a local disk, a lock ensures this. Idempotency keys are
-held in memory. A scan must be started again if a compaction replaces one of its segments.
+Processes that write take turns, by a lock: see `LocalFolder` and `RemoteFolder`. Idempotency keys
+are held in memory. A scan must be started again if a compaction replaces one of its segments.
 """
 
 from __future__ import annotations
@@ -310,6 +310,10 @@ class FolderStore(Store):
             names = self._names("damaged")
             self._replace_files(names, {})
         return len(names)
+
+    def unlock(self) -> bool:
+        """Remove the lock of a process that was killed."""
+        return self._folder.unlock()
 
     def _read_calendar(self) -> Calendar:
         if text := self._manifest().calendar:

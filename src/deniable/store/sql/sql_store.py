@@ -335,6 +335,7 @@ class SqlStore(Store):
             db.run("DELETE FROM setting WHERE name = 'segments'")
             db.run("INSERT INTO setting (name, value) VALUES ('segments', ?)", (chosen.url,))
 
+        chosen.probe()
         self._write(record)
         return chosen
 
