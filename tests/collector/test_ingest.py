@@ -18,8 +18,9 @@ from deniable.collector.api.problems import Problem
 from deniable.collector.app import Collector
 from deniable.collector.ingest import upload_route as ingest
 from deniable.collector.ingest.body import gunzip
-from deniable.collector.ingest.catalogue import Catalogue, today
+from deniable.collector.ingest.catalogue import Catalogue
 from deniable.errors import InputError
+from deniable.store.calendar import today
 from deniable.survey import Survey
 from tests import gateway
 from tests.collecting import collect, upload

@@ -21,7 +21,7 @@ from deniable import simulate, store
 from deniable.collector import keys
 from deniable.collector.api.problems import BAD_JOB, BUSY, NO_RESULT, UNKNOWN_JOB, Problem
 from deniable.collector.app import Collector
-from deniable.collector.ingest.catalogue import Catalogue, today
+from deniable.collector.ingest.catalogue import Catalogue
 from deniable.collector.jobs import job_process as work
 from deniable.collector.jobs import runner as jobs
 from deniable.collector.jobs.limits import JobLimits
@@ -29,6 +29,7 @@ from deniable.collector.jobs.requests import JobRequest
 from deniable.collector.jobs.runner import Job, Jobs
 from deniable.columns.batch import to_wire
 from deniable.errors import InputError
+from deniable.store.calendar import today
 from tests import gateway
 from tests.collecting import collect, upload
 from tests.faults.crowd import SURVEY, batch

@@ -20,10 +20,10 @@ from deniable.collector.api import problems
 from deniable.collector.api.routes import ROUTES
 from deniable.collector.app import Collector
 from deniable.collector.ingest import upload_route as ingest
-from deniable.collector.ingest.catalogue import today
 from deniable.columns import scan
 from deniable.errors import StoreUnavailable
 from deniable.store import Outcome, Upload
+from deniable.store.calendar import today
 from tests import gateway
 from tests.collecting import collect, upload
 from tests.faults.crowd import SURVEY, batch, bodies, serials, single

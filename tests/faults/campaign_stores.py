@@ -25,10 +25,15 @@ ACTIONS = ("compact", "delete", "forget")
 
 def torn(times: int) -> str:
     """Draw new content for every hundred offsets."""
+    lost = 0
     for done in range(0, times, 100):
         with folder_in_memory() as folder:
-            check_torn(folder, min(100, times - done))
-    return f"{times} logs cut and {times} torn: each a prefix, nothing acknowledged lost"
+            lost += check_torn(folder, min(100, times - done))
+    return (
+        f"{times} logs cut, {times} torn and {times} with a flipped bit: each a prefix; nothing "
+        f"acknowledged lost by a cut, and each of the {lost:,} uploads that changed bytes lost was "
+        "named"
+    )
 
 
 def killed(name: str, action: str) -> str:

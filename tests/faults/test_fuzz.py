@@ -18,8 +18,9 @@ import httpx
 from deniable.collector.api.problems import Problem
 from deniable.collector.app import Collector
 from deniable.collector.ingest.body import gunzip
-from deniable.collector.ingest.catalogue import Catalogue, today
+from deniable.collector.ingest.catalogue import Catalogue
 from deniable.errors import UnknownSurvey, WireError
+from deniable.store.calendar import today
 from deniable.survey import from_batch, from_bytes
 from deniable.survey.report import BATCH
 from tests.collecting import collect, upload

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from threading import Event, Thread
 from typing import Self
@@ -25,7 +25,7 @@ with needs_packages("the collector", extra="collector"):
     from deniable.collector.api.routes import application
     from deniable.collector.connections import ConnectionEvictor
     from deniable.collector.ingest.body import BodyLimits
-    from deniable.collector.ingest.catalogue import Catalogue, today, versions_of
+    from deniable.collector.ingest.catalogue import Catalogue, versions_of
     from deniable.collector.ingest.upload_route import UPLOAD_PATH, UploadRoute
     from deniable.collector.ingest.writer import CommitWriter
     from deniable.collector.jobs.limits import JobLimits
@@ -35,11 +35,15 @@ with needs_packages("the collector", extra="collector"):
     from deniable.collector.metrics import Metrics
     from deniable.collector.settings import Settings
     from deniable.store import Store
+    from deniable.store import calendar as clock
+    from deniable.store.calendar import Calendar
 
 FREE_SPACE_CHECK_SECONDS = 0.25
 """How often free space is checked, in addition to after every commit."""
 EVICTION_SECONDS = 0.25
 """How often old connections are closed if few are left for new clients."""
+DAY_CHECK_SECONDS = 600
+"""How often the day is noted in the store, in addition to every maintenance."""
 MAX_STOP_SECONDS = 2.0
 """How long a shutdown waits for maintenance, such as a running compaction."""
 STAGED_COUNT_SECONDS = 15.0
@@ -55,7 +59,7 @@ class Collector:
         if not surveys:
             raise InputError("there is no survey to collect: give at least one survey file")
         self.catalogue = Catalogue(surveys, settings.grace)
-        if len(ended := self.catalogue.ended(today())) == len(surveys):
+        if len(ended := self.catalogue.ended(clock.today())) == len(surveys):
             names = ", ".join(f"{s.name} v{s.version} on {s.expires}" for s in ended)
             raise InputError(
                 f"every survey has ended, so all reports would be refused: {names}. Publish a new "
@@ -79,6 +83,8 @@ class Collector:
 
     store: Store
     writer: CommitWriter
+    calendar: Calendar
+    """Days that the store has seen: the age of reports and keys is counted from the latest."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""
@@ -102,6 +108,8 @@ class Collector:
             self.store.add_survey(survey)
         self._check_free_space()
         self._count_staged()
+        self._observe_day()
+        self._check_damage()
         queue = (settings.max_queue, settings.group)
         self.writer = CommitWriter(self.store, self.metrics, *queue, self._check_free_space)
         self._maintenance = [
@@ -111,6 +119,7 @@ class Collector:
                 ("connections", EVICTION_SECONDS, self._make_room),
                 ("staged-reports", STAGED_COUNT_SECONDS, self._count_staged),
                 ("compaction", settings.compact, self.maintain_store),
+                ("day", DAY_CHECK_SECONDS, self._observe_day),
                 ("log", settings.log, self.metrics.log_totals),
             )
             if seconds
@@ -139,16 +148,31 @@ class Collector:
 
     def maintain_store(self) -> None:
         """Delete old reports, compact the store, and forget old idempotency keys."""
+        day = self._observe_day()
         # Deletion comes first: compaction may move staged reports to a later day.
         if self.settings.keep_days:
-            before = today() - timedelta(days=self.settings.keep_days)
+            before = day - timedelta(days=self.settings.keep_days)
             for survey in self.store.surveys():
                 deleted = self.store.delete(survey, before=before)
                 self.metrics.totals["deleted_reports"] += deleted
-        compacted = self.store.compact(at_least=self.settings.at_least)
+        compacted = self.store.compact(at_least=self.settings.at_least, today=day)
         self.metrics.totals["compacted_reports"] += compacted.reports
         self.staged, self.last_compaction = compacted.waiting, time.time()
-        self.store.forget(today() - timedelta(days=self.settings.key_days))
+        self.store.forget(day - timedelta(days=self.settings.key_days))
+        self._check_damage()
+
+    def _observe_day(self) -> date:
+        """Note the day in the store, and return the latest one that can be trusted."""
+        self.calendar = self.store.observe_day()
+        if warning := self.calendar.warning(clock.today()):
+            log_event("clock-leap", warning, logging.WARNING)
+        return self.calendar.latest
+
+    def _check_damage(self) -> None:
+        """Log what the store knows to be lost or damaged."""
+        self.damage = self.store.damage()
+        for sentence in self.damage:
+            log_event("store-damaged", sentence, logging.ERROR)
 
     def _check_free_space(self) -> None:
         """Update the free space for the store; log when uploads are refused or accepted again."""
@@ -194,6 +218,15 @@ class Collector:
                 return "the store is not available"
         return None
 
+    def arrival_days(self) -> tuple[date, date]:
+        """Return the day on which an upload counts that arrives now, and a day that is certain.
+
+        If the clock went back, reports count for the latest day: with an earlier one they would
+        soon seem old. If it went ahead, they count for the day that it shows.
+        """
+        day = max(clock.today(), self.calendar.latest)
+        return day, self.calendar.latest if self.calendar.days_ahead(day) else day
+
     def stored_surveys(self, name: str, version: int | None = None) -> list[Survey]:
         """Return the versions of a survey in the store, or only one version.
 
@@ -222,6 +255,11 @@ class Collector:
             "max_held_bytes": ("Setting max_memory.", self.settings.max_memory),
             "disk_reserve_bytes": ("Setting reserve.", self.settings.reserve),
             "compaction_interval_seconds": ("Setting compact.", self.settings.compact),
+            "clock_days_ahead": (
+                "Days by which the clock is ahead of the latest day that the store trusts.",
+                self.calendar.days_ahead(clock.today()),
+            ),
+            "store_damage": ("Losses and damaged uploads that the store knows.", len(self.damage)),
         }
         if self.free_bytes is not None:
             gauges["disk_room_bytes"] = ("Free bytes for the store.", self.free_bytes)
@@ -235,7 +273,7 @@ class Periodic:
     """
 
     def __init__(
-        self, task: str, seconds: float, work: Callable[[], None], failures: Counter[str]
+        self, task: str, seconds: float, work: Callable[[], object], failures: Counter[str]
     ) -> None:
         self.task, self.seconds, self.work, self.failures = task, seconds, work, failures
         failures[task] = 0

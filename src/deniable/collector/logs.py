@@ -25,6 +25,8 @@ EVENTS = {
     "few-files": "Fewer files may be open than the connections need.",
     "disk-low": "Free space is below the reserve, so uploads are refused.",
     "disk-recovered": "There is free space again, so uploads are accepted.",
+    "clock-leap": "The clock is further ahead than the store trusts, so nothing is deleted by age.",
+    "store-damaged": "The store knows of lost or damaged uploads.",
     "commits-failing": "A commit failed with `error`; its uploads were refused.",
     "commits-recovered": "Commits succeed again.",
     "maintenance-failed": "The regular `task` failed with `error`; it is tried again.",

@@ -28,7 +28,8 @@ with needs_packages("the collector", extra="collector"):
     from granian.server.embed import Server
 
     from deniable.collector.app import Collector
-    from deniable.collector.ingest.catalogue import Catalogue, today
+    from deniable.collector.ingest.catalogue import Catalogue
+    from deniable.store.calendar import today
 
 MAX_BUFFER_BYTES = 1 << 16
 """Largest read buffer of a connection; the headers of a request must fit."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from itertools import pairwise
 
 from deniable.collector.api.problems import EXPIRED, MALFORMED, UNKNOWN_SURVEY, Problem
@@ -16,11 +16,6 @@ from deniable.survey.report import BATCH, BATCH_HEADER_SIZE, HEADER_SIZE
 
 FORM_OFFSET = 3
 """Offset of the byte that distinguishes a report from a batch."""
-
-
-def today() -> date:
-    """Return the current day in UTC, which does not reveal a time zone."""
-    return datetime.now(UTC).date()
 
 
 def versions_of(surveys: Iterable[Survey], name: str, version: int | None = None) -> list[Survey]:
@@ -68,8 +63,12 @@ class Catalogue:
         """Return the survey of this name: the given version, or the newest."""
         return versions_of(self.all(), name, version)[-1]
 
-    def upload(self, data: bytes, key: bytes, day: date) -> Upload:
-        """Check every report of a body and return it as an upload, or raise Problem."""
+    def upload(self, data: bytes, key: bytes, day: date, sure: date | None = None) -> Upload:
+        """Check every report of a body and return it as an upload, or raise Problem.
+
+        day : day on which the reports count; sure : day that it certainly is, if the clock is in
+            doubt: a survey that ended is refused for good, and clients drop their reports
+        """
         try:
             if data[FORM_OFFSET : FORM_OFFSET + 1] == bytes([BATCH]):
                 batch = from_wire(data, self.by_digest)
@@ -83,7 +82,7 @@ class Catalogue:
             ) from None
         except WireError as error:
             raise Problem(MALFORMED, str(error)) from None
-        if day > survey.expires + self.grace:
+        if (sure or day) > survey.expires + self.grace:
             raise Problem(
                 EXPIRED, f"survey {survey.name!r} v{survey.version} ended on {survey.expires}"
             )

@@ -23,7 +23,7 @@ from starlette.types import Receive, Scope, Send
 from deniable.collector.api import problems
 from deniable.collector.api.problems import Problem, to_problem
 from deniable.collector.ingest.body import IncomingBody, gunzip
-from deniable.collector.ingest.catalogue import claimed_reports, today
+from deniable.collector.ingest.catalogue import claimed_reports
 from deniable.collector.keyring import Bucket
 from deniable.collector.keys import GATEWAY, Key
 from deniable.store import Outcome, Upload
@@ -156,7 +156,10 @@ class UploadRoute:
                 if headers.gzipped:
                     data = await self._unzipped(data, incoming)
                 _check_batch(claimed_reports(data), key)
-                check = partial(self.collector.catalogue.upload, key=headers.key, day=today())
+                day, sure = self.collector.arrival_days()
+                check = partial(
+                    self.collector.catalogue.upload, key=headers.key, day=day, sure=sure
+                )
                 return await self._store(await _in_thread_if_large(data, check), bucket)
 
     async def _unzipped(self, data: bytes, incoming: IncomingBody) -> bytes:

@@ -2,14 +2,14 @@
 
 One connection writes at a time. Deleted data is overwritten in the file, and the log is emptied
 after every compaction. Segments are in a folder next to the file, unless `?segments=URL` names
-another.
+another. Several processes on one machine may use the file at the same time.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Lock
@@ -19,8 +19,11 @@ from urllib.parse import parse_qs
 from deniable.client.files import PRIVATE_MODE, locked, sync_folder
 from deniable.errors import InputError, StoreError, StoreFull, StoreUnavailable
 from deniable.store.locations import LocalFolder, Location
+from deniable.store.sql import staged_rows
+from deniable.store.sql.acknowledged import Acknowledged
 from deniable.store.sql.database import Row, Session, T, Transact
 from deniable.store.sql.sql_store import SqlStore
+from deniable.store.sql.staged_rows import StagedRow
 
 LOCK_TIMEOUT_SECONDS = 30.0
 """How long a transaction waits for another process to finish writing."""
@@ -53,9 +56,11 @@ class SqliteStore(SqlStore):
 
     def __init__(self, url: str, *, create: bool = False) -> None:
         self.path, segments = parse(url)
+        self._acknowledged = Acknowledged(self.path)
         if not self.path.exists():
             if not create:
                 raise StoreError(f"there is no store {self.path}: collect or import reports first")
+            self._acknowledged.remove()
             _create_file(self.path)
         elif not create or self.path.stat().st_size:
             _check_is_store(self.path)
@@ -66,6 +71,11 @@ class SqliteStore(SqlStore):
         self._files = _identities(self.path)
 
     type_names: ClassVar = {"blob": "BLOB", "serial": "INTEGER", "sorted": " WITHOUT ROWID"}
+
+    def _migrate(self, db: Session, create: bool) -> None:
+        """Upgrade the tables, then note which acknowledged uploads are not there."""
+        super()._migrate(db, create)
+        staged_rows.note_lost(db, self._acknowledged.read())
 
     def _version(self, db: Session) -> int:
         version = int(db.rows("PRAGMA user_version")[0][0])
@@ -99,6 +109,17 @@ class SqliteStore(SqlStore):
         """Lock out other compactions, deletions and backups, in this process and others."""
         with locked(self.path):
             yield self._write
+
+    def _insert_staged(self, db: Session, rows: Sequence[StagedRow]) -> int:
+        """Insert rows with the next numbers; return the last one."""
+        first = staged_rows.last_number(db) + 1
+        numbered = [(number, *row[1:]) for number, row in enumerate(rows, first)]
+        db.many(f"INSERT INTO staged ({staged_rows.COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", numbered)
+        return numbered[-1][0]
+
+    def _acknowledge(self, number: int) -> None:
+        with self._lock:
+            self._acknowledged.write(number)
 
     # --- maintenance -----------------------------------------------------------------------------
 
@@ -146,6 +167,7 @@ class SqliteStore(SqlStore):
         """Close the file; the last process to do so writes the log back into it."""
         with self._lock:
             self._writer.close()
+            self._acknowledged.close()
 
 
 class _SqliteSession:
@@ -218,6 +240,8 @@ def _connect(path: Path) -> sqlite3.Connection:
             check_same_thread=False,
             uri=True,
         )
+        # Damaged text must not make a row unreadable.
+        connection.text_factory = lambda data: data.decode("utf-8", "replace")
         try:
             for name, value in PRAGMAS.items():
                 connection.execute(f"PRAGMA {name} = {value}").fetchall()
