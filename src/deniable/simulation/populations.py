@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from deniable.columns.partition import naming
 from deniable.columns.spreadsheet import read_rows
 from deniable.errors import InputError, check_number, did_you_mean
 from deniable.formatting import counted
@@ -499,7 +500,8 @@ def from_csv(path: str | Path) -> Population:
             raise InputError(f"{path}, line {line}: expected value,weight; got {','.join(row)}")
         values.append(row[0])
         weights.append(_number(row[1], path, line))
-    return Population(tuple(values), np.array(weights))
+    with naming(path):
+        return Population(tuple(values), np.array(weights))
 
 
 def table_from_csv(path: str | Path, first: str, second: str) -> JointPopulation:
@@ -550,7 +552,8 @@ def table_from_csv(path: str | Path, first: str, second: str) -> JointPopulation
             )
         table.append([_number(cell, path, line) for cell in row[1:]])
     down = tuple(row[0] for _, row in rows[1:])
-    return JointPopulation({first: down, second: tuple(across)}, np.array(table))
+    with naming(path):
+        return JointPopulation({first: down, second: tuple(across)}, np.array(table))
 
 
 def from_spec(spec: str, rng: Randomness = None) -> Population:
