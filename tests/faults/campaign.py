@@ -21,6 +21,7 @@ from pathlib import Path
 from tests import postgres
 from tests.faults import (
     campaign_stores,
+    spoilt_files,
     test_api,
     test_disk,
     test_durability,
@@ -75,6 +76,7 @@ FAULTS: dict[str, tuple[str, int, Callable[[Path, int], str]]] = {
     ),
     "parser": ("fuzzed bodies, parser", 5_000_000, lambda _, count: test_fuzz.parse(count)),
     "http": ("fuzzed requests, HTTP", 200_000, test_fuzz.inflict),
+    "files": ("damaged files of every kind, times each", 6000, spoilt_files.inflict),
     "api": ("schemathesis, examples an operation", 500, test_api.inflict),
     "slow": ("slow headers, and slow bodies", 1000, test_slow.inflict),
     "stop": ("SIGTERM under load", 50, test_stop.inflict),

@@ -140,4 +140,4 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _check_amounts(survey: str, *amounts: object) -> None:
     """Raise ValueError unless each amount is None or an integer from 0 to MAX_AMOUNT."""
     if any(x is not None and (type(x) is not int or not 0 <= x <= MAX_AMOUNT) for x in amounts):
-        raise ValueError(f"an entry of {survey!r} is {str(list(amounts)):.80}")
+        raise ValueError(f"an entry of {survey!r} is {list(amounts)!s:.80}")

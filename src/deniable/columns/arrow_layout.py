@@ -13,7 +13,7 @@ from struct import unpack_from
 
 MAGIC = b"ARROW1"
 BLOCK_SIZE = 24
-"""Bytes in the footer per record batch: where it begins (8), size of its table, size of its body."""
+"""Bytes in the footer per record batch: where it begins (8), and its sizes."""
 FOOTER_BATCHES, MESSAGE_HEADER, BATCH_COMPRESSION = 3, 2, 3
 """Numbers of the fields that are needed, in the tables Footer, Message and RecordBatch."""
 CONTINUATION = b"\xff\xff\xff\xff"

@@ -178,12 +178,12 @@ class PairCounts(ComparedByFields):
         if form != FORMAT:
             raise InputError(f"{path} has the format {form}, but this version reads {FORMAT}")
         try:
-            return cls(survey, (x, y), *arrays, origin)
+            return cls(survey, (x, y), **arrays, origin=origin)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 
 
-def _unpacked(path: Path) -> tuple[list[str], list[Int64s]]:
+def _unpacked(path: Path) -> tuple[list[str], dict[str, Int64s]]:
     """Return the texts and arrays of a file; raise InputError if it is damaged or too large."""
     size = 0
     with path.open("rb") as raw, suppress(Exception):  # a damaged file may raise anything
@@ -193,7 +193,7 @@ def _unpacked(path: Path) -> tuple[list[str], list[Int64s]]:
             file = np.load(raw, allow_pickle=False)
             texts = [str(text) for text in file["said"]]
             if len(texts) == TEXTS:
-                return texts, [file[name] for name in ARRAYS]
+                return texts, {name: file[name] for name in ARRAYS}
     if size > MAX_FILE_BYTES:
         raise InputError(
             f"{path} would take {size:,} bytes unpacked, more than the limit of "
