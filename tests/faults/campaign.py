@@ -29,6 +29,7 @@ from tests.faults import (
     test_kill,
     test_overload,
     test_postgres,
+    test_power_loss,
     test_repeats,
     test_slow,
     test_stop,
@@ -64,6 +65,7 @@ FAULTS: dict[str, tuple[str, int, Callable[[Path, int], str]]] = {
     ),
     "order": ("sync before acknowledgement (strace)", 200, test_durability.inflict),
     "torn": ("SQLite logs cut, and torn", 1000, lambda _, count: campaign_stores.torn(count)),
+    "power": ("power lost after each system call, torn states each", 20, test_power_loss.inflict),
     "repeats": ("uploads sent 1–5 times, connections cut", 20_000, test_repeats.inflict),
     "overload": ("3× overload, seconds", 60, test_overload.inflict),
     "disk": (
