@@ -56,8 +56,8 @@ class SqliteStore(SqlStore):
             if not create:
                 raise StoreError(f"there is no store {self.path}: collect or import reports first")
             _create_file(self.path)
-        elif not create or self.path.stat().st_size:
-            _check_is_store(self.path, create)
+        elif not (create and _is_blank(self.path)):
+            _check_is_store(self.path)
         self._lock = Lock()
         self._writer = _connect(self.path)
         super().__init__(f"sqlite:///{self.path}", segments, create=True)
@@ -153,11 +153,8 @@ class _SqliteSession:
         return self._connection.execute(statement, values)
 
 
-def _check_is_store(path: Path, create: bool) -> None:
-    """Raise StoreError if a file has no tables of a store; the file is not changed.
-
-    With `create`, a database without any tables is accepted: its creation was interrupted.
-    """
+def _check_is_store(path: Path) -> None:
+    """Raise StoreError if a file has no tables of a store; the file is not changed."""
     if not path.is_file():
         raise StoreError(f"{path} is not a store: it is a folder")
     if not path.stat().st_size:
@@ -166,15 +163,21 @@ def _check_is_store(path: Path, create: bool) -> None:
         header = file.read(64)
     # Until the log is written back, the version of a new store may be in the log only.
     logged = path.with_name(path.name + "-wal").exists()
-    unversioned = header.startswith(b"SQLite format 3") and header[60:64] == bytes(4)
-    if unversioned and not logged and not (create and _is_blank(path)):
+    if header.startswith(b"SQLite format 3") and header[60:64] == bytes(4) and not logged:
         raise StoreError(f"{path} is a database of another program, not a store")
 
 
 def _is_blank(path: Path) -> bool:
-    """Return whether a database has no tables."""
-    with _translate_errors(path), closing(sqlite3.connect(path)) as connection:
-        return connection.execute("SELECT name FROM sqlite_schema LIMIT 1").fetchone() is None
+    """Return whether a file is empty, or a database without tables: its creation did not end."""
+    if not path.is_file() or path.with_name(path.name + "-wal").exists():
+        return False
+    if not path.stat().st_size:
+        return True
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            return connection.execute("SELECT name FROM sqlite_schema LIMIT 1").fetchone() is None
+    except sqlite3.DatabaseError:
+        return False
 
 
 def _create_file(path: Path) -> None:
