@@ -21,6 +21,7 @@ from pathlib import Path
 from tests import postgres
 from tests.faults import (
     campaign_stores,
+    spoilt_files,
     test_api,
     test_disk,
     test_durability,
@@ -28,6 +29,7 @@ from tests.faults import (
     test_kill,
     test_overload,
     test_postgres,
+    test_power_loss,
     test_repeats,
     test_slow,
     test_stop,
@@ -63,6 +65,7 @@ FAULTS: dict[str, tuple[str, int, Callable[[Path, int], str]]] = {
     ),
     "order": ("sync before acknowledgement (strace)", 200, test_durability.inflict),
     "torn": ("SQLite logs cut, and torn", 1000, lambda _, count: campaign_stores.torn(count)),
+    "power": ("power lost after each system call, torn states each", 20, test_power_loss.inflict),
     "repeats": ("uploads sent 1–5 times, connections cut", 20_000, test_repeats.inflict),
     "overload": ("3× overload, seconds", 60, test_overload.inflict),
     "disk": (
@@ -75,6 +78,7 @@ FAULTS: dict[str, tuple[str, int, Callable[[Path, int], str]]] = {
     ),
     "parser": ("fuzzed bodies, parser", 5_000_000, lambda _, count: test_fuzz.parse(count)),
     "http": ("fuzzed requests, HTTP", 200_000, test_fuzz.inflict),
+    "files": ("damaged files of every kind, times each", 6000, spoilt_files.inflict),
     "api": ("schemathesis, examples an operation", 500, test_api.inflict),
     "slow": ("slow headers, and slow bodies", 1000, test_slow.inflict),
     "limit": ("slow connections, more than may be open", 480, test_slow.inflict_at_limit),

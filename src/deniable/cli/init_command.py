@@ -95,6 +95,11 @@ def init(file: Path, ask: bool | None, force: bool, as_json: bool, **given: Any)
     _check_target(file, force, ask)
     # Find mistakes before anything is asked; ε is divided among questions that may not be known.
     (outline if outline.questions else replace(outline, epsilon=None)).draft().survey()
+    if not ask and not outline.questions:
+        raise click.UsageError(
+            "a survey needs a question: add one, such as --boolean dark_mode or "
+            "--choice pet=cat,dog, or --ask to be asked for it"
+        )
     check = f"deniable check {shlex.quote(str(file))}"
     with _conversation(file) if ask else nullcontext() as talk:
         if talk is not None:

@@ -5,12 +5,13 @@ fixed-size binary, and `page.level` is a clear field. The schema's metadata hold
 survey.
 
 Parquet files have no compression, dictionaries or statistics, because noise has no pattern. Row
-groups are loaded as a whole, so they are small enough for many workers to share a file. A file does
-not record when it was written.
+groups are loaded as a whole, so they are small enough for many workers to share a file; one that
+would not fit into memory is refused. A file does not record when it was written.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -22,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from deniable.columns.arrow_layout import is_compressed
 from deniable.columns.batch import Array, ReportBatch, column_sizes, from_arrays
 from deniable.columns.frames import ArrowStream, Frame
 from deniable.errors import InputError
@@ -31,7 +33,13 @@ from deniable.survey import Survey
 SURVEY_KEY = b"deniable.survey"
 ORIGIN_KEY = b"deniable.origin"
 MAX_ROW_GROUP_ROWS = 1 << 16
-"""Largest number of rows per row group."""
+"""Largest number of rows per row group that is written."""
+MAX_READ_ROWS, MAX_READ_BYTES = 1 << 22, 1 << 28
+"""Largest number of rows and size in memory of a row group that is read: it is read as a whole, and
+again by every worker that needs some of its rows."""
+CODECS = ("UNCOMPRESSED", "SNAPPY")
+"""Compression of Parquet files that are read. Snappy, the default of other programs, unfolds data
+by a factor of at most 22; others may unfold it without limit."""
 
 
 def schema_of(survey: Survey, origin: str = "") -> pa.Schema:
@@ -160,7 +168,7 @@ def damage_as(error: Callable[[str], Exception]) -> Iterator[None]:
     """
     try:
         yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as raised:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, struct.error) as raised:
         if isinstance(raised, OSError) and raised.errno is not None:
             raise
         raise error(" ".join(visible(line) for line in str(raised).splitlines())) from None
@@ -176,19 +184,47 @@ class ParquetGroups:
     @property
     def sizes(self) -> list[int]:
         """Number of rows of each row group."""
-        return [self._file.metadata.row_group(i).num_rows for i in range(self._file.num_row_groups)]
+        return [self._checked_size(i) for i in range(self._file.num_row_groups)]
 
     def read(self, group: int) -> pa.Table:
         """Return the rows of one row group."""
+        self._checked_size(group)
         # Uncompressed columns are only copied, which takes less time than starting threads.
         return self._file.read_row_group(group, use_threads=False)
+
+    def _checked_size(self, group: int) -> int:
+        """Return the number of rows of a row group, or raise InputError if it is not safe to read.
+
+        The columns decide how much is read: a few kilobytes could unfold to any size.
+        """
+        described = self._file.metadata.row_group(group)
+        rows = int(described.num_rows)
+        for column in map(described.column, range(described.num_columns)):
+            if column.num_values != rows:
+                raise InputError(
+                    f"row group {group} has {rows:,} rows, but {column.num_values:,} values of "
+                    f"{column.path_in_schema}"
+                )
+            if column.compression not in CODECS:
+                raise InputError(
+                    f"{column.path_in_schema} is compressed with {column.compression}: write the "
+                    "file without compression; noise hardly gets smaller"
+                )
+        size = rows * sum(field.type.bit_width for field in self.schema) // 8
+        if rows > MAX_READ_ROWS or size > MAX_READ_BYTES:
+            raise InputError(
+                f"row group {group} has {rows:,} rows, {size:,} bytes in memory; the limits are "
+                f"{MAX_READ_ROWS:,} and {MAX_READ_BYTES:,}: write the file in smaller row groups"
+            )
+        return rows
 
 
 class ArrowGroups:
     """Record batches of an Arrow file, which is memory-mapped."""
 
     def __init__(self, path: Path) -> None:
-        self._file = pa.ipc.open_file(pa.memory_map(str(path)))
+        self._bytes = pa.memory_map(str(path)).read_buffer()
+        self._file = pa.ipc.open_file(self._bytes)
         self.schema = self._file.schema
 
     @property
@@ -197,8 +233,15 @@ class ArrowGroups:
         return [self.read(i).num_rows for i in range(self._file.num_record_batches)]
 
     def read(self, group: int) -> pa.RecordBatch:
-        """Return one record batch."""
-        return self._file.get_batch(group)
+        """Return one record batch, which is not copied."""
+        if is_compressed(memoryview(self._bytes), group):
+            raise InputError(
+                f"record batch {group} is compressed: write the file without compression, so that "
+                "it can be memory-mapped"
+            )
+        batch = self._file.get_batch(group)
+        batch.validate()  # that no column ends before the last row
+        return batch
 
 
 Groups = ParquetGroups | ArrowGroups

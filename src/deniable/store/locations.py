@@ -45,8 +45,8 @@ class Location(ABC):
         """Return the whole file."""
 
     @abstractmethod
-    def remove(self, name: str) -> None:
-        """Delete the file, if it exists."""
+    def remove(self, *names: str) -> None:
+        """Delete the files that exist, durably: a power loss does not bring them back."""
 
     @contextmanager
     def source(self, name: str) -> Iterator[Path | IO[bytes]]:
@@ -117,11 +117,15 @@ class LocalFolder(Folder):
         with self.source(name) as path:
             return path.read_bytes()
 
-    def remove(self, name: str) -> None:
-        """Delete the file, and any temporary file that a killed `put` left behind."""
-        with self.source(name) as path:
-            path.unlink(missing_ok=True)
-            path.with_name(path.name + ".tmp").unlink(missing_ok=True)
+    def remove(self, *names: str) -> None:
+        """Delete the files, and any temporary files that a killed `put` left behind."""
+        for name in names:
+            with self.source(name) as path:
+                path.unlink(missing_ok=True)
+                path.with_name(path.name + ".tmp").unlink(missing_ok=True)
+        for folder in sorted({(self.folder / name).parent for name in names}):
+            if folder.is_dir():
+                sync_folder(folder)
 
     def names(self, under: str) -> list[str]:
         """Return the names of all complete files below this folder, sorted."""

@@ -71,10 +71,11 @@ class RemoteFolder(Folder):
         with self._reading(name) as path:
             return bytes(self._files.cat_file(path))
 
-    def remove(self, name: str) -> None:
-        """Delete the file, if it exists."""
-        with self._reading(name) as path, suppress(FileNotFoundError):
-            self._files.rm_file(path)
+    def remove(self, *names: str) -> None:
+        """Delete the files that exist."""
+        for name in names:
+            with self._reading(name) as path, suppress(FileNotFoundError):
+                self._files.rm_file(path)
 
     @contextmanager
     def source(self, name: str) -> Iterator[IO[bytes]]:

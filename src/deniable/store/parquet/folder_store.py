@@ -110,8 +110,7 @@ class FolderStore(Store):
 
     def _delete_loose(self, names: Iterable[str]) -> None:
         """Delete the loose files, then forget that they were loose."""
-        for name in names:
-            self._folder.remove(name)
+        self._folder.remove(*names)
         self._write_manifest(loose=())
 
     def _replace_files(self, old: Sequence[str], new: Files) -> None:

@@ -227,9 +227,10 @@ class DatabaseFiles(Location):
             raise StoreError(f"{self.url} no longer has the file {name}: read again")
         return bytes(rows[0][0])
 
-    def remove(self, name: str) -> None:
-        """Delete the file, if it exists."""
-        self._store._write(lambda db: db.run("DELETE FROM file WHERE name = ?", (name,)))
+    def remove(self, *names: str) -> None:
+        """Delete the files that exist."""
+        rows = [(name,) for name in names]
+        self._store._write(lambda db: db.many("DELETE FROM file WHERE name = ?", rows))
 
 
 class _PostgresSession:

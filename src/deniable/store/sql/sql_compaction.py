@@ -149,7 +149,6 @@ def _replace_uploads(db: Session, ids: list[int], segment: Row) -> None:
 def delete_loose_files(write: Transact, location: Location) -> None:
     """Delete the files that are not part of the store."""
     names = write(lambda db: db.rows("SELECT name FROM loose"))
-    for (name,) in names:
-        location.remove(name)
     if names:
+        location.remove(*(name for (name,) in names))
         write(lambda db: db.many("DELETE FROM loose WHERE name = ?", names))

@@ -62,7 +62,7 @@ class SqliteStore(SqlStore):
                 raise StoreError(f"there is no store {self.path}: collect or import reports first")
             self._acknowledged.remove()
             _create_file(self.path)
-        elif not create or self.path.stat().st_size:
+        elif not (create and _is_blank(self.path)):
             _check_is_store(self.path)
         self._lock = Lock()
         self._writer = _connect(self.path)
@@ -216,6 +216,19 @@ def _check_is_store(path: Path) -> None:
         header = file.read(64)
     if header.startswith(b"SQLite format 3") and header[60:64] == bytes(4):
         raise StoreError(f"{path} is a database of another program, not a store")
+
+
+def _is_blank(path: Path) -> bool:
+    """Return whether a file is empty, or a database without tables: its creation did not end."""
+    if not path.is_file() or path.with_name(path.name + "-wal").exists():
+        return False
+    if not path.stat().st_size:
+        return True
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            return connection.execute("SELECT name FROM sqlite_schema LIMIT 1").fetchone() is None
+    except sqlite3.DatabaseError:
+        return False
 
 
 def _create_file(path: Path) -> None:
