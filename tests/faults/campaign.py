@@ -93,7 +93,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "log": Fault(
         campaign_stores.TORN, "{:,} each", 1000,
-        lambda _, count, seed: campaign_stores.torn(count, seed),
+        lambda _, count, __: campaign_stores.torn(count),
     ),
     "repeats": Fault(
         "uploads sent 1 to 5 times, connections cut", "{:,} uploads", 20_000, test_repeats.inflict,
@@ -174,7 +174,7 @@ def main() -> None:
         seconds = round(time.monotonic() - start, 1)
         print(f"{name}: {rows[name][-1]} ({seconds} s)", flush=True)
         if options.output and "FAILED" not in rows[name][-1]:
-            conditions = Conditions(options.seed, seconds)
+            conditions = Conditions(seconds, options.seed)
             write_rows(options.output, TABLE, {name: rows[name]}, {name: conditions})
     print(markdown_table(["Fault", "Amount", "Result"], rows.values()))
     sys.exit(any("FAILED" in row[-1] for row in rows.values()))

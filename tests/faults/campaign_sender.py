@@ -165,7 +165,7 @@ def main() -> None:
         )
         if args.output and found.fine:
             counts = [found.kills, found.queued, found.arrived, found.tries, found.again, 0, 0]
-            conditions = Conditions(args.seed, seconds)
+            conditions = Conditions(seconds, args.seed)
             write_rows(args.output, TABLE, {name: [name, *counts]}, {name: conditions})
     sys.exit(not fine)
 

@@ -29,12 +29,12 @@ Row = tuple[str, str, str]
 """Fault, amount, and what was seen."""
 
 
-def torn(times: int, seed: int) -> str:
-    """Cut and tear logs; draw new content for every hundred offsets."""
+def torn(times: int) -> str:
+    """Draw new content for every hundred offsets."""
     for done in range(0, times, 100):
         report_progress("logs", done / times)
         with folder_in_memory() as folder:
-            check_torn(folder, min(100, times - done), seed + done)
+            check_torn(folder, min(100, times - done))
     return (
         "the store holds the first uploads that were appended, without gaps; nothing acknowledged "
         "was lost"
@@ -71,11 +71,11 @@ def server() -> Iterator[postgres.Server]:
 # --- rows of the table ---------------------------------------------------------------------------
 
 
-def row_of_logs(times: int, seed: int) -> Row:
-    return TORN, f"{times:,} each", torn(times, seed)
+def row_of_logs(times: int) -> Row:
+    return TORN, f"{times:,} each", torn(times)
 
 
-def row_of_kills(action: str, title: str, seen: str, times: int, seed: int) -> Row:
+def row_of_kills(action: str, title: str, seen: str, times: int) -> Row:
     """Kill an action in every store that has it, at every step, however often that is."""
     kills = []
     for done, (store, name) in enumerate(STORES.items()):
@@ -86,7 +86,7 @@ def row_of_kills(action: str, title: str, seen: str, times: int, seed: int) -> R
     return f"{title} killed before each of its steps", ", ".join(kills), seen
 
 
-def row_of_restarts(times: int, seed: int) -> Row:
+def row_of_restarts(times: int) -> Row:
     with server() as running:
         restarts = max(2, times // 10)
         uploads = check_restarts(running, restarts)
@@ -94,7 +94,7 @@ def row_of_restarts(times: int, seed: int) -> Row:
     return title, f"{restarts:,}", f"{uploads:,} uploads, each counted once"
 
 
-ROWS: dict[str, Callable[[int, int], Row]] = {
+ROWS: dict[str, Callable[[int], Row]] = {
     "log": row_of_logs,
     "compact": partial(
         row_of_kills, "compact", "compaction", "nothing lost or counted twice, no file left over"
@@ -115,7 +115,6 @@ def main() -> None:
     )
     parser.add_argument("--times", type=int, default=1000, help="torn logs; a tenth of restarts")
     parser.add_argument("--only", default="", help=f"some of {', '.join(ROWS)}")
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the rows to this file")
     given = parser.parse_args()
     chosen = given.only.split(",") if given.only else list(ROWS)
@@ -124,11 +123,11 @@ def main() -> None:
     for name in chosen:
         start = time.perf_counter()
         with listening(ProgressLines(name)):
-            row = ROWS[name](given.times, given.seed)
+            row = ROWS[name](given.times)
         seconds = round(time.perf_counter() - start, 1)
         print(f"{'; '.join(row)} ({seconds} s)", flush=True)
         if given.output:
-            conditions = Conditions(given.seed, seconds)
+            conditions = Conditions(seconds)
             write_rows(given.output, TABLE, {name: list(row)}, {name: conditions})
 
 

@@ -39,11 +39,12 @@ def _text(value: Any, depth: int) -> str:
 class Conditions:
     """The machine and the version that a row was measured with.
 
-    seed : seed of the random numbers; load : load average at the end; seconds : how long it took
+    seconds : how long it took; seed : seed of the random numbers, None if the operating system
+    draws them; load : load average at the end
     """
 
-    seed: int
     seconds: float
+    seed: int | None = None
     version: str = __version__
     python: str = field(default_factory=platform.python_version)
     processors: int = field(default_factory=lambda: os.cpu_count() or 1)
@@ -55,14 +56,15 @@ def text_of(runs: Iterable[Mapping[str, Any]]) -> str:
     runs = list(runs)
 
     def every(name: str) -> str:
-        return ", ".join(sorted({str(run[name]) for run in runs}))
+        return ", ".join(sorted({str(run[name]) for run in runs if run[name] is not None}))
 
     loads = [run["load"] for run in runs]
     load = f"{min(loads)} to {max(loads)}" if min(loads) < max(loads) else f"{loads[0]}"
     minutes = sum(run["seconds"] for run in runs) / 60
+    seed = f"seed {every('seed')}, " if every("seed") else ""
     return (
         f"deniable {every('version')}, Python {every('python')}, {every('processors')} processors, "
-        f"seed {every('seed')}, load average {load}, {minutes:.0f} minutes in all"
+        f"{seed}load average {load}, {minutes:.0f} minutes in all"
     )
 
 

@@ -24,7 +24,7 @@ def inflict(folder: Path, examples: int, seed: int = 1, *options: str, uploads: 
     cases = 0
     with Server(folder, "--keys", str(file)) as server:
         given = ("--header", f"Authorization: Bearer {token}")
-        runs = [
+        runs: list[tuple[str, ...]] = [
             ("--exclude-path", "/v1/reports", "--exclude-operation-id", START_JOB, *given),
             ("--include-operation-id", START_JOB, *LENIENT, *given),
         ]

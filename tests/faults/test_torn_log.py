@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import secrets
 import shutil
 from collections import Counter
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Recorded:
         return (self.folder / "reports.db-wal").read_bytes()
 
 
-def record(folder: Path, rng: random.Random) -> Recorded:
+def record(folder: Path) -> Recorded:
     """Append in groups, and copy the files before the store is closed."""
     live = folder / "live"
     live.mkdir()
@@ -40,7 +40,7 @@ def record(folder: Path, rng: random.Random) -> Recorded:
         counted: Counter[bytes] = Counter()
         acknowledged = [(log.stat().st_size, counted)]
         for _ in range(APPENDS):
-            group = [upload(rng.randint(1, 400)) for _ in range(rng.randint(1, 4))]
+            group = [upload(1 + secrets.randbelow(400)) for _ in range(1 + secrets.randbelow(4))]
             store.append(group)
             counted = counted + reports_of(group)
             acknowledged.append((log.stat().st_size, counted))
@@ -74,17 +74,16 @@ def recovers(recorded: Recorded, log: bytes, intact: int, to: Path) -> None:
     shutil.rmtree(to)
 
 
-def check_torn(folder: Path, times: int, seed: int | None = None) -> None:
-    """Cut and tear the log at `times` random places each; without a seed others each time."""
-    rng = random.Random(seed)
-    recorded = record(folder, rng)
+def check_torn(folder: Path, times: int) -> None:
+    """Cut and tear the log at `times` random places each."""
+    recorded = record(folder)
     log = recorded.log
     for _ in range(times):
-        at = rng.randint(0, len(log))
+        at = secrets.randbelow(len(log) + 1)
         recovers(recorded, log[:at], at, folder / "cut")
         # A disk writes sectors, in any order: one holds something else.
         start = at - at % SECTOR
-        torn = log[:start] + rng.randbytes(SECTOR) + log[start + SECTOR :]
+        torn = log[:start] + secrets.token_bytes(SECTOR) + log[start + SECTOR :]
         recovers(recorded, torn[: len(log)], start, folder / "torn")
 
 
@@ -94,7 +93,7 @@ def test_a_torn_log_recovers_to_a_prefix(memory_path: Path) -> None:
 
 def test_the_untouched_log_has_everything(memory_path: Path) -> None:
     """Broken twin: if the log were not read at all, every prefix would be the first."""
-    recorded = record(memory_path, random.Random())
+    recorded = record(memory_path)
     recovers(recorded, recorded.log, len(recorded.log), memory_path / "whole")
     sizes = [size for size, _ in recorded.acknowledged]
     assert sizes[0] < sizes[-1]

@@ -75,8 +75,8 @@ def job(run: SoakedCollector, rng: random.Random) -> str:
     if not least:
         return "no reports yet"
     wanted = {"verb": "decode", "survey": SURVEY.name, "questions": ["q"]}
-    wanted["candidates"] = {"q": ["one", "two"]}
-    id = json.loads(analyst.ask("POST", "/v1/jobs", wanted))["id"]
+    candidates = {"candidates": {"q": ["one", "two"]}}
+    id = json.loads(analyst.ask("POST", "/v1/jobs", wanted | candidates))["id"]
     if rng.random() < 0.2:
         time.sleep(rng.uniform(0, 2))
         analyst.ask("DELETE", "/v1/jobs/{id}", id=id)

@@ -13,7 +13,7 @@ from tests.faults.soak.observed import Observations
 from tests.faults.soak.uploads import NumberedUpload, Uploads
 from tests.faults.test_repeats import CUTS, send_and_cut
 from tests.faults.test_slow import send_slowly
-from tests.faults.traffic import CONNECTION_LOST, Connection, TrafficCounts, request
+from tests.faults.traffic import CONNECTION_LOST, Connection, TrafficCounts
 
 ROUTE = "POST /v1/reports"
 LATER = (410, 429, 503, 507)
@@ -30,6 +30,19 @@ DEVICES = 8
 SLOW_CLIENTS = 6
 SHARES = {"device": 0.78, "gateway": 0.02, "again": 0.1, "cut": 0.06, "mistake": 0.04}
 """Share of each kind of client in the requests per second; slow clients are additional."""
+
+
+def upload_headers(key: str, token: str = "", kind: str = "octet-stream") -> dict[str, str]:
+    """Return the headers of an upload; devices have no token."""
+    headers = {"Content-Type": f"application/{kind}", "Idempotency-Key": key}
+    return headers | ({"Authorization": f"Bearer {token}"} if token else {})
+
+
+def request(body: bytes, headers: dict[str, str]) -> bytes:
+    """Return the bytes of an upload."""
+    given = {"Host": "127.0.0.1", **headers, "Content-Length": str(len(body))}
+    lines = ["POST /v1/reports HTTP/1.1", *(f"{name}: {value}" for name, value in given.items())]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
 class Line(Connection):
@@ -114,8 +127,8 @@ class Load:
 
     async def deliver(self, line: Line, one: NumberedUpload) -> None:
         """Send an upload under its key until it is acknowledged, or the run ends."""
-        extra = f"Authorization: Bearer {self.gateway_token}\r\n" if one.is_batch else ""
-        data = request(one.body, one.key, extra)
+        token = self.gateway_token if one.is_batch else ""
+        data = request(one.body, upload_headers(one.key, token))
         while self.running:
             start = self.seen.now()
             try:
@@ -157,16 +170,18 @@ class Load:
     async def mistake(self, line: Line) -> None:
         """Send a request that must be refused, for each reason in turn."""
         key, good = self.rng.randbytes(16).hex(), single(0)
+        headers = upload_headers(key)
         stored = [one for one in map(self.uploads.__getitem__, self._some()) if one.acknowledged]
         requests = [
-            (400, request(good[:-1], key)),
-            (400, request(good, "short")),
-            (401, request(good, key, "Authorization: Bearer dn_0_0\r\n")),
-            (404, request(good.replace(SURVEY.digest, bytes(16)), key)),
-            (413, request(bytes(MAX_BODY + 1), key)),
-            (415, request(good, key).replace(b"octet-stream", b"x-unknown")),
+            (400, request(good[:-1], headers)),
+            (400, request(good, upload_headers("short"))),
+            (401, request(good, upload_headers(key, token="dn_0_0"))),
+            (404, request(good.replace(SURVEY.digest, bytes(16)), headers)),
+            (413, request(bytes(MAX_BODY + 1), headers)),
+            (415, request(good, upload_headers(key, kind="x-unknown"))),
         ]
-        requests += [(409, request(single(NEVER_SENT), one.key)) for one in stored[:1]]
+        for one in stored[:1]:
+            requests.append((409, request(single(NEVER_SENT), upload_headers(one.key))))
         expected, data = self.rng.choice(requests)
         start = self.seen.now()
         self.seen.counts["mistakes"] += 1
@@ -186,7 +201,7 @@ class Load:
 
         A body that is complete would be counted; this one never is.
         """
-        data = request(bytes(1 << 16), self.rng.randbytes(16).hex())
+        data = request(bytes(MAX_BODY), upload_headers(self.rng.randbytes(16).hex()))
         head, end, body = data.partition(b"\r\n\r\n")
         parts = (b"", data) if headers else (head + end, body)
         while self.running:

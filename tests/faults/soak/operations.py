@@ -21,8 +21,8 @@ from deniable.survey.report import BATCH, header
 from tests.faults.crowd import SURVEY, bodies
 from tests.faults.server import MAIN, Server
 from tests.faults.soak.collector import AGED, AGED_DAYS, SoakedCollector
+from tests.faults.soak.load import upload_headers
 from tests.faults.soak.uploads import serials_of
-from tests.faults.traffic import request
 
 AGED_REPORTS = 50
 """Reports of an earlier time that are imported at once."""
@@ -181,11 +181,8 @@ def send_again(run: SoakedCollector, rng: random.Random, port: int, before: byte
     numbers = [number for number in chosen if before[number] & 1]
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     for one in map(run.uploads.__getitem__, numbers):
-        head, _, body = request(one.body, one.key).partition(b"\r\n\r\n")
-        headers = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[2:])
-        if one.is_batch:
-            headers["Authorization"] = f"Bearer {run.gateway_token}"
-        connection.request("POST", "/v1/reports", body, headers)
+        headers = upload_headers(one.key, run.gateway_token if one.is_batch else "")
+        connection.request("POST", "/v1/reports", one.body, headers)
         answer = connection.getresponse()
         content = answer.read()
         assert answer.status == 202, f"the restored copy answered {answer.status}: {content!r}"

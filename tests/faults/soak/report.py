@@ -21,7 +21,7 @@ BINS = 60
 def results(run: SoakedCollector) -> dict[str, Any]:
     """Return the data of a run: parameters, tables, series and events."""
     plan, seen = run.plan, run.seen
-    minutes, conditions = plan.seconds / 60, Conditions(plan.seed, round(seen.now(), 1))
+    minutes, conditions = plan.seconds / 60, Conditions(round(seen.now(), 1), plan.seed)
     return {
         "parameters": {**asdict(plan), "at_least": plan.at_least, "jumps": str(plan.jumps)},
         "conditions": vars(conditions),

@@ -18,7 +18,7 @@ so that a leak of 30 bytes per request is more."""
 
 def lives(samples: list[Sample], quantity: str) -> list[Series]:
     """Return the series of one quantity, one per life of the process."""
-    series = []
+    series: list[Series] = []
     for _, group in groupby(samples, key=lambda sample: sample.life):
         life = list(group)
         series.append(([s.seconds for s in life], [getattr(s, quantity) for s in life]))
