@@ -94,7 +94,7 @@ class SoakedCollector:
         self.aged_survey = self.folder / "aged.json"
         AGED.publish(self.aged_survey)
         key_file = self.folder / "keys.json"
-        self.gateway_token = keys.add(key_file, "gateway", GATEWAY_ROLE)
+        self.gateway_token = keys.add(key_file, "gateway", GATEWAY_ROLE, 0)
         self.analyst_token = keys.add(key_file, "analyst", "analyst")
         self.flags = (
             str(self.aged_survey), "--keys", str(key_file), "--compact",
