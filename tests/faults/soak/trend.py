@@ -22,7 +22,7 @@ BLOCKS = 10
 """Blocks per life."""
 WARM_UP = 1 / 3
 """Share of a life that is left out at its start."""
-LEAST_SECONDS = 90.0
+LEAST_SECONDS = 300.0
 """A shorter life, after its warm-up, says nothing about a trend."""
 ALPHA = 0.01
 
