@@ -76,9 +76,9 @@ def inflict(folder: Path, slow: int, *flags: str, every: float = 1.0, timed: boo
         assert seen.quantile(0.99) < OTHERS_P99, seen.quantile(0.99)
     assert max(took) < GIVE_UP, "a slow client was never closed"
     return (
-        f"{slow:,} slow headers and {slow:,} slow bodies: closed after {min(took):.1f} to "
-        f"{max(took):.1f} s; others' p99 {1000 * seen.quantile(0.99):.0f} ms over "
-        f"{len(seen.seconds):,} uploads; {memory / 2**20:.0f} MiB"
+        f"closed after {min(took):.1f} to {max(took):.1f} s; 99th percentile of other clients' "
+        f"latency {1000 * seen.quantile(0.99):.0f} ms over {len(seen.seconds):,} uploads; memory "
+        f"{memory / 2**20:.0f} MiB"
     )
 
 
