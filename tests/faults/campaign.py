@@ -83,42 +83,23 @@ FAULTS: dict[str, Fault] = {
     "kill-sqlite": Fault(
         "collector killed (SIGKILL) under load, SQLite", "{:,} kills", 500, test_kill.inflict,
     ),
-<<<<<<< HEAD
-    "order": ("sync before acknowledgement (strace)", 200, test_durability.inflict),
-    "torn": ("SQLite logs cut, and torn", 1000, lambda _, count: campaign_stores.torn(count)),
-    "power": ("power lost after each system call, torn states each", 20, test_power_loss.inflict),
-    "repeats": ("uploads sent 1–5 times, connections cut", 20_000, test_repeats.inflict),
-    "overload": ("3× overload, seconds", 60, test_overload.inflict),
-    "disk": (
-        "disk filling up, MiB", 256,
-        lambda folder, mib: test_disk.inflict(folder, max(64, mib) * MIB, 16 * MIB),
-=======
     "kill-postgresql": Fault(
         "collector killed (SIGKILL) under load, PostgreSQL", "{:,} kills", 50,
         with_database(
             lambda folder, server, kills, seed: test_kill.inflict(folder, kills, seed, server)
         ),
->>>>>>> area/soak
     ),
     "sync": Fault(
         "order of sync and acknowledgement, observed with strace", "{:,} uploads", 200,
         lambda folder, uploads, _: test_durability.inflict(folder, uploads),
     ),
-<<<<<<< HEAD
-    "parser": ("fuzzed bodies, parser", 5_000_000, lambda _, count: test_fuzz.parse(count)),
-    "http": ("fuzzed requests, HTTP", 200_000, test_fuzz.inflict),
-    "files": ("damaged files of every kind, times each", 6000, spoilt_files.inflict),
-    "api": ("schemathesis, examples an operation", 500, test_api.inflict),
-    "slow": ("slow headers, and slow bodies", 1000, test_slow.inflict),
-    "limit": ("slow connections, more than may be open", 480, test_slow.inflict_at_limit),
-    "stop": ("SIGTERM under load", 50, test_stop.inflict),
-    "compactor": ("compactor killed at every step, stores", 3, compactor_killed),
-    "postgres": (
-        "PostgreSQL restarts, crashes, cuts", 100, with_database(test_postgres.inflict),
-=======
     "log": Fault(
         campaign_stores.TORN, "{:,} each", 1000,
         lambda _, count, __: campaign_stores.torn(count),
+    ),
+    "power": Fault(
+        "power lost after each system call, with torn writes", "{:,} torn states per call", 20,
+        lambda folder, torn, _: test_power_loss.inflict(folder, torn),
     ),
     "repeats": Fault(
         "uploads sent 1 to 5 times, connections cut", "{:,} uploads", 20_000, test_repeats.inflict,
@@ -140,6 +121,10 @@ FAULTS: dict[str, Fault] = {
         lambda _, count, seed: test_fuzz.parse(count, seed),
     ),
     "fuzz-http": Fault("random HTTP requests", "{:,} requests", 200_000, test_fuzz.inflict),
+    "files": Fault(
+        "damaged files of every kind", "{:,} per kind", 6000,
+        lambda folder, times, _: spoilt_files.inflict(folder, times),
+    ),
     "schema": Fault(
         "requests generated from the OpenAPI description by schemathesis",
         "{:,} examples per operation", 500, test_api.inflict,
@@ -147,6 +132,10 @@ FAULTS: dict[str, Fault] = {
     "slow": Fault(
         "clients that send headers or bodies slowly", "{:,} each", 1000,
         lambda folder, slow, _: test_slow.inflict(folder, slow),
+    ),
+    "limit": Fault(
+        "slow connections, more than may be open", "{:,} connections", 480,
+        lambda folder, slow, _: test_slow.inflict_at_limit(folder, slow),
     ),
     "sigterm": Fault(
         "SIGTERM under load", "{:,} times", 50,
@@ -159,7 +148,6 @@ FAULTS: dict[str, Fault] = {
     "postgresql": Fault(
         "PostgreSQL restarted, crashed, connections cut", "{:,} times", 100,
         with_database(test_postgres.inflict),
->>>>>>> area/soak
     ),
 }  # fmt: skip
 

@@ -24,7 +24,7 @@ from tests.faults.test_torn_log import check_torn
 
 STORES = {"SQLite": "reports.db", "folder": "reports"}
 TABLE = "stores"
-TORN = "SQLite log truncated, or one sector of it overwritten with random bytes (torn write)"
+TORN = "SQLite log truncated, one sector of it overwritten (torn write), or one bit of it flipped"
 Row = tuple[str, str, str]
 """Fault, amount, and what was seen."""
 
@@ -35,18 +35,10 @@ def torn(times: int) -> str:
     for done in range(0, times, 100):
         report_progress("logs", done / times)
         with folder_in_memory() as folder:
-<<<<<<< HEAD
             lost += check_torn(folder, min(100, times - done))
     return (
-        f"{times} logs cut, {times} torn and {times} with a flipped bit: each a prefix; nothing "
-        f"acknowledged lost by a cut, and each of the {lost:,} uploads that changed bytes lost was "
-        "named"
-=======
-            check_torn(folder, min(100, times - done))
-    return (
         "the store holds the first uploads that were appended, without gaps; nothing acknowledged "
-        "was lost"
->>>>>>> area/soak
+        f"was lost by a cut, and each of the {lost:,} uploads that changed bytes lost was named"
     )
 
 

@@ -17,12 +17,8 @@ import httpx
 from deniable.collector.api.problems import Problem
 from deniable.collector.app import Collector
 from deniable.collector.ingest.body import gunzip
-<<<<<<< HEAD
 from deniable.collector.ingest.catalogue import Catalogue
-=======
-from deniable.collector.ingest.catalogue import Catalogue, today
 from deniable.compute.progress import report_progress
->>>>>>> area/soak
 from deniable.errors import UnknownSurvey, WireError
 from deniable.store.calendar import today
 from deniable.survey import from_batch, from_bytes

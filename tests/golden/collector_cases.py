@@ -134,9 +134,7 @@ def collector_answers(folder: Path) -> Any:
             "repeated": await send(body),
             "key reused": await send(other),
             "second": await send(other, idempotency_key=KEY[::-1]),
-            "with a token": await send(
-                unknown, idempotency_key="0" * 32, authorization=f"Bearer {ingest}"
-            ),
+            "with a token": await send(unknown, idempotency_key="0" * 32),
             "no key": await send(body, idempotency_key=""),
             "no report": await send(b"none", idempotency_key="1" * 32),
             "cut": await send(body[:-1], idempotency_key="2" * 32),

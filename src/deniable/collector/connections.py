@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
-FileIdentity = tuple[int, int]
+FileKey = tuple[int, int]
 """Number and inode of an open file: a number is used again when its file is closed."""
 OPEN_FILES = "/dev/fd"
 FREE_SHARE = 0.25
@@ -42,7 +42,7 @@ class ConnectionEvictor:
 
     def __init__(self, port: int, limit: int) -> None:
         self._port, self._most = port, limit - max(1, int(limit * FREE_SHARE))
-        self._known: dict[FileIdentity, OpenFile] = {}
+        self._known: dict[FileKey, OpenFile] = {}
         self._answered: set[int] = set()
         """Ports of clients whose requests are being answered."""
 
@@ -107,7 +107,7 @@ def _open_files() -> list[int]:
         return []
 
 
-def _identity(number: int) -> FileIdentity:
+def _identity(number: int) -> FileKey:
     """Return number and inode of an open file; inode 0 if it was closed in between."""
     try:
         return number, os.fstat(number).st_ino

@@ -190,13 +190,13 @@ class _SqliteSession:
 
 
 def _identities(path: Path) -> list[FileIdentity]:
-    """Return device and inode of the database and of its log, or None for a missing file."""
+    """Return device and inode of the database and of its log, or None if it cannot be found."""
     identities: list[FileIdentity] = []
     for name in (path, f"{path}-wal"):
         try:
             status = os.stat(name)
             identities.append((status.st_dev, status.st_ino))
-        except FileNotFoundError:
+        except OSError:
             identities.append(None)
     return identities
 
