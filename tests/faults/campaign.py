@@ -31,6 +31,7 @@ from tests.faults import (
     test_repeats,
     test_slow,
     test_stop,
+    test_two_collectors,
 )
 
 MIB = 1 << 20
@@ -60,6 +61,14 @@ FAULTS: dict[str, tuple[str, int, Callable[[Path, int], str]]] = {
     "kill-postgres": (
         "kill −9 under load, PostgreSQL", 50,
         with_database(lambda folder, server, kills: test_kill.inflict(folder, kills, server)),
+    ),
+    "two": (
+        "kill −9 of two collectors on one file", 50,
+        lambda folder, kills: test_two_collectors.inflict(folder, kills, f"{folder}/reports.db"),
+    ),
+    "two-folder": (
+        "kill −9 of two collectors on one folder", 20,
+        lambda folder, kills: test_two_collectors.inflict(folder, kills, f"{folder}/reports"),
     ),
     "order": ("sync before acknowledgement (strace)", 200, test_durability.inflict),
     "torn": ("SQLite logs cut, and torn", 1000, lambda _, count: campaign_stores.torn(count)),
