@@ -42,6 +42,7 @@ def test_the_order_of_precedence(tmp_path: Path) -> None:
         ({}, {"DENIABLE_PORT": "many"}, "", "DENIABLE_PORT: expected a whole number, got 'many'"),
         ({}, {"DENIABLE_REQUIRE_KEY": "perhaps"}, "", "expected yes or no"),
         ({"port": 0}, {}, "", "port to be 1 or more, got 0"),
+        ({"key_days": 6}, {}, "", "key_days to be 7 or more, got 6"),
         ({"max_body": 100, "max_memory": 150}, {}, "", "at least two bodies"),
         ({"require_key": True}, {}, "", "require_key needs keys"),
     ],

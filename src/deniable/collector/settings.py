@@ -65,7 +65,9 @@ class Settings:
         1,
     )
     keep_days: int = _setting(0, "Days after which reports are deleted; 0 (default) keeps them.", 0)
-    key_days: int = _setting(7, "Days for which a repeated upload is recognised.", 1)
+    key_days: int = _setting(
+        7, "Days for which a repeated upload is recognised; clients retry for six.", 7
+    )
     log: int = _setting(60, "Seconds between log lines, which hold only counts; 0 disables.", 0)
 
     def __post_init__(self) -> None:
