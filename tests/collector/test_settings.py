@@ -55,8 +55,8 @@ def test_the_order_of_precedence(tmp_path: Path) -> None:
         (
             {},
             {},
-            "key_days = 5",
-            "key_days must be at least 6, not 5: clients retry an upload for 6",
+            "key_days = 6",
+            "key_days must be at least 7, not 6: clients retry an upload for 6",
         ),
     ],
 )

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 import deniable.store
+from deniable.client.outbox import RETRY_PERIOD
+from deniable.collector.settings import Settings
 from deniable.errors import StoreError
 from deniable.store import calendar
-from deniable.store.calendar import SETTLING_DAYS, Calendar, today
+from deniable.store.calendar import MAX_STEP, SETTLING_DAYS, Calendar, today
 from tests.uploads import DAY, MARKS, upload
 
 STORES = Path(__file__).parents[1] / "golden" / "stores"
@@ -77,6 +79,13 @@ def test_text_holds_the_whole_calendar() -> None:
     for damaged in ("", "2025-03-0q", "2025-03-09 2025-03-10 2025-03-11"):
         with pytest.raises(StoreError, match="store accept STORE --clock"):
             Calendar.from_text(damaged)
+
+
+def test_keys_outlive_the_retries_of_clients() -> None:
+    """Whatever leaps: the key of an upload is kept for longer than its client sends it again."""
+    keep_days = min(Settings().key_days, SETTLING_DAYS)
+    # Of keep_days days, the first may have begun just before its midnight.
+    assert timedelta(seconds=RETRY_PERIOD) <= timedelta(days=keep_days) - MAX_STEP
 
 
 # --- in a store ----------------------------------------------------------------------------------

@@ -313,7 +313,7 @@ def export(
 @command(note=options.STORES)
 @click.argument("store")
 @options.option("--at-least", type=options.POSITIVE_INT, default=1000, metavar="COUNT")
-@options.option("--keep-keys", type=options.POSITIVE_INT, default=7, metavar="DAYS")
+@options.option("--keep-keys", type=options.WholeNumber(7), default=7, metavar="DAYS")
 @options.json_option("the outcome")
 def compact(store: str, at_least: int, keep_keys: int, as_json: bool) -> None:
     """Shuffle the reports in STORE, so that nothing says which of them were uploaded together.
@@ -330,7 +330,7 @@ def compact(store: str, at_least: int, keep_keys: int, as_json: bool) -> None:
         staged until there are as many.
     keep_keys
         Number of days for which the store keeps the idempotency keys of uploads, by which it
-        recognises a repeated upload and does not count it again.
+        recognises a repeated upload and does not count it again. Clients retry for six days.
 
     Examples
     --------

@@ -28,6 +28,8 @@ MIB = 1 << 20
 MIN_SHUFFLED = 1000
 """Default of `at_least`."""
 RETRY_DAYS = math.ceil(RETRY_PERIOD / 86400)
+MIN_KEY_DAYS = RETRY_DAYS + 1
+"""A clock that is a day ahead goes unnoticed (see `store.calendar`), hence the additional day."""
 """Days for which clients retry an upload under the same key."""
 TYPE_NAMES = {bool: "yes or no", int: "a whole number", float: "a number", str: "a string"}
 """Types of settings, as error messages name them."""
@@ -82,7 +84,9 @@ class Settings:
         1,
     )
     keep_days: int = _setting(0, "Days after which reports are deleted; 0 (default) keeps them.", 0)
-    key_days: int = _setting(7, "Days for which a repeated upload is recognised.", 1)
+    key_days: int = _setting(
+        MIN_KEY_DAYS, "Days for which a repeated upload is recognised; clients retry for six.", 1
+    )
     log: int = _setting(60, "Seconds between log lines, which hold only counts; 0 disables.", 0)
     log_format: str = _setting("text", "Format of the log: text, or json for programs.")
 
@@ -100,10 +104,11 @@ class Settings:
                 f"expected max_memory to hold at least two bodies ({2 * self.max_body} bytes), one "
                 f"as sent and one decompressed; got {self.max_memory}"
             )
-        if self.key_days < RETRY_DAYS:
+        if self.key_days < MIN_KEY_DAYS:
             raise InputError(
-                f"key_days must be at least {RETRY_DAYS}, not {self.key_days}: clients retry an "
-                f"upload for {RETRY_DAYS} days, and a retry that is not recognised is counted twice"
+                f"key_days must be at least {MIN_KEY_DAYS}, not {self.key_days}: clients retry an "
+                f"upload for {RETRY_DAYS} days, a clock may be a day ahead, and a retry that is "
+                "not recognised is counted twice"
             )
         if self.cors not in ("", "*") and not re.fullmatch(r"https?://[^/\s]+", self.cors):
             raise InputError(

@@ -91,7 +91,9 @@ class RemoteFolder(Folder):
         with self._writing(under) as path:
             start = len(path) - len(under)
             found = (name[start:] for name in self._files.find(path))
-            return sorted(name for name in found if not name.endswith(HIDDEN_SUFFIXES))
+            # Some storage keeps empty folders, and fsspec takes an empty folder for a file.
+            inside = (name for name in found if name != under)
+            return sorted(name for name in inside if not name.endswith(HIDDEN_SUFFIXES))
 
     def probe(self) -> None:
         """Write and delete a small file, so that wrong settings are noticed at once."""
