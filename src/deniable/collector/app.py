@@ -59,7 +59,7 @@ class Collector:
             )
         self.keyring = Keyring(Path(settings.keys) if settings.keys else None)
         self.metrics = Metrics()
-        self.jobs = Jobs(ended=self.metrics.jobs)
+        self.jobs = Jobs(outcomes=self.metrics.jobs)
         self.limits = BodyLimits(settings.max_body, settings.max_memory, settings.body_time)
         self.stopping = False
         self.free_bytes: int | None = None

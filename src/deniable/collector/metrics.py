@@ -18,7 +18,6 @@ COMMIT_SECONDS_BOUNDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 COUNTERS = {
     "reports": "Reports stored.",
     "repeated_uploads": "Uploads that were stored before.",
-    "interrupted_uploads": "Uploads whose client went away before the body was complete.",
     "upload_bytes": "Bytes of upload bodies read.",
     "store_errors": "Failed commits.",
     "compacted_reports": "Reports moved from staging to segments.",

@@ -120,7 +120,6 @@ class UploadRoute:
         try:
             accepted = await self._accept(scope, incoming)
         except ClientDisconnected:
-            self.collector.metrics.totals["interrupted_uploads"] += 1
             return
         except Exception as error:
             await incoming.discard()

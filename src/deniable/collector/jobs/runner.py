@@ -38,7 +38,7 @@ class Job:
 
     state : "running", "done", "failed" or "cancelled"; stage : what the process is doing;
     done : completed share of the stage, or None; detail : why the job failed;
-    formats : the result, by name of its format; ended : number of ended jobs by state
+    formats : the result, by name of its format; outcomes : counts ended jobs by state
     """
 
     def __init__(
@@ -46,10 +46,10 @@ class Job:
         request: JobRequest,
         survey: Survey,
         process: subprocess.Popen[bytes],
-        ended: Counter[str],
+        outcomes: Counter[str],
     ) -> None:
         self.id = secrets.token_hex(8)
-        self.request, self.survey, self.process, self._ended = request, survey, process, ended
+        self.request, self.survey, self.process, self._outcomes = request, survey, process, outcomes
         self.state = "running"
         self.stage, self.done = "starting", None
         self.detail = ""
@@ -73,7 +73,7 @@ class Job:
         if self.state == "running":
             self._duration = time.monotonic() - self._started
             self.state, self.detail = state, detail
-            self._ended[state] += 1
+            self._outcomes[state] += 1
 
     def cancel(self) -> None:
         """Kill the process, and end the job if it is running."""
@@ -123,10 +123,10 @@ class Jobs:
         command: Sequence[str] = COMMAND,
         *,
         max_kept: int = MAX_KEPT_JOBS,
-        ended: Counter[str] | None = None,
+        outcomes: Counter[str] | None = None,
     ) -> None:
         self._command, self._max_kept = command, max_kept
-        self._ended = Counter[str]() if ended is None else ended
+        self._outcomes = Counter[str]() if outcomes is None else outcomes
         self._jobs: dict[str, Job] = {}
         self._lock = Lock()
         self._stopped = False
@@ -146,7 +146,7 @@ class Jobs:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
             )
-            job = Job(request, survey, process, self._ended)
+            job = Job(request, survey, process, self._outcomes)
             self._jobs[job.id] = job
             for old in list(self._jobs)[: -self._max_kept]:
                 del self._jobs[old]
