@@ -141,7 +141,7 @@ def test_failures_of_regular_tasks_are_counted() -> None:
 
 def test_jobs_are_counted_once_by_how_they_ended() -> None:
     ended = Counter[str]()
-    jobs = Jobs(("/bin/false",), ended=ended)
+    jobs = Jobs(("/bin/false",), outcomes=ended)
     job = jobs.start(REQUEST, "sqlite:///none.db", SURVEY)
     until(lambda: job.state != "running")
     assert ended == {"failed": 1}
@@ -155,7 +155,7 @@ def test_running_jobs() -> None:
     import sys
 
     ended = Counter[str]()
-    jobs = Jobs((sys.executable, "-c", HANG + "time.sleep(600)"), ended=ended)
+    jobs = Jobs((sys.executable, "-c", HANG + "time.sleep(600)"), outcomes=ended)
     job = jobs.start(REQUEST, "sqlite:///none.db", SURVEY)
     assert jobs.running() == 1
     jobs.remove(job.id)

@@ -68,7 +68,7 @@ class Collector:
         self.keyring = Keyring(Path(settings.keys) if settings.keys else None)
         self.metrics = Metrics()
         limits = JobLimits(settings.job_memory, settings.job_time)
-        self.jobs = Jobs(limits, ended_by_state=self.metrics.jobs)
+        self.jobs = Jobs(limits, outcomes=self.metrics.jobs)
         self.limits = BodyLimits(settings.max_body, settings.max_memory, settings.body_time)
         self.connections = ConnectionEvictor(settings.port, settings.connections)
         self.stopping = False

@@ -38,8 +38,7 @@ class Job:
 
     state : "running", "done", "failed" or "cancelled"; stage : what the process is doing;
     done : completed share of the stage, or None; detail : why the job failed;
-    formats : the result, by name of its format;
-    ended_by_state : counts the jobs that have ended
+    formats : the result, by name of its format; outcomes : counts ended jobs by state
     """
 
     def __init__(
@@ -47,11 +46,11 @@ class Job:
         request: JobRequest,
         survey: Survey,
         process: subprocess.Popen[bytes],
-        ended_by_state: Counter[str],
+        outcomes: Counter[str],
     ) -> None:
         self.id = secrets.token_hex(8)
         self.request, self.survey, self.process = request, survey, process
-        self._ended_by_state = ended_by_state
+        self._outcomes = outcomes
         self.state = "running"
         self.stage, self.done = "starting", None
         self.detail = ""
@@ -77,7 +76,7 @@ class Job:
             if self.state == "running":
                 self._duration = self.seconds
                 self.state, self.detail = state, detail
-                self._ended_by_state[state] += 1
+                self._outcomes[state] += 1
                 self.ended.set()
 
     def cancel(self, state: str = "cancelled", detail: str = "") -> None:
@@ -133,10 +132,10 @@ class Jobs:
         command: Sequence[str] = COMMAND,
         *,
         max_kept: int = MAX_KEPT_JOBS,
-        ended_by_state: Counter[str] | None = None,
+        outcomes: Counter[str] | None = None,
     ) -> None:
         self._limits, self._command, self._max_kept = limits, command, max_kept
-        self._ended_by_state = Counter[str]() if ended_by_state is None else ended_by_state
+        self._outcomes = Counter[str]() if outcomes is None else outcomes
         self._jobs: dict[str, Job] = {}
         self._lock = Lock()
         self._stopped = False
@@ -156,7 +155,7 @@ class Jobs:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
             )
-            job = Job(request, survey, process, self._ended_by_state)
+            job = Job(request, survey, process, self._outcomes)
             self._jobs[job.id] = job
             for old in list(self._jobs)[: -self._max_kept]:
                 del self._jobs[old]
