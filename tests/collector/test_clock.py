@@ -11,6 +11,7 @@ import pytest
 
 from deniable.collector.app import Collector
 from deniable.store import calendar
+from tests import gateway
 from tests.collecting import collect, upload
 from tests.faults.crowd import SURVEY, batch, single
 
@@ -37,8 +38,8 @@ def stored(collector: Collector) -> dict[date, int]:
 
 
 def days_ahead(metrics: str) -> float:
-    (line,) = (x for x in metrics.splitlines() if x.startswith("deniable_clock_days_ahead "))
-    return float(line.split()[1])
+    (line,) = (x for x in metrics.splitlines() if x.startswith("deniable_clock_ahead_seconds "))
+    return float(line.split()[1]) / 86_400
 
 
 def test_a_clock_that_is_ahead_for_a_moment_deletes_and_forgets_nothing(
@@ -46,7 +47,7 @@ def test_a_clock_that_is_ahead_for_a_moment_deletes_and_forgets_nothing(
 ) -> None:
     async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
         for i in range(4):
-            got = await upload(client, batch(100 * i, 100), f"{i + 1:032x}")
+            got = await upload(client, batch(100 * i, 100), f"{i + 1:032x}", **gateway.HEADERS)
             assert got.status_code == 202
         collector.maintain_store()
         clock.days = 60
@@ -59,7 +60,7 @@ def test_a_clock_that_is_ahead_for_a_moment_deletes_and_forgets_nothing(
         collector.maintain_store()
         assert days_ahead((await client.get("/metrics")).text) == 0
         assert stored(collector) == {NOW: 400}
-        assert (await upload(client, batch(0, 100), KEY)).status_code == 202
+        assert (await upload(client, batch(0, 100), KEY, **gateway.HEADERS)).status_code == 202
         assert stored(collector) == {NOW: 400}, "the repeated upload was recognised"
         assert collector.metrics.totals["deleted_reports"] == 0
 

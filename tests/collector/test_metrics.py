@@ -18,12 +18,12 @@ from deniable.collector.app import Collector, Periodic
 from deniable.collector.jobs.runner import Jobs
 from deniable.errors import StoreUnavailable
 from tests.collecting import collect, upload
-from tests.collector.test_jobs import HANG, REQUEST, until
+from tests.collector.test_jobs import AMPLE, HANG, REQUEST, until
 from tests.faults.crowd import SURVEY, single
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "operate.md"
 UNITS = ("_seconds", "_bytes", "_uploads", "_reports", "_jobs", "_fds")
-WITHOUT_UNIT = {"deniable_build_info", "deniable_store_failing"}
+WITHOUT_UNIT = {"deniable_build_info", "deniable_store_failing", "deniable_store_damage"}
 
 
 async def families(client: httpx.AsyncClient) -> dict[str, Metric]:
@@ -141,7 +141,7 @@ def test_failures_of_regular_tasks_are_counted() -> None:
 
 def test_jobs_are_counted_once_by_how_they_ended() -> None:
     ended = Counter[str]()
-    jobs = Jobs(("/bin/false",), outcomes=ended)
+    jobs = Jobs(AMPLE, ("/bin/false",), outcomes=ended)
     job = jobs.start(REQUEST, "sqlite:///none.db", SURVEY)
     until(lambda: job.state != "running")
     assert ended == {"failed": 1}
@@ -155,7 +155,7 @@ def test_running_jobs() -> None:
     import sys
 
     ended = Counter[str]()
-    jobs = Jobs((sys.executable, "-c", HANG + "time.sleep(600)"), outcomes=ended)
+    jobs = Jobs(AMPLE, (sys.executable, "-c", HANG + "time.sleep(600)"), outcomes=ended)
     job = jobs.start(REQUEST, "sqlite:///none.db", SURVEY)
     assert jobs.running() == 1
     jobs.remove(job.id)

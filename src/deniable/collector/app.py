@@ -255,9 +255,9 @@ class Collector:
             "max_held_bytes": ("Setting max_memory.", self.settings.max_memory),
             "disk_reserve_bytes": ("Setting reserve.", self.settings.reserve),
             "compaction_interval_seconds": ("Setting compact.", self.settings.compact),
-            "clock_days_ahead": (
-                "Days by which the clock is ahead of the latest day that the store trusts.",
-                self.calendar.days_ahead(clock.today()),
+            "clock_ahead_seconds": (
+                "How far the clock is ahead of the latest day that the store trusts.",
+                86_400 * self.calendar.days_ahead(clock.today()),
             ),
             "store_damage": ("Losses and damaged uploads that the store knows.", len(self.damage)),
         }

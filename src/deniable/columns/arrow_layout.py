@@ -21,7 +21,7 @@ CONTINUATION = b"\xff\xff\xff\xff"
 
 
 @dataclass(frozen=True)
-class Table:
+class FlatTable:
     """A table of FlatBuffers.
 
     data : bytes that contain the table
@@ -56,8 +56,8 @@ def is_compressed(file: memoryview, batch: int) -> bool:
     end = len(file) - len(MAGIC) - 4
     (size,) = unpack_from("<i", file, end)
     footer = file[end - size : end]
-    blocks = Table(footer, _referenced(footer, 0)).referenced(FOOTER_BATCHES)
+    blocks = FlatTable(footer, _referenced(footer, 0)).referenced(FOOTER_BATCHES)
     (begin,) = unpack_from("<q", footer, blocks + 4 + BLOCK_SIZE * batch)
     begin += 8 if bytes(file[begin : begin + 4]) == CONTINUATION else 4
-    message = Table(file, _referenced(file, begin))
-    return bool(Table(file, message.referenced(MESSAGE_HEADER)).field(BATCH_COMPRESSION))
+    message = FlatTable(file, _referenced(file, begin))
+    return bool(FlatTable(file, message.referenced(MESSAGE_HEADER)).field(BATCH_COMPRESSION))
