@@ -10,7 +10,7 @@ NO_COMPILE = $(if $(shell command -v uv 2>/dev/null),,--no-compile)
 TAG ?=
 
 .PHONY: help demo check test lint fast kernels test-wheels test-deploy release-check dist release-notes bench calibrate \
-  campaign soak docs outputs facts reference gallery clean
+  campaign soak mutants docs outputs facts reference gallery clean
 help:
 	@echo "make demo       Run the main job end to end: clients, collector, analysis."
 	@echo "make check      Run the linters and the fast tests (under a minute)."
@@ -25,6 +25,7 @@ help:
 	@echo "make calibrate  Measure coverage, error rates and thresholds (hours on two cores)."
 	@echo "make campaign   Kill processes and cut connections thousands of times (over an hour)."
 	@echo "make soak       Load one collector with every fault at once (an hour; MINUTES=5 for less)."
+	@echo "make mutants    Put deliberate bugs into copies of the code: the tests must notice each (half an hour)."
 	@echo "make test-wheels    Install the wheel with each extra in an environment of its own."
 	@echo "make test-deploy    Check deploy/; test object storage; build and run the container image if docker or podman runs."
 	@echo "make release-check  Check all that belongs to a release, without a network (TAG=v0.1.0: may it be released?)."
@@ -144,6 +145,11 @@ FLAGS ?=
 soak: $(VENV)/.ready
 	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) $(FLAGS) --output docs/results/data/soak.json
 	$(BIN)/python -m tests.faults.soak.plot docs/results/data/soak.json docs/results/soak.png
+	$(BIN)/python -m tools.facts
+
+# Every mutant must make one of its tests fail; tools/mutants/mutants.toml lists them.
+mutants: $(VENV)/.ready
+	$(BIN)/python -m tools.mutants --write
 	$(BIN)/python -m tools.facts
 
 # The site needs no network, neither to build nor to read: open site/index.html.

@@ -160,6 +160,13 @@ def test_headers_are_the_same_for_everyone(outbox: Outbox) -> None:
     }
 
 
+def test_a_batch_is_as_old_as_its_oldest_report(outbox: Outbox) -> None:
+    """It is dropped in the place of that report if the outbox is full."""
+    outbox.put(*reports(5))
+    upload = outbox.next(batch=5)
+    assert upload is not None and (upload.id, upload.reports) == (1, 5)
+
+
 def test_a_gateway_batches_by_survey(outbox: Outbox) -> None:
     second = Survey.from_json(SURVEY.canonical.replace(b'"version":1', b'"version":2'))
     made = {SURVEY.digest: reports(25), second.digest: reports(7, second)}
