@@ -7,14 +7,16 @@ at the first failure. `--only WORD` runs the faults whose line begins with the w
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
-from tests import postgres
+from tests import object_storage, postgres
 from tests.faults.test_compactor_kill import check_killed, check_killed_in_postgresql
 from tests.faults.test_postgres_restart import check_restarts
 from tests.faults.test_torn_log import check_torn
@@ -48,6 +50,25 @@ def killed_in_postgresql() -> str:
     return f"compact killed before each of {steps} steps: nothing lost or doubled"
 
 
+def killed_in_object_storage() -> str:
+    """Kill the compaction of a folder, and of a SQLite file with its segments, in SeaweedFS."""
+    from tests.deploy.with_object_storage import check_folder_killed, check_segments_killed
+
+    if object_storage.program() is None:
+        return f"left out: {object_storage.MISSING}"
+    storage = object_storage.Storage()
+    try:
+        with folder_in_memory() as folder, mock.patch.dict(os.environ, storage.environment):
+            steps = check_folder_killed(folder, 1) - 1
+            segments = check_segments_killed(folder, "compact", 1) - 1
+    finally:
+        storage.remove()
+    return (
+        f"compact killed before each of {steps} requests, and with segments there before each of "
+        f"{segments} steps: nothing lost or doubled"
+    )
+
+
 def restarted(times: int) -> str:
     with server() as running:
         uploads = check_restarts(running, times)
@@ -73,7 +94,7 @@ def server() -> Iterator[postgres.Server]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=1000, help="torn logs; a tenth of restarts")
-    parser.add_argument("--only", default="", help="log, SQLite, folder or PostgreSQL")
+    parser.add_argument("--only", default="", help="log, SQLite, folder, PostgreSQL or storage")
     given = parser.parse_args()
     faults: list[tuple[str, Callable[[], str]]] = [("log", partial(torn, given.times))]
     for store, name in STORES.items():
@@ -81,6 +102,7 @@ def main() -> None:
     faults += [
         ("PostgreSQL", killed_in_postgresql),
         ("PostgreSQL", partial(restarted, max(2, given.times // 10))),
+        ("storage", killed_in_object_storage),
     ]
     for store, fault in faults:
         if store.startswith(given.only):
