@@ -163,29 +163,41 @@ def test_wrong_settings_are_told_in_one_line(
 # --- interruptions -------------------------------------------------------------------------------
 
 
-def test_a_folder_killed_at_any_step(tmp_path: Path) -> None:
-    """The killed process leaves its lock behind; the next one sees that it is dead."""
-    base = url_of("folder", tmp_path)
+def check_folder_killed(folder: Path, every: int) -> int:
+    """Kill the compaction of a folder in the storage before its requests; return how often.
+
+    The killed process leaves its lock behind; the next one sees that it is dead.
+    """
+    base = url_of("folder", folder)
     uploads = fill(base)
-    steps = killed_at(base, f"{base}-copies", "compact", every=1)
-    assert len(steps) > 8
+    steps = killed_at(base, f"{base}-copies", "compact", every)
     for number in steps:
         verify(f"{base}-copies/{number}", uploads, [reports_of(uploads)])
+    return len(steps)
+
+
+def check_segments_killed(folder: Path, action: str, every: int) -> int:
+    """Kill a change of a SQLite store whose segments are in the storage; return how often."""
+    base, copies = folder / "base", folder / "copies"
+    base.mkdir()
+    copies.mkdir()
+    uploads = fill(url_of("segments", base))
+    steps = killed_at(str(base), copies, action, every)
+    whole = [reports_of(uploads)]
+    if action == "delete":
+        whole.append(reports_of([u for u in uploads if u.digest == OTHER.digest]))
+    for number in steps:
+        verify(str(copies / str(number)), uploads, whole)
+    return len(steps)
+
+
+def test_a_folder_killed_at_any_step(tmp_path: Path) -> None:
+    assert check_folder_killed(tmp_path, every=1) > 8
 
 
 @pytest.mark.parametrize("action", ["compact", "delete"])
 def test_segments_killed_at_any_step(tmp_path: Path, action: str) -> None:
-    base, copies = tmp_path / "base", tmp_path / "copies"
-    base.mkdir()
-    copies.mkdir()
-    uploads = fill(url_of("segments", base))
-    steps = killed_at(str(base), copies, action, every=4)
-    whole = [reports_of(uploads)]
-    if action == "delete":
-        whole.append(reports_of([u for u in uploads if u.digest == OTHER.digest]))
-    assert len(steps) > 3
-    for number in steps:
-        verify(str(copies / str(number)), uploads, whole)
+    assert check_segments_killed(tmp_path, action, every=4) > 3
 
 
 class Retrying:

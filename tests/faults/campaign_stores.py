@@ -8,15 +8,17 @@ FILE.json it also replaces these rows in the data file of docs/results/reliabili
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 from deniable.compute.progress import listening, report_progress
-from tests import postgres
+from tests import object_storage, postgres
 from tests.faults.results import Conditions, ProgressLines, write_rows
 from tests.faults.test_compactor_kill import check_killed, check_killed_in_postgresql
 from tests.faults.test_postgres_restart import check_restarts
@@ -95,6 +97,24 @@ def row_of_restarts(times: int) -> Row:
     return title, f"{restarts:,}", f"{uploads:,} uploads, each counted once"
 
 
+def row_of_object_storage(_: int) -> Row:
+    """Kill the compaction of a folder, and of a SQLite file with its segments, in SeaweedFS."""
+    from tests.deploy.with_object_storage import check_folder_killed, check_segments_killed
+
+    title = "compaction in object storage killed before each of its requests or steps"
+    if object_storage.program() is None:
+        return title, "0", f"left out: {object_storage.MISSING}"
+    storage = object_storage.Storage()
+    try:
+        with folder_in_memory() as folder, mock.patch.dict(os.environ, storage.environment):
+            requests = check_folder_killed(folder, 1) - 1
+            steps = check_segments_killed(folder, "compact", 1) - 1
+    finally:
+        storage.remove()
+    amount = f"folder {requests:,}, segments of SQLite {steps:,}"
+    return title, amount, "nothing lost or counted twice"
+
+
 ROWS: dict[str, Callable[[int], Row]] = {
     "log": row_of_logs,
     "compact": partial(
@@ -107,6 +127,7 @@ ROWS: dict[str, Callable[[int], Row]] = {
         row_of_kills, "forget", "removal of idempotency keys", "nothing lost or counted twice"
     ),
     "postgresql": row_of_restarts,
+    "storage": row_of_object_storage,
 }  # fmt: skip
 
 

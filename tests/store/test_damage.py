@@ -211,6 +211,15 @@ def test_a_new_store_does_not_miss_the_uploads_of_an_old_one(path: Path) -> None
         path.unlink()
 
 
+def test_repeats_do_not_unsettle_the_number_of_the_last_upload(path: Path) -> None:
+    one = upload()
+    with SqliteStore(str(path), create=True) as store:
+        store.add_survey(MARKS)
+        store.append([upload(), one])
+        assert store.append([one]) == [Outcome.REPEATED]
+        assert store._acknowledged.read() == 2
+
+
 def test_a_damaged_record_of_the_last_upload_is_ignored(path: Path) -> None:
     last = path.with_name("reports.db.last")
     with deniable.store.open(path, create=True) as store:

@@ -23,11 +23,12 @@ NUMBER, RECORD = struct.Struct("<Q"), struct.Struct("<QI")
 
 
 class Acknowledged:
-    """The file `FILE.db.last`, which need not exist; the caller holds the store's lock."""
+    """The file `FILE.db.last`, which need not exist; only one thread may use it at a time."""
 
     def __init__(self, database: Path) -> None:
         self.path = database.with_name(database.name + ".last")
         self._file: BinaryIO | None = None
+        self._written = 0
 
     def read(self) -> int:
         """Return the number of the last acknowledged upload; 0 if it is not known."""
@@ -39,15 +40,18 @@ class Acknowledged:
 
     def write(self, number: int) -> None:
         """Record that uploads up to this number were acknowledged."""
+        if number <= self._written:  # a later commit was faster, or this one stored nothing
+            return
+        self._written = number
         # The upload is stored: the client must be told so, whether this succeeds or not.
         with suppress(OSError):
             if self._file is None:
                 descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, PRIVATE_MODE)
                 self._file = os.fdopen(descriptor, "r+b", buffering=0)
+            # Another process may have written a higher number just now. Then this one is lower than
+            # it could be until the next commit, which is safe.
             self._file.seek(0)
-            if number > _parse(self._file.read(RECORD.size)):  # other processes write it, too
-                self._file.seek(0)
-                self._file.write(RECORD.pack(number, crc32(NUMBER.pack(number))))
+            self._file.write(RECORD.pack(number, crc32(NUMBER.pack(number))))
 
     def remove(self) -> None:
         """Delete the file, which may be left over from an earlier store of this name."""

@@ -148,8 +148,12 @@ def forget_damage(db: Session) -> None:
 
 def last_number(db: Session) -> int:
     """Return the number of the last upload that was stored."""
-    ((newest,),) = db.rows("SELECT coalesce(max(id), 0) FROM staged")
-    return max(int(newest), int(read_setting(db, LAST_NUMBER) or 0))
+    rows = db.rows(
+        "SELECT max(id) FROM staged "
+        "UNION ALL SELECT CAST(value AS BIGINT) FROM setting WHERE name = ?",
+        (LAST_NUMBER,),
+    )
+    return max(number or 0 for (number,) in rows)
 
 
 def keep_last_number(db: Session) -> None:
