@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -12,7 +13,14 @@ from hypothesis import strategies as st
 from deniable.errors import InputError
 from deniable.mechanisms import Bloom, Boolean, Choice, Noise, calibrate
 from deniable.mechanisms.noise import ONE
-from deniable.privacy import PrivacyLoss, add_rounding_up, log_sum_rounding_up, split
+from deniable.privacy import (
+    PrivacyLoss,
+    add_rounding_up,
+    binary_response,
+    log_sum_rounding_up,
+    split,
+    total_variation,
+)
 
 
 def bloom(p: float, q: float, f: float = 0.0, h: int = 2) -> Bloom:
@@ -158,3 +166,22 @@ def test_former_names_of_losses_warn() -> None:
         assert loss.once == 1.0
     with pytest.warns(DeprecationWarning, match="in_total"):
         assert loss.forever == 2.0
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [binary_response(1.0)] * 3,
+        [binary_response(1.0), binary_response(2.0)],
+        [[(0.5, 0.25), (0.5, 0.75)], [(0.2, 0.2), (0.3, 0.8), (0.5, 0.0)], binary_response(0.3)],
+    ],
+)
+def test_total_variation_of_independent_parts_equals_enumeration(
+    parts: list[list[tuple[float, float]]],
+) -> None:
+    outcomes = itertools.product(*parts)
+    exact = sum(
+        max(0.0, math.prod(a for a, _ in outcome) - math.prod(b for _, b in outcome))
+        for outcome in outcomes
+    )
+    assert exact <= total_variation(parts) <= exact + 1e-7

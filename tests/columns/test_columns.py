@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from deniable.columns import ReportBatch, from_wire, read, scan, to_wire, write
 from deniable.columns.arrow import from_arrow, schema_of, to_arrow
-from deniable.columns.batch import from_arrays
+from deniable.columns.batch import from_arrays, packed_numbers
 from deniable.errors import DeniableError, InputError, WireError
 from deniable.inference.marginal.bit_counts import count_bits
 from deniable.simulation import simulate
@@ -183,6 +183,13 @@ def test_columns_know_slot_and_cohort() -> None:
             assert column.cohort[i] == report.cohort % slot.mechanism.cohorts
             assert column.bits[i].tobytes() == answer.slots[part]
         assert column.stratum.max() < column.strata
+
+
+def test_numbers_of_several_bytes_are_little_endian() -> None:
+    rows = np.array([[1, 2, 3, 4], [255, 0, 255, 127], [0, 0, 0, 0]], np.uint8)
+    for size in (1, 2, 3, 4):
+        expected = [int.from_bytes(row[:size].tobytes(), "little") for row in rows]
+        assert packed_numbers(rows[:, :size]).tolist() == expected
 
 
 def test_counts_add_and_equal_counting_by_hand() -> None:

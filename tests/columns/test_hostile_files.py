@@ -13,6 +13,7 @@ from deniable import decode, pair_counts
 from deniable.columns import arrow, read, scan, write
 from deniable.columns.arrow import schema_of, to_arrow
 from deniable.columns.batch import ReportBatch, from_bodies
+from deniable.columns.files import partitions
 from deniable.errors import InputError
 from deniable.inference.linear import joint_counts
 from deniable.inference.linear.joint_counts import MAX_REPORTS, PairCounts
@@ -72,6 +73,18 @@ def test_a_compressed_arrow_file_is_refused(codec: str, tmp_path: Path) -> None:
         read(path)
 
 
+def test_a_file_that_changes_after_it_was_listed_is_checked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.parquet"
+    write(path, zeros(10))
+    (part,) = partitions(path)
+    write(path, zeros(100))
+    monkeypatch.setattr(arrow, "MAX_READ_ROWS", 50)
+    with pytest.raises(InputError, match="row group 0 has 100 rows"):
+        part.load()
+
+
 def test_a_column_with_more_values_than_rows_is_refused(tmp_path: Path) -> None:
     """The footer says both; the reader would believe the column."""
     path = tmp_path / "x.parquet"
@@ -96,12 +109,13 @@ def test_rows_beyond_the_end_of_a_column_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.arrow"
     write(path, zeros(300))
     whole = path.read_bytes()
-    was, claimed = (n.to_bytes(8, "little") for n in (300, 1 << 40))
-    start = whole.index(was)
+    was, start = (300).to_bytes(8, "little"), whole.index((300).to_bytes(8, "little"))
     assert whole.count(was) >= 4, "the batch and three columns"
-    path.write_bytes(whole[:start] + whole[start:].replace(was, claimed))
-    with pytest.raises(InputError, match=r"x\.arrow"):
-        read(path)
+    for claimed in (700, 1 << 40):
+        lying = whole[start:].replace(was, claimed.to_bytes(8, "little"))
+        path.write_bytes(whole[:start] + lying)
+        with pytest.raises(InputError, match=r"cannot read .*x\.arrow"):
+            read(path)
 
 
 # --- counts --------------------------------------------------------------------------------------
