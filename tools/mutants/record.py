@@ -1,4 +1,4 @@
-"""The record of a full run, which docs/results/mutants.md shows."""
+"""The record of a full run."""
 
 from __future__ import annotations
 
