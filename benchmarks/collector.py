@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from deniable import Survey, simulate
+from deniable.collector import keys
 from deniable.columns import to_wire
 from deniable.survey import from_batch
 
@@ -83,11 +84,12 @@ class Sender(asyncio.Protocol):
 class Load:
     """What all connections share."""
 
-    def __init__(self, body: bytes, seconds: float) -> None:
+    def __init__(self, body: bytes, token: str, seconds: float) -> None:
         self.body = body
         self.head = (
             b"POST /v1/reports HTTP/1.1\r\nHost: x\r\nContent-Type: application/octet-stream\r\n"
-            b"Idempotency-Key: %%s\r\nContent-Length: %d\r\n\r\n" % len(body)
+            b"Authorization: Bearer %s\r\nIdempotency-Key: %%s\r\nContent-Length: %d\r\n\r\n"
+            % (token.encode(), len(body))
         )
         self.end = time.perf_counter() + seconds
         self.seconds: list[float] = []
@@ -100,9 +102,9 @@ class Load:
             self.done.set_result(None)
 
 
-async def load(port: int, body: bytes, seconds: float) -> tuple[float, float]:
+async def load(port: int, body: bytes, token: str, seconds: float) -> tuple[float, float]:
     """Return uploads per second, and the 99th percentile of their latency in seconds."""
-    shared = Load(body, seconds)
+    shared = Load(body, token, seconds)
     loop = asyncio.get_running_loop()
     for _ in range(CONNECTIONS):
         await loop.create_connection(lambda: Sender(shared), "127.0.0.1", port)
@@ -117,7 +119,7 @@ def processor_time(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def measure(command: list[str], port: int, body: bytes, seconds: float) -> Measured:
+def measure(command: list[str], port: int, body: bytes, token: str, seconds: float) -> Measured:
     """Start, load and stop a server; return uploads per second, p99, processor s per upload."""
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
@@ -129,9 +131,9 @@ def measure(command: list[str], port: int, body: bytes, seconds: float) -> Measu
                 break
             except OSError:
                 time.sleep(0.05)
-        asyncio.run(load(port, body, min(1.0, seconds)))
+        asyncio.run(load(port, body, token, min(1.0, seconds)))
         before = processor_time(process.pid)
-        rate, p99 = asyncio.run(load(port, body, seconds))
+        rate, p99 = asyncio.run(load(port, body, token, seconds))
         return rate, p99, (processor_time(process.pid) - before) / (rate * seconds)
     finally:
         process.send_signal(signal.SIGTERM)
@@ -151,6 +153,7 @@ def servers(folder: Path, store: str, port: int) -> dict[str, list[str]]:
     serve = [
         sys.executable, "-c", COLLECTOR, "serve", str(SURVEY), "--store", store, "--port",
         str(port), "--compact", "0", "--log", "0", "--reserve", "0",
+        "--keys", str(folder / "keys.json"),
     ]  # fmt: skip
     return {
         "collector": serve,
@@ -178,9 +181,10 @@ def main() -> None:
         for _ in range(runs):
             with tempfile.TemporaryDirectory() as name:
                 store = options.store or f"sqlite:///{name}/reports.db"
+                token = keys.add(Path(name) / "keys.json", "load", "gateway", quota=0)
                 port = free_port()
                 for label, command in servers(Path(name), store, port).items():
-                    got = measure(command, port, body, seconds)
+                    got = measure(command, port, body, token, seconds)
                     best[label] = max(best.get(label, got), got)
         rate, p99, used = best["collector"]
         alone, bare = best["without group commit"][0], best["bare server"][0]

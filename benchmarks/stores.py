@@ -3,6 +3,9 @@
     python -m benchmarks.stores                          about a minute on two idle cores
     python -m benchmarks.stores --batches 2000 --postgres postgresql://…
 
+The last lines compare a SQLite store with one that has no checksums and does not note the last
+acknowledged upload, commit by commit in turn.
+
 Uploads of 1,000 reports of 16 bytes and of one report, each durable before the next. With group
 commit, 32 of them share a transaction, as when that many clients wait. The two alternate, so that
 their ratio is more reliable than rates on a busy machine; the load average is printed.
@@ -12,13 +15,20 @@ import argparse
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
 from statistics import median
+from unittest import mock
 
 import deniable.store
 from deniable.store import Store, Upload
+from deniable.store.sql import staged_rows
+from deniable.store.sql.database import Session
+from deniable.store.sql.sql_store import SqlStore
+from deniable.store.sql.sqlite import SqliteStore
+from deniable.store.sql.staged_rows import StagedRow
 from deniable.survey import Survey
 
 GROUP, ROUNDS = 32, 7
@@ -90,6 +100,48 @@ def measure(name: str, url: str, batches: int) -> None:
         store.delete(SURVEY)
 
 
+class UnprotectedStore(SqliteStore):
+    """A SQLite store that would not notice damaged or lost uploads."""
+
+    def _insert_staged(self, db: Session, rows: Sequence[StagedRow]) -> int:
+        return SqlStore._insert_staged(self, db, rows)
+
+    def _acknowledge(self, number: int) -> None:
+        pass
+
+
+def _no_checksum(*_: object) -> int:
+    return 0
+
+
+def measure_protection(folder: Path, turns: int) -> None:
+    """Print how much longer commits take because damaged and lost uploads are noticed."""
+    with (
+        SqliteStore(str(folder / "protected.db"), create=True) as protected,
+        UnprotectedStore(str(folder / "unprotected.db"), create=True) as unprotected,
+    ):
+        no_checksums = mock.patch.object(staged_rows, "_checksum", new=_no_checksum)
+        for store in (protected, unprotected):
+            store.add_survey(SURVEY)
+        for reports, group in ((1, 1), (1000, 1), (1, GROUP)):
+            times: dict[SqliteStore, list[float]] = {protected: [], unprotected: []}
+            processor: dict[SqliteStore, list[float]] = {protected: [], unprotected: []}
+            for _ in range(turns):
+                for store in (protected, unprotected):
+                    new = uploads(group, reports)
+                    with no_checksums if store is unprotected else nullcontext():
+                        began = time.process_time()
+                        times[store].append(seconds(lambda s=store, n=new: s.append(n)))  # type: ignore[misc]
+                        processor[store].append(time.process_time() - began)
+            ratio, cpu = (median(t[protected]) / median(t[unprotected]) for t in (times, processor))
+            extra = (median(processor[protected]) - median(processor[unprotected])) * 1e6
+            print(
+                f"SQLite      {group:2} × {reports:5,} reports per commit with checksums: "
+                f"{ratio:.2f}× the time ({median(times[protected]) * 1e3:.1f} ms), {cpu:.2f}× the "
+                f"processor time ({extra:+.0f} µs)"
+            )
+
+
 def main() -> None:
     """Measure every store."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -103,6 +155,7 @@ def main() -> None:
         if given.postgres:
             measure("PostgreSQL", given.postgres, given.batches)
         measure("Parquet", str(Path(folder) / "reports"), max(GROUP, given.batches // 10))
+        measure_protection(Path(folder), given.batches)
 
 
 if __name__ == "__main__":

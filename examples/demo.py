@@ -17,6 +17,7 @@ import numpy as np
 
 from deniable import Client, ReportBatch, Survey, associate, decode, discover, simulate, store
 from deniable.client import new_secret
+from deniable.collector import keys
 from deniable.columns import to_wire
 from deniable.planning.in_words import epsilon_meaning
 from deniable.render.html import report
@@ -51,8 +52,9 @@ def main() -> None:
         "Safari; 40% block\nads, most of them with Firefox; they have 100 home pages, which the "
         "server does not know."
     )
-    with tempfile.TemporaryDirectory() as folder, collector(Path(folder)) as (port, store_url):
-        collect(batch, port, store_url)
+    with tempfile.TemporaryDirectory() as folder, collector(Path(folder)) as served:
+        port, token, store_url = served
+        collect(batch, port, token, store_url)
         results = analyse(survey, store_url, truth)
     write(survey, results, truth)
     print(f"\n{epsilon_meaning(survey.loss.per_report, 'Each report')}")
@@ -90,15 +92,17 @@ def people(rng: np.random.Generator) -> tuple[dict[str, list[object]], dict[str,
 
 
 @contextmanager
-def collector(folder: Path) -> Iterator[tuple[int, str]]:
-    """Run `deniable serve` in a process; yield its port and the URL of its store."""
+def collector(folder: Path) -> Iterator[tuple[int, str, str]]:
+    """Run `deniable serve` in a process; yield its port, a gateway key and the URL of its store."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     store_url = f"sqlite:///{folder / 'reports.db'}"
+    file = folder / "keys.json"
+    token = keys.add(file, "demo", "gateway")  # only a gateway may send many reports in one upload
     command = [
         sys.executable, "-m", "deniable", "serve",
-        str(SURVEY), "--store", store_url, "--port", str(port), "--log", "0",
+        str(SURVEY), "--store", store_url, "--port", str(port), "--keys", str(file), "--log", "0",
     ]  # fmt: skip
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
@@ -108,13 +112,13 @@ def collector(folder: Path) -> Iterator[tuple[int, str]]:
                 break
             except OSError:
                 time.sleep(0.05)
-        yield port, store_url
+        yield port, token, store_url
     finally:
         process.terminate()
         process.wait()
 
 
-def collect(batch: ReportBatch, port: int, store_url: str) -> None:
+def collect(batch: ReportBatch, port: int, token: str, store_url: str) -> None:
     """Upload the reports in batches, one of them twice; then shuffle them."""
     start = time.perf_counter()
     connection = http.client.HTTPConnection("127.0.0.1", port)
@@ -122,6 +126,7 @@ def collect(batch: ReportBatch, port: int, store_url: str) -> None:
         body = to_wire(batch.select(slice(first, first + UPLOAD)))
         headers = {
             "Content-Type": "application/octet-stream", "Idempotency-Key": secrets.token_hex(16),
+            "Authorization": f"Bearer {token}",
         }  # fmt: skip
         for _ in range(2 if first == 0 else 1):
             connection.request("POST", "/v1/reports", body, headers)

@@ -12,6 +12,7 @@ import httpx
 
 from deniable.collector.app import Collector
 from deniable.collector.settings import Settings
+from tests import gateway
 from tests.faults.crowd import SURVEY
 
 T = TypeVar("T")
@@ -19,8 +20,11 @@ Scenario = Callable[[Collector, httpx.AsyncClient], Awaitable[T]]
 
 
 def settings(folder: Path, **changed: Any) -> Settings:
-    """A store and the numbered survey in this folder; no upkeep unless asked for."""
+    """A store, the numbered survey and a gateway key in this folder; no upkeep unless asked for."""
     SURVEY.publish(folder / "survey.json")
+    changed.setdefault("keys", str(folder / "keys.json"))
+    if changed["keys"]:
+        gateway.add_to(Path(changed["keys"]))
     given = {
         "store": f"sqlite:///{folder / 'reports.db'}", "surveys": (str(folder / "survey.json"),),
         "compact": 0, "log": 0, "reserve": 0,

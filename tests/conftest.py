@@ -41,7 +41,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def memory_path(tmp_path: Path) -> Iterator[Path]:
-    """A folder in memory, where there is one: for tests of killed processes, not of lost power."""
+    """A folder in memory, where there is one: for tests of processes that are killed, or of power
+    loss that is simulated."""
     if not os.access("/dev/shm", os.W_OK):
         yield tmp_path
         return

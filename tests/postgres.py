@@ -90,6 +90,12 @@ class Server:
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute("DROP SCHEMA IF EXISTS deniable CASCADE")
 
+    def make_database(self, name: str) -> None:
+        """Create a database, or replace it by an empty one."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            connection.execute(f"CREATE DATABASE {name}")
+
     def remove(self) -> None:
         self.stop("immediate")
         shutil.rmtree(self.folder)

@@ -83,7 +83,9 @@ def test_every_command_of_the_data_exists() -> None:
             if words[0] == "pytest":
                 assert all((facts.ROOT / file).exists() for file in words[1:]), command
             elif kind:
-                assert (facts.ROOT / f"{words[0].replace('.', '/')}.py").exists(), command
+                module = facts.ROOT / words[0].replace(".", "/")
+                program = module / "__main__.py" if module.is_dir() else module.with_suffix(".py")
+                assert program.exists(), command
             else:
                 known = {"make": targets, "deniable": ["reproduce"]}[words[0]]
                 assert words[1] in known and set(words[2:]) <= set(PAPER), command

@@ -342,6 +342,29 @@ def guess_table() -> str:
     return markdown_table(headings, rows)
 
 
+def flood_table() -> str:
+    """Return what a flood of false reports amounts to, by what limits its rate."""
+    data = Path(__file__).parents[1] / "docs" / "results" / "data"
+    speed = json.loads((data / "benchmarks.json").read_text())["tables"]["collector"]
+    rate = speed["rows"]["one"][list(speed["columns"]).index("rate")]
+    poisoning = json.loads((data / "accuracy.json").read_text())["tables"]["poisoning"]
+    column = list(poisoning["columns"]).index("influence")
+    influence = [float(poisoning["rows"][f"string-{epsilon}-up"][column]) for epsilon in (3, 1)]
+    limits = {  # reports at once, and reports per second
+        "only the speed of the collector": (0, rate),
+        "a quota of 100,000 reports per hour, unused until then": (100_000, 100_000 / 3600),
+        "a proxy that allows 10 requests per second and address, per address": (100, 10),
+    }
+    rows = []
+    for limit, (burst, per_second) in limits.items():
+        minute, hour = (burst + seconds * per_second for seconds in (60, 3600))
+        numbers = (minute, hour, *(count * hour for count in influence))
+        rows.append([limit, *(f"{number:,.0f}" for number in numbers)])
+    headings = ["What limits them", "False reports in a minute", "in an hour"]
+    headings += [f"those of an hour count as clients (string, ε = {e})" for e in (3, 1)]
+    return markdown_table(headings, rows)
+
+
 COMPARED: dict[str, dict[str, Any]] = {
     "choice": {"kind": "choice", "options": 4},
     "number": {"kind": "number", "options": 16},
@@ -366,6 +389,7 @@ CODE_FACTS: dict[str, Callable[[], str]] = {
     "levels.last": lambda: f"{100 * defaults.CONFIRMATION_SHARE:g}%",
     "levels.example": example_levels,
     "wire.examples": wire_examples,
+    "flood": flood_table,
     "urls.printed-epsilon": lambda: f"{3 * paper_bloom(0.32).loss.per_report:.2f}",
     "urls.third-q": q_of_a_third,
     "threshold.urls": rarest_domain,

@@ -18,7 +18,7 @@ export function memoryStore(kept = new Map()) {
 
 /**
  * Returns one upload with several reports of one survey (docs/reference/wire.md, section 6). A batch
- * links its reports, so use it only for the reports of many people.
+ * links its reports, so use it only for the reports of many people. Collectors accept it only with a gateway key.
  * @param {import("./deniable.js").Bytes[]} reports @returns {import("./deniable.js").Bytes}
  */
 export function toBatch(reports) {

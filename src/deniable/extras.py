@@ -13,6 +13,7 @@ EXTRAS = {
     "gpu": ("torch",),
     "plots": ("matplotlib",),
     "postgres": ("fsspec", "numpy", "psycopg", "pyarrow"),
+    "s3": ("s3fs",),
 }
 """Extras of this package, and the packages that each installs, by the names to import.
 

@@ -30,6 +30,15 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
+def printable(text: str) -> str:
+    r"""Return text of several lines in which each line is `visible`; a tab becomes a blank.
+
+    >>> printable("one\ttwo\nthr\x1bee")
+    'one two\nthr�ee'
+    """
+    return "\n".join(visible(line.replace("\t", " ")) for line in text.split("\n"))
+
+
 def shortened(text: str, longest: int) -> str:
     """Return the text, cut to `longest` characters."""
     return text if len(text) <= longest else text[: longest - 1] + "…"

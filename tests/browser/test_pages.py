@@ -23,6 +23,7 @@ from deniable.collector.api.routes import CONTENT_SECURITY_POLICY
 from deniable.columns.batch import to_wire
 from deniable.render.html import report
 from deniable.results import Trend
+from tests import gateway
 from tests.browser.tools import MODULE
 from tests.faults.server import Server
 from tests.results.samples import discovery
@@ -78,7 +79,7 @@ class Collector(Server):
         sent = simulate(SURVEY, answers, rng=rng)
         # Two uploads, because one alone is never shuffled.
         for part in (sent.select(slice(0, people // 2)), sent.select(slice(people // 2, people))):
-            headers = {"Content-Type": "application/octet-stream"}
+            headers = {"Content-Type": "application/octet-stream", **gateway.HEADERS}
             headers["Idempotency-Key"] = secrets.token_hex(16)
             address = self.address + "/v1/reports"
             request = urllib.request.Request(address, to_wire(part), headers)

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from deniable.cli.app import app
+from deniable.client import Outbox
 from deniable.survey import from_bytes
 from tests.faults.cutting_server import ACCEPT, Act, Server, refuse
 from tests.surveys import make_survey
@@ -142,6 +143,17 @@ def test_token_comes_from_a_file_or_the_environment(folder: Path) -> None:
             full = {"DENIABLE_FOLDER": str(folder / "mine"), **environment}
             CliRunner().invoke(app, ["send", server.url, *args], env=full)
         assert server.requests[0].headers["Authorization"] == "Bearer abc"
+
+
+def test_batches_need_a_gateway_key_before_anything_changes(folder: Path) -> None:
+    run(folder, "answer", str(folder / "survey.json"))
+    with Server(choose=lambda n: refuse(400, "no")) as server:
+        run(folder, "send", server.url, "--now")
+    with Server() as server:
+        got = run(folder, "send", server.url, "--batch", "9", "--again")
+        assert got.exit_code == 1 and "batches need a gateway key" in got.output
+        assert server.connections == 0
+    assert Outbox(folder / "mine" / "outbox-shell.db").counts().refused == 1
 
 
 def test_an_answer_that_is_lost_warns_after_the_report_was_made(folder: Path) -> None:

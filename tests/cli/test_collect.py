@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,8 @@ import deniable.store
 from deniable.cli.app import app
 from deniable.columns import read, write
 from deniable.columns.batch import from_bodies
+from deniable.store import calendar
+from deniable.store.calendar import today
 from tests.uploads import DAY, MARKS, NEXT, kept, survey, upload
 
 
@@ -51,7 +56,8 @@ def test_import_compact_export(path: Path, files: list[Path], tmp_path: Path) ->
     done = said("compact", path, "--keep-keys", 36500)
     bound = done.pop("smallest_batch")["marks@1"]
     assert (bound["reports"], bound["method"]) == (1001, "none")
-    assert done == {"segments": 1, "reports": 30_000, "waiting": 0, "keys_forgotten": 0}
+    counts = {"segments": 1, "reports": 30_000, "waiting": 0, "damaged": 0}
+    assert done == {**counts, "keys_forgotten": 0, "warnings": []}
     out = tmp_path / "out.parquet"
     run("export", path, "marks", out, "--since", DAY, "--until", DAY)
     batches = [read(file, survey=MARKS) for file in files]
@@ -102,6 +108,44 @@ def test_status_check_backup_delete(path: Path, tmp_path: Path) -> None:
     assert segment.name in run("store", "check", copy, code=1).output
 
 
+def test_a_leap_of_the_clock_deletes_nothing_until_it_is_accepted(
+    path: Path, files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = today()
+    run("import", path, files[0])
+    monkeypatch.setattr(calendar, "today", lambda: now + timedelta(days=60))
+    done = said("compact", path)
+    assert (done["keys_forgotten"], len(done["warnings"])) == (0, 1)  # type: ignore[arg-type]
+    assert "60 days after the latest day" in run("store", "status", path).output
+    refused = run("store", "delete", path, "marks", "--older-than", 30, "--yes", code=1).output
+    assert "nothing was deleted" in refused and "store accept STORE --clock" in refused
+    assert said("import", path, files[0])["new"] == 0, "its keys are kept"
+    run("store", "accept", path, code=2)
+    accepted = said("store", "accept", path, "--clock")
+    assert accepted["latest_day"] == str(now + timedelta(days=60))
+    assert said("store", "status", path)["warnings"] == []
+    deleted = said("store", "delete", path, "marks", "--older-than", 30, "--yes")
+    assert deleted["deleted"] == 10_000
+    assert said("compact", path)["keys_forgotten"] == 3
+
+
+def test_damage_is_named_until_it_is_accepted(path: Path) -> None:
+    with deniable.store.open(path, create=True) as store:
+        store.add_survey(MARKS)
+        store.append([upload(60), upload(60), upload(60)])
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE staged SET reports = 59 WHERE id = 2")
+    problem = run("store", "check", path, code=1).output
+    assert "staged upload 2 (59 reports of marks v1, 2025-03-09) is damaged" in problem
+    assert said("compact", path, "--at-least", 50)["damaged"] == 1
+    for command in ("status", "check"):
+        output = run("store", command, path, code=command == "check").output
+        assert "a damaged upload (59 reports" in output and "accept STORE --damage" in output
+    assert "Accepted 1 problem" in run("store", "accept", path, "--damage").output
+    assert said("store", "check", path)["problems"] == []
+    assert said("store", "status", path)["surveys"][0]["reports"] == 120  # type: ignore[index]
+
+
 def test_mistakes_are_told(path: Path, tmp_path: Path, files: list[Path]) -> None:
     assert "there is no store" in run("compact", path, code=1).output
     assert "there is no store" in run("store", "status", tmp_path, code=1).output
@@ -113,7 +157,7 @@ def test_mistakes_are_told(path: Path, tmp_path: Path, files: list[Path]) -> Non
 
 
 COMMANDS = [["import"], ["export"], ["compact"]]
-COMMANDS += [["store", name] for name in ("status", "check", "backup", "delete")]
+COMMANDS += [["store", name] for name in ("status", "check", "backup", "delete", "accept")]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

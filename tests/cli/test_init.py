@@ -63,7 +63,7 @@ def test_from_options_then_check_and_publish() -> None:
 
 
 def test_nobody_publishes_without_a_name() -> None:
-    assert run("init").exit_code == 0
+    assert run("init", "--boolean", "ads").exit_code == 0
     assert "Note: the owner is a placeholder" in run("check", "survey.toml").output
     got = run("check", "survey.toml", "-o", "s.json")
     assert got.exit_code == 1
@@ -89,8 +89,8 @@ def test_check_tells_of_the_end(tmp_path: Path) -> None:
      (("--choice", "b=A,A"), 1, "options"), (("--epsilon", "-1"), 2, "epsilon"),
      (("--expires", "soon"), 2, "soon"), (("--expires", "2020-01-01"), 1, "has passed"),
      (("--name", "Ü"), 1, 'Did you mean "u"?'), (("--name", "7"), 1, "not '7'."),
-     (("--epsilon", "1e-12"), 1, "is too small"),
-     (("--epsilon", "800"), 1, "would hide nothing about the answers"),
+     (("--boolean", "a", "--epsilon", "1e-12"), 1, "is too small"),
+     (("--boolean", "a", "--epsilon", "800"), 1, "would hide nothing about the answers"),
      (("no/such/folder.toml",), 1, "the folder no/such does not exist"),
      (("--ask", "--json"), 2, "cannot be combined")],
 )  # fmt: skip
@@ -107,13 +107,21 @@ def test_wrong_options_are_explained(args: tuple[str, ...], code: int, words: st
 
 def test_a_file_is_never_overwritten_unasked() -> None:
     Path("survey.toml").write_text("mine")
-    assert run("init").exit_code == 1
+    assert run("init", "--boolean", "ads").exit_code == 1
     got = run("init", "--ask", typed=["n"])
     assert got.exit_code == 1 and "choose another name, or overwrite with --force" in got.output
     assert Path("survey.toml").read_text() == "mine"
     assert run("init", "--ask", typed=["y", *TYPED]).exit_code == 0
     assert Survey.load("survey.toml").name == "home-pages"
-    assert run("init", "--force").exit_code == 0
+    assert run("init", "--force", "--boolean", "ads").exit_code == 0
+
+
+@pytest.mark.parametrize("options", [(), ("--no-ask",), ("--json",), ("--epsilon", "2")])
+def test_without_a_conversation_a_question_is_needed(options: tuple[str, ...]) -> None:
+    got = run("init", *options)
+    assert got.exit_code == 2
+    assert "a survey needs a question: add one, such as --boolean dark_mode" in got.output
+    assert not Path("survey.toml").exists()
 
 
 # --- the conversation ----------------------------------------------------------------------------

@@ -160,12 +160,19 @@ def test_headers_are_the_same_for_everyone(outbox: Outbox) -> None:
     }
 
 
+def test_a_batch_is_as_old_as_its_oldest_report(outbox: Outbox) -> None:
+    """It is dropped in the place of that report if the outbox is full."""
+    outbox.put(*reports(5))
+    upload = outbox.next(batch=5)
+    assert upload is not None and (upload.id, upload.reports) == (1, 5)
+
+
 def test_a_gateway_batches_by_survey(outbox: Outbox) -> None:
     second = Survey.from_json(SURVEY.canonical.replace(b'"version":1', b'"version":2'))
     made = {SURVEY.digest: reports(25), second.digest: reports(7, second)}
     outbox.put(*made[SURVEY.digest], *made[second.digest])
     with Server() as server:
-        sent = Sender(outbox, server.url, batch=10).send()
+        sent = Sender(outbox, server.url, token="gateway", batch=10).send()
     assert sent.accepted == 32
     assert sorted(
         len(from_batch(body, {SURVEY.digest: SURVEY, second.digest: second}))
@@ -467,6 +474,53 @@ def test_an_outbox_restored_from_a_backup_is_counted_once(outbox: Outbox) -> Non
     assert len(server.stored) == 3
 
 
+# --- batches need a gateway key -----------------------------------------------------------------
+
+
+def test_batches_without_a_gateway_key_fail_before_anything_is_sent(outbox: Outbox) -> None:
+    outbox.put(*reports(3))
+    with Server() as server:
+        with pytest.raises(InputError, match="keys add --role gateway"):
+            Sender(outbox, server.url, batch=2)
+        assert server.connections == 0
+        assert Sender(outbox, server.url).send().accepted == 3, "no batch was formed"
+    assert {len(body) for body in server.stored.values()} == {len(bytes(reports(1)[0]))}
+
+
+def test_a_key_that_is_no_gateway_key_keeps_the_reports(outbox: Outbox) -> None:
+    outbox.put(*reports(3))
+    with Server(choose=script(refuse(403, "needs a gateway key"))) as server:
+        sent = Sender(outbox, server.url, token="ingest", batch=3).send()
+        assert (sent.accepted, sent.refused, sent.waiting) == (0, 0, 3)
+        assert "needs a gateway key" in (sent.problem or "")
+        assert Sender(outbox, server.url, token="gateway", batch=3).send(now=True).accepted == 3
+
+
+def test_batches_that_are_too_large_are_split(outbox: Outbox) -> None:
+    """The collector allows two reports per upload; none is lost, or sent under two keys."""
+    made = reports(9)
+    outbox.put(*made)
+    too_large = refuse(413, "may send 2 reports per upload")
+    with Server(choose=script(too_large, too_large)) as server:  # 9 reports, then 4
+        sent = Sender(outbox, server.url, token="gateway", batch=9).send()
+    assert (sent.accepted, sent.refused, sent.waiting) == (9, 0, 0)
+    bodies = server.stored.values()
+    arrived = [report for body in bodies if body[3] == 2 for report in from_batch(body, SURVEY)]
+    arrived += [from_bytes(body, SURVEY) for body in bodies if body[3] == 1]
+    assert sorted(map(bytes, arrived)) == sorted(map(bytes, made))
+    assert len(bodies) == 5, "pairs, and one report"
+
+
+def test_a_batch_that_may_have_been_stored_is_not_split(outbox: Outbox) -> None:
+    """It might have arrived when larger batches were allowed, and would be counted twice."""
+    outbox.put(*reports(4))
+    with Server(choose=script(faults.CUT_AFTER, refuse(413, "too many"))) as server:
+        sender = Sender(outbox, server.url, token="gateway", batch=4)
+        assert sender.send().waiting == 4
+        sent = sender.send(now=True)
+    assert (sent.refused, sent.waiting, len(server.stored)) == (4, 0, 1)
+
+
 # --- bounds -------------------------------------------------------------------------------------
 
 
@@ -481,7 +535,7 @@ def test_disk_use_is_bounded_oldest_go_first_and_are_counted(tmp_path: Path) -> 
     assert counts.waiting + counts.dropped == 3000
     assert counts.waiting > 500
     with Server() as server:
-        Sender(outbox, server.url, batch=100).send()
+        Sender(outbox, server.url, token="gateway", batch=100).send()
     arrived = {r for body in server.stored.values() for r in from_batch(body, SURVEY)}
     assert arrived == set(made[counts.dropped :])
 

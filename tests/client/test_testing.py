@@ -14,7 +14,7 @@ import pytest
 
 from deniable.client import Client, Ledger, Outbox, Spending, encode_report
 from deniable.collector.api.problems import Problem
-from deniable.collector.ingest.catalogue import Catalogue, today
+from deniable.collector.ingest.catalogue import Catalogue
 from deniable.errors import (
     InputError,
     LossyAnswerWarning,
@@ -22,6 +22,7 @@ from deniable.errors import (
     SurveyExpired,
     UnknownSurvey,
 )
+from deniable.store.calendar import today
 from deniable.survey import Survey, from_bytes
 from deniable.survey.survey import FORMAT
 from tests.surveys import EDITOR_AND_PAGE, make_survey

@@ -18,9 +18,11 @@ from deniable.collector.api.problems import Problem
 from deniable.collector.app import Collector
 from deniable.collector.ingest import upload_route as ingest
 from deniable.collector.ingest.body import gunzip
-from deniable.collector.ingest.catalogue import Catalogue, today
+from deniable.collector.ingest.catalogue import Catalogue
 from deniable.errors import InputError
+from deniable.store.calendar import today
 from deniable.survey import Survey
+from tests import gateway
 from tests.collecting import collect, upload
 from tests.faults.crowd import SURVEY, batch, single, stored
 
@@ -35,9 +37,11 @@ def test_a_report_and_a_batch_are_stored(tmp_path: Path) -> None:
     async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
         one = await upload(client, single(7))
         assert (one.status_code, one.json()) == (202, {"accepted": 1})
-        many = await upload(client, batch(100, 50))
+        many = await upload(client, batch(100, 50), **gateway.HEADERS)
         assert (many.status_code, many.json()) == (202, {"accepted": 50})
-        zipped = await upload(client, gzip.compress(batch(200, 5)), content_encoding="gzip")
+        zipped = await upload(
+            client, gzip.compress(batch(200, 5)), content_encoding="gzip", **gateway.HEADERS
+        )
         assert zipped.json() == {"accepted": 5}
         beacon = await client.post(
             f"/v1/reports?key={KEY}", content=single(8),
@@ -54,11 +58,15 @@ def test_a_report_and_a_batch_are_stored(tmp_path: Path) -> None:
 
 def test_the_same_key_counts_once(tmp_path: Path) -> None:
     async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
-        together = await asyncio.gather(*(upload(client, batch(0, 5), KEY) for _ in range(5)))
+        together = await asyncio.gather(
+            *(upload(client, batch(0, 5), KEY, **gateway.HEADERS) for _ in range(5))
+        )
         assert [a.status_code for a in together] == [202] * 5
-        again = await upload(client, gzip.compress(batch(0, 5)), KEY, content_encoding="gzip")
+        again = await upload(
+            client, gzip.compress(batch(0, 5)), KEY, content_encoding="gzip", **gateway.HEADERS
+        )
         assert (again.status_code, again.json()) == (202, {"accepted": 5})
-        other = await upload(client, batch(1, 5), KEY)
+        other = await upload(client, batch(1, 5), KEY, **gateway.HEADERS)
         assert other.status_code == 409
         assert other.json()["type"] == "urn:deniable:problem:key-reused"
         assert collector.metrics.totals["repeated_uploads"] == 5
@@ -73,11 +81,14 @@ def changed(data: bytes, at: int, byte: int) -> bytes:
 
 REFUSED: list[tuple[str, bytes, dict[str, str], int, str]] = [
     ("empty", b"", {}, 400, "malformed"),
-    ("half a batch", batch(0, 5)[:-1], {}, 400, "malformed"),
-    ("more than a batch", batch(0, 5) + b"x", {}, 400, "malformed"),
+    ("half a batch", batch(0, 5)[:-1], gateway.HEADERS, 400, "malformed"),
+    ("more than a batch", batch(0, 5) + b"x", gateway.HEADERS, 400, "malformed"),
     ("another version", changed(single(0), 2, 9), {}, 400, "malformed"),
     ("no reports", batch(0, 5)[:20] + bytes(4), {}, 400, "malformed"),
-    ("one bad cohort in a batch", changed(batch(0, 5), 24 + 18 + 1, 255), {}, 400, "malformed"),
+    (
+        "one bad cohort in a batch", changed(batch(0, 5), 24 + 18 + 1, 255), gateway.HEADERS, 400,
+        "malformed",
+    ),
     ("another digest", changed(single(0), 4, single(0)[4] ^ 1), {}, 404, "unknown-survey"),
     ("no key", single(0), {"idempotency_key": ""}, 400, "idempotency-key"),
     ("a key in capitals", single(0), {"idempotency_key": KEY.upper()}, 400, "idempotency-key"),
@@ -96,6 +107,7 @@ REFUSED: list[tuple[str, bytes, dict[str, str], int, str]] = [
     ("too large", bytes(10_001), {}, 413, "too-large"),
     ("a bomb", gzip.compress(bytes(10**7)), {"content_encoding": "gzip"}, 413, "too-large"),
     ("an unknown token", single(0), {"authorization": "Bearer x"}, 401, "unauthorised"),
+    ("a batch without a key", batch(0, 2), {}, 401, "unauthorised"),
 ]  # fmt: skip
 
 
@@ -156,9 +168,10 @@ def test_large_bodies_are_checked_aside(tmp_path: Path) -> None:
     async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
         zipped = gzip.compress(batch(0, many), 0)
         assert len(zipped) > ingest.MAX_INLINE_BYTES
-        got = await upload(client, zipped, content_encoding="gzip")
+        got = await upload(client, zipped, content_encoding="gzip", **gateway.HEADERS)
         assert got.json() == {"accepted": many}
-        assert (await upload(client, batch(0, many)[:-1])).status_code == 400
+        cut = batch(0, many)[:-1]
+        assert (await upload(client, cut, **gateway.HEADERS)).status_code == 400
 
     collect(tmp_path, scenario)
     assert kept(tmp_path) == list(range(many))
@@ -174,7 +187,7 @@ def survey_until(expires: date, version: int = 1) -> Survey:
 @pytest.mark.parametrize(("days_ago", "status"), [(0, 202), (1, 202), (2, 410)])
 def test_an_expired_survey(days_ago: int, status: int, tmp_path: Path) -> None:
     """One day of grace: in the client's time zone it may still be the last day."""
-    ended = survey_until(today() - timedelta(days=days_ago))
+    ended = survey_until(today() - timedelta(days=days_ago), 2)
     ended.publish(tmp_path / "ended.json")
     body = single(0).replace(SURVEY.digest, ended.digest)
 
@@ -183,7 +196,8 @@ def test_an_expired_survey(days_ago: int, status: int, tmp_path: Path) -> None:
         assert got.status_code == status
         assert (await client.get("/v1/surveys/faults")).status_code == 200
 
-    collect(tmp_path, scenario, surveys=(str(tmp_path / "ended.json"),))
+    surveys = tuple(str(tmp_path / name) for name in ("survey.json", "ended.json"))
+    collect(tmp_path, scenario, surveys=surveys)
 
 
 def test_several_versions_at_once(tmp_path: Path) -> None:
@@ -221,6 +235,30 @@ def test_a_slow_body_is_refused(tmp_path: Path) -> None:
     collect(tmp_path, scenario, body_time=0.2)
 
 
+def test_an_incomplete_body_is_answered_and_counted(tmp_path: Path) -> None:
+    """This is how the server reports a malformed chunk; without an answer it would send a 500."""
+
+    async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
+        messages = iter([{"type": "http.request", "body": b"dn", "more_body": True}])
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            return next(messages, {"type": "http.disconnect"})
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        headers = [(b"content-type", b"application/octet-stream"), (b"idempotency-key", b"0" * 32)]
+        scope = {"type": "http", "method": "POST", "path": "/v1/reports", "query_string": b""}
+        await collector({**scope, "headers": headers}, receive, send)
+        assert sent[0]["status"] == 408
+        assert b"problem:incomplete" in sent[1]["body"]
+        assert collector.metrics.answers[408] == 1
+        assert collector.limits.held == 0
+
+    collect(tmp_path, scenario)
+
+
 def test_stopping_hurries_bodies_under_way(tmp_path: Path) -> None:
     async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
         headers = {"content-type": "application/octet-stream", "idempotency-key": KEY}
@@ -250,13 +288,13 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
         ]
         while collector.limits.held < 18_000:
             await asyncio.sleep(0.01)
-        got = await upload(client, batch(0, 500))
+        got = await upload(client, batch(0, 500), **gateway.HEADERS)
         assert got.status_code == 503
         assert 1 <= int(got.headers["retry-after"]) <= 10
         for task in sending:
             task.cancel()
         await asyncio.gather(*sending, return_exceptions=True)
-        assert (await upload(client, batch(0, 500))).status_code == 202
+        assert (await upload(client, batch(0, 500), **gateway.HEADERS)).status_code == 202
         assert collector.limits.held == 0
 
     collect(tmp_path, scenario, max_body=10_000, max_memory=20_000)

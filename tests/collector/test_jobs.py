@@ -21,13 +21,16 @@ from deniable import simulate, store
 from deniable.collector import keys
 from deniable.collector.api.problems import BAD_JOB, BUSY, NO_RESULT, UNKNOWN_JOB, Problem
 from deniable.collector.app import Collector
-from deniable.collector.ingest.catalogue import Catalogue, today
+from deniable.collector.ingest.catalogue import Catalogue
 from deniable.collector.jobs import job_process as work
 from deniable.collector.jobs import runner as jobs
+from deniable.collector.jobs.limits import JobLimits
 from deniable.collector.jobs.requests import JobRequest
 from deniable.collector.jobs.runner import Job, Jobs
 from deniable.columns.batch import to_wire
 from deniable.errors import InputError
+from deniable.store.calendar import today
+from tests import gateway
 from tests.collecting import collect, upload
 from tests.faults.crowd import SURVEY, batch
 from tests.surveys import make_survey
@@ -37,10 +40,11 @@ HANG = (
     'import sys, time; sys.stdin.readline(); print(\'{"stage": "x", "done": 0.5}\', flush=True); '
 )
 FOREVER = HANG + "time.sleep(600)"
+AMPLE = JobLimits(1 << 40, 600)
 
 
-def started(script: str, **options: Any) -> tuple[Jobs, Job]:
-    found = Jobs((sys.executable, "-c", script), **options)
+def started(script: str, limits: JobLimits = AMPLE, **options: Any) -> tuple[Jobs, Job]:
+    found = Jobs(limits, (sys.executable, "-c", script), **options)
     return found, found.start(REQUEST, "sqlite:///none.db", SURVEY)
 
 
@@ -75,11 +79,11 @@ def test_a_job_from_order_to_files(tmp_path: Path) -> None:
 
     async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
         order = {"verb": "decode", "survey": "faults", "questions": ["q"]}
-        assert (await upload(client, batch(0, 1000))).status_code == 202
+        assert (await upload(client, batch(0, 1000), **gateway.HEADERS)).status_code == 202
         early = await ended(client, {**order, "candidates": {"q": ["=a"]}})
         assert early["state"] == "failed", "nothing is shuffled yet"
         assert "1,000 reports of it wait to be shuffled with others" in early["detail"]
-        assert (await upload(client, batch(1000, 1000))).status_code == 202
+        assert (await upload(client, batch(1000, 1000), **gateway.HEADERS)).status_code == 202
         collector.maintain_store()
         job = await ended(client, {**order, "candidates": {"q": ["=a", "<b>"]}})
         assert (job["state"], job["detail"]) == ("done", "")
@@ -247,6 +251,42 @@ def test_every_failure_is_told(script: str, detail: str, monkeypatch: pytest.Mon
     job.process.wait(30)
 
 
+@pytest.mark.parametrize(
+    ("script", "limits", "detail"),
+    [
+        (
+            HANG + "held = bytearray(64 << 20); time.sleep(600)",
+            JobLimits(32 << 20, 600),
+            "needed more than 0.0312 GiB of memory, the limit of this collector: try fewer cand",
+        ),
+        (FOREVER, JobLimits(1 << 40, 0.3), "took longer than 0.005 minutes, the limit"),
+    ],
+    ids=["memory", "time"],
+)
+def test_a_job_that_needs_too_much_is_killed(script: str, limits: JobLimits, detail: str) -> None:
+    """The next one may start at once."""
+    found, job = started(script, limits)
+    until(lambda: job.state != "running")
+    assert (job.state, detail in job.detail) == ("failed", True), job.detail
+    assert job.process.wait(30) == -9
+    found.start(REQUEST, "", SURVEY)
+    found.stop()
+
+
+def test_a_result_that_is_too_large_says_how_large() -> None:
+    code = (
+        "from contextlib import nullcontext; "
+        "from deniable.collector.jobs import job_process as work; "
+        "work._opened, work.perform = nullcontext, lambda *_: None; "
+        "work.render = lambda *_: {'json': 'x' * (20 << 20)}; work.main()"
+    )
+    found = Jobs(AMPLE, (sys.executable, "-c", code))
+    job = found.start(REQUEST, "", SURVEY)
+    until(lambda: job.state != "running")
+    wanted = "the result has 20 MiB in all its formats, more than 16, the limit of this collector"
+    assert (job.state, wanted in job.detail) == ("failed", True), job.detail
+
+
 def test_few_are_kept() -> None:
     script = HANG + 'print(\'{"result": {"json": "{}"}}\')'
     found, first = started(script, max_kept=2)
@@ -291,6 +331,7 @@ def test_orders_are_checked() -> None:
         good | {"by": "month"}, good | {"where": ["r"]}, good | {"where": {"r": []}},
         good | {"where": {"r": 1}}, good | {"since": "2026-03-02", "until": "2026-03-01"},
         good | {"verb": "discover", "where": {"r": "x"}},
+        good | {"candidates": {"q": ["a"] * 25_001, "r": ["a"] * 25_000}},
     ]  # fmt: skip
     for order in bad:
         refused(BAD_JOB, JobRequest.read, json.dumps(order).encode())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
 import hashlib
 import json
 import os
@@ -19,7 +21,7 @@ from deniable.collector.app import Collector
 from deniable.collector.keyring import Bucket, Keyring
 from deniable.errors import InputError
 from tests.collecting import collect, upload
-from tests.faults.crowd import batch, single
+from tests.faults.crowd import SURVEY, batch, single
 
 
 @pytest.fixture
@@ -96,6 +98,10 @@ def test_mistakes_are_refused(file: Path) -> None:
         keys.add(file, "bob", "admin")
     with pytest.raises(InputError, match="printable"):
         keys.add(file, "a\nb", "ingest")
+    with pytest.raises(InputError, match="only a gateway key allows several reports"):
+        keys.add(file, "web", "ingest", max_batch=2)
+    with pytest.raises(InputError, match="would never fit the quota of 50 per hour"):
+        keys.add(file, "relay", "gateway", quota=50, max_batch=51)
     with pytest.raises(InputError, match="no key 'cyd'"):
         keys.remove(file, "cyd")
 
@@ -109,13 +115,19 @@ def test_a_quota_refills(monkeypatch: pytest.MonkeyPatch) -> None:
         bucket.take(1)
     assert refused.value.headers["retry-after"] == "1"
     now += 10
-    bucket.take(100)  # overdraws by 90
     with pytest.raises(Problem) as refused:
-        bucket.check()
-    assert refused.value.headers["retry-after"] == "91"
+        bucket.take(100)  # ten are left
+    assert (refused.value.status, refused.value.headers["retry-after"]) == (429, "90")
+    bucket.take(10)
     now += 91.1
-    bucket.check()
+    bucket.take(90)
     now += 10**6
+    bucket.take(3600)
+    with pytest.raises(Problem) as refused:
+        bucket.take(3600)
+    assert refused.value.headers["retry-after"] == "3600", "never longer than an hour"
+    bucket.refund(3600)
+    bucket.refund(3600)
     bucket.take(3600)
     with pytest.raises(Problem):
         bucket.check()
@@ -123,14 +135,13 @@ def test_a_quota_refills(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_quotas_count_what_is_stored(file: Path, tmp_path: Path) -> None:
-    token = keys.add(file, "web", "ingest", 100)
+    token = keys.add(file, "web", "ingest", 2)
 
     async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
         bearer = f"Bearer {token}"
-        for key in ("a" * 32, "a" * 32, "b" * 32):
-            assert (
-                await upload(client, batch(0, 50), key, authorization=bearer)
-            ).status_code == 202
+        for number, key in ((1, "a" * 32), (1, "a" * 32), (2, "b" * 32)):
+            got = await upload(client, single(number), key, authorization=bearer)
+            assert got.status_code == 202
         assert (await upload(client, b"", authorization=bearer)).status_code == 429
         got = await upload(client, single(9), authorization=bearer)
         assert got.status_code == 429
@@ -142,6 +153,60 @@ def test_quotas_count_what_is_stored(file: Path, tmp_path: Path) -> None:
         assert query.status_code == 429
 
     collect(tmp_path, scenario, keys=str(file), require_key=True)
+
+
+def test_a_gateway_key_has_its_limits(file: Path, tmp_path: Path) -> None:
+    """Uploads that arrive together cannot overdraw the quota, and none is accepted in part."""
+    token = keys.add(file, "relay", "gateway", quota=100, max_batch=40)
+
+    async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
+        async def send(first: int, reports: int) -> httpx.Response:
+            return await upload(client, batch(first, reports), authorization=f"Bearer {token}")
+
+        got = await send(0, 41)
+        assert (got.status_code, got.json()["type"]) == (413, "urn:deniable:problem:too-large")
+        assert "may send 40 reports per upload, and this upload has 41" in got.json()["detail"]
+        together = await asyncio.gather(*(send(100 * i, 30) for i in range(8)))
+        assert sorted(got.status_code for got in together) == [202] * 3 + [429] * 5
+        for got in together:
+            if got.status_code == 429:  # 10 are left, 20 more come in 720 s
+                assert 600 < int(got.headers["retry-after"]) <= 720
+        assert (await send(900, 10)).status_code == 202
+        assert collector.store.waiting(SURVEY) == 100
+
+    collect(tmp_path, scenario, keys=str(file))
+
+
+@pytest.mark.parametrize(
+    ("role", "status", "says"),
+    [
+        (None, 401, "a batch of 1000 reports needs a gateway key, and this request has no key"),
+        ("ingest", 403, "a batch of 1000 reports needs a gateway key, and this request has an"),
+        ("analyst", 403, "needs a token of role ingest or gateway; this token has role analyst"),
+    ],
+)
+def test_nobody_outvotes_a_crowd_with_one_request(
+    role: str | None, status: int, says: str, file: Path, tmp_path: Path
+) -> None:
+    """A small compressed body may hold thousands of reports; one request adds one at most."""
+    headers = {"authorization": f"Bearer {keys.add(file, 'x', role)}"} if role else {}
+
+    async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
+        body = gzip.compress(batch(0, 1000))
+        got = await upload(client, body, content_encoding="gzip", **headers)
+        assert got.status_code == status, got.text
+        assert says in got.json()["detail"]
+        assert collector.store.waiting(SURVEY) == 0
+
+    collect(tmp_path, scenario, keys=str(file))
+
+
+def test_keys_written_before_gateways_are_read(file: Path) -> None:
+    """Their role is ingest or analyst, and they send one report per upload."""
+    old = {"id": "0" * 8, "name": "web", "role": "ingest", "sha256": "0" * 64, "quota": 7}
+    file.write_text(json.dumps({"format": "deniable-keys/1", "keys": [old]}))
+    (key,) = keys.read(file)
+    assert (key.role, key.quota, key.max_batch) == ("ingest", 7, 1)
 
 
 def run(*args: str) -> str:
@@ -158,7 +223,18 @@ def test_the_command(file: Path) -> None:
     )
     assert Keyring(file).authorise(made["token"], "ingest").quota == 9
     listed = run("list", "--keys", str(file))
-    assert "ann" in listed and "9 reports per hour" in listed and token not in listed
+    assert "ann" in listed and "9 reports per hour, 1 per upload" in listed and token not in listed
+    for name, limits, shown in (
+        ("relay", (), "1,000,000 reports per hour, 10,000 per upload"),
+        ("small", ("--quota", "500"), "500 reports per hour, 500 per upload"),
+        ("large", ("--quota", "0", "--max-batch", "7"), "no limit per hour, 7 per upload"),
+    ):
+        added = ("add", name, "--role", "gateway", *limits, "--keys", str(file), "--json")
+        made = json.loads(run(*added))
+        key = Keyring(file).authorise(made["token"], "gateway")
+        assert (made["quota"], made["max_batch"]) == (key.quota, key.max_batch)
+        assert shown in run("list", "--keys", str(file))
+        run("remove", name, "--keys", str(file))
     assert run("remove", "ann", "--keys", str(file)) == "Removed the key ann."
     assert [k["name"] for k in json.loads(run("list", "--keys", str(file), "--json"))["keys"]] == [
         "web"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections import Counter
 from datetime import timedelta
 from importlib.resources import files
@@ -19,10 +20,11 @@ from deniable.collector.api import problems
 from deniable.collector.api.routes import ROUTES
 from deniable.collector.app import Collector
 from deniable.collector.ingest import upload_route as ingest
-from deniable.collector.ingest.catalogue import today
 from deniable.columns import scan
 from deniable.errors import StoreUnavailable
 from deniable.store import Outcome, Upload
+from deniable.store.calendar import today
+from tests import gateway
 from tests.collecting import collect, upload
 from tests.faults.crowd import SURVEY, batch, bodies, serials, single
 
@@ -63,9 +65,11 @@ def test_nothing_here(tmp_path: Path) -> None:
         for method, path, status in (
             ("GET", "/none", 404), ("GET", "/v1/reports", 405), ("DELETE", "/v1/reports", 405),
             ("POST", "/v1/surveys", 405), ("GET", "/v1/reports/", 404),
+            ("GET", "/v1/surveys/faults/" + "1" * 5000, 404), ("GET", "/healthz/", 404),
         ):  # fmt: skip
-            got = await client.request(method, path)
-            assert got.status_code == status, path
+            got = await client.request(method, path, headers={"host": "evil.example"})
+            assert got.status_code == status, path[:80]
+            assert "evil" not in f"{got.headers} {got.text}"
             assert got.headers["content-type"] == "application/problem+json"
             assert got.json()["status"] == status
             if status == 405:
@@ -76,7 +80,7 @@ def test_nothing_here(tmp_path: Path) -> None:
 
 # --- who may call what ----------------------------------------------------------------------------
 
-EVERYBODY = {"nobody", "ingest", "analyst", "stranger"}
+EVERYBODY = {"nobody", "ingest", "gateway", "analyst", "stranger"}
 ALLOWED = {
     ("GET", "/v1/surveys"): EVERYBODY,
     ("GET", "/v1/surveys/faults"): EVERYBODY,
@@ -96,7 +100,7 @@ ALLOWED = {
     ("GET", "/"): EVERYBODY,
     ("GET", "/try"): EVERYBODY,
     ("GET", "/static/style.css"): EVERYBODY,
-    ("POST", "/v1/reports"): {"ingest"},
+    ("POST", "/v1/reports"): {"ingest", "gateway"},
 }
 """Roles that may call each route if keys are required; otherwise uploads need no token."""
 
@@ -131,13 +135,13 @@ def test_every_route_and_every_role(require_key: bool, tmp_path: Path) -> None:
     collect(tmp_path, scenario, keys=str(file), require_key=require_key)
     expected = dict(ALLOWED)
     if not require_key:
-        expected["POST", "/v1/reports"] = {"ingest", "nobody"}
+        expected["POST", "/v1/reports"] = {"ingest", "gateway", "nobody"}
     assert passed == expected
 
 
 def test_the_matrix_has_every_route() -> None:
     named = {
-        "faults": "{name}", "/1": "/{version:int}", "/0": "/{id}", "t.json": "t.{form}",
+        "faults": "{name}", "/1": "/{version:version}", "/0": "/{id}", "t.json": "t.{form}",
         "style.css": "{name}",
     }  # fmt: skip
     routes = set()
@@ -175,8 +179,8 @@ def test_counts_and_export(tmp_path: Path) -> None:
         async def get(path: str, **query: str) -> httpx.Response:
             return await client.get(path, params=query, headers=headers)
 
-        assert (await upload(client, batch(0, 500))).status_code == 202
-        assert (await upload(client, batch(500, 500))).status_code == 202
+        assert (await upload(client, batch(0, 500), **gateway.HEADERS)).status_code == 202
+        assert (await upload(client, batch(500, 500), **gateway.HEADERS)).status_code == 202
         path = "/v1/surveys/faults/1/reports"
         identity = {"version": 1, "digest": SURVEY.digest.hex()}
         (counts,) = (await get("/v1/surveys/faults/counts")).json()
@@ -220,7 +224,8 @@ def differences(tmp_path: Path) -> list[int]:
             return Counter(serials(scan(tmp_path / "export.dn", survey=SURVEY)))
 
         for i in range(3):
-            assert (await upload(client, batch(1000 + 50 * i, 50))).status_code == 202
+            sent = batch(1000 + 50 * i, 50)
+            assert (await upload(client, sent, **gateway.HEADERS)).status_code == 202
         collector.maintain_store()
         before, added = await exported(), []
         for i in range(120):
@@ -269,6 +274,26 @@ def test_a_store_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     collect(tmp_path, scenario, keys=str(file))
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_store_whose_file_is_gone_is_not_ready(replaced: bool, tmp_path: Path) -> None:
+    async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
+        assert (await upload(client, single(1))).status_code == 202
+        database = tmp_path / "reports.db"
+        database.rename(tmp_path / "away.db")
+        if replaced:
+            shutil.copy(tmp_path / "away.db", database)
+        ready = await client.get("/readyz")
+        assert (ready.status_code, "deleted or replaced" in ready.text) == (503, True)
+        got = await upload(client, single(2))
+        assert (got.status_code, got.json()["type"]) == (
+            503,
+            "urn:deniable:problem:store-unavailable",
+        )
+        assert (await client.get("/readyz")).status_code == 503
+
+    collect(tmp_path, scenario)
+
+
 # --- operation ------------------------------------------------------------------------------------
 
 SAMPLE = re.compile(r'[a-z_]+(\{[a-z]+="[^"]*"\})? [0-9.e+]+|# (HELP|TYPE) [a-z_]+ .+')
@@ -298,14 +323,16 @@ def test_maintenance_compacts_forgets_and_deletes(tmp_path: Path) -> None:
     async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
         assert collector.store.append([old, old]) == [Outcome.STORED, Outcome.REPEATED]
         for i in range(4):
-            assert (await upload(client, batch(100 * i, 100), f"{i + 1:032x}")).status_code == 202
+            got = await upload(client, batch(100 * i, 100), f"{i + 1:032x}", **gateway.HEADERS)
+            assert got.status_code == 202
         collector.maintain_store()
         totals = collector.metrics.totals
         assert (totals["compacted_reports"], totals["deleted_reports"]) == (400, 5)
         assert collector.store.days(SURVEY) == {today(): 400}
         assert list(tmp_path.glob("**/*.parquet"))
         assert collector.store.append([old]) == [Outcome.STORED], "its key is forgotten"
-        assert (await upload(client, batch(0, 99), f"{1:032x}")).status_code == 409
+        got = await upload(client, batch(0, 99), f"{1:032x}", **gateway.HEADERS)
+        assert got.status_code == 409
 
     collect(tmp_path, scenario, at_least=100, keep_days=30)
 
@@ -320,7 +347,7 @@ def test_the_description_has_every_route_and_method() -> None:
         for method in item.keys() - {"parameters"}
     }
     real = {
-        (route.path.replace(":int", ""), method)
+        (route.path.replace(":version", ""), method)
         for route in ROUTES
         for method in (route.methods or set()) - {"HEAD", "OPTIONS"}
     }
@@ -330,7 +357,7 @@ def test_the_description_has_every_route_and_method() -> None:
 def test_the_description_says_who_may() -> None:
     for route in ROUTES:
         for method in (route.methods or set()) - {"HEAD", "OPTIONS"}:
-            described = OPENAPI["paths"][route.path.replace(":int", "")][method.lower()]
+            described = OPENAPI["paths"][route.path.replace(":version", "")][method.lower()]
             needed = {"analyst": [{"analystToken": []}]}.get(getattr(route.endpoint, "role", ""))
             assert described.get("security") == needed, (route.path, method)
 

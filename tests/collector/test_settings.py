@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from deniable.cli.app import app
+from deniable.client.outbox import RETRY_PERIOD
 from deniable.collector.settings import ENVIRONMENT_PREFIX, Settings
 from deniable.errors import InputError
 
@@ -42,8 +44,20 @@ def test_the_order_of_precedence(tmp_path: Path) -> None:
         ({}, {"DENIABLE_PORT": "many"}, "", "DENIABLE_PORT: expected a whole number, got 'many'"),
         ({}, {"DENIABLE_REQUIRE_KEY": "perhaps"}, "", "expected yes or no"),
         ({"port": 0}, {}, "", "port to be 1 or more, got 0"),
+        ({"port": 80_000}, {}, "", "port to be at most 65535, got 80000"),
+        ({"body_time": math.nan}, {}, "", "body_time to be 0.1 or more, got nan"),
+        ({"header_time": 1e30}, {}, "", "header_time to be at most"),
+        ({"keep_days": 10**9}, {}, "", "keep_days to be at most 36500"),
+        ({"log_format": "yaml"}, {}, "", "log_format must be text or json; got 'yaml'"),
+        ({}, {"DENIABLE_MAX_BDY": "1"}, "", 'MAX_BDY is not a setting. Did you mean "DENIABLE_MAX'),
         ({"max_body": 100, "max_memory": 150}, {}, "", "at least two bodies"),
         ({"require_key": True}, {}, "", "require_key needs keys"),
+        (
+            {},
+            {},
+            "key_days = 6",
+            "key_days must be at least 7, not 6: clients retry an upload for 6",
+        ),
     ],
 )
 def test_mistakes(
@@ -52,6 +66,14 @@ def test_mistakes(
     (tmp_path / "c.toml").write_text(text)
     with pytest.raises(InputError, match=says):
         Settings.load(flags, environment, tmp_path / "c.toml")
+
+
+def test_keys_are_kept_as_long_as_clients_retry() -> None:
+    # A clock that is a day ahead goes unnoticed.
+    days = math.ceil(RETRY_PERIOD / 86400) + 1
+    assert Settings(key_days=days).key_days == days
+    with pytest.raises(InputError, match="counted twice"):
+        Settings(key_days=days - 1)
 
 
 def test_every_setting_has_a_flag_and_stands_in_the_documentation() -> None:

@@ -16,6 +16,7 @@ from deniable.collector.app import Collector
 from deniable.errors import StoreError, StoreFull, StoreUnavailable
 from deniable.store import Outcome, Upload
 from deniable.store.sql.sqlite import SqliteStore
+from tests import gateway
 from tests.collecting import collect, upload
 from tests.faults.crowd import SURVEY, batch, single
 
@@ -56,10 +57,13 @@ async def queue_up(
     collector: Collector, client: httpx.AsyncClient, count: int
 ) -> list[asyncio.Task[httpx.Response]]:
     """Submit one upload, which is being committed, and `count` that are queued behind it."""
-    tasks = [asyncio.create_task(upload(client, batch(0, 10)))]
+    tasks = [asyncio.create_task(upload(client, batch(0, 10), **gateway.HEADERS))]
     while not of(collector).entered.is_set():
         await asyncio.sleep(0.005)
-    tasks += [asyncio.create_task(upload(client, batch(10 * i + 10, 10))) for i in range(count)]
+    tasks += [
+        asyncio.create_task(upload(client, batch(10 * i + 10, 10), **gateway.HEADERS))
+        for i in range(count)
+    ]
     while len(collector.writer) < count:
         await asyncio.sleep(0.005)
     return tasks

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +86,22 @@ def test_arrow_carries_the_survey() -> None:
         from_arrow(record.replace_schema_metadata({}))
     with pytest.raises(InputError, match="expected columns"):
         from_arrow(record.drop_columns(["cohort"]))
+
+
+@pytest.mark.slow
+def test_arrow_does_not_load_pandas() -> None:
+    """It would take 45 MiB of a collector, and stop it for half a second at a compaction."""
+    program = """
+import sys
+from deniable.columns import from_wire
+from deniable.columns.arrow import from_arrow, to_arrow
+from tests.faults.crowd import SURVEY, batch
+reports = from_wire(batch(0, 3), SURVEY)
+assert from_arrow(to_arrow(reports)) == reports
+print(sorted(sys.modules.keys() & {"pandas", "pyarrow"}))
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+    assert done.stdout == b"['pyarrow']\n"
 
 
 def changed(batch: ReportBatch, array: int, row: int, column: int, value: int) -> ReportBatch:

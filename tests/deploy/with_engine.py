@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import time
@@ -40,31 +41,34 @@ def engine() -> str:
 
 @pytest.fixture(scope="module")
 def image(engine: str) -> str:
-    """The image, built from this checkout."""
-    form = ["--format", "docker"] if engine == "podman" else []  # the other form has no checks
-    command = [engine, "build", *form, "--file", "deploy/Containerfile", "--tag", IMAGE, "."]
+    """The image, built from this checkout.
+
+    BUILD_FLAGS adds options, where packages come from a mirror of one's own.
+    """
+    flags = shlex.split(os.environ.get("BUILD_FLAGS", ""))
+    if engine == "podman":
+        flags += ["--format", "docker"]  # the other form has no checks
+    command = [engine, "build", *flags, "--file", "deploy/Containerfile", "--tag", IMAGE, "."]
     subprocess.run(command, cwd=ROOT, check=True)
     return IMAGE
 
 
 @pytest.fixture
 def container(engine: str, image: str, tmp_path: Path) -> Iterator[str]:
-    """A running collector without rights, on a read-only file system, with a store in memory."""
+    """A running collector without rights, on a read-only file system, with a volume of its own."""
     tmp_path.chmod(0o755)
     survey = tmp_path / "survey.json"
     survey.write_bytes(make_survey("[questions.dark]\nkind = 'boolean'\nepsilon = 1").canonical)
     survey.chmod(0o644)
     name = f"deniable-{uuid.uuid4().hex}"
-    user, group = only(stages()[-1], "USER").split(":")
-    state = f"/var/lib/deniable:rw,mode=0700,uid={user},gid={group}"
     command = [
         engine, "run", "--detach", "--name", name, "--read-only", "--cap-drop=ALL",
-        "--network=none", "--security-opt=no-new-privileges", "--tmpfs", state, "--volume",
+        "--network=none", "--security-opt=no-new-privileges", "--volume",
         f"{survey}:/etc/deniable/survey.json:ro", "--env", "DENIABLE_RESERVE=0", image,
     ]  # fmt: skip
     subprocess.run(command, check=True, capture_output=True)
     yield name
-    subprocess.run([engine, "rm", "--force", name], capture_output=True)
+    subprocess.run([engine, "rm", "--force", "--volumes", name], capture_output=True)
 
 
 def test_the_image_serves_passes_its_check_and_stops(engine: str, container: str) -> None:

@@ -51,9 +51,13 @@ def curl() -> Replacements | None:
 
 
 def empty_database(request: pytest.FixtureRequest) -> Replacements:
+    """Make postgresql:///reports an empty database, as the page says it."""
     server = request.getfixturevalue("postgres_server")
-    server.wipe()
-    return {"postgresql:///reports": f"'{server.url}'"}
+    environment = request.getfixturevalue("monkeypatch")
+    environment.setenv("PGHOST", str(server.folder))
+    environment.setenv("PGUSER", "postgres")
+    server.make_database("reports")
+    return {}
 
 
 def available(page: Path, request: pytest.FixtureRequest) -> dict[str, Replacements]:

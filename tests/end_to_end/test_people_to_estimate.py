@@ -12,6 +12,7 @@ from deniable import store as stores
 from deniable.client import Client, Outbox, Sender, fetch_survey
 from deniable.survey import Survey
 from tests.faults.server import Server
+from tests.gateway import TOKEN
 from tests.surveys import make_survey
 
 SURVEY = make_survey(
@@ -63,7 +64,7 @@ def test_python_clients_to_a_collector_to_an_estimate(tmp_path: Path) -> None:
         gateway.put(
             *(Client(survey, secret=n.to_bytes(32, "big")).answer(answer_of(n)) for n in fleet)
         )
-        assert Sender(gateway, url, batch=100).send().accepted == FLEET
+        assert Sender(gateway, url, token=TOKEN, batch=100).send().accepted == FLEET
         unpublished = Survey.from_json(SURVEY.canonical.replace(b'"version":1', b'"version":2'))
         stranger = Client.open(unpublished, tmp_path / "stranger")
         stranger.answer_and_queue({})

@@ -1,26 +1,30 @@
 """Run every fault at full length: python -m tests.faults.campaign [--scale 0.02] [--only kill,slow]
 
-Scale 1 takes about an hour. The program prints a row per fault, and the whole table at the end;
-docs/results/reliability.md has the last one. The exit code is 1 if any promise was broken.
+Scale 1 takes about an hour. The program prints how far each fault is, a row per fault, and the
+table at the end. With --output FILE.json it also replaces these rows in the data file of
+docs/results/reliability.md. The exit code is 1 if any promise was broken.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import os
-import platform
 import shutil
 import sys
 import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
+from tools.markdown import markdown_table
+
+from deniable.compute.progress import listening
 from tests import postgres
 from tests.faults import (
     campaign_stores,
+    spoilt_files,
     test_api,
     test_disk,
     test_durability,
@@ -28,90 +32,182 @@ from tests.faults import (
     test_kill,
     test_overload,
     test_postgres,
+    test_power_loss,
     test_repeats,
     test_slow,
     test_stop,
+    test_two_collectors,
 )
+from tests.faults.results import Conditions, ProgressLines, write_rows
 
 MIB = 1 << 20
+TABLE = "collector"
 
 
-def with_database(fault: Callable[[Path, postgres.Server, int], str]) -> Callable[[Path, int], str]:
-    def run(folder: Path, count: int) -> str:
+@dataclass(frozen=True)
+class Fault:
+    """One fault: what is done, how often, and the function that does it.
+
+    amount : text for the number of times; full, least : number of times at scale 1, and at least
+    inflict : takes a folder, the number of times and a seed; returns what was seen
+    """
+
+    title: str
+    amount: str
+    full: int
+    inflict: Callable[[Path, int, int], str]
+    least: int = 1
+
+
+def with_database(
+    inflict: Callable[[Path, postgres.Server, int, int], str],
+) -> Callable[[Path, int, int], str]:
+    def run(folder: Path, count: int, seed: int) -> str:
         with campaign_stores.server() as server:
-            return fault(folder, server, count)
+            return inflict(folder, server, count, seed)
 
     return run
 
 
-def compactor_killed(_: Path, stores: int) -> str:
-    """Run on SQLite, in a folder and on PostgreSQL; the full count is shared by all three."""
-    seen = [
-        f"{store}: {campaign_stores.killed(name, 'compact')}"
+def compactor_killed(_: Path, stores: int, __: int) -> str:
+    """Run on SQLite, in a folder and on PostgreSQL; the full count is all three."""
+    kills = [
+        f"{store} {campaign_stores.killed(name, 'compact'):,}"
         for store, name in list(campaign_stores.STORES.items())[:stores]
     ]
     if stores > len(campaign_stores.STORES):
-        seen.append(f"PostgreSQL: {campaign_stores.killed_in_postgresql()}")
+        kills.append(f"PostgreSQL {campaign_stores.killed_in_postgresql():,}")
+    return f"kills: {', '.join(kills)}; nothing lost or counted twice"
+
+
+def two_collectors(folder: Path, kills: int, _: int) -> str:
+    """Run on SQLite and in a folder."""
+    seen = []
+    for store, name in (("SQLite", "reports.db"), ("folder", "reports")):
+        own = folder / store
+        own.mkdir()
+        url = f"sqlite:///{own / name}" if name.endswith(".db") else str(own / name)
+        seen.append(f"{store}: {test_two_collectors.inflict(own, kills, url)}")
     return "; ".join(seen)
 
 
-FAULTS: dict[str, tuple[str, int, Callable[[Path, int], str]]] = {
-    "kill": ("kill −9 under load, SQLite", 500, test_kill.inflict),
-    "kill-postgres": (
-        "kill −9 under load, PostgreSQL", 50,
-        with_database(lambda folder, server, kills: test_kill.inflict(folder, kills, server)),
+FAULTS: dict[str, Fault] = {
+    "kill-sqlite": Fault(
+        "collector killed (SIGKILL) under load, SQLite", "{:,} kills", 500, test_kill.inflict,
     ),
-    "order": ("sync before acknowledgement (strace)", 200, test_durability.inflict),
-    "torn": ("SQLite logs cut, and torn", 1000, lambda _, count: campaign_stores.torn(count)),
-    "repeats": ("uploads sent 1–5 times, connections cut", 20_000, test_repeats.inflict),
-    "overload": ("3× overload, seconds", 60, test_overload.inflict),
-    "disk": (
-        "disk filling up, MiB", 256,
-        lambda folder, mib: test_disk.inflict(folder, max(64, mib) * MIB, 16 * MIB),
+    "kill-postgresql": Fault(
+        "collector killed (SIGKILL) under load, PostgreSQL", "{:,} kills", 50,
+        with_database(
+            lambda folder, server, kills, seed: test_kill.inflict(folder, kills, seed, server)
+        ),
     ),
-    "disk-end": (
-        "disk full to the last byte, MiB", 64,
-        lambda folder, mib: test_disk.inflict(folder, max(16, mib) * MIB, 0),
+    "two-collectors": Fault(
+        "two collectors on one store, killed in turn", "{:,} kills of each kind of store", 20,
+        two_collectors,
     ),
-    "parser": ("fuzzed bodies, parser", 5_000_000, lambda _, count: test_fuzz.parse(count)),
-    "http": ("fuzzed requests, HTTP", 200_000, test_fuzz.inflict),
-    "api": ("schemathesis, examples an operation", 500, test_api.inflict),
-    "slow": ("slow headers, and slow bodies", 1000, test_slow.inflict),
-    "stop": ("SIGTERM under load", 50, test_stop.inflict),
-    "compactor": ("compactor killed at every step, stores", 3, compactor_killed),
-    "postgres": (
-        "PostgreSQL restarts, crashes, cuts", 100, with_database(test_postgres.inflict),
+    "sync": Fault(
+        "order of sync and acknowledgement, observed with strace", "{:,} uploads", 200,
+        lambda folder, uploads, _: test_durability.inflict(folder, uploads),
+    ),
+    "log": Fault(
+        campaign_stores.TORN, "{:,} each", 1000,
+        lambda _, count, __: campaign_stores.torn(count),
+    ),
+    "power": Fault(
+        "power lost after each system call, with torn writes", "{:,} torn states per call", 20,
+        lambda folder, torn, _: test_power_loss.inflict(folder, torn),
+    ),
+    "repeats": Fault(
+        "uploads sent 1 to 5 times, connections cut", "{:,} uploads", 20_000, test_repeats.inflict,
+    ),
+    "overload": Fault(
+        "three times the sustainable load", "{:,} seconds", 60,
+        lambda folder, seconds, _: test_overload.inflict(folder, seconds),
+    ),
+    "disk": Fault(
+        "disk fills up, with a reserve of 16 MiB", "{:,} MiB disk", 256,
+        lambda folder, mib, _: test_disk.inflict(folder, mib * MIB, 16 * MIB), least=64,
+    ),
+    "disk-full": Fault(
+        "disk fills up, without a reserve", "{:,} MiB disk", 64,
+        lambda folder, mib, _: test_disk.inflict(folder, mib * MIB, 0), least=16,
+    ),
+    "fuzz-parser": Fault(
+        "random bodies passed to the parser", "{:,} bodies", 5_000_000,
+        lambda _, count, seed: test_fuzz.parse(count, seed),
+    ),
+    "fuzz-http": Fault("random HTTP requests", "{:,} requests", 200_000, test_fuzz.inflict),
+    "files": Fault(
+        "damaged files of every kind", "{:,} per kind", 6000,
+        lambda folder, times, _: spoilt_files.inflict(folder, times),
+    ),
+    "schema": Fault(
+        "requests generated from the OpenAPI description by schemathesis",
+        "{:,} examples per operation", 500, test_api.inflict,
+    ),
+    "slow": Fault(
+        "clients that send headers or bodies slowly", "{:,} each", 1000,
+        lambda folder, slow, _: test_slow.inflict(folder, slow),
+    ),
+    "limit": Fault(
+        "slow connections, more than may be open", "{:,} connections", 480,
+        lambda folder, slow, _: test_slow.inflict_at_limit(folder, slow),
+    ),
+    "sigterm": Fault(
+        "SIGTERM under load", "{:,} times", 50,
+        lambda folder, stops, _: test_stop.inflict(folder, stops),
+    ),
+    "compactor": Fault(
+        "compaction killed before each of its steps (as below)", "{:,} stores", 3,
+        compactor_killed,
+    ),
+    "postgresql": Fault(
+        "PostgreSQL restarted, crashed, connections cut", "{:,} times", 100,
+        with_database(test_postgres.inflict),
     ),
 }  # fmt: skip
 
 
+def run(name: str, count: int, seed: int) -> str:
+    """Inflict one fault in a folder of its own; return what was seen."""
+    folder = Path(tempfile.mkdtemp(prefix=f"deniable-{name}-"))
+    try:
+        with listening(ProgressLines(name)):
+            seen = FAULTS[name].inflict(folder, count, seed)
+    except Exception:
+        traceback.print_exc()
+        return f"**FAILED**, kept in {folder}"
+    shutil.rmtree(folder)
+    return seen
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full counts")
     parser.add_argument("--only", default="", help=f"some of {', '.join(FAULTS)}")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the rows to this file")
     options = parser.parse_args()
     chosen = options.only.split(",") if options.only else list(FAULTS)
-    rows = ["| fault | count | seen | seconds |", "| --- | --- | --- | --- |"]
-    failed = 0
-    for name in chosen:
-        title, full, fault = FAULTS[name]
-        count = max(1, math.ceil(full * options.scale))
-        folder = Path(tempfile.mkdtemp(prefix=f"deniable-{name}-"))
+    if unknown := set(chosen) - FAULTS.keys():
+        parser.error(f"there is no fault {', '.join(sorted(unknown))}: use {', '.join(FAULTS)}")
+    rows: dict[str, list[str]] = {}
+    for number, name in enumerate(chosen, 1):
+        fault = FAULTS[name]
+        count = max(fault.least, math.ceil(fault.full * options.scale))
+        amount = fault.amount.format(count)
+        print(f"[{number}/{len(chosen)}] {name}: {fault.title}, {amount}", flush=True)
         start = time.monotonic()
-        try:
-            seen = fault(folder, count)
-            shutil.rmtree(folder)
-        except Exception:
-            traceback.print_exc()
-            failed += 1
-            seen = f"**FAILED**, kept in {folder}"
-        rows.append(f"| {title} | {count:,} | {seen} | {time.monotonic() - start:.0f} |")
-        print(rows[-1], flush=True)
-    print(
-        f"\nPython {platform.python_version()}, {os.cpu_count()} processors, scale {options.scale}"
-    )
-    print("\n".join(rows))
-    sys.exit(bool(failed))
+        rows[name] = [fault.title, amount, run(name, count, options.seed)]
+        seconds = round(time.monotonic() - start, 1)
+        print(f"{name}: {rows[name][-1]} ({seconds} s)", flush=True)
+        if options.output and "FAILED" not in rows[name][-1]:
+            conditions = Conditions(seconds, options.seed)
+            write_rows(options.output, TABLE, {name: rows[name]}, {name: conditions})
+    print(markdown_table(["Fault", "Amount", "Result"], rows.values()))
+    sys.exit(any("FAILED" in row[-1] for row in rows.values()))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Kill a sender repeatedly: python -m tests.faults.campaign_sender --times 200
+"""Kill a sender repeatedly: python -m tests.faults.campaign_sender [--times 200] [--seed 1]
 
 Each time, a new process takes over the same folder, queues reports, and sends them to a server that
 cuts connections before and after storing an upload. Half of the kills happen at a random line of
 the client's code, half at a random moment; half hit a device, half a gateway that batches. Finally
-the remaining reports are sent, and all that arrived are compared with those that were queued.
+the remaining reports are sent, and all that arrived are compared with those that were queued. With
+--output FILE.json the counts also go to the data file of docs/results/reliability.md.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deniable.client import Ledger, Outbox
+from deniable.compute.progress import listening, report_progress
 from deniable.survey.report import BATCH, BATCH_HEADER_SIZE, HEADER_SIZE, header
 from tests.faults.cutting_server import (
     ACCEPT,
@@ -30,8 +32,10 @@ from tests.faults.cutting_server import (
     Server,
     refuse,
 )
+from tests.faults.results import Conditions, ProgressLines, write_rows
 from tests.faults.sending import SURVEY
 
+TABLE = "sender"
 ACTS = [ACCEPT, ACCEPT, ACCEPT, CUT_AFTER, CUT_AFTER, HALF_AN_ANSWER, CUT_BEFORE, CUT_AT_ONCE,
         refuse(503, Retry_After="0")]  # fmt: skip
 
@@ -69,6 +73,7 @@ def campaign(
     finishing = False
     with Server(choose=choose) as server:
         for kill in range(kills):
+            report_progress("kills", kill / kills)
             lines = rng.randint(1, 3000) if kill % 2 else 0
             queued += _killed(folder, server.url, batch, lines, kind, rng.uniform(0, 0.25))
             found.kills += 1
@@ -132,27 +137,36 @@ def _reports(body: bytes) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--times", type=int, default=200)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--times", type=int, default=200, help="kills of both senders together")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the counts to this file")
     args = parser.parse_args()
-    start, fine = time.monotonic(), True
+    fine = True
     for name, batch, kills in (
         ("device", 1, args.times - args.times // 2),
         ("gateway", 5, args.times // 2),
     ):
-        with tempfile.TemporaryDirectory() as folder:
+        start = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder, listening(ProgressLines(name)):
             found = campaign(Path(folder), kills, batch, args.seed)
+        seconds = round(time.monotonic() - start, 1)
         fine &= found.fine
         print(
             f"{name}: {found.kills} kills, {found.queued} reports queued, {found.arrived} arrived, "
             f"{found.tries} tries, {found.again} of them of uploads that had been kept; "
             f"{len(found.lost)} lost, {len(found.doubled)} counted twice, "
-            f"{len(found.faults)} other faults",
+            f"{len(found.faults)} other faults ({seconds} s)",
             *found.faults[:5],
             sep="\n  ",
+            flush=True,
         )
-    print(f"{time.monotonic() - start:.0f} s")
+        if args.output and found.fine:
+            counts = [found.kills, found.queued, found.arrived, found.tries, found.again, 0, 0]
+            conditions = Conditions(seconds, args.seed)
+            write_rows(args.output, TABLE, {name: [name, *counts]}, {name: conditions})
     sys.exit(not fine)
 
 

@@ -1,52 +1,58 @@
 """Run the faults of stores many times: python -m tests.faults.campaign_stores [--times 1000]
 
-1,000 times take about 10 minutes on two idle cores. The program prints a line per fault, and stops
-at the first failure. `--only WORD` runs the faults whose line begins with the word.
+1,000 times take about 10 minutes on two idle cores. The program prints how far each fault is, and a
+line per fault; it stops at the first failure. `--only` runs some of the rows. With --output
+FILE.json it also replaces these rows in the data file of docs/results/reliability.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
-from tests import postgres
+from deniable.compute.progress import listening, report_progress
+from tests import object_storage, postgres
+from tests.faults.results import Conditions, ProgressLines, write_rows
 from tests.faults.test_compactor_kill import check_killed, check_killed_in_postgresql
 from tests.faults.test_postgres_restart import check_restarts
 from tests.faults.test_torn_log import check_torn
 
 STORES = {"SQLite": "reports.db", "folder": "reports"}
-ACTIONS = ("compact", "delete", "forget")
+TABLE = "stores"
+TORN = "SQLite log truncated, one sector of it overwritten (torn write), or one bit of it flipped"
+Row = tuple[str, str, str]
+"""Fault, amount, and what was seen."""
 
 
 def torn(times: int) -> str:
     """Draw new content for every hundred offsets."""
+    lost = 0
     for done in range(0, times, 100):
+        report_progress("logs", done / times)
         with folder_in_memory() as folder:
-            check_torn(folder, min(100, times - done))
-    return f"{times} logs cut and {times} torn: each a prefix, nothing acknowledged lost"
+            lost += check_torn(folder, min(100, times - done))
+    return (
+        "the store holds the first uploads that were appended, without gaps; nothing acknowledged "
+        f"was lost by a cut, and each of the {lost:,} uploads that changed bytes lost was named"
+    )
 
 
-def killed(name: str, action: str) -> str:
+def killed(name: str, action: str) -> int:
+    """Kill an action before each of its steps; return how many there are."""
     with folder_in_memory() as folder:
-        steps = check_killed(folder, name, action, every=1) - 1
-    return f"{action} killed before each of {steps} steps: nothing lost or doubled"
+        return check_killed(folder, name, action, every=1) - 1
 
 
-def killed_in_postgresql() -> str:
+def killed_in_postgresql() -> int:
     with server() as running:
-        steps = check_killed_in_postgresql(running, every=1) - 1
-    return f"compact killed before each of {steps} steps: nothing lost or doubled"
-
-
-def restarted(times: int) -> str:
-    with server() as running:
-        uploads = check_restarts(running, times)
-    return f"crashed or cut off {times} times under load: {uploads} uploads, each counted once"
+        return check_killed_in_postgresql(running, every=1) - 1
 
 
 @contextmanager
@@ -65,22 +71,86 @@ def server() -> Iterator[postgres.Server]:
         running.remove()
 
 
+# --- rows of the table ---------------------------------------------------------------------------
+
+
+def row_of_logs(times: int) -> Row:
+    return TORN, f"{times:,} each", torn(times)
+
+
+def row_of_kills(action: str, title: str, seen: str, times: int) -> Row:
+    """Kill an action in every store that has it, at every step, however often that is."""
+    kills = []
+    for done, (store, name) in enumerate(STORES.items()):
+        kills.append(f"{store} {killed(name, action):,}")
+        report_progress("stores", (done + 1) / 3)
+    if action == "compact":
+        kills.append(f"PostgreSQL {killed_in_postgresql():,}")
+    return f"{title} killed before each of its steps", ", ".join(kills), seen
+
+
+def row_of_restarts(times: int) -> Row:
+    with server() as running:
+        restarts = max(2, times // 10)
+        uploads = check_restarts(running, restarts)
+    title = "PostgreSQL crashed, or its connections cut, under load and compaction"
+    return title, f"{restarts:,}", f"{uploads:,} uploads, each counted once"
+
+
+def row_of_object_storage(_: int) -> Row:
+    """Kill the compaction of a folder, and of a SQLite file with its segments, in SeaweedFS."""
+    from tests.deploy.with_object_storage import check_folder_killed, check_segments_killed
+
+    title = "compaction in object storage killed before each of its requests or steps"
+    if object_storage.program() is None:
+        return title, "0", f"left out: {object_storage.MISSING}"
+    storage = object_storage.Storage()
+    try:
+        with folder_in_memory() as folder, mock.patch.dict(os.environ, storage.environment):
+            requests = check_folder_killed(folder, 1) - 1
+            steps = check_segments_killed(folder, "compact", 1) - 1
+    finally:
+        storage.remove()
+    amount = f"folder {requests:,}, segments of SQLite {steps:,}"
+    return title, amount, "nothing lost or counted twice"
+
+
+ROWS: dict[str, Callable[[int], Row]] = {
+    "log": row_of_logs,
+    "compact": partial(
+        row_of_kills, "compact", "compaction", "nothing lost or counted twice, no file left over"
+    ),
+    "delete": partial(
+        row_of_kills, "delete", "deletion", "either everything or nothing deleted"
+    ),
+    "keys": partial(
+        row_of_kills, "forget", "removal of idempotency keys", "nothing lost or counted twice"
+    ),
+    "postgresql": row_of_restarts,
+    "storage": row_of_object_storage,
+}  # fmt: skip
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--times", type=int, default=1000, help="torn logs; a tenth of restarts")
-    parser.add_argument("--only", default="", help="log, SQLite, folder or PostgreSQL")
+    parser.add_argument("--only", default="", help=f"some of {', '.join(ROWS)}")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the rows to this file")
     given = parser.parse_args()
-    faults: list[tuple[str, Callable[[], str]]] = [("log", partial(torn, given.times))]
-    for store, name in STORES.items():
-        faults += [(store, partial(killed, name, action)) for action in ACTIONS]
-    faults += [
-        ("PostgreSQL", killed_in_postgresql),
-        ("PostgreSQL", partial(restarted, max(2, given.times // 10))),
-    ]
-    for store, fault in faults:
-        if store.startswith(given.only):
-            start = time.perf_counter()
-            print(f"{store}: {fault()} ({time.perf_counter() - start:.0f} s)", flush=True)
+    chosen = given.only.split(",") if given.only else list(ROWS)
+    if unknown := set(chosen) - ROWS.keys():
+        parser.error(f"there is no row {', '.join(sorted(unknown))}: use {', '.join(ROWS)}")
+    for name in chosen:
+        start = time.perf_counter()
+        with listening(ProgressLines(name)):
+            row = ROWS[name](given.times)
+        seconds = round(time.perf_counter() - start, 1)
+        print(f"{'; '.join(row)} ({seconds} s)", flush=True)
+        if given.output:
+            conditions = Conditions(seconds)
+            write_rows(given.output, TABLE, {name: list(row)}, {name: conditions})
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def main(folder: str, url: str, batch: str, lines: str, kind: str) -> None:
     client = Client.open(SURVEY, folder, limits=ANY_SURVEY)
     outbox = OUTBOXES[kind](Path(folder) / "outbox.db")
     client.outbox = outbox
-    sender = Sender(outbox, url, batch=int(batch), timeout=10)
+    sender = Sender(outbox, url, token="gateway", batch=int(batch), timeout=10)
     print("ready", flush=True)
     if int(lines) > 0:
         kill_at_line(int(lines))

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+from tests import gateway
 from tests.faults.crowd import SURVEY
 
 MAIN = "from deniable.cli import main; main()"
@@ -27,7 +28,10 @@ def free_port() -> int:
 
 
 class Server:
-    """A collector that can be started repeatedly, and is killed at the end."""
+    """A collector that can be started repeatedly, and is killed at the end.
+
+    It accepts batches with the gateway key of tests.
+    """
 
     def __init__(
         self, folder: Path, *flags: str, store: str | None = None, main: str = MAIN,
@@ -39,6 +43,9 @@ class Server:
         self.log = folder / "server.log"
         self.survey = folder / "survey.json"
         SURVEY.publish(self.survey)
+        if "--keys" not in flags:
+            flags = ("--keys", str(folder / "keys.json"), *flags)
+        gateway.add_to(Path(flags[flags.index("--keys") + 1]))
         self.command = [
             *before, sys.executable, "-c", main, "serve", str(self.survey), "--store", self.url,
             "--port", str(self.port), "--compact", "0", *flags,

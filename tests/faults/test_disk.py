@@ -79,8 +79,8 @@ def inflict(folder: Path, size: int, reserve: int) -> str:
         assert set(seen.answers) == {202, 507}, seen.answers
         assert not (wrong := differences(server.url, crowd)), wrong
     return (
-        f"{size // MIB} MiB, reserve {reserve // MIB} MiB: 507 after {taken} uploads with "
-        f"{left / MIB:.1f} MiB left, none lost, taken again when space returned"
+        f"refused with 507 after {taken:,} uploads with {left / MIB:.1f} MiB left, none lost; "
+        "accepted again when space returned"
     )
 
 

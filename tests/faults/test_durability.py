@@ -81,19 +81,17 @@ needs_strace = pytest.mark.skipif(
 
 
 def inflict(folder: Path, uploads: int) -> str:
-    """Check the order of system calls over `uploads` uploads."""
-    answers, wrong = traced(folder, uploads)
+    """Check the order of system calls over `uploads` uploads, and of a store that never syncs."""
+    for name in ("right", "broken"):
+        (folder / name).mkdir()
+    answers, wrong = traced(folder / "right", uploads)
     assert answers == uploads
     assert not wrong, wrong[:3]
-    return f"{answers} acknowledgements traced: each after its sync"
-
-
-@needs_strace
-def test_the_sync_comes_first(tmp_path: Path) -> None:
-    print(inflict(tmp_path, 10))
-
-
-@needs_strace
-def test_a_store_that_never_syncs_is_noticed(tmp_path: Path) -> None:
-    answers, wrong = traced(tmp_path, 5, NEVER_SYNCED + MAIN)
+    answers, wrong = traced(folder / "broken", 5, NEVER_SYNCED + MAIN)
     assert (answers, len(wrong)) == (5, 5)
+    return "each acknowledgement follows its sync; a store that never syncs is detected"
+
+
+@needs_strace
+def test_the_sync_comes_first_and_a_store_that_never_syncs_is_noticed(tmp_path: Path) -> None:
+    print(inflict(tmp_path, 10))

@@ -6,6 +6,7 @@ import asyncio
 import random
 from pathlib import Path
 
+from deniable.compute.progress import report_progress
 from tests import postgres
 from tests.faults.crowd import Crowd, differences
 from tests.faults.server import Server
@@ -15,27 +16,30 @@ ROUND = 25
 """Number of kills per store, so that checking a store stays quick."""
 
 
-def inflict(folder: Path, kills: int, database: postgres.Server | None = None) -> str:
+def inflict(
+    folder: Path, kills: int, seed: int = 1, database: postgres.Server | None = None
+) -> str:
     """Kill the server `kills` times while senders upload; return the counts."""
     acknowledged = broken = 0
+    rng = random.Random(seed)
     for start in range(0, kills, ROUND):
         place = folder / f"round{start}"
         place.mkdir()
         if database:
             database.wipe()
         url = database.url if database else None
-        crowd, seen = _round(Server(place, store=url), min(ROUND, kills - start))
+        crowd, seen = _round(Server(place, store=url), min(ROUND, kills - start), rng)
         acknowledged += crowd.acknowledged()
         broken += seen.broken
+        report_progress("kills", min(1.0, (start + ROUND) / kills))
     return (
-        f"{kills} kills, {acknowledged:,} uploads acknowledged, {broken:,} tries broken: "
-        "none lost, none twice"
+        f"{acknowledged:,} uploads acknowledged, {broken:,} attempts interrupted: none lost, "
+        "none counted twice"
     )
 
 
-def _round(server: Server, kills: int) -> tuple[Crowd, TrafficCounts]:
+def _round(server: Server, kills: int, rng: random.Random) -> tuple[Crowd, TrafficCounts]:
     crowd, seen = Crowd(20), TrafficCounts()
-    rng = random.Random(kills)
 
     async def run() -> None:
         over = False

@@ -84,9 +84,9 @@ def inflict(folder: Path, seconds: float, *, timed: bool = True) -> str:
     assert set(after.answers) == {202}, after.answers
     assert not (wrong := differences(server.url, crowd)), wrong
     return (
-        f"{seconds:g} s at {offered / capacity:.1f} × {capacity:.0f}/s: {seen.answers[202]:,} "
-        f"taken, {seen.answers[503]:,} refused with 503, memory +{growth / 2**20:.0f} MiB; "
-        f"after it {after.answers[202]:,} uploads taken, none refused"
+        f"{offered / capacity:.1f} × {capacity:.0f} uploads per second offered: "
+        f"{seen.answers[202]:,} accepted, {seen.answers[503]:,} refused with 503; memory grew by "
+        f"{growth / 2**20:.0f} MiB; afterwards {after.answers[202]:,} accepted, none refused"
     )
 
 

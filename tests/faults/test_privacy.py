@@ -19,6 +19,7 @@ from pathlib import Path
 from deniable import store
 from deniable.client import Client, new_secret
 from deniable.survey import to_batch
+from tests import gateway
 from tests.faults.server import Server
 from tests.surveys import make_survey
 
@@ -76,7 +77,7 @@ def test_nothing_of_a_request_is_kept(tmp_path: Path) -> None:
     start = time.time()
     with server:
         for key, batch in zip(keys, reports, strict=True):
-            sent = headers | {"Idempotency-Key": key}
+            sent = headers | gateway.HEADERS | {"Idempotency-Key": key}
             path = "/v1/reports?q=marker-query"
             assert send(server.port, path, to_batch(batch), sent) == 202
         for path, body, extra in (
@@ -101,7 +102,7 @@ def test_nothing_of_a_request_is_kept(tmp_path: Path) -> None:
 
 
 def _search(found: dict[str, bytes], keys: list[str], secret: bytes) -> None:
-    unwanted = [text.encode() for text in (*MARKERS, *WORDS, *keys)]
+    unwanted = [text.encode() for text in (*MARKERS, *WORDS, *keys, gateway.TOKEN)]
     unwanted += [bytes.fromhex(key) for key in keys]
     unwanted += [socket.inet_aton(ADDRESS), socket.inet_aton(ADDRESS)[::-1], secret]
     for name, data in found.items():

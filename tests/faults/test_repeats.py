@@ -7,6 +7,7 @@ import random
 from contextlib import suppress
 from pathlib import Path
 
+from deniable.compute.progress import report_progress
 from tests.faults.crowd import Crowd, Sent, differences
 from tests.faults.server import Server
 from tests.faults.traffic import (
@@ -45,13 +46,14 @@ async def send_and_cut(
                 writer.transport.abort()
 
 
-def inflict(folder: Path, uploads: int) -> str:
+def inflict(folder: Path, uploads: int, seed: int = 1) -> str:
     """Send uploads repeatedly; return the counts."""
-    crowd, seen, rng = Crowd(50), TrafficCounts(), random.Random(uploads)
+    crowd, seen, rng = Crowd(50), TrafficCounts(), random.Random(seed)
     with Server(folder) as server:
 
         async def run() -> None:
             for start in range(0, uploads, 40):
+                report_progress("uploads", start / uploads)
                 await asyncio.gather(
                     *(
                         send_and_cut(server.port, one, rng.choice(CUTS), rng, seen)
@@ -65,7 +67,7 @@ def inflict(folder: Path, uploads: int) -> str:
         server.stop()
     assert not (wrong := differences(server.url, crowd)), wrong
     assert set(seen.answers) == {202}, seen.answers
-    return f"{uploads:,} uploads, {seen.broken:,} connections cut: counts exact"
+    return f"{seen.broken:,} connections cut: every upload counted once"
 
 
 def test_repeats(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from deniable.compute.progress import report_progress
 from tests.faults.crowd import Crowd, differences
 from tests.faults.server import Server
 from tests.faults.traffic import TrafficCounts, resend_unacknowledged, upload_continuously
@@ -22,7 +23,8 @@ def inflict(folder: Path, stops: int, *flags: str, timed: bool = True) -> str:
             pouring = asyncio.create_task(
                 upload_continuously(server.port, crowd, senders=6, until=lambda: over, seen=seen)
             )
-            for _ in range(stops):
+            for i in range(stops):
+                report_progress("stops", i / stops)
                 # One that never ends its headers must not hold up the exit for long.
                 _, writer = await asyncio.open_connection("127.0.0.1", server.port)
                 writer.write(b"POST /v1/reports HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n")
@@ -39,8 +41,8 @@ def inflict(folder: Path, stops: int, *flags: str, timed: bool = True) -> str:
     assert not (wrong := differences(server.url, crowd)), wrong
     assert not timed or max(took) < SECONDS, took
     return (
-        f"{stops} stops, {crowd.acknowledged():,} uploads acknowledged: clean exit within "
-        f"{max(took):.1f} s each time, none lost"
+        f"{crowd.acknowledged():,} uploads acknowledged: clean exit within {max(took):.1f} s each "
+        "time, none lost"
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from tests import gateway
 from tests.faults.crowd import Crowd, Sent
 
 ANSWER_TIMEOUT = 30.0
@@ -17,9 +18,10 @@ CONNECTION_LOST = (OSError, asyncio.IncompleteReadError, TimeoutError, ValueErro
 
 
 def request(body: bytes, key: str, extra: str = "") -> bytes:
-    """Return the bytes of one upload request."""
+    """Return the bytes of one upload request, with the gateway key."""
     head = (
         "POST /v1/reports HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        f"Authorization: Bearer {gateway.TOKEN}\r\n"
         "Content-Type: application/octet-stream\r\n"
         f"Idempotency-Key: {key}\r\n{extra}Content-Length: {len(body)}\r\n\r\n"
     )

@@ -95,7 +95,7 @@ def collector_interface(folder: Path) -> Any:
         return {
             "openapi": without_prose(document),
             "metrics": re.findall(r"^# TYPE (\w+) (\w+)$", metrics, re.MULTILINE),
-            "samples": sorted(set(re.findall(r"^(deniable\S*) ", metrics, re.MULTILINE))),
+            "samples": sorted(set(re.findall(r"^(deniable_(?!build)\S*) ", metrics, re.M))),
         }
 
     return collect(folder, scenario)
@@ -110,8 +110,13 @@ def collector_answers(folder: Path) -> Any:
     keys = ("--keys", folder / "keys.json")
     token = said("keys", "add", "ann", "--role", "analyst", *keys)["token"]
     ingest = said("keys", "add", "phones", "--role", "ingest", *keys)["token"]
+    gateway = said("keys", "add", "relay", "--role", "gateway", *keys)["token"]
     analyst = {"authorization": f"Bearer {token}"}
-    binary = {"content-type": "application/octet-stream", "idempotency-key": KEY}
+    binary = {
+        "content-type": "application/octet-stream",
+        "idempotency-key": KEY,
+        "authorization": f"Bearer {gateway}",
+    }
     name = "/v1/surveys/habits"
 
     async def scenario(client: httpx.AsyncClient) -> Any:
@@ -129,9 +134,7 @@ def collector_answers(folder: Path) -> Any:
             "repeated": await send(body),
             "key reused": await send(other),
             "second": await send(other, idempotency_key=KEY[::-1]),
-            "with a token": await send(
-                unknown, idempotency_key="0" * 32, authorization=f"Bearer {ingest}"
-            ),
+            "with a token": await send(unknown, idempotency_key="0" * 32),
             "no key": await send(body, idempotency_key=""),
             "no report": await send(b"none", idempotency_key="1" * 32),
             "cut": await send(body[:-1], idempotency_key="2" * 32),
@@ -139,6 +142,8 @@ def collector_answers(folder: Path) -> Any:
             "wrong type": await send(body, content_type="text/plain"),
             "wrong encoding": await send(body, content_encoding="br"),
             "wrong token": await send(body, authorization="Bearer none"),
+            "batch without a key": await send(body, authorization=""),
+            "batch with ingest key": await send(body, authorization=f"Bearer {ingest}"),
             "get reports": await get("/v1/reports"),
             "surveys": await get("/v1/surveys"),
             "survey": survey_file,
@@ -192,8 +197,12 @@ def collector_jobs(folder: Path) -> Any:
     (body,) = scan(file, survey=survey("habits"))
     keys = ("--keys", folder / "keys.json")
     token = said("keys", "add", "ann", "--role", "analyst", *keys)["token"]
+    gateway = said("keys", "add", "relay", "--role", "gateway", *keys)["token"]
     analyst = {"authorization": f"Bearer {token}"}
-    binary = {"content-type": "application/octet-stream"}
+    binary = {
+        "content-type": "application/octet-stream",
+        "authorization": f"Bearer {gateway}",
+    }
 
     async def ended(client: httpx.AsyncClient, order: dict[str, Any]) -> str:
         got = await client.post("/v1/jobs", json=order, headers=analyst)

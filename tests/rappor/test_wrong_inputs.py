@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from deniable.cli.app import app
+from deniable.errors import InputError
+from deniable.rappor import csv_files
 
 GOOD = {
     "params.csv": "k,h,m,p,q,f\n4,1,2,0.25,0.75,0.0\n",
@@ -100,6 +102,7 @@ FILES: list[tuple[str, str, str | bytes, str]] = [
     (HASH, "params.csv", PARAMS + "4,17,2,0.25,0.75,0\n", "supports at most 16 hashes"),
     (HASH, "candidates.txt", b"a\n\xff\n", "candidates.txt is not UTF-8 text (line 2)"),
     (HASH, "candidates.txt", "", "candidates.txt is empty"),
+    (DIST, "counts.csv", "9223372036854775807,1,0,2,3\n2,0,0,1,2\n", "counts more than 9,007,199,"),
     (DIST, "counts.csv", "", "counts.csv: expected 2 rows, one per cohort (m in the parameters)"),
     (DIST, "counts.csv", "3,1,0,2,3\n", "counts.csv: expected 2 rows"),
     (DIST, "counts.csv", "3,1,0,2,3\n2,0,0,1\n", "counts.csv, line 2: expected 5 columns"),
@@ -223,3 +226,17 @@ def test_a_byte_order_mark_is_no_part_of_a_file(folder: Path) -> None:
     for name in ("params.csv", "reports.csv", "candidates.txt"):
         (folder / name).write_bytes(b"\xef\xbb\xbf" + GOOD[name].encode())
     assert [run(arguments).output for arguments in (SUM, HASH)] == expected
+
+
+def test_a_compressed_file_may_not_unfold_to_any_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_files, "MAX_UNPACKED_BYTES", 2000)
+    path = tmp_path / "reports.csv"
+    path.write_bytes(gzip.compress(b"1" * 2000))
+    assert csv_files.input_bytes(path).size == 2000
+    path.write_bytes(gzip.compress(b"1" * 2001))
+    with pytest.raises(InputError, match=r"reports\.csv has more than 2,000 bytes"):
+        csv_files.input_bytes(path)
+    path.write_bytes(gzip.compress(bytes(range(256)) * 10))  # no more than 50 times its size
+    assert csv_files.input_bytes(path).size == 2560

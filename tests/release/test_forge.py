@@ -1,10 +1,11 @@
-"""Workflows, templates and hooks: they parse, and what they name exists."""
+"""Workflows, templates and hooks: linters accept them, and what they name exists."""
 
 from __future__ import annotations
 
 import re
 import shlex
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,15 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-PINNED = re.compile(r"[\w-]+/[\w-]+@v\d+\.\d+\.\d+")
+PINNED = re.compile(r"uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
+SCHEMAS = {
+    "github-workflows": ".github/workflows/*.yml",
+    "github-issue-forms": ".github/ISSUE_TEMPLATE/*_re*.yml",
+    "github-issue-config": ".github/ISSUE_TEMPLATE/config.yml",
+    "citation-file-format": "CITATION.cff",
+    "compose-spec": "deploy/compose.yaml",
+}
+"""Published schemas, which check-jsonschema brings along, and the files that follow them."""
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -44,10 +53,44 @@ def test_a_workflow_is_complete_and_pinned(path: Path) -> None:
             assert job["timeout-minutes"] and not job["runs-on"].endswith("latest")
     for step in steps_of(workflow):
         assert ("uses" in step) != ("run" in step)
-        if "uses" in step:
-            assert PINNED.fullmatch(step["uses"]), f"{step['uses']} is not pinned"
-        else:
+        if "run" in step:
             assert "github.ref_name" not in step["run"], "a tag's name would be run as code"
+
+    for line in path.read_text().splitlines():
+        if re.search(r"uses: (?!\./)", line):
+            assert PINNED.search(line), f"{line.strip()} is not pinned to a commit"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_files_follow_their_published_schemas(schema: str, tmp_path: Path) -> None:
+    files = sorted(ROOT.glob(SCHEMAS[schema]))
+    assert files
+    assert passes("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *files)
+    spoilt = tmp_path / files[0].name
+    spoilt.write_text(re.sub(r"^(jobs|body|blank_\w+|authors|services):", r"\1s:",
+                             files[0].read_text(), flags=re.MULTILINE))  # fmt: skip
+    assert not passes("check-jsonschema", "--builtin-schema", f"vendor.{schema}", spoilt)
+
+
+@pytest.mark.slow
+def test_a_linter_of_workflows_finds_nothing(tmp_path: Path) -> None:
+    """Injected expressions, leaked credentials, unpinned actions, too many rights, and more."""
+    strict = ("--offline", "--min-severity", "medium", "--min-confidence", "medium")
+    assert passes("zizmor", *strict, *WORKFLOWS)
+    spoilt = tmp_path / ".github" / "workflows" / "ci.yml"
+    spoilt.parent.mkdir(parents=True)
+    text = WORKFLOWS[0].read_text()
+    spoilt.write_text(text.replace("make lint", "echo ${{ github.event.issue.title }}"))
+    assert not passes("zizmor", *strict, spoilt)
+
+
+def passes(program: str, *arguments: str | Path) -> bool:
+    """Run a program of the development environment; return whether it found no mistake."""
+    command = [Path(sys.executable).with_name(program), *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    print(done.stdout, done.stderr)
+    return done.returncode == 0
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
@@ -82,6 +125,16 @@ def test_a_release_is_tested_signed_and_has_no_passwords() -> None:
     assert "secrets." not in (ROOT / ".github" / "workflows" / "release.yml").read_text()
     published = [job for name, job in jobs.items() if name.startswith("publish")]
     assert all(len(job["permissions"]) == 1 for job in published)
+
+
+@pytest.mark.slow
+def test_the_test_of_the_image_runs_when_it_is_called() -> None:
+    """Its name keeps it out of other runs, so it must be named, and pytest must collect it."""
+    recipe = (ROOT / "Makefile").read_text().partition("\ntest-deploy:")[2].partition("\n\n")[0]
+    (line,) = (line for line in recipe.splitlines() if "with_engine.py" in line)
+    command = [sys.executable, *line.split()[1:], "--collect-only", "-n", "0"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert "with_engine.py::test_the_image_serves" in done.stdout, "it would be left out silently"
 
 
 @pytest.mark.parametrize("name", ["bug_report.yml", "feature_request.yml"])

@@ -30,6 +30,15 @@ def store(server: Server) -> Iterator[Store]:
         yield found
 
 
+def test_a_url_without_a_host(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The usual form for a database on the same machine."""
+    monkeypatch.setenv("PGHOST", str(server.folder))
+    monkeypatch.setenv("PGUSER", "postgres")
+    with deniable.store.open("postgresql:///postgres", create=True) as found:
+        assert found.url == "postgresql:///postgres"
+        assert found.surveys() == []
+
+
 def test_a_lost_connection_is_made_again(store: Store, server: Server) -> None:
     uploads = [upload(3) for _ in range(5)]
     for one in uploads:

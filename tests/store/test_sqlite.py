@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -244,3 +246,35 @@ def test_uploads_that_vanish_under_a_compaction_stop_it(
     assert kept(store) == reports_of(uploads[1:])
     assert store.compact(at_least=50).waiting == 60
     assert not list(path.parent.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal"])
+@pytest.mark.parametrize("replaced", [False, True])
+def test_nothing_is_acknowledged_that_goes_to_deleted_files(
+    suffix: str, replaced: bool, store: SqliteStore, path: Path
+) -> None:
+    store.append([upload(1)])
+    store.check_files()
+    file = path.with_name(path.name + suffix)
+    copy = file.read_bytes()
+    file.unlink()
+    if replaced:
+        file.write_bytes(copy)
+    with pytest.raises(StoreError, match="deleted or replaced while it was in use"):
+        store.append([upload(1)])
+    with pytest.raises(StoreError, match="restart"):
+        store.check_files()
+
+
+def test_maintenance_and_other_connections_leave_the_files_in_place(
+    store: SqliteStore, path: Path
+) -> None:
+    """The last process that closes a database deletes its log; this one must not lose its locks."""
+    read = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('SELECT * FROM survey')"
+    store.append([upload(60), upload(60)])
+    store.compact(at_least=50, today=NEXT)
+    with deniable.store.open(path) as other:
+        other.append([upload(1)])
+    subprocess.run([sys.executable, "-c", read, str(path)], check=True)
+    store.append([upload(1)])
+    store.check_files()

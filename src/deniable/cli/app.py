@@ -91,15 +91,24 @@ class App(SuggestingGroup):
             with formatter.section(section):
                 formatter.write_dl([(name, summary) for name, (_, summary) in commands.items()])
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is called; warn of variables that are not settings."""
+        found = super().resolve_command(ctx, args)
+        # `serve` refuses them: a collector must not run for months with a setting that is ignored.
+        if found[0] != "serve" and any(name.startswith("DENIABLE_") for name in os.environ):
+            from deniable.collector.settings import unknown_variables
+
+            for sentence in unknown_variables():
+                warnings.warn(sentence, stacklevel=2)
+        return found
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; print one message for an error that the user can mend."""
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _print_warning
-                if any(name.startswith("DENIABLE_") for name in os.environ):
-                    from deniable.collector.settings import warn_of_unknown_variables
-
-                    warn_of_unknown_variables()
                 return super().invoke(ctx)
         except BrokenPipeError:
             raise  # the reader of our output has closed it; click exits quietly
@@ -123,6 +132,10 @@ class App(SuggestingGroup):
             _exit(ctx, "interrupted", INTERRUPTED)
         except click.Abort as error:
             _exit(ctx, *_aborted(error))
+        except click.UsageError as error:  # click prints it, after the usage of the command
+            from deniable.formatting import printable
+
+            raise click.UsageError(printable(error.format_message()), error.ctx) from None
 
 
 def _describe(error: OSError) -> str:
@@ -144,12 +157,18 @@ def _aborted(error: click.Abort) -> tuple[str, int]:
 
 
 def _exit(ctx: click.Context, message: str, code: int) -> None:
-    click.echo(message, err=True)
+    _print_error(message)
     ctx.exit(code)
 
 
 def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
-    click.echo(f"warning: {message}", err=True)
+    _print_error(f"warning: {message}")
+
+
+def _print_error(text: str) -> None:
+    from deniable.cli.output import echo
+
+    echo(text, err=True)
 
 
 @click.group(cls=App, context_settings={"help_option_names": ["-h", "--help"]})

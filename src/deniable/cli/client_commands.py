@@ -14,7 +14,7 @@ from deniable.cli import options
 from deniable.cli.exit_codes import ERROR, UNAVAILABLE
 from deniable.cli.inputs import parse_answer
 from deniable.cli.options import command
-from deniable.cli.output import console, print_outcome, print_table
+from deniable.cli.output import console, echo, print_outcome, print_table
 from deniable.client import Client, Ledger, Spending, SurveyLimits
 from deniable.client.files import expanded
 from deniable.errors import InputError
@@ -129,7 +129,7 @@ def answer(
     lossy = LossyAnswers()
     lossy.add_report(survey, values)
     if message := lossy.message():  # printed, so that no filter of warnings makes it an error
-        click.echo(f"warning: {message}", err=True)
+        echo(f"warning: {message}", err=True)
 
 
 def _read_survey(survey_at: str, digest: str | None, limits: SurveyLimits) -> Survey:
@@ -215,11 +215,11 @@ def send(
     surveys
         Send only the reports of this survey. May be repeated.
     token_file
-        File that holds the collector's ingest key. By default the key is read from the environment
-        variable DENIABLE_TOKEN.
+        File that holds the collector's ingest key, or with --batch a gateway key. By default the
+        key is read from the environment variable DENIABLE_TOKEN.
     batch
         Maximum number of reports per upload. Use more than 1 only on a gateway that mixes the
-        reports of many people.
+        reports of many people; this needs a gateway key.
     wait
         Keep retrying for this long if the collector cannot be reached.
     now
@@ -242,9 +242,9 @@ def send(
     lines: list[str] = []
     for path in _outboxes(expanded(folder), surveys):
         outbox = Outbox(path)
+        sender = Sender(outbox, address, token=token, batch=batch)
         if again:
             outbox.try_again()
-        sender = Sender(outbox, address, token=token, batch=batch)
         sent, refusals = _send_until(sender, now or again, deadline), outbox.refusals()
         name = path.stem.removeprefix("outbox-")
         outcomes[name] = {**asdict(sent), "refusals": refusals}

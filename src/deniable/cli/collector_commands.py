@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -15,6 +19,7 @@ from deniable.collector import keys as key_file
 from deniable.collector.settings import Settings
 
 METAVARS = {"store": "STORE", "keys": "FILE", "host": "ADDRESS", "cors": "ORIGIN"}
+METAVARS |= {"log_format": "FORMAT"}
 
 
 def settings_options(function: Any) -> Any:
@@ -52,12 +57,27 @@ def serve(surveys: tuple[str, ...], config: Path | None, **flags: Any) -> None:
     deniable serve v1.json v2.json --store postgresql:///reports --keys keys.json --require-key
     DENIABLE_PORT=80 deniable serve --config collector.toml
     """
-    from deniable.collector.server import run
-
     given = {name: value for name, value in flags.items() if value is not None}
     if surveys:
         given["surveys"] = surveys
-    run(Settings.load(given, file=config))
+    settings = Settings.load(given, file=config)
+    with _ended_by_sigterm():
+        from deniable.collector.server import run
+
+        run(settings)
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM end the process at once until the collector, which finishes uploads, handles it.
+
+    As the first process of a container it would otherwise not notice the signal.
+    """
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 keys_option = options.option(
@@ -75,7 +95,8 @@ keys_option = options.option(
 def keys() -> None:
     """Create, list and remove the keys of a collector; a running collector notices changes.
 
-    An ingest key allows uploads of reports, an analyst token allows analyses and their results.
+    An ingest key allows uploads of one report, a gateway key uploads of many, and an analyst token
+    analyses and their results.
 
     Examples
     --------
@@ -85,27 +106,38 @@ def keys() -> None:
 
 @command(make=keys.command, short_help="Create a key and print its token.")
 @click.argument("name")
-@options.option("--role", required=True, type=click.Choice(["ingest", "analyst"]))
-@options.option("--quota", type=options.WholeNumber(0), default=0, metavar="COUNT")
+@options.option("--role", required=True, type=click.Choice(key_file.ROLES))
+@options.option("--quota", type=options.WholeNumber(0), metavar="COUNT")
+@options.option("--max-batch", type=options.POSITIVE_INT, metavar="COUNT")
 @keys_option
 @options.json_option("the key")
-def add(name: str, role: str, quota: int, file: Path, as_json: bool) -> None:
+def add(
+    name: str, role: str, quota: int | None, max_batch: int | None, file: Path, as_json: bool
+) -> None:
     """Create a key called NAME and print its token, which is not shown again.
 
     Parameters
     ----------
     role
-        Allow uploads of reports (ingest), or analyses (analyst).
+        Allow uploads of one report each (ingest), uploads of many reports from a server that
+        collects those of many people (gateway), or analyses (analyst). An ingest key may be part of
+        an app or a page; keep a gateway key secret.
     quota
-        Maximum number of reports per hour; 0 means no limit.
+        Maximum number of reports per hour; 0 means no limit. The default is 1,000,000 for a gateway
+        and no limit otherwise.
+    max_batch
+        Maximum number of reports per upload of a gateway. The default is 10,000, or the quota if
+        that is smaller.
 
     Examples
     --------
     deniable keys add phones --role ingest --keys keys.json
+    deniable keys add relay --role gateway --quota 500000 --max-batch 2000 --keys keys.json
     """
-    token = key_file.add(file, name, role, quota)
-    data = {"name": name, "role": role, "quota": quota, "token": token}
-    print_outcome(data, token, as_json)
+    token = key_file.add(file, name, role, quota, max_batch)
+    (key,) = (key for key in key_file.read(file) if key.name == name)
+    data = {"name": name, "role": role, "quota": key.quota, "max_batch": key.max_batch}
+    print_outcome({**data, "token": token}, token, as_json)
 
 
 @command("list", make=keys.command, short_help="List the keys with their roles.")
@@ -118,15 +150,20 @@ def list_(file: Path, as_json: bool) -> None:
     --------
     deniable keys list --keys keys.json
     """
-    names = ("name", "id", "role", "quota")
-    rows = [{name: getattr(key, name) for name in names} for key in key_file.read(file)]
+    names = ("name", "id", "role", "quota", "max_batch")
+    keys = key_file.read(file)
+    rows = [{name: getattr(key, name) for name in names} for key in keys]
     none = "There are no keys." if file.exists() else f"There are no keys: {file} does not exist."
-    lines = [
-        f"{row['name']:20} {row['id']}  {row['role']:8} "
-        + (f"{row['quota']:,} reports per hour" if row["quota"] else "no limit")
-        for row in rows
-    ]
+    lines = [f"{key.name:20} {key.id}  {key.role:8} {_limits(key)}".rstrip() for key in keys]
     print_outcome({"keys": rows}, "\n".join(lines) or none, as_json)
+
+
+def _limits(key: key_file.Key) -> str:
+    """Say how many reports a key may send."""
+    if key.role == "analyst":
+        return ""
+    per_hour = f"{key.quota:,} reports per hour" if key.quota else "no limit per hour"
+    return f"{per_hour}, {key.max_batch:,} per upload"
 
 
 @command(make=keys.command)

@@ -20,7 +20,7 @@ from deniable.cli.interview.conversation import Conversation, say
 from deniable.cli.interview.outline import DEFAULT_EPSILON, Outline, OutlineQuestion
 from deniable.cli.interview.steps import interview
 from deniable.cli.options import command
-from deniable.cli.output import print_outcome
+from deniable.cli.output import echo, print_outcome
 from deniable.errors import InputError
 from deniable.formatting import counted, epsilon_text
 from deniable.privacy import NANO
@@ -95,6 +95,11 @@ def init(file: Path, ask: bool | None, force: bool, as_json: bool, **given: Any)
     _check_target(file, force, ask)
     # Find mistakes before anything is asked; ε is divided among questions that may not be known.
     (outline if outline.questions else replace(outline, epsilon=None)).draft().survey()
+    if not ask and not outline.questions:
+        raise click.UsageError(
+            "a survey needs a question: add one, such as --boolean dark_mode or "
+            "--choice pet=cat,dog, or --ask to be asked for it"
+        )
     check = f"deniable check {shlex.quote(str(file))}"
     with _conversation(file) if ask else nullcontext() as talk:
         if talk is not None:
@@ -169,6 +174,6 @@ def _conversation(file: Path) -> Iterator[Conversation]:
         if talk.answers:
             again = shlex.join(["deniable", "init", str(file)])
             answers = counted(len(talk.answers), "answer")
-            click.echo(f"\nKept {answers} in {talk.path}. To continue: {again}", err=True)
+            echo(f"\nKept {answers} in {talk.path}. To continue: {again}", err=True)
         raise
     talk.forget()

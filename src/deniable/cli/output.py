@@ -2,6 +2,10 @@
 
 `--json` prints a result or an outcome as JSON; otherwise people get a table or a sentence. `-o`
 writes a result in the format that the extension of the file names.
+
+Names in files, cells and decoded strings may be hostile: an escape sequence in them could change
+what a terminal shows. All that commands print therefore passes through `echo`, `echo_json`,
+`echo_data` or `console`, which let no control character through.
 """
 
 from __future__ import annotations
@@ -10,17 +14,19 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from deniable.compute.progress import listening
-from deniable.formatting import TextTable, visible
+from deniable.formatting import TextTable, printable, visible
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, ConsoleRenderable
     from rich.progress import Progress, TaskID
+    from rich.segment import Segment
 
     from deniable.results import Result
     from deniable.survey import Survey
@@ -33,16 +39,58 @@ PIPE_WIDTH = 200
 # --- on standard output --------------------------------------------------------------------------
 
 
+def echo(text: str, *, err: bool = False) -> None:
+    """Print text on standard output or standard error, without control characters."""
+    click.echo(printable(text), err=err)
+
+
+def echo_json(text: str) -> None:
+    """Print JSON; characters that could control a terminal are escaped, which keeps its meaning."""
+    click.echo("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
+
+
+def echo_data(part: bytes) -> None:
+    """Print a part of a file: unchanged, unless a terminal would show it."""
+    if sys.stdout.isatty():
+        part = printable(part.decode(errors="replace")).encode()
+    click.echo(part, nl=False)
+
+
 def print_outcome(data: Mapping[str, object], text: str, as_json: bool) -> None:
     """Print what a command did: its data as JSON, or a sentence for people."""
-    click.echo(json.dumps(data, indent=2) if as_json else text)
+    if as_json:
+        echo_json(json.dumps(data, indent=2))
+    else:
+        echo(text)
 
 
 def console() -> Console:
-    """Return standard output."""
+    """Return standard output; text that it prints has no control characters."""
     from rich.console import Console
 
-    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    out = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    out.push_render_hook(_PrintableText())  # type: ignore[arg-type]  # its base would load rich
+    return out
+
+
+class _PrintableText:
+    """Replaces control characters in all text of a console; colours are added afterwards."""
+
+    def process_renderables(self, renderables: Sequence[ConsoleRenderable]) -> list[_Printable]:
+        return [_Printable(item) for item in renderables]
+
+
+@dataclass(frozen=True)
+class _Printable:
+    """Something to print, with printable text."""
+
+    item: ConsoleRenderable
+
+    def __rich_console__(self, out: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for segment in out.render(self.item, options):
+            # A control segment is one of rich itself, such as a movement of the cursor.
+            text = segment.text if segment.control else printable(segment.text)
+            yield segment._replace(text=text)
 
 
 def print_result(result: Result, as_json: bool, **notes: Any) -> None:
@@ -52,9 +100,9 @@ def print_result(result: Result, as_json: bool, **notes: Any) -> None:
     from deniable.results.fit_check import SUSPICIOUS
 
     if as_json:
-        click.echo(result.to_json())
+        echo_json(result.to_json())
         if result.warning:
-            click.echo(result.warning, err=True)
+            echo(result.warning, err=True)
         return
     view, out = view_of(result), console()
     table, notes_below = view.table(), view.notes(**notes)
@@ -150,7 +198,7 @@ def write_result(result: Result, paths: Sequence[Path], survey: Survey | None = 
             path.write_text(report([result], survey=survey), encoding="utf-8")
         else:
             _write_figure(result, path)
-        click.echo(f"Wrote {path}.", err=True)
+        echo(f"Wrote {path}.", err=True)
 
 
 def _write_figure(result: Result, path: Path) -> None:

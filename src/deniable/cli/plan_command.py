@@ -9,7 +9,7 @@ import click
 
 from deniable.cli import options
 from deniable.cli.options import command
-from deniable.cli.output import console, print_table, write_result
+from deniable.cli.output import console, echo, echo_json, print_table, write_result
 from deniable.errors import InputError
 from deniable.formatting import TextTable, epsilon_text, percent
 
@@ -111,12 +111,12 @@ def plan(
         )
     planned = make_plan(**asked)
     if as_json:
-        click.echo(planned.to_json())
+        echo_json(planned.to_json())
     else:
         _show(planned)
     if survey_file is not None:
         survey_file.write_text(planned.survey_file(survey_file.name), encoding="utf-8")
-        click.echo(f"Wrote {survey_file}. Next: deniable check {survey_file}", err=True)
+        echo(f"Wrote {survey_file}. Next: deniable check {survey_file}", err=True)
     write_result(planned, outputs)
 
 
@@ -131,7 +131,7 @@ def _compare(asked: dict[str, Any], outputs: tuple[Path, ...], as_json: bool) ->
         **{name: asked[name] for name in names}, epsilons=EPSILONS if epsilon is None else [epsilon]
     )
     if as_json:
-        click.echo(compared.to_json())
+        echo_json(compared.to_json())
     else:
         out, view = console(), view_of(compared)
         out.print(f"[bold]{compared.question}[/], collected {compared.collect}\n")

@@ -10,7 +10,7 @@ import click
 
 from deniable.cli import options
 from deniable.cli.options import command
-from deniable.cli.output import console, progress_bars
+from deniable.cli.output import console, echo, echo_json, progress_bars
 from deniable.reproduction import PAPER
 
 
@@ -68,9 +68,9 @@ def reproduce(
         if not as_json:
             console().print(f"\n[bold]{name}[/bold]: {PAPER[name]}")
             console().print(f"seed {record.seed}, {record.seconds:.0f} s\n", style="dim")
-            click.echo(record.table())
+            echo(record.table())
         if folder is not None:
             data, figure = runner.write(record, folder)
-            click.echo(f"Wrote {data} and {figure}.", err=True)
+            echo(f"Wrote {data} and {figure}.", err=True)
     if as_json:
-        click.echo(json.dumps(rows, indent=1))
+        echo_json(json.dumps(rows, indent=1))

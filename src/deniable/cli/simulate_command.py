@@ -134,9 +134,12 @@ def _questions_of(
 
     Every question needs a column, unless the user says that nobody answers it.
     """
+    from deniable.columns.partition import naming
+
     if not header:
         raise InputError(f"{path} is empty: expected a header with names of questions")
-    kinds = {name: survey.question(name).kind for name in header}
+    with naming(path):
+        kinds = {name: survey.question(name).kind for name in header}
     if len(kinds) != len(header):
         raise InputError(f"{path}: a question occurs twice in the header {','.join(header)}")
     skipped = {survey.question(name).name for name in unanswered}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,21 @@ from deniable.cli import options
 from deniable.cli.inputs import survey_in
 from deniable.cli.options import command
 from deniable.cli.output import print_outcome
-from deniable.errors import InputError
+from deniable.errors import InputError, StoreError
 from deniable.formatting import counted
 from deniable.observers import amplified
+from deniable.store import Store, calendar
 from deniable.survey import Survey
 
 
-def _days_ago(days: int) -> date:
-    today = datetime.now(UTC).date()
-    return today - timedelta(days=min(days, (today - date.min).days))
+def _days_before(day: date, days: int) -> date:
+    return day - timedelta(days=min(days, (day - date.min).days))
+
+
+def _warnings(opened: Store) -> list[str]:
+    """Return what the operator of a store should know: about its clock, and about damage."""
+    clock = opened.calendar().warning(calendar.today())
+    return [*([clock] if clock else []), *opened.damage()]
 
 
 @command(make=options.new_group)
@@ -52,7 +58,7 @@ def status(store: str, as_json: bool) -> None:
     """
     with deniable.store.open(store) as opened:
         known = [(s, opened.days(s), opened.waiting(s)) for s in opened.surveys()]
-        url, room = opened.url, opened.room()
+        url, room, warnings = opened.url, opened.room(), _warnings(opened)
     surveys: list[dict[str, Any]] = [
         {
             "name": survey.name,
@@ -74,7 +80,9 @@ def status(store: str, as_json: bool) -> None:
         lines.append(f"{s['name']} v{s['version']}: {reports}{period}{waiting}")
     if room is not None:
         lines.append(f"free disk space: {room / 1e9:,.1f} GB")
-    print_outcome({"store": url, "surveys": surveys, "room": room}, "\n".join(lines), as_json)
+    lines += [f"Warning: {warning}" for warning in warnings]
+    data = {"store": url, "surveys": surveys, "room": room, "warnings": warnings}
+    print_outcome(data, "\n".join(lines), as_json)
 
 
 @command(make=store.command, note=options.STORES, short_help="List what is damaged or missing.")
@@ -133,7 +141,8 @@ def delete(
     before
         Delete only reports received before this day.
     older_than
-        Delete only reports older than this many days.
+        Delete only reports older than this many days. Refused if the clock has leapt since the
+        store was used last (see deniable store accept).
     yes
         Delete without asking for confirmation.
 
@@ -143,9 +152,9 @@ def delete(
     """
     if before is not None and older_than is not None:
         raise click.UsageError("give --before or --older-than, not both")
-    if older_than is not None:
-        before = _days_ago(older_than)
     with deniable.store.open(store) as opened:
+        if older_than is not None:
+            before = _days_before(_sure_day(opened), older_than)
         wanted = survey_in(opened, survey)
         days = {d: n for d, n in opened.days(wanted).items() if before is None or d < before}
         if days and not yes:
@@ -158,6 +167,58 @@ def delete(
         f"Deleted {counted(deleted, 'report')} of {wanted.name} v{wanted.version}.",
         as_json,
     )
+
+
+def _sure_day(opened: Store) -> date:
+    """Return the current day; raise StoreError if the clock is not to be trusted."""
+    seen = opened.observe_day()
+    if warning := seen.warning(calendar.today()):
+        raise StoreError(f"nothing was deleted: {warning}, or give --before")
+    return seen.latest
+
+
+@command(make=store.command, note=options.STORES, short_help="Go on after a problem.")
+@click.argument("store")
+@options.flag("--clock")
+@options.flag("--damage")
+@options.flag("--lock")
+@options.json_option("the outcome")
+def accept(store: str, clock: bool, damage: bool, lock: bool, as_json: bool) -> None:
+    """Go on with STORE after its clock leapt, uploads were damaged, or a writer was killed.
+
+    A store does not trust a clock that is suddenly days ahead or behind: it would delete reports
+    and forget idempotency keys too early. It goes on by itself after a week. If the clock is right,
+    for instance because the machine was switched off, accept it at once.
+
+    Parameters
+    ----------
+    clock
+        Trust the clock, whatever day it shows.
+    damage
+        Delete damaged uploads that were set aside, and end the messages about lost ones.
+    lock
+        Remove the lock that a process left in a remote folder when it was killed. Be sure that no
+        process writes to the folder.
+
+    Examples
+    --------
+    deniable store accept reports.db --clock
+    """
+    if not (clock or damage or lock):
+        raise click.UsageError("give --clock, --damage or --lock")
+    lines: list[str] = []
+    data: dict[str, object] = {"store": store}
+    with deniable.store.open(store) as opened:
+        if lock:
+            data["lock_removed"] = opened.unlock()
+            lines.append("Removed the lock." if data["lock_removed"] else "There was no lock.")
+        if damage:
+            data["problems_accepted"] = accepted = opened.accept_damage()
+            lines.append(f"Accepted {counted(accepted, 'problem')}.")
+        if clock:
+            data["latest_day"] = str(opened.accept_clock().latest)
+            lines.append(f"The latest day of the store is {data['latest_day']}.")
+    print_outcome(data, "\n".join(lines), as_json)
 
 
 @command("import", note=options.STORES)
@@ -198,7 +259,7 @@ def import_(
                 with deniable.store.open(file) as source:
                     counts.append(import_store(opened, source))
             else:
-                counts.append(import_file(opened, file, day or _days_ago(0), survey))
+                counts.append(import_file(opened, file, day or calendar.today(), survey))
     read, new = map(sum, zip(*counts, strict=True))
     print_outcome(
         {"reports": read, "new": new, "store": opened.url},
@@ -252,7 +313,7 @@ def export(
 @command(note=options.STORES)
 @click.argument("store")
 @options.option("--at-least", type=options.POSITIVE_INT, default=1000, metavar="COUNT")
-@options.option("--keep-keys", type=options.POSITIVE_INT, default=7, metavar="DAYS")
+@options.option("--keep-keys", type=options.WholeNumber(7), default=7, metavar="DAYS")
 @options.json_option("the outcome")
 def compact(store: str, at_least: int, keep_keys: int, as_json: bool) -> None:
     """Shuffle the reports in STORE, so that nothing says which of them were uploaded together.
@@ -269,26 +330,30 @@ def compact(store: str, at_least: int, keep_keys: int, as_json: bool) -> None:
         staged until there are as many.
     keep_keys
         Number of days for which the store keeps the idempotency keys of uploads, by which it
-        recognises a repeated upload and does not count it again.
+        recognises a repeated upload and does not count it again. Clients retry for six days.
 
     Examples
     --------
     deniable compact reports.db --at-least 5000
     """
     with deniable.store.open(store) as opened:
-        done = opened.compact(at_least=at_least)
-        forgotten = opened.forget(_days_ago(keep_keys))
+        day = opened.observe_day().latest
+        done = opened.compact(at_least=at_least, today=day)
+        forgotten = opened.forget(_days_before(day, keep_keys))
+        warnings = _warnings(opened)
         bounds = {s: amplified(s, at_least + 1) for s in opened.surveys()}
     print_outcome(
         {
             **asdict(done),
             "keys_forgotten": forgotten,
+            "warnings": warnings,
             "smallest_batch": {f"{s.name}@{s.version}": asdict(b) for s, b in bounds.items()},
         },
         f"Compacted {counted(done.reports, 'report')} into {counted(done.segments, 'segment')}; "
         f"{done.waiting:,} not yet compacted (an upload waits for {at_least:,} reports of other "
         "uploads; analysts do not see it before). "
         f"Deleted {counted(forgotten, 'old idempotency key')}."
+        + "".join(f"\nWarning: {warning}" for warning in warnings)
         + "".join(f"\nSmallest batch of {s.name} v{s.version}: {b}." for s, b in bounds.items()),
         as_json,
     )

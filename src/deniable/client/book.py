@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 FORMAT = "deniable-ledger/1"
+MAX_AMOUNT = 10**310
+"""Largest amount that a file may have: above every budget, and small enough to show as ε."""
 
 
 @dataclass
@@ -136,6 +138,6 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check_amounts(survey: str, *amounts: object) -> None:
-    """Raise ValueError unless each amount is None or an integer from 0."""
-    if any(x is not None and (type(x) is not int or x < 0) for x in amounts):
-        raise ValueError(f"an entry of {survey!r} is {list(amounts)}")
+    """Raise ValueError unless each amount is None or an integer from 0 to MAX_AMOUNT."""
+    if any(x is not None and (type(x) is not int or not 0 <= x <= MAX_AMOUNT) for x in amounts):
+        raise ValueError(f"an entry of {survey!r} is {list(amounts)!s:.80}")

@@ -43,10 +43,11 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Create a folder, and folders above it, that only their owner can use, whatever the umask."""
+    """Create a folder, and folders above it, durably; only their owner can use them."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     for each in reversed(missing):
         each.mkdir(PRIVATE_FOLDER_MODE, exist_ok=True)
+        sync_folder(each.parent)
 
 
 def check_unshared(path: Path) -> None:

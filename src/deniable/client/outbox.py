@@ -6,7 +6,8 @@ It is one SQLite file, so every step is atomic, whenever the process is killed:
 * One report becomes an upload, or several reports become one upload with a new key. Key and bytes
   are on disk before the first attempt and never change. Whatever happens between sending and the
   response, the next attempt repeats the same upload, which a collector counts once.
-* An accepted upload is deleted. A permanently refused one is set aside and not sent again.
+* An accepted upload is deleted. A permanently refused one is set aside and not sent again; one with
+  too many reports is split.
 
 Disk use is bounded: beyond `limit`, the oldest reports are dropped and counted. Collectors forget
 keys after some time, so an upload that has been tried without a response for RETRY_PERIOD is set
@@ -24,7 +25,14 @@ from typing import TYPE_CHECKING, Any
 
 from deniable.client.files import PRIVATE_MODE, make_private_folder, sync_folder
 from deniable.errors import InputError, OutboxError
-from deniable.survey.report import HEADER_SIZE, MAGIC, Report, batch_header
+from deniable.survey.report import (
+    BATCH_HEADER_SIZE,
+    HEADER_SIZE,
+    MAGIC,
+    REPORT,
+    Report,
+    batch_header,
+)
 
 if TYPE_CHECKING:
     import sqlite3
@@ -76,12 +84,15 @@ class QueuedUpload:
         One report, or a batch.
     reports : int
         Number of reports in the body.
+    tried : bool
+        Whether it was sent before, so that it may have arrived.
     """
 
     id: int
     key: bytes
     body: bytes
     reports: int
+    tried: bool
 
 
 @dataclass(frozen=True)
@@ -189,10 +200,7 @@ class Outbox:
         with self._transaction() as db:
 
             def add(report: Report) -> None:
-                db.execute(
-                    "INSERT INTO upload (key, body, reports, formed) VALUES (?, ?, 1, 0)",
-                    [os.urandom(KEY_SIZE), bytes(report)],
-                )
+                _insert(db, bytes(report))
 
             yield add
             self._drop_oldest(db)
@@ -248,8 +256,8 @@ class Outbox:
             )
             _form(db, batch)
             row = db.execute(
-                "SELECT id, key, body, reports FROM upload WHERE id = (SELECT id FROM upload "
-                "WHERE formed AND refused IS NULL ORDER BY random() LIMIT 1)"
+                "SELECT id, key, body, reports, tried IS NOT NULL FROM upload WHERE id = (SELECT "
+                "id FROM upload WHERE formed AND refused IS NULL ORDER BY random() LIMIT 1)"
             ).fetchone()
         return None if row is None else QueuedUpload(*row)
 
@@ -297,6 +305,21 @@ class Outbox:
             sql = "UPDATE upload SET refused = ? WHERE id = ? AND key = ?"
             db.execute(sql, [why, upload.id, upload.key])
             db.execute("UPDATE state SET failures = 0")
+
+    def split(self, upload: QueuedUpload) -> None:
+        """Take a batch apart that the collector refused because it has too many reports.
+
+        Parameters
+        ----------
+        upload : QueuedUpload
+            The batch. It was sent only once, so nothing of it was stored.
+        """
+        with self._transaction() as db:
+            sql = "DELETE FROM upload WHERE id = ? AND key = ?"
+            # Another process may have split it first.
+            if db.execute(sql, [upload.id, upload.key]).rowcount:
+                for report in separated(upload.body, upload.reports):
+                    _insert(db, report)
 
     def hold(self, wait: Callable[[int], float]) -> None:
         """Postpone the next attempt after an inconclusive one.
@@ -416,6 +439,12 @@ def _check_format(db: sqlite3.Connection) -> None:
         )
 
 
+def _insert(db: sqlite3.Connection, report: bytes) -> None:
+    """Add one report."""
+    sql = "INSERT INTO upload (key, body, reports, formed) VALUES (?, ?, 1, 0)"
+    db.execute(sql, [os.urandom(KEY_SIZE), report])
+
+
 def _form(db: sqlite3.Connection, batch: int) -> None:
     """Make one upload of waiting reports, chosen at random among those of one survey."""
     header = db.execute(
@@ -445,3 +474,11 @@ def joined(reports: list[bytes]) -> bytes:
     digest = reports[0][len(MAGIC) + 2 : HEADER_SIZE]
     bodies = (report[HEADER_SIZE:] for report in reports)
     return batch_header(digest, len(reports)) + b"".join(bodies)
+
+
+def separated(batch: bytes, reports: int) -> list[bytes]:
+    """Return the single reports of a batch."""
+    head = batch[: len(MAGIC) + 1] + bytes([REPORT]) + batch[len(MAGIC) + 2 : HEADER_SIZE]
+    bodies = batch[BATCH_HEADER_SIZE:]
+    size = len(bodies) // reports
+    return [head + bodies[i * size : (i + 1) * size] for i in range(reports)]

@@ -1,7 +1,8 @@
 """The sender: deliver the reports of an outbox to the collector, each exactly once.
 
 A device sends each report separately: with its own upload, key and connection, in random order.
-Only a gateway that mixes the reports of many people puts several in one upload (`batch`).
+Only a gateway that mixes the reports of many people puts several in one upload (`batch`), for which
+it needs a gateway key.
 docs/how-to/send.md describes what this hides and what it does not.
 """
 
@@ -26,6 +27,7 @@ MAX_BACKOFF = 3600.0
 PERMANENT_FAILURES = frozenset({400, 404, 409, 410, 413, 415, 422})
 """Statuses of a collector that will never accept an upload. All others may be temporary."""
 AUTHORISATION_FAILURES = frozenset({401, 403})
+TOO_LARGE = 413
 
 
 @dataclass(frozen=True)
@@ -78,10 +80,11 @@ class Sender:
     url : str
         Address of the collector, such as https://collector.example.
     token : str or None, default None
-        Ingest key of the collector, if it requires one; the same for all clients.
+        Ingest key of the collector, if it requires one; the same for all clients. With `batch`, a
+        gateway key.
     batch : int, default 1
         Maximum number of reports per upload. Use more than 1 only if the outbox mixes the reports
-        of many people.
+        of many people. If the collector allows fewer, the sender makes smaller batches.
     spread : float, default 0.0
         Maximum random pause after each accepted upload, in seconds.
     timeout : float, default 30.0
@@ -125,6 +128,11 @@ class Sender:
             raise InputError(
                 "batch must be at least 1, spread at least 0, and timeout above 0, not "
                 f"{batch}, {spread} and {timeout}"
+            )
+        if batch > 1 and token is None:
+            raise InputError(
+                "batches need a gateway key, which the collector's operator makes with `deniable "
+                "keys add --role gateway`: pass it as the token, or send each report separately"
             )
         self.outbox = outbox
         self.url = url.rstrip("/") + ROUTE
@@ -170,6 +178,9 @@ class Sender:
             if reply.status == 202:
                 accepted += upload.reports
                 self.outbox.accept(upload, self.spread * random_fraction())
+            elif _can_split(upload, reply):
+                self.batch = upload.reports // 2
+                self.outbox.split(upload)
             elif reply.status in PERMANENT_FAILURES and reply.problem:
                 refused += upload.reports
                 problem = f"refused permanently: {reply}"
@@ -213,6 +224,14 @@ class Sender:
             tls=self._tls,
             connected=lambda: self.outbox.mark_tried(upload),
         )
+
+
+def _can_split(upload: QueuedUpload, reply: Reply) -> bool:
+    """Return whether the reports of a refused batch may be sent under other keys.
+
+    If the batch was sent before, it may have been stored then, when larger ones were allowed.
+    """
+    return reply.status == TOO_LARGE and reply.problem and upload.reports > 1 and not upload.tried
 
 
 def _explain(reply: Reply) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from threading import Event, Thread
 from typing import Self
 
+from deniable.collector.logs import log_event
 from deniable.errors import InputError, StoreError
 from deniable.extras import needs_packages
 from deniable.survey import Survey
@@ -20,23 +23,31 @@ with needs_packages("the collector", extra="collector"):
 
     from deniable import store as stores
     from deniable.collector.api.routes import application
+    from deniable.collector.connections import ConnectionEvictor
     from deniable.collector.ingest.body import BodyLimits
-    from deniable.collector.ingest.catalogue import Catalogue, today, versions_of
+    from deniable.collector.ingest.catalogue import Catalogue, versions_of
     from deniable.collector.ingest.upload_route import UPLOAD_PATH, UploadRoute
     from deniable.collector.ingest.writer import CommitWriter
+    from deniable.collector.jobs.limits import JobLimits
     from deniable.collector.jobs.requests import JobRequest
     from deniable.collector.jobs.runner import Job, Jobs
     from deniable.collector.keyring import Keyring
     from deniable.collector.metrics import Metrics
     from deniable.collector.settings import Settings
     from deniable.store import Store
+    from deniable.store import calendar as clock
+    from deniable.store.calendar import Calendar
 
 FREE_SPACE_CHECK_SECONDS = 0.25
 """How often free space is checked, in addition to after every commit."""
+EVICTION_SECONDS = 0.25
+"""How often old connections are closed if few are left for new clients."""
+DAY_CHECK_SECONDS = 600
+"""How often the day is noted in the store, in addition to every maintenance."""
 MAX_STOP_SECONDS = 2.0
 """How long a shutdown waits for maintenance, such as a running compaction."""
-
-log = logging.getLogger("deniable.collector")
+STAGED_COUNT_SECONDS = 15.0
+"""How often staged reports are counted."""
 
 
 class Collector:
@@ -48,18 +59,32 @@ class Collector:
         if not surveys:
             raise InputError("there is no survey to collect: give at least one survey file")
         self.catalogue = Catalogue(surveys, settings.grace)
+        if len(ended := self.catalogue.ended(clock.today())) == len(surveys):
+            names = ", ".join(f"{s.name} v{s.version} on {s.expires}" for s in ended)
+            raise InputError(
+                f"every survey has ended, so all reports would be refused: {names}. Publish a new "
+                "version that expires later, or raise --grace"
+            )
         self.keyring = Keyring(Path(settings.keys) if settings.keys else None)
         self.metrics = Metrics()
-        self.jobs = Jobs()
+        limits = JobLimits(settings.job_memory, settings.job_time)
+        self.jobs = Jobs(limits, outcomes=self.metrics.jobs)
         self.limits = BodyLimits(settings.max_body, settings.max_memory, settings.body_time)
+        self.connections = ConnectionEvictor(settings.port, settings.connections)
         self.stopping = False
         self.free_bytes: int | None = None
         """Free space for the store, or None if it cannot be determined."""
+        self.staged = 0
+        """Number of staged reports when they were last counted."""
+        self.last_compaction = time.time()
+        """Unix time of the last compaction, or of the start."""
         self._upload_route = UploadRoute(self)
         self._other_routes = application(self)
 
     store: Store
     writer: CommitWriter
+    calendar: Calendar
+    """Days that the store has seen: the age of reports and keys is counted from the latest."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""
@@ -68,7 +93,7 @@ class Collector:
             return
         # Starlette answers a failure and raises it again, and the server would log its message,
         # which may quote the request. `problems` has already logged its type.
-        with suppress(Exception):
+        with suppress(Exception), self.connections.answering(scope):
             await self._other_routes(scope, receive, send)
 
     # --- starting and stopping --------------------------------------------------------------
@@ -82,14 +107,20 @@ class Collector:
         for survey in self.catalogue.all():
             self.store.add_survey(survey)
         self._check_free_space()
+        self._count_staged()
+        self._observe_day()
+        self._check_damage()
         queue = (settings.max_queue, settings.group)
         self.writer = CommitWriter(self.store, self.metrics, *queue, self._check_free_space)
         self._maintenance = [
-            Periodic(name, seconds, work)
-            for name, seconds, work in (
-                ("checking free disk space", FREE_SPACE_CHECK_SECONDS, self._check_free_space),
-                ("maintenance of the store", settings.compact, self.maintain_store),
-                ("logging", settings.log, lambda: log.info(self.metrics.log_line())),
+            Periodic(task, seconds, work, self.metrics.failed_tasks)
+            for task, seconds, work in (
+                ("free-space", FREE_SPACE_CHECK_SECONDS, self._check_free_space),
+                ("connections", EVICTION_SECONDS, self._make_room),
+                ("staged-reports", STAGED_COUNT_SECONDS, self._count_staged),
+                ("compaction", settings.compact, self.maintain_store),
+                ("day", DAY_CHECK_SECONDS, self._observe_day),
+                ("log", settings.log, self.metrics.log_totals),
             )
             if seconds
         ]
@@ -107,27 +138,59 @@ class Collector:
         await asyncio.to_thread(self.writer.stop)
         # Let the event loop deliver the outcomes of the last commit.
         await asyncio.sleep(0)
-        ended = [work.stop(MAX_STOP_SECONDS) for work in self._maintenance]
-        if all(ended):
+        for work in self._maintenance:
+            work.stop()
+        deadline = time.monotonic() + MAX_STOP_SECONDS
+        if all(work.ended_by(deadline) for work in self._maintenance):
             self.store.close()
 
     # --- maintenance ------------------------------------------------------------------------
 
     def maintain_store(self) -> None:
         """Delete old reports, compact the store, and forget old idempotency keys."""
+        day = self._observe_day()
         # Deletion comes first: compaction may move staged reports to a later day.
         if self.settings.keep_days:
-            before = today() - timedelta(days=self.settings.keep_days)
+            before = day - timedelta(days=self.settings.keep_days)
             for survey in self.store.surveys():
                 deleted = self.store.delete(survey, before=before)
                 self.metrics.totals["deleted_reports"] += deleted
-        compacted = self.store.compact(at_least=self.settings.at_least)
+        compacted = self.store.compact(at_least=self.settings.at_least, today=day)
         self.metrics.totals["compacted_reports"] += compacted.reports
-        self.store.forget(today() - timedelta(days=self.settings.key_days))
+        self.staged, self.last_compaction = compacted.waiting, time.time()
+        self.store.forget(day - timedelta(days=self.settings.key_days))
+        self._check_damage()
+
+    def _observe_day(self) -> date:
+        """Note the day in the store, and return the latest one that can be trusted."""
+        self.calendar = self.store.observe_day()
+        if warning := self.calendar.warning(clock.today()):
+            log_event("clock-leap", warning, logging.WARNING)
+        return self.calendar.latest
+
+    def _check_damage(self) -> None:
+        """Log what the store knows to be lost or damaged."""
+        self.damage = self.store.damage()
+        for sentence in self.damage:
+            log_event("store-damaged", sentence, logging.ERROR)
 
     def _check_free_space(self) -> None:
-        """Update the free space for the store."""
+        """Update the free space for the store; log when uploads are refused or accepted again."""
+        was_low = self.disk_low
         self.free_bytes = self.store.room()
+        if self.disk_low and not was_low:
+            message = f"the disk is nearly full ({self.free_bytes:,} bytes): uploads are refused"
+            log_event("disk-low", message, logging.ERROR, free_bytes=self.free_bytes)
+        elif was_low and not self.disk_low:
+            log_event("disk-recovered", "the disk has free space again: uploads are accepted")
+
+    def _count_staged(self) -> None:
+        """Update the number of staged reports."""
+        self.staged = sum(self.store.waiting(survey) for survey in self.store.surveys())
+
+    def _make_room(self) -> None:
+        """Close old connections if few are left for new clients."""
+        self.metrics.totals["closed_connections"] += self.connections.make_room()
 
     @property
     def disk_low(self) -> bool:
@@ -144,12 +207,25 @@ class Collector:
             return "the disk is nearly full"
         if self.writer.full:
             return "too many uploads are waiting for the store"
+        try:
+            self.store.check_files()
+        except StoreError:
+            return "files of the store were deleted or replaced: restore them, and restart"
         if self.writer.failing:
             try:
                 self.store.surveys()
             except StoreError:
                 return "the store is not available"
         return None
+
+    def arrival_days(self) -> tuple[date, date]:
+        """Return the day on which an upload counts that arrives now, and a day that is certain.
+
+        If the clock went back, reports count for the latest day: with an earlier one they would
+        soon seem old. If it went ahead, they count for the day that it shows.
+        """
+        day = max(clock.today(), self.calendar.latest)
+        return day, self.calendar.latest if self.calendar.days_ahead(day) else day
 
     def stored_surveys(self, name: str, version: int | None = None) -> list[Survey]:
         """Return the versions of a survey in the store, or only one version.
@@ -169,6 +245,21 @@ class Collector:
             "queue_uploads": ("Uploads that are waiting for the store.", len(self.writer)),
             "held_bytes": ("Bytes of upload bodies in memory.", self.limits.held),
             "store_failing": ("Whether the last commit failed.", self.writer.failing),
+            "last_compaction_timestamp_seconds": (
+                "Unix time of the last compaction, or of the start.",
+                self.last_compaction,
+            ),
+            "staged_reports": ("Reports that wait to be shuffled.", self.staged),
+            "running_jobs": ("Analyses that are running.", self.jobs.running()),
+            "max_queue_uploads": ("Setting max_queue.", self.settings.max_queue),
+            "max_held_bytes": ("Setting max_memory.", self.settings.max_memory),
+            "disk_reserve_bytes": ("Setting reserve.", self.settings.reserve),
+            "compaction_interval_seconds": ("Setting compact.", self.settings.compact),
+            "clock_ahead_seconds": (
+                "How far the clock is ahead of the latest day that the store trusts.",
+                86_400 * self.calendar.days_ahead(clock.today()),
+            ),
+            "store_damage": ("Losses and damaged uploads that the store knows.", len(self.damage)),
         }
         if self.free_bytes is not None:
             gauges["disk_room_bytes"] = ("Free bytes for the store.", self.free_bytes)
@@ -176,13 +267,19 @@ class Collector:
 
 
 class Periodic:
-    """A thread that calls `work` every `seconds` until stopped; it logs failures and goes on."""
+    """A thread that calls `work` every `seconds` until stopped.
 
-    def __init__(self, name: str, seconds: float, work: Callable[[], None]) -> None:
-        self.name, self.seconds, self.work = name, seconds, work
+    It counts failures, logs them and goes on.
+    """
+
+    def __init__(
+        self, task: str, seconds: float, work: Callable[[], object], failures: Counter[str]
+    ) -> None:
+        self.task, self.seconds, self.work, self.failures = task, seconds, work, failures
+        failures[task] = 0
         self._stopping = Event()
         # A daemon thread does not delay the end of the process; the work can be interrupted.
-        self._thread = Thread(target=self._run, name=f"deniable-{name}", daemon=True)
+        self._thread = Thread(target=self._run, name=f"deniable-{task}", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
@@ -191,10 +288,17 @@ class Periodic:
             try:
                 self.work()
             except Exception as error:
-                log.error("%s failed: %s", self.name, type(error).__name__)
+                self.failures[self.task] += 1
+                name = type(error).__name__
+                message = f"the regular task {self.task} failed: {name}"
+                fields = {"task": self.task, "error": name}
+                log_event("maintenance-failed", message, logging.ERROR, **fields)
 
-    def stop(self, seconds: float) -> bool:
-        """Stop calling `work`; return whether a running call ended within `seconds`."""
+    def stop(self) -> None:
+        """Stop calling `work`; a running call goes on."""
         self._stopping.set()
-        self._thread.join(seconds)
+
+    def ended_by(self, deadline: float) -> bool:
+        """Wait for a running call; return whether it ended. deadline : of the monotonic clock."""
+        self._thread.join(max(0.0, deadline - time.monotonic()))
         return not self._thread.is_alive()

@@ -14,47 +14,47 @@ from pathlib import Path
 
 from deniable.collector.api.problems import FORBIDDEN, QUOTA, UNAUTHORISED, Problem
 from deniable.collector.keys import Key, check_exists, hash_of, id_of, read
+from deniable.collector.logs import log_event
 from deniable.errors import InputError
 
 RELOAD_SECONDS = 1.0
 """How often the key file is checked for changes."""
 SECONDS_PER_HOUR = 3600
 
-log = logging.getLogger("deniable.collector")
-
 
 class Bucket:
     """Enforces a quota of reports per hour (the token bucket algorithm); 0 is no limit.
 
-    The bucket fills steadily and holds at most the reports of one hour. While it holds at least one
-    report, an upload of any size passes, even one larger than the quota. The number of available
-    reports may then be negative, and the next upload must wait until it is 1 again.
+    The bucket fills steadily and holds at most the reports of one hour. No upload has more (`Key`
+    sees to it), so no wait is longer than an hour. An upload takes its reports before it is queued,
+    or is refused. Only the event loop calls the methods, so uploads that arrive together cannot
+    take the same reports.
     """
 
     def __init__(self, quota: int) -> None:
         self.quota, self._available, self._updated = quota, float(quota), time.monotonic()
 
-    def check(self) -> None:
-        """Raise Problem if not a single report is left."""
+    def check(self, reports: int = 1) -> None:
+        """Raise Problem unless so many reports are left."""
         if self.quota == 0:
             return
         now = time.monotonic()
         refill = (now - self._updated) * self.quota / SECONDS_PER_HOUR
         self._available = min(self.quota, self._available + refill)
         self._updated = now
-        if self._available < 1:
-            wait = math.ceil((1 - self._available) * SECONDS_PER_HOUR / self.quota)
+        if self._available < reports:
+            wait = math.ceil((reports - self._available) * SECONDS_PER_HOUR / self.quota)
             detail = f"the key may send {self.quota} reports per hour: try again in {wait} s"
             raise Problem(QUOTA, detail, {"retry-after": str(wait)})
 
     def take(self, reports: int) -> None:
         """Use quota for these reports, or raise Problem."""
-        self.check()
+        self.check(reports)
         self._available -= reports
 
     def refund(self, reports: int) -> None:
         """Return the quota of reports that were not stored, or had been stored before."""
-        self._available += reports
+        self._available = min(self.quota, self._available + reports)
 
 
 class Keyring:
@@ -91,7 +91,8 @@ class Keyring:
             self._load(self._path)
         except (InputError, OSError):
             # A mistake in the file must not lock out everyone, nor let anyone in.
-            log.error("cannot read the key file: the keys read before remain valid")
+            message = "cannot read the key file: the keys read before remain valid"
+            log_event("key-file-unreadable", message, logging.ERROR)
 
     def find(self, token: str) -> Key | None:
         """Return the key of a token, or None; hashes are compared in constant time."""
@@ -104,13 +105,17 @@ class Keyring:
         """Return the bucket that holds the quota of a key."""
         return self._buckets[key]
 
-    def authorise(self, token: str | None, role: str) -> Key:
-        """Return the key of a token, or raise Problem if it is missing or lacks the role."""
+    def authorise(self, token: str | None, *roles: str) -> Key:
+        """Return the key of a token, or raise Problem if it is missing or has none of the roles."""
+        wanted = " or ".join(roles)
         if token is None:
-            raise Problem(UNAUTHORISED, f"send an {role} token as `Authorization: Bearer TOKEN`")
+            raise Problem(
+                UNAUTHORISED, f"send a token of role {wanted} as `Authorization: Bearer TOKEN`"
+            )
         key = self.find(token)
         if key is None:
             raise Problem(UNAUTHORISED, "the token is unknown, or was removed")
-        if key.role != role:
-            raise Problem(FORBIDDEN, f"this request needs an {role} token, got an {key.role} token")
+        if key.role not in roles:
+            detail = f"this request needs a token of role {wanted}; this token has role {key.role}"
+            raise Problem(FORBIDDEN, detail)
         return key

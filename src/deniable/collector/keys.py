@@ -1,4 +1,7 @@
-"""The key file: ingest keys for uploads, and analyst tokens for reading results.
+"""The key file: ingest and gateway keys for uploads, and analyst tokens for reading results.
+
+An ingest key is part of an app or a page, so it is public: like no key at all, it allows one report
+per upload. Only a gateway key, which stays on a server, allows batches.
 
 A token has 32 random bytes and is shown once; the file holds its SHA-256. 256 random bits cannot be
 guessed, so neither a salt nor a slow hash is needed. A public id in the token names its entry.
@@ -18,7 +21,11 @@ from deniable.errors import InputError, did_you_mean
 from deniable.text_files import parse_json
 
 FORMAT = "deniable-keys/1"
-ROLES = ("ingest", "analyst")
+GATEWAY = "gateway"
+ROLES = ("ingest", GATEWAY, "analyst")
+GATEWAY_BATCH = 10_000
+GATEWAY_QUOTA = 1_000_000
+"""Defaults of a gateway key: reports per upload and per hour."""
 TOKEN_PREFIX = "dn_"  # noqa: S105
 ID_SIZE = 4
 SECRET_SIZE = 32
@@ -29,8 +36,9 @@ SECRET_SIZE = 32
 class Key:
     """One entry of the key file.
 
-    id : public part of the token; name : chosen by the operator; role : "ingest" or "analyst";
-    sha256 : hash of the token; quota : reports per hour, 0 for no limit
+    id : public part of the token; name : chosen by the operator; role : one of `ROLES`;
+    sha256 : hash of the token; quota : reports per hour, 0 for no limit;
+    max_batch : reports per upload
     """
 
     id: str
@@ -38,13 +46,28 @@ class Key:
     role: str
     sha256: str
     quota: int = 0
+    max_batch: int = 1
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
             hint = did_you_mean(self.role, ROLES)
-            raise InputError(f"expected role {' or '.join(ROLES)}, got {self.role!r}.{hint}")
+            raise InputError(f"expected role {', '.join(ROLES)}; got {self.role!r}.{hint}")
         if type(self.quota) is not int or self.quota < 0:
             raise InputError(f"expected a quota of 0 or more reports per hour, got {self.quota!r}")
+        if type(self.max_batch) is not int or self.max_batch < 1:
+            raise InputError(
+                f"expected a batch of at least 1 report per upload, got {self.max_batch!r}"
+            )
+        if self.max_batch > 1 and self.role != GATEWAY:
+            raise InputError(
+                f"only a {GATEWAY} key allows several reports per upload, not the {self.role} key "
+                f"{self.name!r}"
+            )
+        if 0 < self.quota < self.max_batch:
+            raise InputError(
+                f"an upload of {self.max_batch} reports would never fit the quota of {self.quota} "
+                "per hour: choose a smaller batch or a larger quota"
+            )
         if not self.name or not self.name.isprintable() or len(self.name) > 64:
             raise InputError(f"expected a printable name of 1 to 64 characters, got {self.name!r}")
         if len(self.id) != 2 * ID_SIZE or len(self.sha256) != 64:
@@ -76,11 +99,20 @@ def _write(path: Path, keys: Sequence[Key]) -> None:
     replace_private(path, json.dumps(content, indent=1).encode() + b"\n")
 
 
-def add(path: Path, name: str, role: str, quota: int = 0) -> str:
-    """Create a token, add its hash to the file, and return the token, which is stored nowhere."""
+def add(
+    path: Path, name: str, role: str, quota: int | None = None, max_batch: int | None = None
+) -> str:
+    """Create a token, add its hash to the file, and return the token, which is stored nowhere.
+
+    quota, max_batch : as in `Key`; None for the defaults of the role
+    """
+    if quota is None:
+        quota = GATEWAY_QUOTA if role == GATEWAY else 0
+    if max_batch is None:
+        max_batch = min(GATEWAY_BATCH, quota or GATEWAY_BATCH) if role == GATEWAY else 1
     id, secret = secrets.token_hex(ID_SIZE), secrets.token_urlsafe(SECRET_SIZE)
     token = f"{TOKEN_PREFIX}{id}_{secret}"
-    key = Key(id, name, role, hash_of(token), quota)
+    key = Key(id, name, role, hash_of(token), quota, max_batch)
     if not path.parent.is_dir():
         raise InputError(f"there is no folder {path.parent} for the key file: create it")
     read(path)  # a file of another kind gets no lock file next to it

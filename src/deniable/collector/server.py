@@ -12,13 +12,14 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 
+from deniable.collector.logs import log_event, start_logging
 from deniable.collector.settings import Settings
 from deniable.errors import InputError
 from deniable.extras import needs_packages
 from deniable.observers import amplified
-from deniable.survey import Survey
 
 with needs_packages("the collector", extra="collector"):
     from granian.constants import HTTPModes, Interfaces
@@ -27,6 +28,8 @@ with needs_packages("the collector", extra="collector"):
     from granian.server.embed import Server
 
     from deniable.collector.app import Collector
+    from deniable.collector.ingest.catalogue import Catalogue
+    from deniable.store.calendar import today
 
 MAX_BUFFER_BYTES = 1 << 16
 """Largest read buffer of a connection; the headers of a request must fit."""
@@ -34,28 +37,42 @@ MAX_OTHER_FILES = 256
 """Largest number of open files other than connections."""
 STOP_MARGIN_SECONDS = 2.0
 """Seconds beyond `stop_time` until connections that are still open are abandoned."""
-
-log = logging.getLogger("deniable.collector")
+PORT_IN_USE = "the port is in use; stop the other program or choose another --port"
+GRANIAN_LOG = {
+    "formatters": {},
+    "handlers": {},
+    "loggers": {"_granian": {"handlers": [], "propagate": True}},
+}
+"""Sends messages of the server to our log, which keeps nothing of them that may quote a request."""
 
 
 def run(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT, then commit all accepted uploads."""
-    # Log lines have no time: it would be the precise time of a client's upload.
-    logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(message)s")
-    log.setLevel(logging.INFO)
-    check_address(settings.host, settings.port)
-    _raise_file_limit(settings.connections + MAX_OTHER_FILES)
-    asyncio.run(serve(settings))
+    start_logging(settings.log_format)
+    with reserve_port(settings.port, settings.host):
+        check_address(settings.host, settings.port)
+        _raise_file_limit(settings.connections + MAX_OTHER_FILES)
+        asyncio.run(serve(settings))
+
+
+@contextmanager
+def reserve_port(port: int, host: str) -> Iterator[None]:
+    """Keep other collectors from using the same port; raise InputError if one does.
+
+    Granian's sockets can share a port, and two collectors that start at the same moment both find
+    it free. On Linux they compete for a name that, like the port, belongs to the network.
+    """
+    with socket.socket(socket.AF_UNIX) if sys.platform == "linux" else nullcontext() as guard:
+        if guard is not None:
+            try:
+                guard.bind(f"\0deniable-collector-{port}")
+            except OSError:
+                raise InputError(f"cannot listen on {host} port {port}: {PORT_IN_USE}") from None
+        yield
 
 
 def check_address(host: str, port: int) -> None:
-    """Raise InputError unless this process can listen at an address.
-
-    Without this check granian would share a port with another collector, and each of them would
-    get some of the uploads.
-    """
-    if not 0 <= port < 1 << 16:
-        raise InputError(f"port must lie between 0 and 65535, not {port}")
+    """Raise InputError unless this process can listen at an address."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         with socket.socket(found[0][0], socket.SOCK_STREAM) as probe:
@@ -63,7 +80,7 @@ def check_address(host: str, port: int) -> None:
             probe.bind(found[0][4])
     except OSError as error:
         reasons = {
-            errno.EADDRINUSE: "the port is in use; stop the other program or choose another --port",
+            errno.EADDRINUSE: PORT_IN_USE,
             errno.EACCES: "ports below 1024 need special rights; choose a larger --port",
             errno.EADDRNOTAVAIL: "this machine does not have that address; choose another --host",
         }
@@ -82,16 +99,27 @@ def _raise_file_limit(count: int) -> None:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     if wanted < count:
-        log.warning("%d files may be open, but %d are needed: raise `ulimit -n`", hard, count)
+        message = f"{hard} files may be open, but {count} are needed: raise `ulimit -n`"
+        log_event("few-files", message, logging.WARNING, limit=hard, needed=count)
 
 
-def batch_privacy(surveys: Iterable[Survey], settings: Settings) -> list[str]:
-    """Say what the smallest batch gives against analysts, one sentence per survey."""
-    return [
-        f"survey {survey.name} v{survey.version}: analysts see shuffled batches only; "
-        f"{amplified(survey, settings.at_least + 1)}"
-        for survey in surveys
-    ]
+def describe_surveys(catalogue: Catalogue, settings: Settings) -> None:
+    """Log what operators should know about the surveys."""
+    if settings.batch_warning:
+        log_event("small-batches", settings.batch_warning, logging.WARNING)
+    ended = catalogue.ended(today())
+    for survey in catalogue.all():
+        name = f"{survey.name} v{survey.version}"
+        if survey in ended:
+            message = f"survey {name} ended on {survey.expires}: its reports are refused"
+            log_event("survey-ended", message, logging.WARNING, survey=name)
+        if survey.testing:
+            message = f"survey {name} is FOR TESTING: its reports are test data, and "
+            message += "the reports of real clients are refused"
+            log_event("testing-survey", message, logging.WARNING, survey=name)
+        batch = amplified(survey, settings.at_least + 1)
+        message = f"survey {name}: analysts see shuffled batches only; {batch}"
+        log_event("batch-privacy", message, survey=name)
 
 
 async def serve(settings: Settings) -> None:
@@ -111,25 +139,21 @@ async def serve(settings: Settings) -> None:
             backlog=1024,
             backpressure=settings.connections,
             log_level=LogLevels.error,
+            log_dictconfig=GRANIAN_LOG,
             log_access=False,
+        )
+        where = f"http://{settings.host}:{settings.port}"
+        server.on_startup(
+            lambda: log_event(
+                "listening", f"listening on {where}", host=settings.host, port=settings.port
+            )
         )
         stopping = asyncio.Event()
         for stop_signal in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(stop_signal, stopping.set)
         serving = asyncio.create_task(server.serve())
-        log.info("listening on http://%s:%d", settings.host, settings.port)
-        if settings.batch_warning:
-            log.warning(settings.batch_warning)
-        for line in await asyncio.to_thread(batch_privacy, app.catalogue.all(), settings):
-            log.info(line)
-        for survey in app.catalogue.all():
-            if survey.testing:
-                log.warning(
-                    "survey %s v%d is FOR TESTING: its reports are test data, and "
-                    "the reports of real clients are refused",
-                    survey.name,
-                    survey.version,
-                )
+        await asyncio.sleep(0)  # the server starts, and logs that it listens
+        await asyncio.to_thread(describe_surveys, app.catalogue, settings)
         await asyncio.wait(
             [serving, waiting := asyncio.create_task(stopping.wait())],
             return_when=asyncio.FIRST_COMPLETED,
@@ -138,6 +162,6 @@ async def serve(settings: Settings) -> None:
         app.begin_shutdown()
         server.stop()  # type: ignore[no-untyped-call]
         await asyncio.wait([serving], timeout=settings.stop_time + STOP_MARGIN_SECONDS)
-    log.info("stopped: %s", app.metrics.log_line())
+    app.metrics.log_totals("stopped", "stopped: ")
     if serving.done():
         serving.result()  # raises the exception of the server, if there is one

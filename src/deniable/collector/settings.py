@@ -6,15 +6,17 @@ The value of a setting comes from the command line, or else from the environment
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import tomllib
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+from deniable.client.outbox import RETRY_PERIOD
+from deniable.collector.logs import FORMATS
 from deniable.errors import InputError, did_you_mean
 from deniable.text_files import read_text
 
@@ -25,8 +27,22 @@ OTHER_VARIABLES = ("DENIABLE_FOLDER", "DENIABLE_TOKEN")
 MIB = 1 << 20
 MIN_SHUFFLED = 1000
 """Default of `at_least`."""
+RETRY_DAYS = math.ceil(RETRY_PERIOD / 86400)
+MIN_KEY_DAYS = RETRY_DAYS + 1
+"""A clock that is a day ahead goes unnoticed (see `store.calendar`), hence the additional day."""
+"""Days for which clients retry an upload under the same key."""
 TYPE_NAMES = {bool: "yes or no", int: "a whole number", float: "a number", str: "a string"}
 """Types of settings, as error messages name them."""
+
+
+MAXIMA = {
+    "port": (1 << 16) - 1,
+    **dict.fromkeys(("max_body", "max_memory", "job_memory", "reserve"), 1 << 50),
+    **dict.fromkeys(("grace", "keep_days", "key_days"), 36_500),
+}
+"""Largest values of settings in bytes and days, which dates and counters can hold."""
+MAXIMUM = 10**9
+"""Largest value of every other setting."""
 
 
 def _setting(default: T, help: str, minimum: float | None = None) -> T:
@@ -58,6 +74,9 @@ class Settings:
     stop_time: float = _setting(4.0, "Seconds that unfinished uploads get at shutdown.", 0)
     reserve: int = _setting(256 * MIB, "Bytes of disk space that uploads must leave free.", 0)
 
+    job_memory: int = _setting(2048 * MIB, "Maximum memory of an analysis, in bytes.", 256 * MIB)
+    job_time: float = _setting(3600.0, "Maximum running time of an analysis, in seconds.", 1)
+
     compact: int = _setting(3600, "Seconds between runs of deniable compact; 0 disables them.", 0)
     at_least: int = _setting(
         MIN_SHUFFLED,
@@ -65,18 +84,31 @@ class Settings:
         1,
     )
     keep_days: int = _setting(0, "Days after which reports are deleted; 0 (default) keeps them.", 0)
-    key_days: int = _setting(7, "Days for which a repeated upload is recognised.", 1)
+    key_days: int = _setting(
+        MIN_KEY_DAYS, "Days for which a repeated upload is recognised; clients retry for six.", 1
+    )
     log: int = _setting(60, "Seconds between log lines, which hold only counts; 0 disables.", 0)
+    log_format: str = _setting("text", "Format of the log: text, or json for programs.")
 
     def __post_init__(self) -> None:
         for item in fields(self):
             value, minimum = getattr(self, item.name), item.metadata["minimum"]
-            if minimum is not None and value < minimum:
+            if minimum is None:
+                continue
+            if not value >= minimum:
                 raise InputError(f"expected {item.name} to be {minimum} or more, got {value}")
+            if value > (maximum := MAXIMA.get(item.name, MAXIMUM)):
+                raise InputError(f"expected {item.name} to be at most {maximum}, got {value}")
         if self.max_memory < 2 * self.max_body:
             raise InputError(
                 f"expected max_memory to hold at least two bodies ({2 * self.max_body} bytes), one "
                 f"as sent and one decompressed; got {self.max_memory}"
+            )
+        if self.key_days < MIN_KEY_DAYS:
+            raise InputError(
+                f"key_days must be at least {MIN_KEY_DAYS}, not {self.key_days}: clients retry an "
+                f"upload for {RETRY_DAYS} days, a clock may be a day ahead, and a retry that is "
+                "not recognised is counted twice"
             )
         if self.cors not in ("", "*") and not re.fullmatch(r"https?://[^/\s]+", self.cors):
             raise InputError(
@@ -85,6 +117,8 @@ class Settings:
             )
         if self.require_key and not self.keys:
             raise InputError("require_key needs keys, a file written by `deniable keys add`")
+        if self.log_format not in FORMATS:
+            raise InputError(f"log_format must be text or json; got {self.log_format!r}")
 
     @property
     def batch_warning(self) -> str | None:
@@ -115,23 +149,23 @@ class Settings:
                     hint = did_you_mean(name, defaults) or f" Settings: {', '.join(defaults)}."
                     raise InputError(f"{file}: there is no setting {name!r}.{hint}")
                 values[name] = _check_type(defaults[name], value, f"{file}: {name}")
+        if unknown := unknown_variables(environment):
+            raise InputError(f"{unknown[0]} Remove it, or correct its name.")
         for name, default in defaults.items():
             if (text := environment.get(ENVIRONMENT_PREFIX + name.upper())) is not None:
                 values[name] = _parse(default, text, ENVIRONMENT_PREFIX + name.upper())
         return cls(**{**values, **flags})
 
 
-def warn_of_unknown_variables() -> None:
-    """Warn of variables that look like ours and are none.
-
-    This is no error: a container platform may set variables for a service of this name.
-    """
+def unknown_variables(environment: Mapping[str, str] = os.environ) -> list[str]:
+    """Return one sentence for each variable that looks like ours and is none."""
     settings = [ENVIRONMENT_PREFIX + item.name.upper() for item in fields(Settings)]
     known = (*settings, *OTHER_VARIABLES)
-    for variable in os.environ:
-        if variable.startswith(ENVIRONMENT_PREFIX) and variable not in known:
-            hint = did_you_mean(variable, known)
-            warnings.warn(f"{variable} is not a setting and is ignored.{hint}", stacklevel=2)
+    return [
+        f"{variable} is not a setting.{did_you_mean(variable, known)}"
+        for variable in environment
+        if variable.startswith(ENVIRONMENT_PREFIX) and variable not in known
+    ]
 
 
 def _from_file(path: Path) -> dict[str, object]:

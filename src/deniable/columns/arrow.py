@@ -5,12 +5,13 @@ fixed-size binary, and `page.level` is a clear field. The schema's metadata hold
 survey.
 
 Parquet files have no compression, dictionaries or statistics, because noise has no pattern. Row
-groups are loaded as a whole, so they are small enough for many workers to share a file. A file does
-not record when it was written.
+groups are loaded as a whole, so they are small enough for many workers to share a file; one that
+would not fit into memory is refused. A file does not record when it was written.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -22,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from deniable.columns.arrow_layout import is_compressed
 from deniable.columns.batch import Array, ReportBatch, column_sizes, from_arrays
 from deniable.columns.frames import ArrowStream, Frame
 from deniable.errors import InputError
@@ -31,7 +33,13 @@ from deniable.survey import Survey
 SURVEY_KEY = b"deniable.survey"
 ORIGIN_KEY = b"deniable.origin"
 MAX_ROW_GROUP_ROWS = 1 << 16
-"""Largest number of rows per row group."""
+"""Largest number of rows per row group that is written."""
+MAX_READ_ROWS, MAX_READ_BYTES = 1 << 22, 1 << 28
+"""Largest number of rows and size in memory of a row group that is read: it is read as a whole, and
+again by every worker that needs some of its rows."""
+CODECS = ("UNCOMPRESSED", "SNAPPY")
+"""Compression of Parquet files that are read. Snappy, the default of other programs, unfolds data
+by a factor of at most 22; others may unfold it without limit."""
 
 
 def schema_of(survey: Survey, origin: str = "") -> pa.Schema:
@@ -77,9 +85,9 @@ def origin_of(schema: pa.Schema) -> str:
 
 def to_arrow(batch: ReportBatch) -> pa.RecordBatch:
     """Return reports as an Arrow record batch; only clear fields are copied."""
-    arrays: list[pa.Array] = [pa.array(batch.cohort)]
+    arrays: list[pa.Array] = [_column(batch.cohort)]
     for clear, parts in zip(batch.clear, batch.bits, strict=True):
-        arrays += [pa.array(np.ascontiguousarray(clear[:, i])) for i in range(clear.shape[1])]
+        arrays += [_column(clear[:, i]) for i in range(clear.shape[1])]
         for bits in parts:
             buffer = pa.py_buffer(np.ascontiguousarray(bits))
             kind = pa.binary(bits.shape[1])
@@ -126,11 +134,22 @@ def from_frame(frame: Frame, survey: Survey) -> ReportBatch:
         raise InputError(f"the columns of the frame have the wrong types: {error}") from None
 
 
+def _column(numbers: Array) -> pa.Array:
+    """Return an array of shape (N,) as a numeric column, without a copy if it is contiguous."""
+    # `pa.array` would import pandas where it is installed: half a second and 45 MiB, which a
+    # collector would spend in its first compaction.
+    buffer = pa.py_buffer(np.ascontiguousarray(numbers))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(numbers.dtype), len(numbers), [None, buffer])
+
+
 def _numbers(column: pa.Array) -> Array:
     """Return a numeric column as an array of shape (N,), without a copy."""
     _check_no_nulls(column)
-    numbers: Array = column.to_numpy(zero_copy_only=True)
-    return numbers
+    kind, buffer = np.dtype(column.type.to_pandas_dtype()), column.buffers()[1]
+    if buffer is None:
+        return np.empty(0, kind)
+    # `to_numpy` would import pandas, too.
+    return np.frombuffer(buffer, kind, len(column), column.offset * kind.itemsize)
 
 
 def _rows(column: pa.Array, size: int) -> NDArray[np.uint8]:
@@ -160,7 +179,7 @@ def damage_as(error: Callable[[str], Exception]) -> Iterator[None]:
     """
     try:
         yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as raised:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, struct.error) as raised:
         if isinstance(raised, OSError) and raised.errno is not None:
             raise
         raise error(" ".join(visible(line) for line in str(raised).splitlines())) from None
@@ -176,19 +195,47 @@ class ParquetGroups:
     @property
     def sizes(self) -> list[int]:
         """Number of rows of each row group."""
-        return [self._file.metadata.row_group(i).num_rows for i in range(self._file.num_row_groups)]
+        return [self._checked_size(i) for i in range(self._file.num_row_groups)]
 
     def read(self, group: int) -> pa.Table:
         """Return the rows of one row group."""
+        self._checked_size(group)
         # Uncompressed columns are only copied, which takes less time than starting threads.
         return self._file.read_row_group(group, use_threads=False)
+
+    def _checked_size(self, group: int) -> int:
+        """Return the number of rows of a row group, or raise InputError if it is not safe to read.
+
+        The columns decide how much is read: a few kilobytes could unfold to any size.
+        """
+        described = self._file.metadata.row_group(group)
+        rows = int(described.num_rows)
+        for column in map(described.column, range(described.num_columns)):
+            if column.num_values != rows:
+                raise InputError(
+                    f"row group {group} has {rows:,} rows, but {column.num_values:,} values of "
+                    f"{column.path_in_schema}"
+                )
+            if column.compression not in CODECS:
+                raise InputError(
+                    f"{column.path_in_schema} is compressed with {column.compression}: write the "
+                    "file without compression; noise hardly gets smaller"
+                )
+        size = rows * sum(field.type.bit_width for field in self.schema) // 8
+        if rows > MAX_READ_ROWS or size > MAX_READ_BYTES:
+            raise InputError(
+                f"row group {group} has {rows:,} rows, {size:,} bytes in memory; the limits are "
+                f"{MAX_READ_ROWS:,} and {MAX_READ_BYTES:,}: write the file in smaller row groups"
+            )
+        return rows
 
 
 class ArrowGroups:
     """Record batches of an Arrow file, which is memory-mapped."""
 
     def __init__(self, path: Path) -> None:
-        self._file = pa.ipc.open_file(pa.memory_map(str(path)))
+        self._bytes = pa.memory_map(str(path)).read_buffer()
+        self._file = pa.ipc.open_file(self._bytes)
         self.schema = self._file.schema
 
     @property
@@ -197,8 +244,15 @@ class ArrowGroups:
         return [self.read(i).num_rows for i in range(self._file.num_record_batches)]
 
     def read(self, group: int) -> pa.RecordBatch:
-        """Return one record batch."""
-        return self._file.get_batch(group)
+        """Return one record batch, which is not copied."""
+        if is_compressed(memoryview(self._bytes), group):
+            raise InputError(
+                f"record batch {group} is compressed: write the file without compression, so that "
+                "it can be memory-mapped"
+            )
+        batch = self._file.get_batch(group)
+        batch.validate()  # that no column ends before the last row
+        return batch
 
 
 Groups = ParquetGroups | ArrowGroups

@@ -95,7 +95,7 @@ class BatchPartition(Partition):
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def naming(path: str | Path) -> Iterator[None]:
     """Name the file in errors about what is in it."""
     try:
         yield

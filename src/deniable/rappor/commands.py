@@ -21,7 +21,7 @@ from deniable.cli.options import (
     new_group,
     option,
 )
-from deniable.cli.output import print_outcome, progress_bars
+from deniable.cli.output import echo, print_outcome, progress_bars
 from deniable.formatting import counted, p_phrase
 from deniable.rappor import file_commands
 
@@ -210,5 +210,5 @@ def cliques(file: Path, most: int, seconds: float | None, as_json: bool) -> None
 
     strings, cut = graph_strings(read_graph(file), most=most, seconds=seconds)
     if cut:
-        click.echo(f"The search stopped early: {cut}", err=True)
+        echo(f"The search stopped early: {cut}", err=True)
     print_outcome({"cliques": strings, "cut": cut}, "\n".join(strings), as_json)

@@ -22,6 +22,9 @@ Rows = Sequence[Sequence[object]]
 INTEGER = re.compile(r"\s*[+-]?[0-9]{1,18}\s*", re.ASCII)
 GZIP_MAGIC = b"\x1f\x8b"
 STANDARD_INPUT = Path("-")
+MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO = 1 << 28, 50
+"""A compressed file may unfold to so many bytes, or to so many times its size; reports in text
+unfold to about ten times."""
 
 
 def input_name(path: str | Path) -> str:
@@ -50,10 +53,16 @@ def input_bytes(path: str | Path) -> Bytes:
 def _decompressed(data: bytes, path: str | Path) -> Bytes:
     """Return the data, decompressed if it is compressed."""
     if data.startswith(GZIP_MAGIC):
+        limit = max(MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO * len(data))
         try:
-            data = gzip.decompress(data)
+            data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(limit + 1)
         except (EOFError, OSError, zlib.error) as error:
             raise InputError(f"cannot decompress {input_name(path)}: {error}") from None
+        if len(data) > limit:
+            raise InputError(
+                f"{input_name(path)} has more than {limit:,} bytes when it is decompressed, which "
+                "is too much for its size: decompress it yourself if you trust it"
+            )
     return np.frombuffer(data, np.uint8)
 
 

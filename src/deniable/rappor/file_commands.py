@@ -25,7 +25,7 @@ from deniable.cli.options import (
     json_option,
     option,
 )
-from deniable.cli.output import print_outcome, progress_bars
+from deniable.cli.output import echo, echo_data, print_outcome, progress_bars
 from deniable.errors import InputError
 from deniable.formatting import counted
 from deniable.survey import Survey
@@ -67,7 +67,7 @@ def example(folder: Path, clients: int, seed: int) -> None:
         raise InputError(f"{folder / there[0]} already exists: choose another folder")
     write_example(folder, clients, seed)
     for name, content in FILES.items():
-        click.echo(f"{folder / name}: {content}")
+        echo(f"{folder / name}: {content}")
 
 
 @command("sum-bits")
@@ -150,11 +150,11 @@ def _write(parts: Iterable[bytes], output: Path | None) -> None:
     """Write bytes to a file, or to standard output, unchanged on every system."""
     if output is None:
         for part in parts:
-            click.echo(part, nl=False)
+            echo_data(part)
     else:
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_bytes(b"".join(parts))
-        click.echo(f"Wrote {output}.", err=True)
+        echo(f"Wrote {output}.", err=True)
 
 
 @command("survey")
@@ -209,7 +209,7 @@ def survey(
     text = survey_toml(name or output.name, owner, questions, client)
     output.write_text(text, encoding="utf-8")
     names = ", ".join(q.name for q in questions)
-    click.echo(f"Wrote {output} with {counted(len(questions), 'question')}: {names}.", err=True)
+    echo(f"Wrote {output} with {counted(len(questions), 'question')}: {names}.", err=True)
 
 
 @command("import", note=STORES)
@@ -269,7 +269,7 @@ def import_(
             else _to_store(to, batches, day or datetime.now(UTC).date())
         )
     if clients < outcome["reports"]:
-        click.echo(
+        echo(
             f"warning: the {counted(outcome['reports'], 'report')} come from "
             f"{counted(clients, 'client')}. Estimates will be shares of reports, not of clients, "
             "and intervals will be too narrow, because reports of one client are not independent.",

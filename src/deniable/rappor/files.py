@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from deniable.errors import InputError, check_integer, did_you_mean
+from deniable.inference.linear.joint_counts import MAX_REPORTS
 from deniable.kernels.array_types import Floats, Int32s, Int64s
 from deniable.mechanisms import Noise
 from deniable.mechanisms.schemes import scheme_named
@@ -106,6 +107,8 @@ def read_counts(path: str | Path, params: Params) -> tuple[Int64s, Int64s]:
             f"{path}, line {rows[bad[0]][0]}: expected every bit to be set 0 to {total[bad[0]]} "
             "times, the number of reports"
         )
+    if total.sum(dtype=np.float64) > MAX_REPORTS:
+        raise InputError(f"{path} counts more than {MAX_REPORTS:,} reports, the maximum")
     if not total.any():
         raise InputError(f"{path} has no reports: the first number of every line is 0")
     return ones, total

@@ -300,7 +300,15 @@ class Result(ComparedByFields, ABC):
             ) from None
         if not issubclass(kind, cls):
             raise InputError(f"expected a {cls.__name__} in {FORMAT}, got a {kind.__name__}")
-        return kind._from_json(data)
+        try:
+            result = kind._from_json(data)
+            str(result)  # fails if its parts do not fit together
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise InputError(
+                f"this {kind.__name__} is damaged ({type(error).__name__}: {error!s:.80}); "
+                "compute it again"
+            ) from None
+        return result
 
     def save(self, path: str | Path) -> None:
         """Write the result as JSON to a file.

@@ -26,23 +26,32 @@ def to_json_value(value: object) -> object:
     return value
 
 
-def from_json_value(kind: object, value: object) -> object:
-    """Return a value from JSON as the type that a field declares."""
+def from_json_value(kind: object, value: Any) -> object:
+    """Return a value from JSON as the type that a field declares; raise TypeError if it differs."""
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):  # a type or None
         return None if value is None else from_json_value(args[0], value)
     if origin is np.ndarray:
         return np.array(_numbers(value), dtype=get_args(args[1])[0])
-    if origin is tuple and isinstance(value, list):
+    if kind is float:
+        return float(value)
+    if origin is tuple and _checked(value, list):
         kinds = args[:1] * len(value) if args[-1] is Ellipsis else args
         return tuple(from_json_value(k, v) for k, v in zip(kinds, value, strict=True))
-    if isinstance(origin, type) and isinstance(value, dict) and issubclass(origin, Mapping):
+    if isinstance(origin, type) and issubclass(origin, Mapping) and _checked(value, dict):
         return {key: from_json_value(args[1], item) for key, item in value.items()}
-    if isinstance(kind, type) and isinstance(value, dict) and is_dataclass(kind):
+    if isinstance(kind, type) and is_dataclass(kind) and _checked(value, dict):
         return kind(**typed_fields(kind, value))
-    if kind is float and isinstance(value, str | int):
-        return float(value)
+    if kind in (str, int, bool):
+        _checked(value, kind)
     return value
+
+
+def _checked(value: object, kind: object) -> bool:
+    """Return True, or raise TypeError if the value is of another type."""
+    if type(value) is not kind:
+        raise TypeError(f"expected {getattr(kind, '__name__', kind)}, got {value!r:.40}")
+    return True
 
 
 def typed_fields(kind: type, data: Mapping[str, object]) -> dict[str, Any]:

@@ -7,9 +7,10 @@ from statistics import NormalDist
 
 import numpy as np
 
+from deniable.columns.partition import naming
 from deniable.errors import InputError
 from deniable.kernels.array_types import Floats
-from deniable.simulation.populations import Population, from_csv, parsed_spec
+from deniable.simulation.populations import Population, check_settings, from_csv, parsed_spec
 
 NUMBER_POINTS = 10_000
 """Number of points that represent a distribution."""
@@ -35,6 +36,7 @@ def normal(mean: float = 0.0, sd: float = 1.0) -> Floats:
     >>> normal(50, 10).mean().round(3)
     np.float64(50.0)
     """
+    check_settings(sd=sd)
     unit = NormalDist()
     return np.array([mean + sd * unit.inv_cdf(p) for p in _levels().tolist()])
 
@@ -59,6 +61,7 @@ def lognormal(median: float = 1.0, sigma: float = 1.0) -> Floats:
     >>> bool(lognormal(100, 1).mean() > 150)
     True
     """
+    check_settings(median=median, sigma=sigma)
     return np.asarray(median * np.exp(normal(0.0, sigma)))
 
 
@@ -80,6 +83,8 @@ def uniform(low: float = 0.0, high: float = 1.0) -> Floats:
     >>> uniform(0, 10).mean().round(3)
     np.float64(5.0)
     """
+    if not low <= high:
+        raise InputError(f"low must not be above high, not {low:g} and {high:g}")
     return np.asarray(low + (high - low) * _levels())
 
 
@@ -118,7 +123,8 @@ def numbers_from_spec(spec: str) -> Population:
     if spec.endswith(".csv"):
         return from_csv(spec)
     name, settings = parsed_spec(spec, NUMBER_SHAPES, "mean=50,sd=10")
-    points = NUMBER_SHAPES[name](**settings)
+    with naming(spec):
+        points = NUMBER_SHAPES[name](**settings)
     if not np.isfinite(points).all():
         raise InputError(f"the numbers of {spec!r} are too large")
     return Population(tuple(points.tolist()), np.full(len(points), 1 / len(points)))

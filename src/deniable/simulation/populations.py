@@ -10,12 +10,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from deniable.columns.partition import naming
 from deniable.columns.spreadsheet import read_rows
 from deniable.errors import InputError, check_number, did_you_mean
 from deniable.formatting import counted
@@ -24,8 +27,10 @@ from deniable.kernels.random_generator import Randomness, generator_of
 from deniable.simulation.coded import Coded, Levels
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-MAX_STRINGS, MAX_LENGTH = 10_000_000, 10_000
-"""Largest number and length of random strings that a text can ask for."""
+MAX_VALUES, MAX_CHARACTERS = 10_000_000, 100_000_000
+"""Largest number of values of a population, and of characters of all random strings together."""
+MAX_CELLS = 100_000_000
+"""Largest number of cells of a table."""
 
 
 def zipf(n: int = 100, s: float = 1.0) -> Floats:
@@ -48,8 +53,8 @@ def zipf(n: int = 100, s: float = 1.0) -> Floats:
     >>> zipf(3).round(3).tolist()
     [0.545, 0.273, 0.182]
     """
-    check_number("n", n)
-    check_number("s", s)
+    _check_size(n)
+    check_settings(s=s)
     return _normalised(np.arange(1, n + 1, dtype=float) ** -s)
 
 
@@ -78,6 +83,8 @@ def power(n: int = 100, exponent: float = 20.0, floor: float = 0.0) -> Floats:
     >>> power(3, exponent=2).round(3).tolist()
     [0.643, 0.286, 0.071]
     """
+    _check_size(n)
+    check_settings(exponent=exponent, floor=floor)
     return _normalised(_normalised((np.arange(n, 0, -1) / n) ** exponent) + floor)
 
 
@@ -101,6 +108,10 @@ def geometric(n: int = 100, p: float = 0.3) -> Floats:
     >>> geometric(3, p=0.5).round(3).tolist()
     [0.571, 0.286, 0.143]
     """
+    _check_size(n)
+    check_settings(p=p)
+    if p >= 1:
+        raise InputError(f"p must be below 1, not {p:g}")
     return _normalised((1 - p) ** np.arange(n))
 
 
@@ -129,8 +140,7 @@ def step(n: int = 100) -> Floats:
     >>> step(9).round(3).tolist()
     [0.12, 0.12, 0.12, 0.12, 0.06, 0.06, 0.06, 0.06, 0.28]
     """
-    if n < 9:
-        raise InputError(f"a step population has at least 9 values, got n = {n}")
+    _check_size(n, at_least=9)
     return np.array([0.12] * 4 + [0.06] * 4 + [0.28 / (n - 8)] * (n - 8))
 
 
@@ -152,6 +162,7 @@ def uniform(n: int = 100) -> Floats:
     >>> uniform(4).tolist()
     [0.25, 0.25, 0.25, 0.25]
     """
+    _check_size(n)
     return np.full(n, 1 / n)
 
 
@@ -175,6 +186,10 @@ def exponential(n: int = 100, scale: float = 25.0) -> Floats:
     >>> exponential(3, scale=1).round(3).tolist()
     [0.665, 0.245, 0.09]
     """
+    _check_size(n)
+    check_settings(scale=scale)
+    if not scale:
+        raise InputError("scale must be above 0, not 0")
     return _normalised(np.exp(-np.arange(n) / scale))
 
 
@@ -379,6 +394,8 @@ def correlated(*weights: Floats, strength: float) -> Floats:
             f"a correlated table needs two or more margins and a strength from 0 to 1, got "
             f"{len(weights)} margins and strength {strength}"
         )
+    if (cells := prod(map(len, weights))) > MAX_CELLS:
+        raise InputError(f"a table has at most {MAX_CELLS:,} cells, not {cells:,}")
     independent = weights[0]
     for w in weights[1:]:
         independent = np.multiply.outer(independent, w)
@@ -388,8 +405,8 @@ def correlated(*weights: Floats, strength: float) -> Floats:
     tops = [np.cumsum(w) / w.sum() for w in weights]
     breaks = np.unique(np.concatenate([[0.0], *tops]))
     middles, sizes = (breaks[1:] + breaks[:-1]) / 2, np.diff(breaks)
-    cells = tuple(np.minimum(np.searchsorted(t, middles), len(t) - 1) for t in tops)
-    np.add.at(comonotone, cells, sizes)
+    places = tuple(np.minimum(np.searchsorted(t, middles), len(t) - 1) for t in tops)
+    np.add.at(comonotone, places, sizes)
     return (1 - strength) * independent + strength * comonotone
 
 
@@ -448,7 +465,14 @@ def random_strings(
     >>> len(set(strings)), {len(s) for s in strings}
     (3, {5})
     """
-    if n > len(alphabet) ** length:
+    if not isinstance(length, Integral) or length < 0:
+        raise InputError(f"length must be a whole number from 0, not {length!r:.80}")
+    if n * length > MAX_CHARACTERS:
+        raise InputError(
+            f"{n:,} random strings of length {float(length):,.15g} have more than "
+            f"{MAX_CHARACTERS:,} characters in total: choose fewer or shorter strings"
+        )
+    if n > len(alphabet) ** min(length, 64):  # no n is larger than a power of 64
         raise InputError(
             f"there are only {len(alphabet) ** length} different strings of length {length}, got "
             f"n = {n}; use longer strings or a larger alphabet"
@@ -499,7 +523,8 @@ def from_csv(path: str | Path) -> Population:
             raise InputError(f"{path}, line {line}: expected value,weight; got {','.join(row)}")
         values.append(row[0])
         weights.append(_number(row[1], path, line))
-    return Population(tuple(values), np.array(weights))
+    with naming(path):
+        return Population(tuple(values), np.array(weights))
 
 
 def table_from_csv(path: str | Path, first: str, second: str) -> JointPopulation:
@@ -550,7 +575,8 @@ def table_from_csv(path: str | Path, first: str, second: str) -> JointPopulation
             )
         table.append([_number(cell, path, line) for cell in row[1:]])
     down = tuple(row[0] for _, row in rows[1:])
-    return JointPopulation({first: down, second: tuple(across)}, np.array(table))
+    with naming(path):
+        return JointPopulation({first: down, second: tuple(across)}, np.array(table))
 
 
 def from_spec(spec: str, rng: Randomness = None) -> Population:
@@ -583,17 +609,13 @@ def from_spec(spec: str, rng: Randomness = None) -> Population:
     if spec.endswith(".csv"):
         return from_csv(spec)
     name, settings = parsed_spec(spec, SHAPES, "n=100,s=1", ("length",))
-    whole = {"n": (1, MAX_STRINGS), "length": (1, MAX_LENGTH)}
-    for key, (low, high) in whole.items():
-        if not low <= settings.get(key, low) <= high:
-            raise InputError(
-                f"{key} in {spec!r} must be a number from {low} to {high:,}, not {settings[key]:g}"
-            )
-    length = int(settings.pop("length", 6))
-    if "n" in settings:
-        settings["n"] = int(settings["n"])
-    weights = SHAPES[name](**settings)
-    return Population(random_strings(len(weights), length, rng), weights)
+    for key in ("n", "length"):
+        if key in settings and settings[key] == int(settings[key]):
+            settings[key] = int(settings[key])
+    length = settings.pop("length", 6)
+    with naming(spec):
+        weights = SHAPES[name](**settings)
+        return Population(random_strings(len(weights), length, rng), weights)
 
 
 def parsed_spec(
@@ -625,6 +647,22 @@ def parsed_spec(
                 f"{name} has the settings {', '.join(known)}; got {key}.{did_you_mean(key, known)}"
             )
     return name, settings
+
+
+def check_settings(**settings: float) -> None:
+    """Raise InputError if a setting of a shape is negative or not a number."""
+    for name, value in settings.items():
+        check_number(name, value)
+        if not 0 <= value < np.inf:
+            raise InputError(f"{name} must be a number from 0, not {value:g}")
+
+
+def _check_size(n: int, at_least: int = 1) -> None:
+    """Raise InputError unless n is a possible number of values."""
+    if isinstance(n, bool) or not isinstance(n, Integral) or not at_least <= n <= MAX_VALUES:
+        raise InputError(
+            f"n must be a whole number from {at_least} to {MAX_VALUES:,}, not {n!r:.80}"
+        )
 
 
 def _drawn(weights: Floats, clients: int, rng: Randomness) -> Int32s:

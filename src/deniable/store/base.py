@@ -23,7 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from deniable.arguments import Day, as_day, as_optional_day
-from deniable.errors import InputError, UnknownSurvey
+from deniable.errors import DeniableError, InputError, StoreError, UnknownSurvey
+from deniable.store import calendar as clock
+from deniable.store.calendar import Calendar
 from deniable.survey import Survey, SurveyOrPath
 from deniable.survey.survey import DIGEST_SIZE
 
@@ -156,6 +158,8 @@ class Compacted:
         Number of reports moved from staging into segments.
     waiting : int
         Number of reports that are still staged, because there are too few for a batch.
+    damaged : int, default 0
+        Number of staged uploads that were found damaged and set aside; see `Store.damage`.
 
     Examples
     --------
@@ -166,6 +170,7 @@ class Compacted:
     segments: int
     reports: int
     waiting: int
+    damaged: int = 0
 
 
 class Store(ABC):
@@ -249,7 +254,7 @@ class Store(ABC):
         """
         for digest, canonical in self._published():
             if digest not in self._known:
-                self._known[digest] = Survey.from_json(canonical)
+                self._known[digest] = self._parse_survey(digest, canonical)
         return sorted(self._known.values(), key=lambda s: (s.name, s.version))
 
     # --- reading ---------------------------------------------------------------------------------
@@ -361,7 +366,7 @@ class Store(ABC):
         Compacted
             Number of segments, of compacted reports and of reports that are still staged.
         """
-        return self._compact(at_least, as_optional_day("today", today))
+        return self._compact(at_least, as_optional_day("today", today) or clock.today())
 
     def delete(self, survey: SurveyOrPath, *, before: Day | None = None) -> int:
         """Delete reports of a survey.
@@ -395,6 +400,87 @@ class Store(ABC):
         """
         return self._forget(as_day("before", before))
 
+    def calendar(self) -> Calendar:
+        """Return the days that the store has seen.
+
+        Returns
+        -------
+        Calendar
+            Latest day that is trusted, and the day of a leap of the clock, if any.
+        """
+        return self._read_calendar()
+
+    def observe_day(self, day: Day | None = None) -> Calendar:
+        """Note which day it is, and return the calendar, whose latest day can be trusted.
+
+        Count ages from this day, never from the clock: a clock that is wrong for a moment would
+        delete reports and forget keys. See `store.calendar`.
+
+        Parameters
+        ----------
+        day : date or str, optional
+            Day that the clock shows; by default, today in UTC.
+
+        Returns
+        -------
+        Calendar
+            Days that the store has seen, including this one if it can be trusted.
+        """
+        before = self._read_calendar()
+        after = before.observe(as_optional_day("day", day) or clock.today())
+        if after != before:
+            self._write_calendar(after)
+        return after
+
+    def accept_clock(self, day: Day | None = None) -> Calendar:
+        """Trust the clock at once, however far it is from the latest day of the store.
+
+        Parameters
+        ----------
+        day : date or str, optional
+            Day that the clock shows; by default, today in UTC.
+
+        Returns
+        -------
+        Calendar
+            The calendar, whose latest day is this day.
+        """
+        calendar = Calendar(as_optional_day("day", day) or clock.today())
+        self._write_calendar(calendar)
+        return calendar
+
+    @abstractmethod
+    def damage(self) -> list[str]:
+        """Return what the store knows to be lost or damaged, without reading everything.
+
+        Returns
+        -------
+        list of str
+            One sentence per damaged upload that was set aside, and per loss of uploads.
+        """
+
+    @abstractmethod
+    def accept_damage(self) -> int:
+        """Delete damaged uploads that were set aside, and no longer mention losses.
+
+        Returns
+        -------
+        int
+            Number of sentences that `damage` no longer returns.
+        """
+
+    def unlock(self) -> bool:
+        """Remove the lock of a process that was killed, which only remote folders need.
+
+        The system removes other locks by itself. Be sure that no other process writes to the store.
+
+        Returns
+        -------
+        bool
+            Whether there was a lock.
+        """
+        return False
+
     @abstractmethod
     def check(self) -> list[str]:
         """Read everything and return what is wrong with the store.
@@ -425,6 +511,10 @@ class Store(ABC):
         """
         return None
 
+    def check_files(self) -> None:
+        """Raise StoreError if files in use were deleted or replaced, so that writing is in vain."""
+        return
+
     @abstractmethod
     def close(self) -> None:
         """Close files and connections."""
@@ -450,8 +540,8 @@ class Store(ABC):
         """Return the survey's reports of these days as they are now."""
 
     @abstractmethod
-    def _compact(self, at_least: int, today: date | None) -> Compacted:
-        """Shuffle staged reports into segments; `today` is None for today in UTC."""
+    def _compact(self, at_least: int, today: date) -> Compacted:
+        """Shuffle staged reports into segments."""
 
     @abstractmethod
     def _delete(self, survey: Survey, before: date) -> int:
@@ -462,8 +552,29 @@ class Store(ABC):
         """Forget the idempotency keys of uploads from before a day; return how many."""
 
     @abstractmethod
+    def _read_calendar(self) -> Calendar:
+        """Return the recorded calendar."""
+
+    @abstractmethod
+    def _write_calendar(self, calendar: Calendar) -> None:
+        """Record the calendar."""
+
+    @abstractmethod
     def _published(self) -> Iterable[tuple[bytes, bytes]]:
         """Return the digest and canonical JSON of every survey in the store."""
+
+    def _parse_survey(self, digest: bytes, canonical: bytes) -> Survey:
+        """Return a survey from the store, or raise StoreError if its bytes are damaged."""
+        try:
+            survey = Survey.from_json(canonical)
+        except DeniableError:
+            survey = None
+        if survey is None or survey.digest != digest:
+            raise StoreError(
+                f"{self.url}: the survey with digest {digest.hex()[:12]} is damaged: restore the "
+                "store from a backup"
+            )
+        return survey
 
     def _survey(self, digest: bytes) -> Survey:
         """Return the survey with this digest, or raise UnknownSurvey."""

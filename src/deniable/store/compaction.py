@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from itertools import groupby
 from operator import itemgetter
 
@@ -37,13 +37,16 @@ class Compaction(ABC):
     """One compaction of a store, which the caller has locked; see `Store.compact`.
 
     at_least : minimum number of other reports that every upload is shuffled with
-    today : current day; None for today in UTC
+    day : current day
     survey_of : returns the survey with a digest
     """
 
     at_least: int
-    today: date | None
+    day: date
     survey_of: Callable[[bytes], Survey]
+
+    damaged = 0
+    """Number of uploads that were found damaged and set aside."""
 
     def __post_init__(self) -> None:
         if self.at_least < 1:
@@ -69,7 +72,6 @@ class Compaction(ABC):
     def run(self) -> Compacted:
         """Write segments until too few reports are staged for another."""
         segments = reports = waiting = 0
-        today = self.today or datetime.now(UTC).date()
         for digest, group in groupby(sorted(self.groups()), key=itemgetter(0)):
             survey, rest = self.survey_of(digest), 0
             first: date | None = None
@@ -80,8 +82,8 @@ class Compaction(ABC):
                     segments, reports = segments + 1, reports + written
                 staged = self.count_staged(survey, days)
                 waiting += staged if first is None else staged - rest
-                rest, first = staged, days[0] if staged and day < today else None
-        return Compacted(segments, reports, waiting)
+                rest, first = staged, days[0] if staged and day < self.day else None
+        return Compacted(segments, reports, waiting, self.damaged)
 
     def count_uploads(self, staged: Iterable[tuple[int, int]]) -> int:
         """Return how many uploads make the next segment; 0 if there are too few.

@@ -1,6 +1,7 @@
-"""Locations that hold whole files: a local folder, or any file system that fsspec supports.
+"""Locations that hold whole files: their interface, and local folders.
 
-A file appears complete or not at all, and is durable when `put` returns.
+A file appears complete or not at all, and is durable when `put` returns. `remote_folder` has the
+folders that fsspec reaches, such as object storage.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, date, datetime, time
 from functools import lru_cache
 from io import BytesIO
@@ -18,12 +19,11 @@ from pathlib import Path
 from typing import IO
 
 from deniable.client.files import locked, replace_private, sync_folder
-from deniable.errors import InputError, StoreError, StoreFull, StoreUnavailable
-from deniable.extras import needs_packages
+from deniable.errors import StoreError, StoreFull, StoreUnavailable
 
 PRIVATE_FOLDER = 0o700
-_READ_AHEAD = 1 << 20
-"""Bytes that a remote read fetches beyond those requested: about a row group."""
+HIDDEN_SUFFIXES = (".tmp", ".lock")
+"""Endings of files that are not part of what a folder holds."""
 
 OpenSource = Callable[[str], AbstractContextManager[Path | IO[bytes]]]
 """Opens a file by name, in a form that pyarrow reads: a path or an open file."""
@@ -45,8 +45,8 @@ class Location(ABC):
         """Return the whole file."""
 
     @abstractmethod
-    def remove(self, name: str) -> None:
-        """Delete the file, if it exists."""
+    def remove(self, *names: str) -> None:
+        """Delete the files that exist, durably: a power loss does not bring them back."""
 
     @contextmanager
     def source(self, name: str) -> Iterator[Path | IO[bytes]]:
@@ -61,19 +61,32 @@ class Folder(Location):
     def names(self, under: str) -> list[str]:
         """Return the names of all complete files below this folder, sorted."""
 
+    def is_empty(self) -> bool:
+        """Return whether there are no files yet, except what a killed `put` left behind."""
+        return not self.names("")
+
     def room(self) -> int | None:
         """Return the free bytes, or None if they cannot be determined."""
         return None
 
+    @abstractmethod
     def exclusive(self) -> AbstractContextManager[None]:
-        """Lock out other processes, where the location supports it."""
-        return nullcontext()
+        """Lock out other processes."""
+
+    def unlock(self) -> bool:
+        """Remove the lock of a process that was killed; return whether there was one."""
+        return False
+
+    def probe(self) -> None:
+        """Raise StoreError if files cannot be written here."""
 
 
 def folder(url: str) -> Folder:
     """Return the folder at a path or URL."""
     if "://" not in url or url.startswith("file://"):
         return LocalFolder(Path(url.removeprefix("file://")))
+    from deniable.store.remote_folder import RemoteFolder
+
     return RemoteFolder(url)
 
 
@@ -104,19 +117,29 @@ class LocalFolder(Folder):
         with self.source(name) as path:
             return path.read_bytes()
 
-    def remove(self, name: str) -> None:
-        """Delete the file, and any temporary file that a killed `put` left behind."""
-        with self.source(name) as path:
-            path.unlink(missing_ok=True)
-            path.with_name(path.name + ".tmp").unlink(missing_ok=True)
+    def remove(self, *names: str) -> None:
+        """Delete the files, and any temporary files that a killed `put` left behind."""
+        for name in names:
+            with self.source(name) as path:
+                path.unlink(missing_ok=True)
+                path.with_name(path.name + ".tmp").unlink(missing_ok=True)
+        for folder in sorted({(self.folder / name).parent for name in names}):
+            if folder.is_dir():
+                sync_folder(folder)
 
     def names(self, under: str) -> list[str]:
         """Return the names of all complete files below this folder, sorted."""
         return sorted(
             path.relative_to(self.folder).as_posix()
             for path in (self.folder / under).rglob("*")
-            if path.suffix not in (".tmp", ".lock") and path.is_file()
+            if path.suffix not in HIDDEN_SUFFIXES and path.is_file()
         )
+
+    def is_empty(self) -> bool:
+        """Return whether there are no files yet, except what a killed `put` left behind."""
+        with _translate_errors(self.folder):
+            there = self.folder.iterdir() if self.folder.exists() else iter(())
+            return all(path.suffix == ".tmp" for path in there)
 
     def room(self) -> int:
         """Return the free bytes of the folder's disk."""
@@ -133,58 +156,6 @@ class LocalFolder(Folder):
         path = self.folder / name
         with _translate_errors(path):
             yield path
-
-
-class RemoteFolder(Folder):
-    """A folder at an fsspec URL, such as s3://bucket/folder, where files appear complete.
-
-    There is no lock: only one process may write at a time.
-    """
-
-    def __init__(self, url: str) -> None:
-        try:
-            with needs_packages("this folder"):
-                import fsspec
-
-            self._files, self._root = fsspec.core.url_to_fs(url)
-        except (ImportError, ValueError) as error:
-            raise InputError(f"cannot open {url}: {error}") from None
-        self.url = url
-
-    def put(self, name: str, data: bytes, day: date | None = None) -> None:
-        """Upload the file in one operation."""
-        with self._path(name) as path:
-            self._files.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
-            self._files.pipe_file(path, data)
-
-    def get(self, name: str) -> bytes:
-        """Return the whole file."""
-        with self._path(name) as path:
-            return bytes(self._files.cat_file(path))
-
-    def remove(self, name: str) -> None:
-        """Delete the file, if it exists."""
-        with self._path(name) as path, suppress(FileNotFoundError):
-            self._files.rm_file(path)
-
-    @contextmanager
-    def source(self, name: str) -> Iterator[IO[bytes]]:
-        """Open the file, reading ahead by about a row group."""
-        with self._path(name) as path, self._files.open(path, "rb", block_size=_READ_AHEAD) as file:
-            yield file
-
-    def names(self, under: str) -> list[str]:
-        """Return the names of all files below this folder, sorted."""
-        self._files.invalidate_cache()
-        with self._path(under) as path:
-            start = len(path) - len(under)
-            return sorted(name[start:] for name in self._files.find(path))
-
-    @contextmanager
-    def _path(self, name: str) -> Iterator[str]:
-        """Give the path of a file within the file system, and translate errors of using it."""
-        with _translate_errors(name):
-            yield f"{self._root.rstrip('/')}/{name}"
 
 
 def _make_folder(folder: Path) -> None:

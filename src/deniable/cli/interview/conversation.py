@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 
 import click
 
+from deniable.cli.output import echo
 from deniable.client.files import replace_private
 from deniable.errors import DeniableError
 
@@ -86,7 +87,7 @@ class Conversation:
         for at, (key, text) in enumerate(self._earlier):
             if key == step.key:
                 del self._earlier[: at + 1]
-                click.echo(f"{step.prompt}: {text}")
+                echo(f"{step.prompt}: {text}")
                 if (understood := self._understood(step, text)) is not None:
                     return understood[0]
                 break
@@ -115,7 +116,7 @@ class Conversation:
 def say(text: str, indent: str = "") -> None:
     """Print a paragraph, after an empty line unless it is indented."""
     lines = click.wrap_text(text, WIDTH, indent, " " * len(indent), preserve_paragraphs=True)
-    click.echo(lines if indent else f"\n{lines}")
+    echo(lines if indent else f"\n{lines}")
 
 
 def _read(path: Path) -> list[tuple[str, str]]:

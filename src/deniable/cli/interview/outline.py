@@ -116,7 +116,7 @@ class Outline:
     collect : {"once", "repeatedly"} or None
         How often a client reports.
     questions : tuple of OutlineQuestion
-        The questions; a yes-or-no question by default.
+        The questions; while there are none, a yes-or-no question stands for them.
     epsilon : float or None
         Total ε of all questions; None if each has the usual ε of its kind.
     """

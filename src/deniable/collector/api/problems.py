@@ -11,14 +11,13 @@ from http import HTTPStatus
 
 from starlette.exceptions import HTTPException
 
+from deniable.collector.logs import log_event
 from deniable.errors import StoreError, StoreFull
 
 RETRY_SOON = range(1, 9)
 """Seconds before a retry, drawn at random so that clients do not all return at once."""
 RETRY_WHEN_DISK_FULL = range(60, 61)
 """Seconds before a retry while the disk is full."""
-
-log = logging.getLogger("deniable.collector")
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,7 @@ UNKNOWN_JOB = ProblemKind("unknown-job", 404, "There is no such job")
 NOT_FOUND = ProblemKind("not-found", 404, "There is no such page or file")
 NOT_ALLOWED = ProblemKind("method", 405, "The method is not allowed")
 TOO_SLOW = ProblemKind("too-slow", 408, "The body took too long to arrive", RETRY_SOON)
+INCOMPLETE = ProblemKind("incomplete", 408, "The body did not arrive completely", RETRY_SOON)
 CONFLICT = ProblemKind("key-reused", 409, "The idempotency key belongs to another upload")
 NO_RESULT = ProblemKind("no-result", 409, "The job has no result")
 EXPIRED = ProblemKind("survey-expired", 410, "The survey has ended")
@@ -56,6 +56,14 @@ FAILED = ProblemKind("failed", 500, "The collector failed", RETRY_SOON)
 BUSY = ProblemKind("busy", 503, "The collector is busy", RETRY_SOON)
 UNAVAILABLE = ProblemKind("store-unavailable", 503, "The store is not available", RETRY_SOON)
 DISK = ProblemKind("disk-full", 507, "The collector's disk is nearly full", RETRY_WHEN_DISK_FULL)
+
+NEVER_FOR_UPLOADS = (BAD_JOB, UNKNOWN_JOB, NO_RESULT, NOT_FOUND)
+UPLOAD_REFUSALS = [
+    kind.name
+    for kind in tuple(vars().values())
+    if isinstance(kind, ProblemKind) and kind not in NEVER_FOR_UPLOADS
+]
+"""Names of the kinds of problems for which an upload may be refused."""
 
 
 class Problem(Exception):
@@ -101,7 +109,8 @@ def to_problem(error: Exception) -> Problem:
     if isinstance(error, StoreError):
         return Problem(UNAVAILABLE, "the store is not available: try again later")
     # The message of an unexpected exception may quote the request, so only its type is logged.
-    log.error("a request failed: %s", type(error).__name__)
+    name = type(error).__name__
+    log_event("request-failed", f"a request failed: {name}", logging.ERROR, error=name)
     return Problem(FAILED, "the collector failed because of an internal error: try again later")
 
 

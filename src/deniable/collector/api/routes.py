@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.concurrency import iterate_in_threadpool
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -200,12 +201,19 @@ async def page_file(request: Request) -> Response:
     return Response(static(name), media_type=MEDIA_TYPES[Path(name).suffix], headers=PAGE_HEADERS)
 
 
+class VersionConvertor(IntegerConvertor):
+    """A version in a path; Python refuses to read numbers with thousands of digits."""
+
+    regex = "[0-9]{1,9}"
+
+
+register_url_convertor("version", VersionConvertor())
 ROUTES = [
     Route("/v1/surveys", surveys, methods=["GET", "OPTIONS"]),
     Route("/v1/surveys/{name}", published_survey, methods=["GET", "OPTIONS"]),
     Route("/v1/surveys/{name}/counts", counts),
-    Route("/v1/surveys/{name}/{version:int}", published_survey, methods=["GET", "OPTIONS"]),
-    Route("/v1/surveys/{name}/{version:int}/reports", reports),
+    Route("/v1/surveys/{name}/{version:version}", published_survey, methods=["GET", "OPTIONS"]),
+    Route("/v1/surveys/{name}/{version:version}/reports", reports),
     Route("/healthz", healthz),
     Route("/readyz", readyz),
     Route("/metrics", metrics),
@@ -221,6 +229,8 @@ def application(collector: Collector) -> Starlette:
     """Return the Starlette application, which answers every failure with problem details."""
     handlers = dict.fromkeys((Problem, HTTPException, StoreError, Exception), refuse)
     app = Starlette(routes=ROUTES, exception_handlers=handlers)
+    # A redirect would name the host of the request, which the client chose.
+    app.router.redirect_slashes = False
     app.state.collector = collector
     app.state.exports = asyncio.Semaphore(MAX_EXPORTS)
     return app

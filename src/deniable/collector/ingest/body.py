@@ -11,14 +11,17 @@ from typing import Self
 
 from starlette.types import Receive
 
-from deniable.collector.api.problems import BUSY, MALFORMED, TOO_LARGE, TOO_SLOW, Problem
+from deniable.collector.api.problems import (
+    BUSY,
+    INCOMPLETE,
+    MALFORMED,
+    TOO_LARGE,
+    TOO_SLOW,
+    Problem,
+)
 
 GZIP_WINDOW_BITS = 31
 """Value of zlib's `wbits` for one gzip member with header and checksum."""
-
-
-class ClientDisconnected(Exception):
-    """The client disconnected before its body was complete, so no answer is needed."""
 
 
 class BodyLimits:
@@ -106,16 +109,17 @@ class IncomingBody:
         A client that is still sending might otherwise not read the answer.
         """
         left = self._limits.max_body
-        with suppress(TimeoutError, ClientDisconnected):
+        with suppress(TimeoutError, Problem):
             async with self._limits.until(self._end):
                 while not self._ended and left > 0:
                     left -= len(await self._chunk())
 
     async def _chunk(self) -> bytes:
-        """Return the next bytes; raise ClientDisconnected if the client went away."""
+        """Return the next bytes; raise Problem if the client went away, or sent a bad chunk."""
         message = await self._receive()
         if message["type"] == "http.disconnect":
-            raise ClientDisconnected
+            self._ended = True
+            raise Problem(INCOMPLETE, "the body was cut off, or wrongly chunked: send it again")
         self._ended = not message.get("more_body", False)
         chunk: bytes = message.get("body", b"")
         return chunk

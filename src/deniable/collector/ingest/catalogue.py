@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from itertools import pairwise
 
 from deniable.collector.api.problems import EXPIRED, MALFORMED, UNKNOWN_SURVEY, Problem
@@ -18,11 +18,6 @@ FORM_OFFSET = 3
 """Offset of the byte that distinguishes a report from a batch."""
 
 
-def today() -> date:
-    """Return the current day in UTC, which does not reveal a time zone."""
-    return datetime.now(UTC).date()
-
-
 def versions_of(surveys: Iterable[Survey], name: str, version: int | None = None) -> list[Survey]:
     """Return the surveys of this name, or only one version; raise Problem if there is none."""
     chosen = [s for s in surveys if s.name == name and version in (None, s.version)]
@@ -30,6 +25,13 @@ def versions_of(surveys: Iterable[Survey], name: str, version: int | None = None
         wanted = name if version is None else f"{name} v{version}"
         raise Problem(UNKNOWN_SURVEY, f"this collector has no survey {wanted!r:.80}")
     return chosen
+
+
+def claimed_reports(data: bytes) -> int:
+    """Return how many reports a body claims to have, whether or not it is well formed."""
+    if data[FORM_OFFSET : FORM_OFFSET + 1] != bytes([BATCH]):
+        return 1
+    return int.from_bytes(data[HEADER_SIZE:BATCH_HEADER_SIZE], "little")
 
 
 class Catalogue:
@@ -53,12 +55,20 @@ class Catalogue:
         """Return every survey, sorted by name and version."""
         return sorted(self.by_digest.values(), key=lambda s: (s.name, s.version))
 
+    def ended(self, day: date) -> list[Survey]:
+        """Return the surveys whose reports are refused on this day, because they have ended."""
+        return [survey for survey in self.all() if day > survey.expires + self.grace]
+
     def find(self, name: str, version: int | None = None) -> Survey:
         """Return the survey of this name: the given version, or the newest."""
         return versions_of(self.all(), name, version)[-1]
 
-    def upload(self, data: bytes, key: bytes, day: date) -> Upload:
-        """Check every report of a body and return it as an upload, or raise Problem."""
+    def upload(self, data: bytes, key: bytes, day: date, sure: date | None = None) -> Upload:
+        """Check every report of a body and return it as an upload, or raise Problem.
+
+        day : day on which the reports count; sure : day that it certainly is, if the clock is in
+            doubt: a survey that ended is refused for good, and clients drop their reports
+        """
         try:
             if data[FORM_OFFSET : FORM_OFFSET + 1] == bytes([BATCH]):
                 batch = from_wire(data, self.by_digest)
@@ -72,7 +82,7 @@ class Catalogue:
             ) from None
         except WireError as error:
             raise Problem(MALFORMED, str(error)) from None
-        if day > survey.expires + self.grace:
+        if (sure or day) > survey.expires + self.grace:
             raise Problem(
                 EXPIRED, f"survey {survey.name!r} v{survey.version} ended on {survey.expires}"
             )

@@ -1,7 +1,10 @@
 """`POST /v1/reports`, as plain ASGI, so that nothing slows down the way to the queue.
 
 An upload is checked before it is queued, with the cheapest checks first, and acknowledged after it
-is durable. Nothing but the body, the idempotency key and the ingest key of a request is used.
+is durable. Nothing but the body, the idempotency key and the access key of a request is used.
+
+An upload has one report, so that nobody outvotes a crowd with one request. Only the holder of a
+gateway key may send batches.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import parse_qs
 
@@ -18,9 +22,10 @@ from starlette.types import Receive, Scope, Send
 
 from deniable.collector.api import problems
 from deniable.collector.api.problems import Problem, to_problem
-from deniable.collector.ingest.body import ClientDisconnected, IncomingBody, gunzip
-from deniable.collector.ingest.catalogue import today
+from deniable.collector.ingest.body import IncomingBody, gunzip
+from deniable.collector.ingest.catalogue import claimed_reports
 from deniable.collector.keyring import Bucket
+from deniable.collector.keys import GATEWAY, Key
 from deniable.store import Outcome, Upload
 
 if TYPE_CHECKING:
@@ -31,7 +36,7 @@ Headers = dict[str, str]
 
 UPLOAD_PATH = "/v1/reports"
 METHODS = "POST, OPTIONS"
-ROLE = "ingest"
+ROLES = ("ingest", GATEWAY)
 CONTENT_TYPE = b"application/octet-stream"
 KEY_PATTERN = re.compile(r"[0-9a-f]{32}")
 LENGTH_PATTERN = re.compile(rb"[0-9]{1,19}")
@@ -44,7 +49,7 @@ MAX_INLINE_BYTES = 1 << 17
 class UploadHeaders:
     """The headers and query fields of an upload that the collector uses.
 
-    key : idempotency key; token : ingest token, if any; gzipped : whether the body is compressed;
+    key : idempotency key; token : access token, if any; gzipped : whether the body is compressed;
     length : length of the body according to its header, or 0
     """
 
@@ -119,8 +124,6 @@ class UploadRoute:
         incoming = IncomingBody(receive, self.collector.limits)
         try:
             accepted = await self._accept(scope, incoming)
-        except ClientDisconnected:
-            return
         except Exception as error:
             await incoming.discard()
             await self._refusal(error)(scope, receive, send)
@@ -137,6 +140,7 @@ class UploadRoute:
         # would keep the body and the connection in memory until the next garbage collection.
         problem = to_problem(error)
         self.collector.metrics.answers[problem.status] += 1
+        self.collector.metrics.refusals[problem.kind.name] += 1
         return Response(problem.body(), problem.status, self._headers | problem.headers)
 
     async def _accept(self, scope: Scope, incoming: IncomingBody) -> int:
@@ -144,43 +148,52 @@ class UploadRoute:
         if scope["method"] != "POST":
             raise Problem(problems.NOT_ALLOWED, f"expected one of {METHODS}", {"allow": METHODS})
         headers = UploadHeaders.of(scope)
-        bucket = self._admit(headers)
+        key, bucket = self._admit(headers)
         with incoming:
             data = await incoming.read()
-            self.collector.metrics.totals["upload_bytes"] += len(data)
-            if headers.gzipped:
-                # The decompressed size is unknown yet, so reserve the largest possible one.
-                incoming.hold(self._limit)
-                data = await _in_thread_if_large(data, lambda data: gunzip(data, self._limit))
-                incoming.hold(len(data) - self._limit)
-            check = self.collector.catalogue.upload
-            upload = await _in_thread_if_large(data, lambda data: check(data, headers.key, today()))
-            return await self._store(upload, bucket)
+            with self.collector.connections.answering(scope):
+                self.collector.metrics.totals["upload_bytes"] += len(data)
+                if headers.gzipped:
+                    data = await self._unzipped(data, incoming)
+                _check_batch(claimed_reports(data), key)
+                day, sure = self.collector.arrival_days()
+                check = partial(
+                    self.collector.catalogue.upload, key=headers.key, day=day, sure=sure
+                )
+                return await self._store(await _in_thread_if_large(data, check), bucket)
 
-    def _admit(self, headers: UploadHeaders) -> Bucket | None:
-        """Refuse an upload before its body is read, or return the quota that it counts towards."""
-        bucket = None
+    async def _unzipped(self, data: bytes, incoming: IncomingBody) -> bytes:
+        """Decompress a body."""
+        # The decompressed size is unknown yet, so reserve the largest possible one.
+        incoming.hold(self._limit)
+        data = await _in_thread_if_large(data, partial(gunzip, limit=self._limit))
+        incoming.hold(len(data) - self._limit)
+        return data
+
+    def _admit(self, headers: UploadHeaders) -> tuple[Key | None, Bucket]:
+        """Refuse an upload before its body is read, or return its access key and quota."""
+        key, bucket = None, Bucket(0)
         if headers.token is not None or self.collector.settings.require_key:
-            keyring = self.collector.keyring
-            bucket = keyring.bucket(keyring.authorise(headers.token, ROLE))
-            bucket.check()
+            key = self.collector.keyring.authorise(headers.token, *ROLES)
+            bucket = self.collector.keyring.bucket(key)
+            if key.max_batch == 1:  # otherwise the number of reports decides how long to wait
+                bucket.check()
         if headers.length > self._limit:
             detail = f"expected a body of at most {self._limit} bytes, got {headers.length}"
             raise Problem(problems.TOO_LARGE, detail)
         if self.collector.disk_low:
             raise Problem(problems.DISK, "the disk is nearly full: try again later")
         self.collector.writer.check_capacity()
-        return bucket
+        return key, bucket
 
-    async def _store(self, upload: Upload, bucket: Bucket | None) -> int:
+    async def _store(self, upload: Upload, bucket: Bucket) -> int:
         """Queue the upload and wait until it is durable; return its number of reports."""
-        if bucket is not None:
-            bucket.take(upload.reports)
+        bucket.take(upload.reports)
         outcome = None
         try:
             outcome = await self.collector.writer.submit(upload)
         finally:
-            if bucket is not None and outcome is not Outcome.STORED:
+            if outcome is not Outcome.STORED:
                 bucket.refund(upload.reports)
         if outcome is Outcome.CONFLICT:
             detail = "a different body was stored under this key: draw a new key for each upload"
@@ -190,6 +203,23 @@ class UploadRoute:
         else:
             self.collector.metrics.totals["reports"] += upload.reports
         return upload.reports
+
+
+def _check_batch(reports: int, key: Key | None) -> None:
+    """Raise Problem if an upload has more reports than its access key allows."""
+    if reports <= (key.max_batch if key else 1):
+        return
+    if key is not None and key.role == GATEWAY:
+        detail = f"this {GATEWAY} key may send {key.max_batch} reports per upload, and this upload "
+        raise Problem(problems.TOO_LARGE, f"{detail}has {reports}: send smaller batches")
+    kind, got = problems.UNAUTHORISED, "no key"
+    if key is not None:
+        kind, got = problems.FORBIDDEN, f"an {key.role} key"
+    raise Problem(
+        kind,
+        f"a batch of {reports} reports needs a {GATEWAY} key, and this request has {got}: send one "
+        f"report per upload, or get a key that was made with `deniable keys add --role {GATEWAY}`",
+    )
 
 
 async def _in_thread_if_large(data: bytes, work: Callable[[bytes], T]) -> T:

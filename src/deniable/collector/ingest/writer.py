@@ -7,6 +7,7 @@ during a commit share the next one. An upload is acknowledged only after `Store.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from contextlib import suppress
 from threading import Condition, Thread
 
 from deniable.collector.api.problems import BUSY, Problem, to_problem
+from deniable.collector.logs import log_event
 from deniable.collector.metrics import Metrics
 from deniable.errors import StoreError
 from deniable.store import Outcome, Store, Upload
@@ -90,15 +92,24 @@ class CommitWriter:
             outcomes: Sequence[Outcome | Problem]
             try:
                 outcomes = self.store.append(uploads)
-                self.failing = False
+                self._note(None)
             except Exception as error:
                 outcomes = [to_problem(error) for _ in uploads]
-                self.failing = True
+                self._note(type(error).__name__)
                 self.metrics.totals["store_errors"] += 1
             self.metrics.count_commit(time.perf_counter() - start)
             self._loop.call_soon_threadsafe(_set_outcomes, futures, outcomes)
             with suppress(OSError, StoreError):  # the commit is done: the thread must go on
                 self._on_commit()
+
+    def _note(self, error: str | None) -> None:
+        """Note the error of a commit, or None if it succeeded; log only changes."""
+        if error and not self.failing:
+            message = f"a commit failed ({error}): uploads are refused until commits succeed"
+            log_event("commits-failing", message, logging.ERROR, error=error)
+        elif self.failing and not error:
+            log_event("commits-recovered", "commits succeed again")
+        self.failing = error is not None
 
     def _next_group(self) -> list[QueuedUpload]:
         """Wait for uploads and return one group, which is empty only after `stop`."""

@@ -18,6 +18,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deniable import store as stores
+from deniable.collector.jobs.limits import ADVICE, check_result
 from deniable.compute.progress import listening
 from deniable.errors import DeniableError, InputError, StoreError
 from deniable.extras import needs_packages
@@ -115,7 +116,9 @@ def main() -> None:
                 result = perform(request, survey, store)
             write_progress("writing the result", None)
             # The store is still open: tests of a joint table may read the reports again.
-            _write_line(out, {"result": render(result, survey)})
+            line = {"result": render(result, survey)}
+            check_result(len(json.dumps(line)))
+            _write_line(out, line)
     except Exception as error:
         _write_line(out, {"error": _reason(error)})
 
@@ -140,7 +143,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, DeniableError):
         return str(error)
     if isinstance(error, MemoryError):
-        return "there is not enough memory: try fewer questions, candidates or days"
+        return f"there is not enough memory: {ADVICE}"
     return (
         f"the analysis failed because of a defect ({type(error).__name__}): the same analysis on "
         "the command line shows more"

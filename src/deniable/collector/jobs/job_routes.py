@@ -9,8 +9,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from deniable.collector.api.guards import NO_STORE, analyst_only, collector_of
-from deniable.collector.api.problems import BAD_JOB, NOT_FOUND, Problem
-from deniable.collector.ingest.body import ClientDisconnected, IncomingBody
+from deniable.collector.api.problems import NOT_FOUND, Problem
+from deniable.collector.ingest.body import IncomingBody
 from deniable.collector.jobs.requests import JobRequest
 
 RESULT_MEDIA_TYPES = {
@@ -53,10 +53,7 @@ async def _start(request: Request) -> Response:
     """Start a job."""
     collector = collector_of(request)
     with IncomingBody(request.receive, collector.limits) as incoming:
-        try:
-            job_request = JobRequest.read(await incoming.read())
-        except ClientDisconnected:
-            raise Problem(BAD_JOB, "the body is incomplete") from None
+        job_request = JobRequest.read(await incoming.read())
     job = await asyncio.to_thread(collector.start_job, job_request)
     headers = {**NO_STORE, "location": f"/v1/jobs/{job.id}"}
     return JSONResponse(job.to_dict(), status_code=202, headers=headers)

@@ -9,6 +9,7 @@ from datetime import date
 from typing import Any
 
 from deniable.collector.api.problems import BAD_JOB, Problem
+from deniable.collector.jobs.limits import MAX_CANDIDATES
 from deniable.errors import InputError, did_you_mean
 from deniable.survey import Survey
 
@@ -60,6 +61,11 @@ class JobRequest:
             raise Problem(BAD_JOB, f"{verb} has no subgroups: where is a field of decode")
         if self.since and self.until and self.since > self.until:
             detail = f"the first day, {self.since}, is after the last day, {self.until}"
+            raise Problem(BAD_JOB, detail)
+        listed = sum(len(c) for c in (self.candidates or {}).values() if not isinstance(c, str))
+        if listed > MAX_CANDIDATES:
+            detail = f"{listed:,} candidates are listed, and an analysis over HTTP may have "
+            detail += f"{MAX_CANDIDATES:,}: list fewer, or use the command line"
             raise Problem(BAD_JOB, detail)
         if not 0 < self.alpha < 1:
             raise Problem(BAD_JOB, f"expected alpha between 0 and 1, got {self.alpha!r:.40}")

@@ -11,18 +11,19 @@ import secrets
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from threading import Lock, Thread
+from functools import partial
+from threading import Event, Lock, Thread
 
 from deniable.collector.api.problems import BAD_JOB, BUSY, NO_RESULT, UNKNOWN_JOB, Problem
+from deniable.collector.jobs.limits import ADVICE, CHECK_SECONDS, MAX_RESULT_BYTES, JobLimits
 from deniable.collector.jobs.requests import JobRequest
 from deniable.survey import Survey
 
 MAX_KEPT_JOBS = 20
 """Largest number of jobs that are remembered; the oldest is forgotten first."""
-MAX_RESULT_BYTES = 16 << 20
-"""Largest result, in all its formats together; a larger one needs the command line."""
 KILLED = -9
 """Status of a process that the operating system killed, as it does if memory runs out."""
 EXIT_SECONDS = 2.0
@@ -33,24 +34,30 @@ COMMAND = (sys.executable, "-m", "deniable.collector.jobs.job_process")
 class Job:
     """One analysis, running or ended.
 
-    Only the thread that follows its process changes it; other threads read or cancel it.
+    Only the threads that follow and watch its process change it; others read or cancel it.
 
     state : "running", "done", "failed" or "cancelled"; stage : what the process is doing;
     done : completed share of the stage, or None; detail : why the job failed;
-    formats : the result, by name of its format
+    formats : the result, by name of its format; outcomes : counts ended jobs by state
     """
 
     def __init__(
-        self, request: JobRequest, survey: Survey, process: subprocess.Popen[bytes]
+        self,
+        request: JobRequest,
+        survey: Survey,
+        process: subprocess.Popen[bytes],
+        outcomes: Counter[str],
     ) -> None:
         self.id = secrets.token_hex(8)
         self.request, self.survey, self.process = request, survey, process
+        self._outcomes = outcomes
         self.state = "running"
         self.stage, self.done = "starting", None
         self.detail = ""
         self.formats: dict[str, str] = {}
         self._started = time.monotonic()
         self._duration: float | None = None
+        self.ended, self._ending = Event(), Lock()
 
     def handle_line(self, line: bytes) -> None:
         """Handle one line of JSON that the process wrote: progress, a result or an error."""
@@ -65,14 +72,22 @@ class Job:
 
     def end(self, state: str, detail: str = "") -> None:
         """End the job; later calls change nothing, such as one after the process was killed."""
-        if self.state == "running":
-            self._duration = time.monotonic() - self._started
-            self.state, self.detail = state, detail
+        with self._ending:
+            if self.state == "running":
+                self._duration = self.seconds
+                self.state, self.detail = state, detail
+                self._outcomes[state] += 1
+                self.ended.set()
 
-    def cancel(self) -> None:
+    def cancel(self, state: str = "cancelled", detail: str = "") -> None:
         """Kill the process, and end the job if it is running."""
-        self.end("cancelled")
+        self.end(state, detail)
         self.process.kill()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds for which the job has been running, or ran."""
+        return time.monotonic() - self._started if self._duration is None else self._duration
 
     def result(self, form: str) -> str:
         """Return the result in one format, or raise Problem if there is none."""
@@ -91,7 +106,6 @@ class Job:
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON object that describes the job."""
-        seconds = time.monotonic() - self._started if self._duration is None else self._duration
         downloads = [form for form in self.formats if form != "section"]
         return {
             "id": self.id,
@@ -102,7 +116,7 @@ class Job:
             "state": self.state,
             "stage": self.stage,
             "done": self.done,
-            "seconds": round(seconds, 1),
+            "seconds": round(self.seconds, 1),
             "detail": self.detail,
             **self.request.options,
             **({"formats": downloads} if self.state == "done" else {}),
@@ -112,8 +126,16 @@ class Job:
 class Jobs:
     """All jobs of a collector. Every method may be called from any thread."""
 
-    def __init__(self, command: Sequence[str] = COMMAND, *, max_kept: int = MAX_KEPT_JOBS) -> None:
-        self._command, self._max_kept = command, max_kept
+    def __init__(
+        self,
+        limits: JobLimits,
+        command: Sequence[str] = COMMAND,
+        *,
+        max_kept: int = MAX_KEPT_JOBS,
+        outcomes: Counter[str] | None = None,
+    ) -> None:
+        self._limits, self._command, self._max_kept = limits, command, max_kept
+        self._outcomes = Counter[str]() if outcomes is None else outcomes
         self._jobs: dict[str, Job] = {}
         self._lock = Lock()
         self._stopped = False
@@ -133,12 +155,13 @@ class Jobs:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
             )
-            job = Job(request, survey, process)
+            job = Job(request, survey, process, self._outcomes)
             self._jobs[job.id] = job
             for old in list(self._jobs)[: -self._max_kept]:
                 del self._jobs[old]
-        # A daemon thread: a stopping collector kills the process and does not wait.
-        Thread(target=_follow_process, args=(job, line), name="deniable-job", daemon=True).start()
+        # Daemon threads: a stopping collector kills the process and does not wait.
+        for work in (partial(_follow_process, job, line), partial(_watch, job, self._limits)):
+            Thread(target=work, name="deniable-job", daemon=True).start()
         return job
 
     def get(self, id: str) -> Job:
@@ -152,6 +175,10 @@ class Jobs:
         """Return all jobs, the newest first."""
         with self._lock:
             return list(self._jobs.values())[::-1]
+
+    def running(self) -> int:
+        """Return the number of running jobs."""
+        return sum(job.state == "running" for job in self.all())
 
     def remove(self, id: str) -> None:
         """Cancel a running job, or forget one that has ended."""
@@ -171,6 +198,13 @@ class Jobs:
             job.cancel()
 
 
+def _watch(job: Job, limits: JobLimits) -> None:
+    """Kill the process of a job that exceeds a limit."""
+    while not job.ended.wait(CHECK_SECONDS):
+        if reason := limits.exceeded(job.process.pid, job.seconds):
+            job.cancel("failed", reason)
+
+
 def _follow_process(job: Job, line: bytes) -> None:
     """Send the request to the process, and handle its output until it ends. Log nothing of it."""
     process = job.process
@@ -182,7 +216,7 @@ def _follow_process(job: Job, line: bytes) -> None:
         with suppress(ValueError, KeyError):  # the process was killed within a line
             while line := process.stdout.readline(MAX_RESULT_BYTES):
                 if len(line) == MAX_RESULT_BYTES:
-                    job.end("failed", "the result is too large: use the command line instead")
+                    job.end("failed", f"the result is too large: {ADVICE}")
                     break
                 job.handle_line(line)
     finally:
@@ -200,10 +234,8 @@ def _follow_process(job: Job, line: bytes) -> None:
 def _why_ended(status: int | None) -> str:
     """Return why a process ended without a result, from its exit status."""
     if status == KILLED:
-        return (
-            "the analysis was killed, most likely because the machine ran out of memory: try "
-            "fewer questions, candidates or days"
-        )
+        cause = "most likely because the machine ran out of memory"
+        return f"the analysis was killed, {cause}: {ADVICE}"
     how = "it wrote what cannot be read"
     if status is not None:
         how = f"signal {-status}" if status < 0 else f"exit status {status}"

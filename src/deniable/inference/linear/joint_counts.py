@@ -8,6 +8,7 @@ days and machines. Their size does not depend on the number of reports, which ne
 from __future__ import annotations
 
 import zipfile
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +21,12 @@ from deniable.results.rows import ComparedByFields
 
 FORMAT = "deniable-pair-counts/1"
 ARRAYS = ("both", "first", "second", "total")
+TEXTS = 5
+"""Number of texts in a file: format, survey, two questions, and origin."""
+MAX_REPORTS = 1 << 53
+"""Largest number of reports: sums of counts stay exact in 64 bits, as integers and as floats."""
+MAX_FILE_BYTES = 1 << 30
+"""Largest size of an unpacked file: twice that of the largest counts that `pair_counts` makes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +105,8 @@ class PairCounts(ComparedByFields):
             raise InputError(
                 "these arrays are not counts: 0 <= both <= first, second <= total does not hold"
             )
+        if self.total.sum(dtype=np.float64) > MAX_REPORTS:
+            raise InputError(f"these arrays count more than {MAX_REPORTS:,} reports, the maximum")
 
     def __repr__(self) -> str:
         return f"<PairCounts {' × '.join(self.questions)}: {self.reports:,} reports>"
@@ -165,17 +174,34 @@ class PairCounts(ComparedByFields):
         InputError
             If the file holds no pair counts.
         """
-        try:
-            with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-                form, survey, x, y, origin = (str(text) for text in file["said"])
-                both, first, second, total = (file[name] for name in ARRAYS)
-        except (ValueError, KeyError, AttributeError, EOFError, zipfile.BadZipFile):
-            raise InputError(
-                f"{path} does not hold pair counts, which deniable count writes, or it is damaged"
-            ) from None
+        (form, survey, x, y, origin), arrays = _unpacked(Path(path))
         if form != FORMAT:
             raise InputError(f"{path} has the format {form}, but this version reads {FORMAT}")
-        return cls(survey, (x, y), both, first, second, total, origin)
+        try:
+            return cls(survey, (x, y), **arrays, origin=origin)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+
+
+def _unpacked(path: Path) -> tuple[list[str], dict[str, Int64s]]:
+    """Return the texts and arrays of a file; raise InputError if it is damaged or too large."""
+    size = 0
+    with path.open("rb") as raw, suppress(Exception):  # a damaged file may raise anything
+        size = sum(member.file_size for member in zipfile.ZipFile(raw).infolist())
+        if size <= MAX_FILE_BYTES:
+            raw.seek(0)
+            file = np.load(raw, allow_pickle=False)
+            texts = [str(text) for text in file["said"]]
+            if len(texts) == TEXTS:
+                return texts, {name: file[name] for name in ARRAYS}
+    if size > MAX_FILE_BYTES:
+        raise InputError(
+            f"{path} would take {size:,} bytes unpacked, more than the limit of "
+            f"{MAX_FILE_BYTES:,}: it is damaged, or not a file that deniable count wrote"
+        )
+    raise InputError(
+        f"{path} does not hold pair counts, which deniable count writes, or it is damaged"
+    )
 
 
 def _narrow(array: Int64s) -> NDArray[np.unsignedinteger]:

@@ -9,10 +9,11 @@ from datetime import date
 from functools import cached_property
 from itertools import islice
 
+from deniable.errors import StoreError, StoreUnavailable, UnknownSurvey
 from deniable.store.compaction import Compaction, Days
 from deniable.store.locations import Folder
 from deniable.store.parquet import folder_files
-from deniable.store.parquet.folder_files import Files, StagedUpload
+from deniable.store.parquet.folder_files import Files, Group, StagedUpload
 from deniable.survey import Survey
 
 
@@ -21,20 +22,43 @@ class FolderCompaction(Compaction):
     """One compaction of a folder store.
 
     replace_files : replaces old files with new ones atomically; see `FolderStore._replace_files`
+    set_aside : sets a damaged file aside; see `FolderStore._set_aside`
     """
 
     folder: Folder
     replace_files: Callable[[Sequence[str], Files], None]
+    set_aside: Callable[[str], None]
 
     @cached_property
-    def _staged(self) -> dict[str, list[tuple[bytes, date, int]]]:
+    def _staged(self) -> dict[str, list[Group]]:
         """Survey digest, day and number of reports of each upload, by file."""
-        names = self.folder.names("staged")
-        return {name: folder_files.read_groups(self.folder, name) for name in names}
+        found = {}
+        for name in self.folder.names("staged"):
+            try:
+                found[name] = folder_files.read_groups(self.folder, name)
+            except StoreUnavailable:
+                raise
+            except StoreError:
+                self._set_aside(name)
+        return found
+
+    def _set_aside(self, name: str) -> None:
+        """Set a damaged file aside, so that it does not stop this compaction and later ones."""
+        self.set_aside(name)
+        self.damaged += 1
 
     def groups(self) -> Iterable[tuple[bytes, date]]:
-        """Return survey digest and day of all staged uploads."""
-        return {(digest, day): None for rows in self._staged.values() for digest, day, _ in rows}
+        """Return survey digest and day of all staged uploads whose survey is known."""
+        groups = {(digest, day) for rows in self._staged.values() for digest, day, _ in rows}
+        return [(digest, day) for digest, day in groups if self._is_known(digest)]
+
+    def _is_known(self, digest: bytes) -> bool:
+        """Return whether the store has the survey; otherwise `check` says so."""
+        try:
+            self.survey_of(digest)
+        except UnknownSurvey:
+            return False
+        return True
 
     def count_staged(self, survey: Survey, days: Days) -> int:
         """Return the number of reports of these days that are staged."""
@@ -45,7 +69,11 @@ class FolderCompaction(Compaction):
         first, last = days
         for name, rows in sorted(self._staged.items(), key=_first_day):
             # The first upload taken from a file brings the whole file into memory.
-            size = sum(reports * self.survey_of(digest).body_size for digest, _, reports in rows)
+            size = sum(
+                reports * self.survey_of(digest).body_size
+                for digest, _, reports in rows
+                if self._is_known(digest)
+            )
             for row, (digest, upload_day, reports) in enumerate(rows):
                 if digest == survey.digest and first <= upload_day <= last:
                     yield name, row, reports, size
@@ -64,7 +92,15 @@ class FolderCompaction(Compaction):
         chosen: list[StagedUpload] = []
         others: list[StagedUpload] = []
         for name, rows in chosen_rows.items():
-            for row, upload in enumerate(folder_files.read_staged(self.folder, name)):
+            try:
+                uploads = folder_files.read_staged(self.folder, name)
+            except StoreUnavailable:
+                raise
+            except StoreError:
+                self._set_aside(name)
+                del self._staged[name]
+                return self.write_segment(survey, days)
+            for row, upload in enumerate(uploads):
                 (chosen if row in rows else others).append(upload)
         bodies = b"".join(upload.bodies for upload in chosen)
         staged_files = folder_files.staged_files(others)
@@ -78,6 +114,6 @@ class FolderCompaction(Compaction):
         return sum(upload.reports for upload in chosen)
 
 
-def _first_day(file: tuple[str, list[tuple[bytes, date, int]]]) -> date:
+def _first_day(file: tuple[str, list[Group]]) -> date:
     """Return the first day of a staged file's uploads."""
     return min(day for _, day, _ in file[1])

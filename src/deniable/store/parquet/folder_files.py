@@ -1,11 +1,13 @@
 """Names and content of the files of a folder store: staged uploads, receipts, segments.
 
-The name of a segment or receipt file, `…/DAY/N-NAME.parquet`, contains its day and its number N of
-reports or receipts.
+The name of a file, `…/NAME-SHA256.parquet`, contains the hash of its content, by which damage is
+noticed; only files of earlier versions have none. The name of a segment or receipt file,
+`…/DAY/N-NAME-SHA256.parquet`, also contains its day and its number N of reports or receipts.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 from collections import defaultdict
@@ -30,6 +32,8 @@ STAGED = pa.schema(RECEIPTS | GROUPS | {"bodies": pa.large_binary()})
 
 Files = dict[str, tuple[bytes, date | None]]
 """Content of files and the day they belong to, if any, by name."""
+Group = tuple[bytes, date, int]
+"""Survey digest, day and number of reports of an upload."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,17 @@ def count_of(name: str) -> int:
     return int(name.split("/")[-1].split("-")[0])
 
 
+def sha256_of(name: str) -> bytes | None:
+    """Return the hash in the name of a file, or None if an earlier version wrote it."""
+    last = name.removesuffix(".parquet").split("-")[-1]
+    return bytes.fromhex(last) if len(last) == 2 * hashlib.sha256().digest_size else None
+
+
+def _with_hash(prefix: str, content: bytes) -> str:
+    """Return the name of a new file: a random part, so that no two are the same, and a hash."""
+    return f"{prefix}{os.urandom(16).hex()}-{hashlib.sha256(content).hexdigest()}.parquet"
+
+
 def segments_folder(survey: Survey) -> str:
     """Return the name of the folder for the survey's segments."""
     return f"segments/{survey_folder(survey)}"
@@ -69,8 +84,7 @@ def segments_folder(survey: Survey) -> str:
 
 def _dated(folder: str, day: date, count: int, content: bytes) -> Files:
     """Return a file that has its day and count in its name."""
-    name = f"{folder}/{day.isoformat()}/{count}-{os.urandom(16).hex()}.parquet"
-    return {name: (content, day)}
+    return {_with_hash(f"{folder}/{day.isoformat()}/{count}-", content): (content, day)}
 
 
 # --- writing -------------------------------------------------------------------------------------
@@ -81,7 +95,8 @@ def staged_files(uploads: Sequence[StagedUpload]) -> Files:
     if not uploads:
         return {}
     rows = [(u.name, u.seal, u.digest, u.day.isoformat(), u.reports, u.bodies) for u in uploads]
-    return {f"staged/{os.urandom(16).hex()}.parquet": (_content(rows, STAGED), None)}
+    content = _content(rows, STAGED)
+    return {_with_hash("staged/", content): (content, None)}
 
 
 def receipt_files(uploads: Iterable[StagedUpload]) -> Files:
@@ -120,10 +135,14 @@ def _content(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> bytes:
 
 def read_staged(location: Location, name: str) -> list[StagedUpload]:
     """Return the uploads in a staged file."""
-    return [
-        StagedUpload(receipt, seal, digest, date.fromisoformat(day), reports, bodies)
-        for receipt, seal, digest, day, reports, bodies in _rows(location, name, STAGED.names)
-    ]
+    rows = _rows(location, name, STAGED.names)
+    try:
+        return [
+            StagedUpload(receipt, seal, digest, date.fromisoformat(day), reports, bodies)
+            for receipt, seal, digest, day, reports, bodies in rows
+        ]
+    except (TypeError, ValueError) as error:
+        raise _damaged(name, error) from None
 
 
 def read_receipts(location: Location, name: str) -> Iterator[tuple[bytes, bytes]]:
@@ -131,21 +150,28 @@ def read_receipts(location: Location, name: str) -> Iterator[tuple[bytes, bytes]
     return ((n, seal) for n, seal in _rows(location, name, [*RECEIPTS]) if n is not None)
 
 
-def read_groups(location: Location, name: str) -> list[tuple[bytes, date, int]]:
+def read_groups(location: Location, name: str) -> list[Group]:
     """Return survey digest, day and number of reports of each upload in a staged file."""
-    rows = _rows(location, name, [*GROUPS])
-    return [(digest, date.fromisoformat(day), reports) for digest, day, reports in rows]
+    return [(u.digest, u.day, u.reports) for u in read_staged(location, name)]
 
 
 def _rows(location: Location, name: str, columns: list[str]) -> Iterator[tuple[Any, ...]]:
-    """Return the given columns of a Parquet file as rows."""
-
-    def damaged(what: object) -> StoreError:
-        return StoreError(f"{name} is damaged: {what}; restore it from a backup")
-
+    """Return the given columns of a Parquet file as rows; raise StoreError if it is damaged."""
+    # The whole file is read, because only the whole can be compared with the hash.
+    data = location.get(name)
+    if sha256_of(name) not in (None, hashlib.sha256(data).digest()):
+        raise _damaged(name, "its SHA-256 differs from the one in its name")
     try:
-        with location.source(name) as source, damage_as(damaged):
-            table = pq.read_table(source, columns=columns, use_threads=False)
+        with damage_as(lambda what: _damaged(name, what)):
+            table = pq.read_table(io.BytesIO(data), columns=columns, use_threads=False)
     except KeyError as error:
-        raise damaged(error) from None
+        raise _damaged(name, error) from None
     return zip(*(table[c].to_pylist() for c in columns), strict=True)
+
+
+def _damaged(name: str, what: object) -> StoreError:
+    """Return the error for reading a damaged file."""
+    return StoreError(
+        f"{name} is damaged: {what}; restore it from a backup, or set it aside with deniable "
+        "compact STORE, so that the others can be read"
+    )

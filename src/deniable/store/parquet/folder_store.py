@@ -1,23 +1,23 @@
 """A store in a folder of Parquet files, local or at an fsspec URL, for bulk imports.
 
-    store.json                          format, and files that are not part of the store
+    store.json                          format, calendar, and files that are not part of the store
     surveys/DIGEST.json                 published surveys
     staged/NAME.parquet                 uploads of one `append`
     segments/SURVEY/DAY/N-NAME.parquet  N shuffled reports
     keys/DAY/N-NAME.parquet             names and seals of N compacted uploads
+    damaged/DAY/NAME.parquet            a damaged file, set aside on that day
 
 Every file is part of the store unless store.json lists it as *loose*. An append therefore writes
 one file. Every other change writes store.json twice: first with the new files as loose, before they
 are written, then with the old files as loose, before they are deleted. A process killed at any
 point neither loses nor duplicates reports.
 
-Only one process may write at a time; on a local disk, a lock ensures this. Idempotency keys are
-held in memory. A scan must be started again if a compaction replaces one of its segments.
+Processes that write take turns, by a lock: see `LocalFolder` and `RemoteFolder`. Idempotency keys
+are held in memory. A scan must be started again if a compaction replaces one of its segments.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,17 +29,24 @@ from typing import TypeVar
 
 from deniable.errors import DeniableError, StoreError, StoreUnavailable
 from deniable.store.base import Compacted, Outcome, Store, Upload, classify
+from deniable.store.calendar import Calendar
 from deniable.store.locations import folder
 from deniable.store.parquet import folder_files
 from deniable.store.parquet.folder_compaction import FolderCompaction
-from deniable.store.parquet.folder_files import Files, StagedUpload, count_of, day_of
+from deniable.store.parquet.folder_files import (
+    Files,
+    Group,
+    StagedUpload,
+    count_of,
+    day_of,
+    sha256_of,
+)
+from deniable.store.parquet.folder_manifest import MANIFEST, Manifest
 from deniable.store.segments import check_segment, survey_folder
 from deniable.store.snapshot import Snapshot
 from deniable.survey import Survey
 
 T = TypeVar("T")
-FORMAT = "deniable-store/1"
-MANIFEST = "store.json"
 MAX_READ_ATTEMPTS = 10
 """How often a read is repeated because the store changed meanwhile."""
 
@@ -53,6 +60,8 @@ class FolderStore(Store):
         self._lock = RLock()
         self._seals: dict[bytes, bytes] = {}
         self._files_read: set[str] = set()
+        self._groups: dict[str, list[Group]] = {}
+        """What is in each staged file that was read; files never change."""
         try:
             self._manifest()
         except StoreError as error:
@@ -63,72 +72,75 @@ class FolderStore(Store):
                     f"there is no store at {url}: expected FILE.db, postgresql://… or a folder "
                     "that deniable import made"
                 ) from None
-            self._write_manifest([], generation=0)
+            if not self._folder.is_empty():
+                raise StoreError(
+                    f"{url} is not a store, and it is not empty: choose another folder"
+                ) from None
+            self._folder.put(
+                MANIFEST, Manifest(calendar=Calendar.starting(None).to_text()).to_bytes()
+            )
 
     def close(self) -> None:
         """Do nothing: no file stays open."""
 
     # --- manifest and files ----------------------------------------------------------------------
 
-    def _manifest(self) -> tuple[int, list[str]]:
-        """Return the number of changes of store.json so far, and the loose files."""
-        data = json.loads(self._folder.get(MANIFEST))
-        if data.get("format") != FORMAT:
-            raise StoreError(
-                f"{self.url} has format {data.get('format')!r}, but this release supports "
-                f"{FORMAT!r}: update deniable"
-            )
-        return int(data["generation"]), list(data["loose"])
+    def _manifest(self) -> Manifest:
+        """Read store.json."""
+        return Manifest.from_bytes(self._folder.get(MANIFEST), self.url)
 
-    def _write_manifest(self, loose: Iterable[str], generation: int | None = None) -> None:
-        """Write store.json with these loose files."""
-        if generation is None:
-            generation = self._manifest()[0] + 1
-        content = {"format": FORMAT, "generation": generation, "loose": sorted(loose)}
-        self._folder.put(MANIFEST, json.dumps(content).encode())
+    def _write_manifest(self, **changed: object) -> None:
+        """Write store.json with these changes."""
+        now = self._manifest()
+        new = replace(now, generation=now.generation + 1, **changed)  # type: ignore[arg-type]
+        self._folder.put(MANIFEST, new.to_bytes())
 
     def _names(self, kind: str) -> list[str]:
         """Return the files below a folder that are part of the store."""
-        loose = set(self._manifest()[1])
+        loose = set(self._manifest().loose)
         return [name for name in self._folder.names(kind) if name not in loose]
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
         """Lock out other writers, and delete loose files that a killed one left behind."""
         with self._lock, self._folder.exclusive():
-            if loose := self._manifest()[1]:
+            if loose := self._manifest().loose:
                 self._delete_loose(loose)
             yield
 
     def _delete_loose(self, names: Iterable[str]) -> None:
         """Delete the loose files, then forget that they were loose."""
-        for name in names:
-            self._folder.remove(name)
-        self._write_manifest([])
+        self._folder.remove(*names)
+        self._write_manifest(loose=())
 
     def _replace_files(self, old: Sequence[str], new: Files) -> None:
         """Replace old files with new ones, atomically for every reader."""
         if not old and not new:
             return
-        self._write_manifest(new)
+        self._write_manifest(loose=tuple(new))
         for name, (data, day) in new.items():
             self._folder.put(name, data, day)
-        self._write_manifest(old)
+        self._write_manifest(loose=tuple(old))
         self._delete_loose(old)
+
+    def _set_aside(self, name: str) -> None:
+        """Move a damaged file to where nothing reads it; the caller holds the lock."""
+        place = f"damaged/{self._read_calendar().latest}/{Path(name).name}"
+        self._replace_files([name], {place: (self._folder.get(name), None)})
 
     def _consistent(self, read: Callable[[], T]) -> T:
         """Return the result of a read during which nothing but appends happened."""
         for _ in range(MAX_READ_ATTEMPTS):
-            before, _ = self._manifest()
+            before = self._manifest().generation
             try:
                 result = read()
             except StoreUnavailable:
                 raise
             except StoreError:
-                if self._manifest()[0] == before:
+                if self._manifest().generation == before:
                     raise
                 continue
-            if self._manifest()[0] == before:
+            if self._manifest().generation == before:
                 return result
         raise StoreUnavailable(f"{self.url} changed whenever it was read: try again later")
 
@@ -159,9 +171,15 @@ class FolderStore(Store):
     def _load_new_seals(self) -> None:
         """Read names and seals from files that this process has not read yet."""
         for name in self._names("staged") + self._names("keys"):
-            if name not in self._files_read:
+            if name in self._files_read:
+                continue
+            try:
                 self._seals.update(folder_files.read_receipts(self._folder, name))
                 self._files_read.add(name)
+            except StoreUnavailable:
+                raise
+            except StoreError:
+                self._set_aside(name)
 
     def _forget(self, before: date) -> int:
         with self._exclusive():
@@ -202,10 +220,16 @@ class FolderStore(Store):
         for name in self._segments(survey):
             days[day_of(name)] += count_of(name)
         for name in () if compacted_only else self._names("staged"):
-            for digest, day, reports in folder_files.read_groups(self._folder, name):
+            for digest, day, reports in self._groups_in(name):
                 if digest == survey.digest:
                     days[day] += reports
         return dict(sorted(days.items()))
+
+    def _groups_in(self, name: str) -> list[Group]:
+        """Return survey digest, day and number of reports of each upload in a staged file."""
+        if name not in self._groups:
+            self._groups[name] = folder_files.read_groups(self._folder, name)
+        return self._groups[name]
 
     def _segments(self, survey: Survey) -> list[str]:
         """Return the names of the survey's segments."""
@@ -227,10 +251,12 @@ class FolderStore(Store):
 
     # --- maintenance -----------------------------------------------------------------------------
 
-    def _compact(self, at_least: int, today: date | None) -> Compacted:
+    def _compact(self, at_least: int, today: date) -> Compacted:
         with self._exclusive():
             rule = (at_least, today, self._survey)
-            return FolderCompaction(*rule, self._folder, self._replace_files).run()
+            files = (self._folder, self._replace_files, self._set_aside)
+            self._groups.clear()
+            return FolderCompaction(*rule, *files).run()
 
     def _delete(self, survey: Survey, before: date) -> int:
         self._survey(survey.digest)
@@ -243,6 +269,8 @@ class FolderStore(Store):
                 new |= folder_files.staged_files(others) | folder_files.receipt_files(gone)
                 old.append(name)
                 deleted += sum(u.reports for u in gone)
+            if end != date.max:  # by age: what was set aside is no younger
+                old += [name for name in self._names("damaged") if day_of(name) < end]
             self._replace_files(old, new)
         return deleted
 
@@ -253,7 +281,8 @@ class FolderStore(Store):
             folders = {survey_folder(survey): survey for survey in self.surveys()}
             for name in self._names("segments"):
                 survey = folders.get(name.split("/")[1])
-                problems += check_segment(self._folder, name, survey, count_of(name))
+                hashed = count_of(name), sha256_of(name)
+                problems += check_segment(self._folder, name, survey, *hashed)
             for name in self._names("staged"):
                 try:
                     uploads = folder_files.read_staged(self._folder, name)
@@ -262,7 +291,44 @@ class FolderStore(Store):
                     continue
                 sizes = ((u.digest, u.reports, len(u.bodies)) for u in uploads)
                 problems += [f"{name}: {problem}" for problem in self._check_staged(sizes)]
-        return problems
+            for name in self._names("keys"):
+                try:
+                    folder_files.read_receipts(self._folder, name)
+                except DeniableError as error:
+                    problems.append(str(error))
+        return problems + self.damage()
+
+    def damage(self) -> list[str]:
+        """Return which damaged files were set aside, one sentence each."""
+        return [
+            f"the damaged file {Path(name).name} was set aside on {day_of(name)} and is not "
+            "counted: restore the store from a backup, or run deniable store accept STORE "
+            "--damage, which deletes it"
+            for name in self._names("damaged")
+        ]
+
+    def accept_damage(self) -> int:
+        """Delete damaged files that were set aside."""
+        with self._exclusive():
+            names = self._names("damaged")
+            self._replace_files(names, {})
+        return len(names)
+
+    def unlock(self) -> bool:
+        """Remove the lock of a process that was killed."""
+        return self._folder.unlock()
+
+    def _read_calendar(self) -> Calendar:
+        if text := self._manifest().calendar:
+            return Calendar.from_text(text)
+        # An earlier version wrote the store: the latest day is in the names of its files.
+        days = [day_of(name) for kind in ("segments", "keys") for name in self._names(kind)]
+        days += [day for name in self._names("staged") for _, day, _ in self._groups_in(name)]
+        return Calendar.starting(max(days, default=None))
+
+    def _write_calendar(self, calendar: Calendar) -> None:
+        with self._exclusive():
+            self._write_manifest(calendar=calendar.to_text())
 
     def backup(self, to: str | Path) -> None:
         """Copy every file to a new folder, store.json last."""

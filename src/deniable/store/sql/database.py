@@ -27,6 +27,13 @@ VERSIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE loose (name TEXT PRIMARY KEY){sorted}",
         "CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL){sorted}",
     ),
+    # 3: checksums; damaged uploads
+    (
+        "ALTER TABLE staged ADD COLUMN checksum BIGINT",
+        "CREATE TABLE damaged ("
+        "id {serial} PRIMARY KEY, survey {blob}, day TEXT, reports BIGINT, bodies {blob}, "
+        "checksum BIGINT, set_aside TEXT NOT NULL)",
+    ),
 )
 """Statements that create the tables, per schema version. Opening an older store upgrades it.
 
@@ -72,3 +79,16 @@ def sql_lists(values: Sequence[object]) -> Iterator[tuple[str, Row]]:
     for start in range(0, len(values), MAX_VALUES_PER_LIST):
         chunk = tuple(values[start : start + MAX_VALUES_PER_LIST])
         yield f"({', '.join('?' * len(chunk))})", chunk
+
+
+def read_setting(db: Session, name: str) -> str | None:
+    """Return a value of the table `setting`, or None."""
+    rows = db.rows("SELECT value FROM setting WHERE name = ?", (name,))
+    return str(rows[0][0]) if rows else None
+
+
+def write_setting(db: Session, name: str, value: str | None) -> None:
+    """Insert or replace a value of the table `setting`; None deletes it."""
+    db.run("DELETE FROM setting WHERE name = ?", (name,))
+    if value is not None:
+        db.run("INSERT INTO setting (name, value) VALUES (?, ?)", (name, value))

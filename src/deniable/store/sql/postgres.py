@@ -17,8 +17,9 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import psycopg
 from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
 
-from deniable.errors import StoreError, StoreFull, StoreUnavailable
+from deniable.errors import InputError, StoreError, StoreFull, StoreUnavailable
 from deniable.store.locations import Location
 from deniable.store.sql.database import Row, Session, T, Transact
 from deniable.store.sql.sql_store import SqlStore
@@ -28,24 +29,46 @@ RETRY_SECONDS = 20.0
 MIN_RETRY_WAIT_SECONDS, MAX_RETRY_WAIT_SECONDS = 0.02, 1.0
 CONNECTION_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError)
 """Errors of the driver after it lost the server."""
+REFUSALS = (
+    "authentication failed",
+    "no password supplied",
+    "no pg_hba.conf entry",
+    "does not exist",
+    "permission denied for database",
+)
+"""What the server says to a user, password or database that will not do on the next attempt."""
 COMPACTION_LOCK_ID, MIGRATION_LOCK_ID = 0x64656E69, 0x61626C65
 """Keys of the advisory locks."""
 
 
 def parse(url: str) -> tuple[str, str | None]:
-    """Return the URL for the driver, and the URL of the segments, if any."""
+    """Return the URL for the driver, and the URL of the segments, if any.
+
+    >>> parse("postgresql:///reports?segments=s3://bucket")
+    ('postgresql:///reports', 's3://bucket')
+    """
     parts = urlsplit(url)
     query = parse_qs(parts.query, keep_blank_values=True)
     segments = query.pop("segments", [""])[0] or None
-    return parts._replace(query=urlencode(query, doseq=True)).geturl(), segments
+    # Not `geturl`, which leaves out the // before an empty host.
+    target = f"postgresql://{parts.netloc}{parts.path}"
+    return f"{target}?{urlencode(query, doseq=True)}" if query else target, segments
 
 
 class PostgresStore(SqlStore):
     """A store in a PostgreSQL database; see `store.base.Store`."""
 
     def __init__(self, url: str, *, create: bool = False) -> None:
-        self._target, segments = parse(url)
-        parts = urlsplit(url)
+        try:
+            self._target, segments = parse(url)
+            parts = urlsplit(url)
+            conninfo_to_dict(self._target)
+        except (ValueError, psycopg.Error):
+            # Neither the URL nor the error is quoted: they may contain the password.
+            raise InputError(
+                "the URL of the store is not valid: expected postgresql://USER:PASSWORD@HOST/NAME, "
+                "where %, @, : and / within a part are written as %25, %40, %3A and %2F"
+            ) from None
         # Messages and results quote this URL, so it has no password.
         public_url = f"postgresql://{parts.hostname or ''}{parts.path}"
         self._lock = Lock()
@@ -204,9 +227,10 @@ class DatabaseFiles(Location):
             raise StoreError(f"{self.url} no longer has the file {name}: read again")
         return bytes(rows[0][0])
 
-    def remove(self, name: str) -> None:
-        """Delete the file, if it exists."""
-        self._store._write(lambda db: db.run("DELETE FROM file WHERE name = ?", (name,)))
+    def remove(self, *names: str) -> None:
+        """Delete the files that exist."""
+        rows = [(name,) for name in names]
+        self._store._write(lambda db: db.many("DELETE FROM file WHERE name = ?", rows))
 
 
 class _PostgresSession:
@@ -243,6 +267,9 @@ def _translate_errors(url: str) -> Iterator[None]:
     except errors.DiskFull as error:
         raise StoreFull(f"no space left in {url}: free some disk space on the server") from error
     except CONNECTION_ERRORS as error:
-        raise StoreUnavailable(f"cannot connect to {url}: {error}; try again") from error
+        reason = " ".join(str(error).split())
+        if any(text in reason for text in REFUSALS):
+            raise StoreError(f"{url} refuses the connection: {reason}") from error
+        raise StoreUnavailable(f"cannot connect to {url}: {reason}; try again") from error
     except psycopg.Error as error:
-        raise StoreError(f"{url}: {error}") from error
+        raise StoreError(f"{url}: {' '.join(str(error).split())}") from error

@@ -19,11 +19,12 @@ import os
 from dataclasses import dataclass
 from datetime import date
 
-from deniable.errors import StoreError
+from deniable.errors import StoreError, UnknownSurvey
 from deniable.store.compaction import MAX_SEGMENT_UPLOADS, Compaction, Days
 from deniable.store.locations import Location
 from deniable.store.segments import segment_file, survey_folder
 from deniable.store.sql.database import Row, Session, Transact, sql_lists
+from deniable.store.sql.staged_rows import COLUMNS, StagedRow, keep_last_number, set_aside
 from deniable.survey import Survey
 
 SAME_GROUP = "survey = ? AND day BETWEEN ? AND ?"
@@ -50,7 +51,24 @@ class SqlCompaction(Compaction):
         statement = "SELECT survey, day, max(id) FROM staged GROUP BY survey, day"
         rows = self.read(lambda db: db.rows(statement))
         self.newest = max((last for *_, last in rows), default=0)
-        return [(digest, date.fromisoformat(day)) for digest, day, _ in rows]
+        groups = []
+        for digest, day, _ in rows:
+            try:
+                groups.append((self.survey_of(digest).digest, date.fromisoformat(day)))
+            except (UnknownSurvey, AttributeError, TypeError, ValueError):
+                self._set_aside_group(digest, day)
+        return groups
+
+    def _set_aside_group(self, digest: object, day: object) -> None:
+        """Set uploads aside whose survey or day cannot be right."""
+        # Damaged text is not what it was read as, so the database cannot search for it.
+        rows = self.read(lambda db: db.rows("SELECT id, survey, day FROM staged"))
+        self._set_aside([id for id, *values in rows if values == [digest, day]])
+
+    def _set_aside(self, ids: list[int]) -> None:
+        """Set damaged uploads aside, so that they do not stop this compaction and later ones."""
+        self.write(lambda db: set_aside(db, ids, self.day))
+        self.damaged += len(ids)
 
     def count_staged(self, survey: Survey, days: Days) -> int:
         """Return the number of reports of these days that are staged."""
@@ -60,7 +78,11 @@ class SqlCompaction(Compaction):
 
     def write_segment(self, survey: Survey, days: Days) -> int:
         """Replace staged uploads with a segment; return the number of their reports."""
-        ids, bodies = self.read(lambda db: self._take(db, survey, days))
+        while True:
+            ids, bodies, damaged = self.read(lambda db: self._take(db, survey, days))
+            if not damaged:
+                break
+            self._set_aside(damaged)
         if not ids:
             return 0
         day = days[-1]
@@ -73,23 +95,26 @@ class SqlCompaction(Compaction):
         self.write(lambda db: _replace_uploads(db, ids, segment))
         return reports
 
-    def _take(self, db: Session, survey: Survey, days: Days) -> tuple[list[int], bytes]:
-        """Return ids and bodies of the next segment's uploads."""
+    def _take(self, db: Session, survey: Survey, days: Days) -> tuple[list[int], bytes, list[int]]:
+        """Return ids and bodies of the next segment's uploads, and ids of damaged uploads."""
         # Every upload has a report, so this many uploads always suffice for a segment.
         enough = MAX_SEGMENT_UPLOADS + self.at_least + 1
-        rows = db.rows(
+        chosen = db.rows(
             f"SELECT id, reports FROM staged WHERE {SAME_GROUP} AND id <= ? ORDER BY day, id "
             "LIMIT ?",
             (*_group(survey, days), self.newest, enough),
         )
-        count = self.count_uploads((reports, reports * survey.body_size) for _, reports in rows)
-        ids = [id for id, _ in rows[:count]]
-        bodies = [
-            row[0]
-            for marks, chunk in sql_lists(ids)
-            for row in db.stream(f"SELECT bodies FROM staged WHERE id IN {marks}", chunk)
-        ]
-        return ids, b"".join(bodies)
+        count = self.count_uploads((reports, reports * survey.body_size) for _, reports in chosen)
+        # If there are too few, they stay staged, but are read to see whether they are intact.
+        ids = [id for id, _ in chosen[: count or None]]
+        bodies, damaged = [], []
+        for marks, chunk in sql_lists(ids):
+            rows = db.stream(f"SELECT {COLUMNS} FROM staged WHERE id IN {marks}", chunk)
+            for row in map(StagedRow._make, rows):
+                bodies.append(row.bodies)
+                if not row.intact or len(row.bodies) != row.reports * survey.body_size:
+                    damaged.append(row.id)
+        return (ids, b"".join(bodies), []) if count and not damaged else ([], b"", damaged)
 
 
 def _group(survey: Survey, days: Days) -> tuple[bytes, str, str]:
@@ -107,6 +132,7 @@ def _replace_uploads(db: Session, ids: list[int], segment: Row) -> None:
     name = segment[:1]
     if db.rows("SELECT name FROM segment WHERE name = ?", name):
         return  # an earlier attempt was committed, but its confirmation was lost
+    keep_last_number(db)
     deleted = sum(
         db.run(f"DELETE FROM staged WHERE id IN {marks}", chunk) for marks, chunk in sql_lists(ids)
     )
@@ -123,7 +149,6 @@ def _replace_uploads(db: Session, ids: list[int], segment: Row) -> None:
 def delete_loose_files(write: Transact, location: Location) -> None:
     """Delete the files that are not part of the store."""
     names = write(lambda db: db.rows("SELECT name FROM loose"))
-    for (name,) in names:
-        location.remove(name)
     if names:
+        location.remove(*(name for (name,) in names))
         write(lambda db: db.many("DELETE FROM loose WHERE name = ?", names))

@@ -6,8 +6,9 @@ survey    published surveys
 upload    name and seal of every upload, to recognise repeats
 staged    uploads as they arrived, one row each
 segment   segments that are part of the store
+damaged   uploads that a compaction set aside: see `staged_rows`
 loose     files that may exist but are not part of the store: see `sql_compaction`
-setting   location of the segments
+setting   location of the segments, the calendar, and numbers of uploads
 """
 
 from __future__ import annotations
@@ -23,11 +24,22 @@ from typing import ClassVar
 from deniable.errors import InputError, StoreError
 from deniable.store import open
 from deniable.store.base import Compacted, Outcome, Store, Upload, classify
+from deniable.store.calendar import Calendar
 from deniable.store.locations import Location, folder
 from deniable.store.segments import check_segment
 from deniable.store.snapshot import Snapshot
-from deniable.store.sql.database import VERSIONS, Row, Session, Transact, sql_lists
+from deniable.store.sql import staged_rows
+from deniable.store.sql.database import (
+    VERSIONS,
+    Row,
+    Session,
+    Transact,
+    read_setting,
+    sql_lists,
+    write_setting,
+)
 from deniable.store.sql.sql_compaction import SqlCompaction, delete_loose_files
+from deniable.store.sql.staged_rows import StagedRow
 from deniable.survey import Survey
 
 FORGET_SLICES = 256
@@ -35,12 +47,17 @@ FORGET_SLICES = 256
 BACKUP_TABLES = {
     "survey": "digest, canonical",
     "upload": "name, seal, day",
-    "staged": "survey, day, reports, bodies",
+    "staged": "survey, day, reports, bodies, checksum",
+    "damaged": "survey, day, reports, bodies, checksum, set_aside",
     "segment": "name, survey, day, reports, size, sha256",
 }
 """Tables and columns that a backup copies."""
 IN_DAYS = "survey = ? AND day BETWEEN ? AND ?"
 """Condition for the rows of one survey in a range of days."""
+STRAY = "survey NOT IN (SELECT digest FROM survey)"
+"""Condition for staged rows of no survey, which must be damaged."""
+CALENDAR = "calendar"
+"""Name of the setting that holds the calendar."""
 READ_TABLES = {True: ("segment",), False: ("segment", "staged")}
 """Tables of reports to read, by whether only compacted reports are read."""
 
@@ -79,6 +96,10 @@ class SqlStore(Store):
         for number in range(version + 1, newest + 1):
             for statement in (*VERSIONS[number - 1], *self.extra_statements.get(number, ())):
                 db.run(statement.format(**self.type_names))
+        if read_setting(db, CALENDAR) is None:
+            ((known,),) = db.rows("SELECT max(day) FROM upload")
+            calendar = Calendar.starting(date.fromisoformat(known) if known else None)
+            write_setting(db, CALENDAR, calendar.to_text())
         self._set_version(db, newest)
 
     # --- supplied by subclasses ------------------------------------------------------------------
@@ -112,6 +133,17 @@ class SqlStore(Store):
         """Return the problems that the database itself reports."""
         return []
 
+    def _insert_staged(self, db: Session, rows: Sequence[StagedRow]) -> int:
+        """Insert rows; return the number of the last one, or 0 if they are not numbered."""
+        statement = (
+            "INSERT INTO staged (survey, day, reports, bodies, checksum) VALUES (?, ?, ?, ?, ?)"
+        )
+        db.many(statement, [row[1:] for row in rows])
+        return 0
+
+    def _acknowledge(self, number: int) -> None:
+        """Note that uploads up to this number are durable, if the database numbers them."""
+
     @abstractmethod
     def _default_location(self) -> Location:
         """Return the location of segments if none was chosen."""
@@ -122,7 +154,7 @@ class SqlStore(Store):
         """Stage uploads in one transaction, which is durable when this method returns."""
         self._check_uploads(uploads)
 
-        def stage(db: Session) -> list[Outcome]:
+        def stage(db: Session) -> tuple[list[Outcome], int]:
             seals: dict[bytes, bytes] = {}
             for marks, names in sql_lists([upload.receipt[0] for upload in uploads]):
                 seals.update(db.rows(f"SELECT name, seal FROM upload WHERE name IN {marks}", names))
@@ -131,13 +163,12 @@ class SqlStore(Store):
                 "INSERT INTO upload (name, seal, day) VALUES (?, ?, ?)",
                 [(*u.receipt, u.day.isoformat()) for u in new],
             )
-            db.many(
-                "INSERT INTO staged (survey, day, reports, bodies) VALUES (?, ?, ?, ?)",
-                [(u.digest, u.day.isoformat(), u.reports, u.bodies) for u in new],
-            )
-            return outcomes
+            last = self._insert_staged(db, [StagedRow.new(u) for u in new]) if new else 0
+            return outcomes, last
 
-        return self._write(stage)
+        outcomes, last = self._write(stage)
+        self._acknowledge(last)
+        return outcomes
 
     def _forget(self, before: date) -> int:
         edges = [*(bytes([first]) for first in range(FORGET_SLICES)), b"\xff" * 17]
@@ -162,6 +193,10 @@ class SqlStore(Store):
     def _published(self) -> Iterable[tuple[bytes, bytes]]:
         return self._rows("SELECT digest, canonical FROM survey")
 
+    def _surveys_by_digest(self) -> dict[bytes, Survey]:
+        """Return every survey in the store, by digest."""
+        return {survey.digest: survey for survey in self.surveys()}
+
     # --- reading ---------------------------------------------------------------------------------
 
     def _days(self, survey: Survey, compacted_only: bool) -> dict[date, int]:
@@ -176,10 +211,13 @@ class SqlStore(Store):
         def take(db: Session) -> Snapshot:
             names = db.rows(f"SELECT name FROM segment WHERE {IN_DAYS}", day_range)
             days = _days(db, day_range, READ_TABLES[compacted_only])
-            segments, bodies = (name for (name,) in names), iter(())
+            segments, bodies = (name for (name,) in names), iter(list[bytes]())
             if not compacted_only:
-                staged = db.stream(f"SELECT bodies FROM staged WHERE {IN_DAYS}", day_range)
-                bodies = (bodies for (bodies,) in staged)
+                for (stray,) in db.rows(f"SELECT id FROM staged WHERE {STRAY} LIMIT 1"):
+                    raise staged_rows.damaged_row(stray)
+                columns = staged_rows.COLUMNS
+                rows = db.stream(f"SELECT {columns} FROM staged WHERE {IN_DAYS}", day_range)
+                bodies = staged_rows.intact_bodies(rows)
             return Snapshot(survey, days, self._location, segments, bodies)
 
         return self._read(take)
@@ -190,7 +228,7 @@ class SqlStore(Store):
 
     # --- maintenance -----------------------------------------------------------------------------
 
-    def _compact(self, at_least: int, today: date | None) -> Compacted:
+    def _compact(self, at_least: int, today: date) -> Compacted:
         with self._exclusive() as write:
             delete_loose_files(write, self._location)
             rule = (at_least, today, self._survey)
@@ -206,10 +244,13 @@ class SqlStore(Store):
         def drop(db: Session) -> int:
             deleted = 0
             db.run(f"INSERT INTO loose (name) SELECT name FROM segment WHERE {condition}", values)
+            staged_rows.keep_last_number(db)
             for table in ("staged", "segment"):
                 counting = f"SELECT coalesce(sum(reports), 0) FROM {table} WHERE {condition}"
                 deleted += int(db.rows(counting, values)[0][0])
                 db.run(f"DELETE FROM {table} WHERE {condition}", values)
+            if before != date.max:  # by age: what was set aside is no younger
+                db.run("DELETE FROM damaged WHERE set_aside < ?", (before.isoformat(),))
             return deleted
 
         with self._exclusive() as write:
@@ -242,14 +283,37 @@ class SqlStore(Store):
         """Read everything and return what is wrong with the store, one sentence per problem."""
         with self._exclusive():
             problems = self._check_database()
-            problems += self._check_staged(
-                self._rows("SELECT survey, reports, length(bodies) FROM staged")
+            known = self._surveys_by_digest()
+            columns = staged_rows.COLUMNS
+            problems += self._read(
+                lambda db: list(
+                    staged_rows.check_rows(db.stream(f"SELECT {columns} FROM staged"), known)
+                )
             )
-            known = {survey.digest: survey for survey in self.surveys()}
+            problems += self.damage()
             segments = self._rows("SELECT name, survey, reports, sha256 FROM segment ORDER BY name")
             for name, digest, reports, sha256 in segments:
                 problems += check_segment(self._location, name, known.get(digest), reports, sha256)
         return problems
+
+    def damage(self) -> list[str]:
+        """Return what the store knows to be lost or damaged, one sentence each."""
+        return self._read(lambda db: staged_rows.known_damage(db, self._surveys_by_digest))
+
+    def accept_damage(self) -> int:
+        """Delete damaged uploads that were set aside, and no longer mention losses."""
+        accepted = len(self.damage())
+        with self._exclusive() as write:
+            write(staged_rows.forget_damage)
+            self._purge()
+        return accepted
+
+    def _read_calendar(self) -> Calendar:
+        text = self._read(lambda db: read_setting(db, CALENDAR))
+        return Calendar.from_text(text or "")
+
+    def _write_calendar(self, calendar: Calendar) -> None:
+        self._write(lambda db: write_setting(db, CALENDAR, calendar.to_text()))
 
     def _segment_location(self, segments: str | None) -> Location:
         """Return the location of the segments; record it if `segments` names a new one."""
@@ -271,6 +335,7 @@ class SqlStore(Store):
             db.run("DELETE FROM setting WHERE name = 'segments'")
             db.run("INSERT INTO setting (name, value) VALUES ('segments', ?)", (chosen.url,))
 
+        chosen.probe()
         self._write(record)
         return chosen
 
@@ -281,6 +346,9 @@ def _copy_tables(source: Session, copy: Session) -> None:
         marks = ", ".join("?" * len(columns.split(", ")))
         statement = f"INSERT INTO {table} ({columns}) VALUES ({marks})"
         copy.many(statement, source.stream(f"SELECT {columns} FROM {table}"))
+    for name in (CALENDAR, staged_rows.LOST_NUMBERS):
+        write_setting(copy, name, read_setting(source, name))
+    write_setting(copy, staged_rows.LAST_NUMBER, str(staged_rows.last_number(source)))
     copy.run("DELETE FROM loose")
 
 
@@ -296,4 +364,10 @@ def _days(db: Session, day_range: tuple[bytes, str, str], tables: Sequence[str])
         f"SELECT day, sum(reports) FROM ({every}) AS every GROUP BY day ORDER BY day",
         day_range * len(tables),
     )
-    return {date.fromisoformat(day): int(count) for day, count in rows}
+    try:
+        return {date.fromisoformat(day): int(count) for day, count in rows}
+    except (TypeError, ValueError):
+        raise StoreError(
+            "the day of a staged upload is damaged: deniable store check STORE names it, and "
+            "deniable compact STORE sets it aside, so that the others can be read"
+        ) from None

@@ -2,14 +2,14 @@
 
 One connection writes at a time. Deleted data is overwritten in the file, and the log is emptied
 after every compaction. Segments are in a folder next to the file, unless `?segments=URL` names
-another.
+another. Several processes on one machine may use the file at the same time.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Lock
@@ -19,8 +19,11 @@ from urllib.parse import parse_qs
 from deniable.client.files import PRIVATE_MODE, locked, sync_folder
 from deniable.errors import InputError, StoreError, StoreFull, StoreUnavailable
 from deniable.store.locations import LocalFolder, Location
+from deniable.store.sql import staged_rows
+from deniable.store.sql.acknowledged import Acknowledged
 from deniable.store.sql.database import Row, Session, T, Transact
 from deniable.store.sql.sql_store import SqlStore
+from deniable.store.sql.staged_rows import StagedRow
 
 LOCK_TIMEOUT_SECONDS = 30.0
 """How long a transaction waits for another process to finish writing."""
@@ -34,6 +37,7 @@ PRAGMAS = {
     "foreign_keys": "ON",
     "wal_autocheckpoint": 4000,  # pages, 16 MB: then the log is written back to the file
 }
+FileIdentity = tuple[int, int] | None
 VACUUM_PAGES = 2000
 """Pages returned to the file system per transaction, so that uploads never wait long."""
 
@@ -52,17 +56,26 @@ class SqliteStore(SqlStore):
 
     def __init__(self, url: str, *, create: bool = False) -> None:
         self.path, segments = parse(url)
+        self._acknowledged = Acknowledged(self.path)
         if not self.path.exists():
             if not create:
                 raise StoreError(f"there is no store {self.path}: collect or import reports first")
+            self._acknowledged.remove()
             _create_file(self.path)
-        elif not create or self.path.stat().st_size:
+        elif not (create and _is_blank(self.path)):
             _check_is_store(self.path)
         self._lock = Lock()
         self._writer = _connect(self.path)
+        self._files: list[FileIdentity] = []
         super().__init__(f"sqlite:///{self.path}", segments, create=True)
+        self._files = _identities(self.path)
 
     type_names: ClassVar = {"blob": "BLOB", "serial": "INTEGER", "sorted": " WITHOUT ROWID"}
+
+    def _migrate(self, db: Session, create: bool) -> None:
+        """Upgrade the tables, then note which acknowledged uploads are not there."""
+        super()._migrate(db, create)
+        staged_rows.note_lost(db, self._acknowledged.read())
 
     def _version(self, db: Session) -> int:
         version = int(db.rows("PRAGMA user_version")[0][0])
@@ -77,8 +90,11 @@ class SqliteStore(SqlStore):
 
     def _write(self, work: Callable[[Session], T]) -> T:
         """Run a transaction on the one connection that writes; see `database.Transact`."""
-        with self._lock, _transaction(self._writer, "BEGIN IMMEDIATE", self.path) as db:
-            return work(db)
+        with self._lock:
+            with _transaction(self._writer, "BEGIN IMMEDIATE", self.path) as db:
+                result = work(db)
+            self.check_files()
+        return result
 
     def _read(self, work: Callable[[Session], T]) -> T:
         """Run a read-only transaction on a new connection."""
@@ -93,6 +109,17 @@ class SqliteStore(SqlStore):
         """Lock out other compactions, deletions and backups, in this process and others."""
         with locked(self.path):
             yield self._write
+
+    def _insert_staged(self, db: Session, rows: Sequence[StagedRow]) -> int:
+        """Insert rows with the next numbers; return the last one."""
+        first = staged_rows.last_number(db) + 1
+        numbered = [(number, *row[1:]) for number, row in enumerate(rows, first)]
+        db.many(f"INSERT INTO staged ({staged_rows.COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", numbered)
+        return numbered[-1][0]
+
+    def _acknowledge(self, number: int) -> None:
+        with self._lock:
+            self._acknowledged.write(number)
 
     # --- maintenance -----------------------------------------------------------------------------
 
@@ -128,10 +155,19 @@ class SqliteStore(SqlStore):
         """Return the free bytes of the file's disk."""
         return LocalFolder(self.path.parent).room()
 
+    def check_files(self) -> None:
+        """Raise StoreError unless database and log are still the files that were opened."""
+        if self._files and self._files != _identities(self.path):
+            raise StoreError(
+                f"{self.path} or its log was deleted or replaced while it was in use: restore it, "
+                "and restart this program"
+            )
+
     def close(self) -> None:
         """Close the file; the last process to do so writes the log back into it."""
         with self._lock:
             self._writer.close()
+            self._acknowledged.close()
 
 
 class _SqliteSession:
@@ -153,18 +189,46 @@ class _SqliteSession:
         return self._connection.execute(statement, values)
 
 
+def _identities(path: Path) -> list[FileIdentity]:
+    """Return device and inode of the database and of its log, or None if it cannot be found."""
+    identities: list[FileIdentity] = []
+    for name in (path, f"{path}-wal"):
+        try:
+            status = os.stat(name)
+            identities.append((status.st_dev, status.st_ino))
+        except OSError:
+            identities.append(None)
+    return identities
+
+
 def _check_is_store(path: Path) -> None:
     """Raise StoreError if a file has no tables of a store; the file is not changed."""
     if not path.is_file():
         raise StoreError(f"{path} is not a store: it is a folder")
     if not path.stat().st_size:
         raise StoreError(f"{path} is empty, not a store: collect or import reports first")
+    # A file with a log may be in use. Until the log is written back, the version of a new store may
+    # be in the log only. Besides, closing a file drops the locks of this process on it: another
+    # process could then delete the log that this one is using.
+    if path.with_name(path.name + "-wal").exists():
+        return
     with path.open("rb") as file:
         header = file.read(64)
-    # Until the log is written back, the version of a new store may be in the log only.
-    logged = path.with_name(path.name + "-wal").exists()
-    if header.startswith(b"SQLite format 3") and header[60:64] == bytes(4) and not logged:
+    if header.startswith(b"SQLite format 3") and header[60:64] == bytes(4):
         raise StoreError(f"{path} is a database of another program, not a store")
+
+
+def _is_blank(path: Path) -> bool:
+    """Return whether a file is empty, or a database without tables: its creation did not end."""
+    if not path.is_file() or path.with_name(path.name + "-wal").exists():
+        return False
+    if not path.stat().st_size:
+        return True
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            return connection.execute("SELECT name FROM sqlite_schema LIMIT 1").fetchone() is None
+    except sqlite3.DatabaseError:
+        return False
 
 
 def _create_file(path: Path) -> None:
@@ -189,6 +253,8 @@ def _connect(path: Path) -> sqlite3.Connection:
             check_same_thread=False,
             uri=True,
         )
+        # Damaged text must not make a row unreadable.
+        connection.text_factory = lambda data: data.decode("utf-8", "replace")
         try:
             for name, value in PRAGMAS.items():
                 connection.execute(f"PRAGMA {name} = {value}").fetchall()

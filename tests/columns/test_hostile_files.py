@@ -1,0 +1,135 @@
+"""Files that claim to be larger than they are, or that unfold to more than memory holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deniable import decode, pair_counts
+from deniable.columns import arrow, read, scan, write
+from deniable.columns.arrow import schema_of, to_arrow
+from deniable.columns.batch import ReportBatch, from_bodies
+from deniable.errors import InputError
+from deniable.inference.linear import joint_counts
+from deniable.inference.linear.joint_counts import MAX_REPORTS, PairCounts
+from tests.surveys import make_survey
+
+SURVEY = make_survey(
+    '[questions.dark]\nkind = "boolean"\nepsilon = 1\n'
+    '[questions.ads]\nkind = "boolean"\nepsilon = 1\n'
+)
+
+
+def zeros(count: int) -> ReportBatch:
+    return from_bodies(bytes(count * SURVEY.body_size), SURVEY)
+
+
+@pytest.mark.slow
+def test_a_small_file_cannot_unfold_to_any_size(tmp_path: Path) -> None:
+    """Without the limit, each partition of it would be cut from a row group in memory."""
+    path = tmp_path / "bomb.parquet"
+    table = pa.Table.from_batches([to_arrow(zeros(5_000_000))])
+    pq.write_table(table, path, compression="none", row_group_size=len(table))
+    assert path.stat().st_size < 100_000
+    for using in (read, lambda path: list(scan(path)), lambda path: decode(SURVEY, path, "dark")):
+        with pytest.raises(InputError, match=r"bomb\.parquet: row group 0 has 5,000,000 rows"):
+            using(path)
+
+
+def test_the_limit_is_in_bytes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, batch = tmp_path / "x.parquet", zeros(100)
+    write(path, batch)
+    size = 100 * sum(field.type.bit_width for field in schema_of(SURVEY)) // 8
+    monkeypatch.setattr(arrow, "MAX_READ_BYTES", size)
+    assert read(path) == batch
+    monkeypatch.setattr(arrow, "MAX_READ_BYTES", size - 1)
+    with pytest.raises(InputError, match=f"{size} bytes in memory"):
+        read(path)
+
+
+@pytest.mark.parametrize("codec, accepted", [("snappy", True), ("zstd", False), ("gzip", False)])
+def test_which_compression_is_read(codec: str, accepted: bool, tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.Table.from_batches([to_arrow(zeros(100))]), path, compression=codec)
+    if accepted:
+        assert read(path) == zeros(100)
+        return
+    with pytest.raises(InputError, match=f"compressed with {codec.upper()}"):
+        read(path)
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])
+def test_a_compressed_arrow_file_is_refused(codec: str, tmp_path: Path) -> None:
+    path, record = tmp_path / "x.arrow", to_arrow(zeros(2000))
+    options = pa.ipc.IpcWriteOptions(compression=codec)
+    with pa.ipc.new_file(str(path), record.schema, options=options) as file:
+        file.write_batch(record)
+    with pytest.raises(InputError, match=r"x\.arrow: record batch 0 is compressed"):
+        read(path)
+
+
+def test_a_column_with_more_values_than_rows_is_refused(tmp_path: Path) -> None:
+    """The footer says both; the reader would believe the column."""
+    path = tmp_path / "x.parquet"
+    write(path, zeros(300))
+    whole, messages = path.read_bytes(), []
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    was, claimed = b"\xd8\x04", b"\xd6\x7f"  # 300 and 8,171 as Thrift writes them
+    at = whole.find(was, footer)
+    while at >= 0:
+        path.write_bytes(whole[:at] + claimed + whole[at + 2 :])
+        try:
+            read(path)
+        except InputError as error:
+            messages.append(str(error))
+        at = whole.find(was, at + 1)
+    wrong = [message for message in messages if "300 rows, but 8,171 values of" in message]
+    assert len(wrong) == 3, messages
+
+
+def test_rows_beyond_the_end_of_a_column_are_refused(tmp_path: Path) -> None:
+    """Reading them would read memory beyond the file."""
+    path = tmp_path / "x.arrow"
+    write(path, zeros(300))
+    whole = path.read_bytes()
+    was, claimed = (n.to_bytes(8, "little") for n in (300, 1 << 40))
+    start = whole.index(was)
+    assert whole.count(was) >= 4, "the batch and three columns"
+    path.write_bytes(whole[:start] + whole[start:].replace(was, claimed))
+    with pytest.raises(InputError, match=r"x\.arrow"):
+        read(path)
+
+
+# --- counts --------------------------------------------------------------------------------------
+
+
+def counts(total: int) -> PairCounts:
+    one = np.zeros((1, 1), np.int64)
+    return PairCounts("00", ("x", "y"), one[None], one, one, np.array([total]))
+
+
+def test_counts_whose_sums_would_overflow_are_refused() -> None:
+    assert (counts(MAX_REPORTS - 1) + counts(1)).reports == MAX_REPORTS
+    with pytest.raises(InputError, match="more than 9,007,199,254,740,992 reports"):
+        counts(2**63 - 1)
+    with pytest.raises(InputError, match="more than"):
+        counts(MAX_REPORTS) + counts(MAX_REPORTS)
+    with pytest.raises(InputError, match="not counts"):
+        PairCounts("00", ("x", "y"), *(np.array(2**64 - 1, np.uint64).reshape((1,) * n)
+                                       for n in (3, 2, 2, 1)))  # fmt: skip
+
+
+def test_counts_that_unfold_to_any_size_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "counts.npz"
+    saved = pair_counts(SURVEY, zeros(100), ["dark", "ads"])
+    saved.save(path)
+    assert PairCounts.load(path) == saved
+    monkeypatch.setattr(joint_counts, "MAX_FILE_BYTES", 100)
+    with pytest.raises(InputError, match=r"counts\.npz would take .* more than the limit of 100"):
+        PairCounts.load(path)
