@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.errors import InputError
-from deniable.kernels.hashing.positions import bloom_positions, hash_fixed_pairs, hash_pairs
+from deniable.kernels.hashing.positions import bloom_positions, hash_row_pairs, hash_pairs
 from deniable.kernels.hashing.sha256 import sha256_rows
 from tests.scalar_twin import bloom_bits
 
@@ -38,11 +38,18 @@ def test_pairs_are_the_digests_first_halves(values: list[bytes], header: bytes) 
     digests = [hashlib.sha256(header + value).digest() for value in values]
     assert x.tolist() == [int.from_bytes(digest[:8], "little") for digest in digests]
     assert y.tolist() == [int.from_bytes(digest[8:16], "little") | 1 for digest in digests]
-    widest = max((len(value) for value in values), default=0)
-    rows = np.frombuffer(b"".join(v.ljust(widest, b"#") for v in values), dtype=np.uint8)
-    lengths = np.diff(offsets)
-    fixed = hash_fixed_pairs(header, rows.reshape(len(values), widest), lengths)
-    assert np.array_equal(fixed[0], x) and np.array_equal(fixed[1], y)
+
+
+@pytest.mark.parametrize("length", [*range(26), 55, 64])
+def test_rows_of_one_length(length: int) -> None:
+    header, rows = bytes(range(32)), np.random.default_rng(length).bytes(70 * 37)
+    table = np.frombuffer(rows, np.uint8).reshape(37, 70)
+    x, y = hash_row_pairs(header, table, length, threads=1)
+    digests = [hashlib.sha256(header + row[:length].tobytes()).digest() for row in table]
+    assert x.tolist() == [int.from_bytes(digest[:8], "little") for digest in digests]
+    assert y.tolist() == [int.from_bytes(digest[8:16], "little") | 1 for digest in digests]
+    whole = hash_row_pairs(header, np.ascontiguousarray(table[:, :length]), length)
+    assert np.array_equal(whole, (x, y))
 
 
 def test_pieces_over_threads_keep_their_order() -> None:
@@ -80,5 +87,7 @@ def test_wrong_arguments_say_expected_and_got() -> None:
         sha256_rows(b"", data, np.array([8]), np.array([3]))
     with pytest.raises(InputError, match="inside the 10 bytes"):
         hash_pairs(bytes(32), data, np.array([5, 2]))
-    with pytest.raises(InputError, match="lengths must be at most 2, got 3"):
-        hash_fixed_pairs(bytes(32), data.reshape(5, 2), np.full(5, 3))
+    with pytest.raises(InputError, match="length of at most the width"):
+        hash_row_pairs(bytes(32), data.reshape(5, 2), 3)
+    with pytest.raises(InputError, match="header must have 32 bytes, got 4"):
+        hash_row_pairs(b"head", data.reshape(5, 2), 2)

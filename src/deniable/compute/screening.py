@@ -38,11 +38,10 @@ class StringRange(NamedTuple):
 class ScreeningKernels(Protocol):
     """Operations of screening in one kind of memory."""
 
-    def line_support(self, sent: NDArray[Number], lines: Int64s, cells: Int64s) -> NDArray[Number]:
-        """Return for each cell the sum over lines of the entry of its number, […, K].
+    def line_support(self, sent: NDArray[Number], lines: Int64s) -> NDArray[Number]:
+        """Return for each of the g^d cells the sum over lines of the entry of its number, […, g^d].
 
-        sent : […, L, g], entries per line and number; lines : int64[L, d - 1], digits;
-        cells : int64[K, d], digits
+        sent : […, L, g], entries per line and number; lines : int64[L, d - 1], digits
         """
         ...
 
@@ -67,15 +66,21 @@ class ScreeningKernels(Protocol):
     def transforms(self, lattice: Int64s, size: int) -> DeviceArray:
         """Return Fourier transforms of the distributions of the rows of lattice[P, K], modulo size.
 
-        They are an argument of `convolved`.
+        They are an argument of `product`.
         """
         ...
 
-    def convolved(self, transforms: DeviceArray, size: int, moved: Moved | None = None) -> Floats:
-        """Return the distribution of the sum of one entry per row, modulo size, float64[size].
+    def product(
+        self, transforms: DeviceArray, size: int, moved: Moved | None = None
+    ) -> DeviceArray:
+        """Return the product of the transforms: that of the distribution of the rows' sum.
 
         moved : old and new value of one entry per row, int64[P] each, and the share of that entry
         """
+        ...
+
+    def distribution(self, product: DeviceArray, size: int) -> Floats:
+        """Return the distribution of the sum of one entry per row, modulo size, float64[size]."""
         ...
 
     def scan(self, header: bytes, strings: StringRange, tables: Singles, least: float) -> Int64s:

@@ -15,7 +15,7 @@ from deniable.discovery.shared.mixture import Mixture
 from deniable.discovery.shared.string_models import CharacterModel
 from deniable.discovery.shared.tables import MassTables
 from deniable.discovery.shared.tally import NumberTally
-from deniable.discovery.shared.testing import HashTest, cutoffs_by_odds
+from deniable.discovery.shared.testing import HashTest, LatticeTables, cutoffs_by_odds
 from deniable.errors import InputError
 from deniable.mechanisms import LocalHash
 from deniable.protocols import Alphabet
@@ -162,7 +162,7 @@ def test_search_finds_the_common_strings(tables: MassTables) -> None:
 
 def test_p_values_of_absent_strings_are_uniform_at_prefix_lengths(tables: MassTables) -> None:
     """20,000 absent strings; each bound is 5 standard errors of a binomial (rate 1e-6)."""
-    test = HashTest(tables.scores, (4, 5, 6), tuple(range(5, 16)))
+    test = HashTest(LatticeTables(tables.scores, (4, 5, 6), tuple(range(5, 16))))
     rng = np.random.default_rng(5)
     rows = rng.integers(0, 6, (20_000, 7)).astype(np.uint8)
     p = test.p_values(rows)
@@ -184,7 +184,7 @@ def test_explained_strings_leave_less_noise_and_exact_p_values() -> None:
     assert (weighed.effective > 1.2 * plain.reports).all()
     spread = (weighed.estimate**2 * weighed.effective[:, :, None]).mean() / weighed.noise
     assert spread == pytest.approx(1, abs=0.05)
-    test = HashTest(weighed, (4, 5, 6), tuple(range(5, 16)))
+    test = HashTest(LatticeTables(weighed, (4, 5, 6), tuple(range(5, 16))))
     absent = np.random.default_rng(5).integers(0, 6, (20_000, 7)).astype(np.uint8)
     p = test.p_values(absent)
     for level in (0.5, 0.05, 0.005):
@@ -203,8 +203,8 @@ def test_normal_p_values_would_not_be_uniform_among_heavy_strings(tables: MassTa
 
 def test_a_removed_string_put_back_is_tested_as_if_it_had_stayed(tables: MassTables) -> None:
     row = rows_of(tables.tally.protocol.alphabet, ["decade"], 7)
-    stayed = HashTest(tables.scores, (5, 6), (0, 1))
-    removed = HashTest(tables.without(row, np.array([0.15])).scores, (5, 6), (0, 1))
+    stayed = HashTest(LatticeTables(tables.scores, (5, 6), (0, 1)))
+    removed = HashTest(LatticeTables(tables.without(row, np.array([0.15])).scores, (5, 6), (0, 1)))
     there = stayed.p_values(row)[0]
     assert removed.p_value_put_back(row[0], 0.15) == pytest.approx(there, rel=0.02)
 

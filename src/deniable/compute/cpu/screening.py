@@ -10,26 +10,29 @@ from numpy.typing import NDArray
 from deniable.compute.screening import Moved, Number, StringRange
 from deniable.kernels.array_types import Bytes, DeviceArray, Floats, Int64s, Singles
 from deniable.kernels.chunks import over_threads, split_range, thread_count
-from deniable.kernels.hashing.positions import hash_fixed_pairs
-from deniable.kernels.likelihood.hash_rows import line_support
-from deniable.kernels.search import domain_scan as domain
-from deniable.kernels.search.cell_sums import cell_sums, log_mixtures
+from deniable.kernels.hashing.positions import hash_row_pairs
+from deniable.kernels.likelihood.hash_rows import support_of_all
+from deniable.kernels.search.cell_sums import cell_sums, count_modulo, log_mixtures
+from deniable.kernels.search.domain_scan import scan
 
 STRINGS_PER_CHUNK = 1 << 16
 FREQUENCIES_PER_CHUNK = 1 << 13
+TRANSFORMS_PER_CHUNK = 8
+SAMPLED, SAMPLE_MARGIN = 1 << 16, 5.0
+"""Size of the sample of `least_of_best`, and standard errors by which its rank is too large."""
 
 
 class CpuScreening:
     """Screening by compiled loops; see `compute.screening.ScreeningKernels`."""
 
-    def line_support(self, sent: NDArray[Number], lines: Int64s, cells: Int64s) -> NDArray[Number]:
+    def line_support(self, sent: NDArray[Number], lines: Int64s) -> NDArray[Number]:
         """Return for each cell the sum over lines of the entry of its number."""
         tables = np.ascontiguousarray(sent).reshape(-1, *sent.shape[-2:])
-        out = np.empty((len(tables), len(cells)), sent.dtype)
+        out = np.empty((len(tables), sent.shape[-1] ** (1 + lines.shape[1])), sent.dtype)
 
         def work(start: int, stop: int) -> None:
             for i in range(start, stop):
-                line_support(tables[i], lines, cells, out[i])
+                support_of_all(tables[i], lines, out[i])
 
         _in_threads(work, len(tables), 1)
         return out.reshape(*sent.shape[:-2], -1)
@@ -56,22 +59,31 @@ class CpuScreening:
         """Return the indices of the largest entries."""
         if len(odds) <= count:
             return np.arange(len(odds))
-        return np.asarray(np.argpartition(-odds, count)[:count])
+        chosen = odds >= least_of_best(odds, count)
+        # Ties with the least are kept only while there is room.
+        if extra := np.count_nonzero(chosen) - count:
+            chosen[np.flatnonzero(odds == odds[chosen].min())[-extra:]] = False
+        return np.flatnonzero(chosen)
 
     def transforms(self, lattice: Int64s, size: int) -> DeviceArray:
         """Return Fourier transforms, complex128[P, size/2 + 1]."""
         out = np.empty((len(lattice), size // 2 + 1), np.complex128)
 
         def work(start: int, stop: int) -> None:
+            counts = np.empty(size)
             for i in range(start, stop):
-                counts = np.bincount(lattice[i] % size, minlength=size)
-                out[i] = np.fft.rfft(counts) / lattice.shape[1]
+                counts[:] = 0
+                count_modulo(lattice[i], counts)
+                out[i] = np.fft.rfft(counts)
+                out[i] /= lattice.shape[1]
 
-        _in_threads(work, len(lattice), 1)
+        _in_threads(work, len(lattice), TRANSFORMS_PER_CHUNK)
         return out
 
-    def convolved(self, transforms: DeviceArray, size: int, moved: Moved | None = None) -> Floats:
-        """Return the distribution of the sum of one entry from each row."""
+    def product(
+        self, transforms: DeviceArray, size: int, moved: Moved | None = None
+    ) -> DeviceArray:
+        """Return the product of the transforms."""
         product = np.ones(transforms.shape[1], np.complex128)
         turn = np.exp(-2j * np.pi * np.arange(size) / size) if moved else np.zeros(0)
 
@@ -85,6 +97,10 @@ class CpuScreening:
                 product[start:stop] *= each
 
         _in_threads(work, len(product), FREQUENCIES_PER_CHUNK)
+        return product
+
+    def distribution(self, product: DeviceArray, size: int) -> Floats:
+        """Return the distribution of the sum of one entry from each row."""
         return np.fft.irfft(product, size)
 
     def scan(self, header: bytes, strings: StringRange, tables: Singles, least: float) -> Int64s:
@@ -92,12 +108,23 @@ class CpuScreening:
         row, first, stop, symbols = strings
         lead = np.frombuffer(header, ">u4").astype(np.uint32)
         kept = np.empty(strings.size, np.int64)
-        block = _padded_tail(row, len(header))
-        count = domain.scan(lead, block, first, stop, symbols, tables, np.float32(least), kept)
+        count = scan(lead, row.copy(), first, stop, symbols, tables, np.float32(least), kept)
         return kept[:count].copy()
 
 
 CPU = CpuScreening()
+
+
+def least_of_best(odds: Singles, count: int) -> np.float32:
+    """Return the least of the `count` largest entries of odds[n], where n > count."""
+    # A sample says which entries are certainly smaller, so that they need not be partitioned.
+    sample = odds[:: max(len(odds) // SAMPLED, 1)]
+    expected = count / len(odds) * len(sample)
+    rank = min(int(expected + SAMPLE_MARGIN * np.sqrt(expected)) + 1, len(sample))
+    among = odds[odds >= np.partition(sample, -rank)[-rank]]
+    if len(among) < count:
+        among = odds
+    return np.float32(np.partition(among, -count)[-count])
 
 
 def hashed_sums(header: bytes, rows: Bytes, length: int, tables: Singles) -> Singles:
@@ -108,10 +135,8 @@ def hashed_sums(header: bytes, rows: Bytes, length: int, tables: Singles) -> Sin
     out = np.empty(len(rows), np.float32)
 
     def work(start: int, stop: int) -> None:
-        chunk = slice(start, stop)
-        lengths = np.full(stop - start, length, np.int64)
-        x, y = hash_fixed_pairs(header, rows[chunk], lengths, threads=1)
-        cell_sums(x, y, tables, out[chunk])
+        x, y = hash_row_pairs(header, rows[start:stop], length, threads=1)
+        cell_sums(x, y, tables, out[start:stop])
 
     _in_threads(work, len(rows), STRINGS_PER_CHUNK)
     return out
@@ -121,11 +146,3 @@ def _in_threads(work: Callable[[int, int], None], count: int, chunk: int) -> Non
     """Call work(start, stop) for ranges of at most `chunk`, on all processors."""
     over_threads(work, split_range(count, -(-count // chunk)), thread_count(None))
 
-
-def _padded_tail(row: Bytes, before: int) -> Bytes:
-    """Return u8[32]: the row with the padding of SHA-256, after `before` bytes of the message."""
-    block = np.zeros(domain.TAIL_BYTES, np.uint8)
-    block[: len(row)] = row
-    block[len(row)] = 0x80
-    block[-2:] = divmod(8 * (before + len(row)), 256)
-    return block

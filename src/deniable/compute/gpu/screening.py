@@ -14,7 +14,7 @@ from deniable.compute.cpu.screening import hashed_sums
 from deniable.compute.gpu.tensors import Tensor, device, to_device, to_numpy, torch
 from deniable.compute.screening import Moved, Number, StringRange
 from deniable.kernels.array_types import Bytes, Floats, Int64s, Singles
-from deniable.kernels.hashing.lines import line_numbers
+from deniable.kernels.hashing.lines import digits_of, line_numbers
 
 STRINGS_PER_CHUNK = 1 << 21
 """Strings whose likelihood ratios are computed at a time."""
@@ -29,10 +29,12 @@ class TensorScreening:
     def __init__(self, name: str) -> None:
         self._device = device(name)
 
-    def line_support(self, sent: NDArray[Number], lines: Int64s, cells: Int64s) -> NDArray[Number]:
+    def line_support(self, sent: NDArray[Number], lines: Int64s) -> NDArray[Number]:
         """Return for each cell the sum over lines of the entry of its number."""
-        given, digits = self._to_device(sent), self._to_device(cells)
-        out = torch().zeros((*sent.shape[:-2], len(cells)), dtype=given.dtype, device=self._device)
+        base, count = sent.shape[-1], 1 + lines.shape[1]
+        given = self._to_device(sent)
+        digits = self._to_device(digits_of(np.arange(base**count), base, count))
+        out = torch().zeros((*sent.shape[:-2], len(digits)), dtype=given.dtype, device=self._device)
         for number, line in enumerate(self._to_device(lines)):
             at = line_numbers(digits, line, sent.shape[-1])
             out += given[..., number, :].index_select(-1, at)
@@ -70,8 +72,8 @@ class TensorScreening:
         counts.scatter_add_(1, each % size, t.ones_like(each, dtype=t.float64))
         return t.fft.rfft(counts) / lattice.shape[1]
 
-    def convolved(self, transforms: Tensor, size: int, moved: Moved | None = None) -> Floats:
-        """Return the distribution of the sum of one entry from each row."""
+    def product(self, transforms: Tensor, size: int, moved: Moved | None = None) -> Tensor:
+        """Return the product of the transforms, which stays on the device."""
         t = torch()
         product = t.empty_like(transforms[0])
         for start in range(0, len(product), FREQUENCIES_PER_CHUNK):
@@ -81,7 +83,11 @@ class TensorScreening:
                 old, new = (_turns(steps, self._to_device(by), size) for by in moved[:2])
                 each = each + moved[2] * (new - old)
             product[start : start + FREQUENCIES_PER_CHUNK] = each.prod(dim=0)
-        return to_numpy(t.fft.irfft(product, size))
+        return product
+
+    def distribution(self, product: Tensor, size: int) -> Floats:
+        """Return the distribution of the sum of one entry from each row."""
+        return to_numpy(torch().fft.irfft(product, size))
 
     def scan(self, header: bytes, strings: StringRange, tables: Singles, least: float) -> Int64s:
         """Return the numbers of the strings with enough evidence."""

@@ -14,7 +14,7 @@ from deniable.discovery.shared.strings import Rows
 from deniable.errors import InputError
 from deniable.kernels.array_types import Int32s, Mask
 from deniable.kernels.hashing.lines import digits_of
-from deniable.kernels.hashing.positions import bloom_positions, hash_fixed_pairs
+from deniable.kernels.hashing.positions import bloom_positions, hash_row_pairs
 from deniable.mechanisms import Bloom, Mechanism
 from deniable.mechanisms.schemes import DENIABLE_1
 from deniable.protocols import NGrams
@@ -45,8 +45,7 @@ def gram_mechanisms(protocol: NGrams) -> tuple[Bloom, ...]:
 def row_bits(mechanism: Bloom, rows: Rows) -> Int32s:
     """int32[cohorts, rows, h]: bits that each row of symbols sets in each cohort of one slot."""
     if mechanism.scheme_name == DENIABLE_1.name:
-        lengths = np.full(len(rows), rows.shape[1], np.int64)
-        x, y = hash_fixed_pairs(mechanism.header, np.ascontiguousarray(rows), lengths)
+        x, y = hash_row_pairs(mechanism.header, rows, rows.shape[1])
         return bloom_positions(x, y, mechanism.cohorts, mechanism.hashes, mechanism.bits)
     tokens = [row.tobytes() for row in rows]
     bits = [[mechanism.positions(t, c) for t in tokens] for c in range(mechanism.cohorts)]

@@ -26,7 +26,7 @@ from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts, count_bits
 from deniable.kernels.array_types import Floats, Int32s, Int64s
 from deniable.kernels.hashing.lines import digits_of, line_numbers
-from deniable.kernels.hashing.positions import bloom_positions, hash_fixed_pairs
+from deniable.kernels.hashing.positions import bloom_positions, hash_row_pairs
 from deniable.mechanisms import Bloom, LocalHash
 from deniable.protocols import Prefixes
 from deniable.survey import Question
@@ -100,8 +100,7 @@ class Tally:
 
     def positions(self, level: int, rows: Rows) -> Int32s:
         """int32[C, n]: the cell of each string's prefix in each family."""
-        lengths = np.full(len(rows), self.lengths[level])
-        x, y = hash_fixed_pairs(self.header(level), rows, lengths)
+        x, y = hash_row_pairs(self.header(level), rows, int(self.lengths[level]))
         return bloom_positions(x, y, self.families, 1, self.cells)[:, :, 0]
 
 
@@ -128,8 +127,7 @@ class NumberTally(Tally):
 
     def by_cell(self, entry: Entries) -> Entries:
         """Sum entries for each cell over its numbers on all lines: [L, C, K]."""
-        cells = digits_of(np.arange(self.cells), self.base, self.mechanism.digits)
-        return self.kernels.line_support(entry, self.lines, cells)
+        return self.kernels.line_support(entry, self.lines)
 
     def effect(self, load: Floats) -> Floats:
         """Return the effect of strings on a debiased table: float64[K]."""

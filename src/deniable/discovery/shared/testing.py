@@ -22,7 +22,6 @@ from functools import cached_property
 
 import numpy as np
 
-from deniable.compute.screening import Moved
 from deniable.discovery.shared.strings import Rows, StringTests
 from deniable.discovery.shared.tables import ScoreTables
 from deniable.inference.power.cutoffs import cutoff_height, cutoffs_at
@@ -34,8 +33,11 @@ ROUNDING_ERROR = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
-class HashTest:
-    """Test of strings by the tables of these prefix lengths and families."""
+class LatticeTables:
+    """The tables of some prefix lengths and families, in whole steps of a lattice.
+
+    levels : indices of the prefix lengths, ascending; families : those of the families
+    """
 
     scores: ScoreTables
     levels: tuple[int, ...]
@@ -43,9 +45,68 @@ class HashTest:
 
     @cached_property
     def places(self) -> tuple[Int64s, Int64s]:
-        """Level and family of each of the P tables, int64[P] each."""
+        """Level and family of each of the P tables, int64[P] each, in the order of the levels."""
         level, family = np.meshgrid(self.levels, self.families, indexing="ij")
         return level.ravel(), family.ravel()
+
+    @cached_property
+    def unit(self) -> float:
+        """Evidence per step of the lattice; any positive number where no report counts."""
+        precision = self.scores.effective[self.places].sum() / self.scores.noise
+        return float(np.sqrt(precision) or 1.0) * STEP
+
+    def rounded(self, entry: Singles) -> Int64s:
+        """Return entries as steps of the lattice."""
+        return np.asarray(np.rint(entry / self.unit), np.int64)
+
+    @cached_property
+    def steps(self) -> Int64s:
+        """int64[P, K]: the entries of the tables."""
+        return self.rounded(self.scores.entry[self.places])
+
+    @cached_property
+    def size(self) -> int:
+        """Length of the transforms, chosen such that no sum can wrap around."""
+        limit = np.abs(self.steps).max(axis=1).sum() + 8 * len(self.steps)
+        return int(2 ** np.ceil(np.log2(2 * limit + 2)))
+
+    @cached_property
+    def transforms(self) -> DeviceArray:
+        """Fourier transforms of the histograms of the tables; see `compute.screening`."""
+        return self.scores.tally.kernels.transforms(self.steps, self.size)
+
+    @cached_property
+    def products(self) -> list[DeviceArray]:
+        """Products of the transforms of each level and all later ones."""
+        kernels, count = self.scores.tally.kernels, len(self.families)
+        out: list[DeviceArray] = []
+        for start in reversed(range(0, len(self.steps), count)):
+            own = kernels.product(self.transforms[start : start + count], self.size)
+            out.append(own * out[-1] if out else own)
+        return out[::-1]
+
+    def from_level(self, level: int) -> HashTest:
+        """Return the test by this level and all later ones."""
+        return HashTest(self, self.levels.index(level) * len(self.families))
+
+
+@dataclass(frozen=True, eq=False)
+class HashTest:
+    """Test of strings by tables, from the one with index `start` on: the first of a level."""
+
+    tables: LatticeTables
+    start: int = 0
+
+    @property
+    def scores(self) -> ScoreTables:
+        """The scores in the tables."""
+        return self.tables.scores
+
+    @property
+    def places(self) -> tuple[Int64s, Int64s]:
+        """Level and family of each table."""
+        level, family = self.tables.places
+        return level[self.start :], family[self.start :]
 
     @cached_property
     def precision(self) -> float:
@@ -53,44 +114,20 @@ class HashTest:
         return float(self.scores.effective[self.places].sum() / self.scores.noise)
 
     @cached_property
-    def unit(self) -> float:
-        """Evidence per step of the lattice; any positive number where no report counts."""
-        return float(np.sqrt(self.precision) or 1.0) * STEP
-
-    def rounded(self, entry: Singles) -> Int64s:
-        """Return entries as steps of the lattice."""
-        return np.asarray(np.rint(entry / self.unit), np.int64)
-
-    @cached_property
-    def lattice(self) -> Int64s:
-        """int64[P, K]: the tables in steps of the lattice."""
-        return self.rounded(self.scores.entry[self.places])
-
-    @cached_property
-    def size(self) -> int:
-        """Length of the transforms, chosen such that no sum can wrap around."""
-        limit = np.abs(self.lattice).max(axis=1).sum() + 8 * len(self.lattice)
-        return int(2 ** np.ceil(np.log2(2 * limit + 2)))
-
-    @cached_property
-    def transforms(self) -> DeviceArray:
-        """Fourier transforms of the histograms of the tables; see `compute.screening`."""
-        return self.scores.tally.kernels.transforms(self.lattice, self.size)
-
-    @cached_property
     def tail(self) -> Floats:
         """float64[size]: P(sum ≥ i − size/2) at i, for a string that no client holds."""
-        return self._tail(None)
+        return self._tail(self.tables.products[self.start // len(self.tables.families)])
 
-    def _tail(self, moved: Moved | None) -> Floats:
-        mass = self.scores.tally.kernels.convolved(self.transforms, self.size, moved)
-        mass = np.roll(mass, self.size // 2)
+    def _tail(self, product: DeviceArray) -> Floats:
+        """Return the same from the product of the transforms."""
+        size = self.tables.size
+        mass = np.roll(self.scores.tally.kernels.distribution(product, size), size // 2)
         return np.asarray(np.clip(mass[::-1].cumsum()[::-1], 0.0, 1.0) + ROUNDING_ERROR)
 
     def evidence_at(self, p: Floats | float) -> Floats:
         """Return the smallest sums of entries whose p-values are at most `p`."""
         first = np.searchsorted(-self.tail, -np.asarray(p))
-        return np.asarray((first - self.size // 2) * self.unit)
+        return np.asarray((first - self.tables.size // 2) * self.tables.unit)
 
     def mass_at(self, p: Floats | float) -> Floats:
         """Return the masses, estimated from these tables, whose p-values are `p`."""
@@ -98,32 +135,37 @@ class HashTest:
 
     def cells(self, rows: Rows) -> Int64s:
         """int64[P, n]: the cell of each string in each table."""
-        by_level = [self.scores.tally.positions(level, rows) for level in self.levels]
-        return np.concatenate([p[list(self.families)] for p in by_level]).astype(np.int64)
+        families, levels = list(self.tables.families), np.unique(self.places[0])
+        by_level = [self.scores.tally.positions(int(level), rows) for level in levels]
+        return np.concatenate([p[families] for p in by_level]).astype(np.int64)
 
     def sums(self, rows: Rows) -> Int64s:
         """int64[n]: evidence for strings, in steps of the lattice."""
-        return np.asarray(np.take_along_axis(self.lattice, self.cells(rows), axis=1).sum(axis=0))
+        steps = self.tables.steps[self.start :]
+        return np.asarray(np.take_along_axis(steps, self.cells(rows), axis=1).sum(axis=0))
 
     def p_values(self, rows: Rows) -> Floats:
         """float64[n]: p-values of strings whose masses are still in the tables."""
-        return np.asarray(self.tail[self.sums(rows) + self.size // 2])
+        return np.asarray(self.tail[self.sums(rows) + self.tables.size // 2])
 
     def masses(self, rows: Rows) -> Floats:
         """float64[n]: masses that these tables give to strings."""
-        return np.asarray(self.sums(rows) * self.unit / max(self.precision, 1e-300))
+        return np.asarray(self.sums(rows) * self.tables.unit / max(self.precision, 1e-300))
 
     def p_value_put_back(self, row: Rows, mass: float) -> float:
         """Return the p-value of a string whose mass was removed from the tables.
 
         The mass is put back, and the null distribution is that of the tables with it.
         """
-        cell, scores = self.cells(row[np.newaxis])[:, 0], self.scores
-        removed = self.lattice[np.arange(len(cell)), cell]
+        tables, scores = self.tables, self.scores
+        cell = self.cells(row[np.newaxis])[:, 0]
+        removed = tables.steps[self.start :][np.arange(len(cell)), cell]
         with_mass = scores.estimate[*self.places, cell] + mass
-        restored = self.rounded(scores.weighted(with_mass, scores.effective[self.places]))
-        tail = self._tail((removed, restored, 1 / scores.tally.cells))
-        return float(tail[restored.sum() + self.size // 2])
+        restored = tables.rounded(scores.weighted(with_mass, scores.effective[self.places]))
+        moved = removed, restored, 1 / scores.tally.cells
+        kernels, size = scores.tally.kernels, tables.size
+        tail = self._tail(kernels.product(tables.transforms[self.start :], size, moved))
+        return float(tail[restored.sum() + size // 2])
 
 
 def tests_from(
@@ -134,10 +176,10 @@ def tests_from(
     first : int64[n], the first level whose reports test each string; longer ones do too. Strings
         without any such level are left out.
     """
-    for level in np.unique(first):
-        later = tuple(range(int(level), scores.tally.levels))
-        if later:
-            yield np.flatnonzero(first == level), HashTest(scores, later, tuple(families))
+    levels = tuple(range(int(first.min(initial=scores.tally.levels)), scores.tally.levels))
+    tables = LatticeTables(scores, levels, tuple(families))
+    for level in np.unique(first[first < scores.tally.levels]):
+        yield np.flatnonzero(first == level), tables.from_level(int(level))
 
 
 @dataclass(frozen=True, eq=False)

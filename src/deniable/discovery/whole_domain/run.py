@@ -34,7 +34,7 @@ from deniable.discovery.shared.string_models import Words, string_model
 from deniable.discovery.shared.strings import Rows, StringTests
 from deniable.discovery.shared.tables import MassTables
 from deniable.discovery.shared.tally import tally_of
-from deniable.discovery.shared.testing import HashTest
+from deniable.discovery.shared.testing import HashTest, LatticeTables
 from deniable.discovery.whole_domain.string_domain import StringDomain, StringWeights
 from deniable.errors import InputError
 from deniable.inference.power.half_found import half_found
@@ -96,7 +96,8 @@ class _Rounds:
 
     def next_test(self) -> HashTest:
         """Return the test of strings that are not in the mixture, by all families."""
-        return HashTest(self.mixture.scores, (0,), tuple(range(self.tables.tally.families)))
+        families = tuple(range(self.tables.tally.families))
+        return HashTest(LatticeTables(self.mixture.scores, (0,), families))
 
     def look(self) -> None:
         """Keep the strings of the domain with the most evidence."""

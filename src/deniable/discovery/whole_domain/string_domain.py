@@ -19,7 +19,7 @@ from deniable.errors import InputError
 from deniable.kernels.array_types import Floats
 from deniable.kernels.chunks import over_threads, thread_count
 from deniable.kernels.hashing.lines import digits_of
-from deniable.kernels.search.domain_scan import MAX_SYMBOLS
+from deniable.kernels.hashing.row_blocks import MAX_LENGTH
 from deniable.protocols.alphabet import PAD, count_strings
 
 MAX_RANGE = 1_000_000
@@ -41,9 +41,9 @@ class StringDomain:
     length: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.length <= MAX_SYMBOLS:
+        if not 1 <= self.length <= MAX_LENGTH:
             raise InputError(
-                f"whole strings can be discovered up to max_length {MAX_SYMBOLS}, got "
+                f"whole strings can be discovered up to max_length {MAX_LENGTH}, got "
                 f"{self.length}: ask for several prefix lengths (levels)"
             )
 

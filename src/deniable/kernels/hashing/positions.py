@@ -5,12 +5,15 @@ the sequence x + i y, mixed to 64 random-looking bits. So a position takes a few
 instead of one hash.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from deniable.errors import InputError
-from deniable.kernels.array_types import Bytes, Int32s, Int64s, UInt16s, Words
+from deniable.kernels.array_types import Bytes, Int32s, Int64s, UInt16s, UInt32s, Words
 from deniable.kernels.chunks import RANGES_PER_THREAD, over_threads, split_range, thread_count
 from deniable.kernels.compiled import compiled, inlined, read_only
+from deniable.kernels.hashing.row_blocks import MAX_LENGTH, row_pairs
 from deniable.kernels.hashing.sha256 import sha256_rows
 
 HEADER_BYTES = 32
@@ -38,42 +41,61 @@ def hash_pairs(
     return _pairs(header, data, offsets[:-1], np.diff(offsets), threads)
 
 
-def hash_fixed_pairs(
-    header: bytes, rows: Bytes, lengths: Int64s, *, threads: int | None = None
+def hash_row_pairs(
+    header: bytes, rows: Bytes, length: int, *, threads: int | None = None
 ) -> tuple[Words, Words]:
-    """Hash values in rows of equal width: value i is rows[i, : lengths[i]].
+    """Hash the first `length` bytes of every row of rows, u8[V, any].
 
-    rows : u8[V, any]; lengths : integers[V]
     Returns x and y, u64[V] each, as `hash_pairs` does.
     """
-    if rows.ndim != 2 or lengths.shape != (len(rows),):
+    if rows.ndim != 2 or not 0 <= length <= rows.shape[1]:
         raise InputError(
-            f"rows must be [V, width] and lengths [V], got {list(rows.shape)} and "
-            f"{list(lengths.shape)}"
+            f"rows must be [V, width] with a length of at most the width, got {list(rows.shape)} "
+            f"and {length}"
         )
-    if len(lengths) and lengths.max() > rows.shape[1]:
-        raise InputError(f"lengths must be at most {rows.shape[1]}, got {lengths.max()}")
-    starts = np.arange(len(rows), dtype=np.int64) * rows.shape[1]
-    return _pairs(header, rows, starts, lengths, threads)
+    if length > MAX_LENGTH:
+        starts = np.arange(len(rows), dtype=np.int64) * rows.shape[1]
+        return _pairs(header, rows, starts, np.full(len(rows), length), threads)
+    lead, rows = _lead(header), read_only(rows, np.uint8)
+
+    def work(start: int, stop: int, x: Words, y: Words) -> None:
+        row_pairs(lead, rows[start:stop], length, x, y)
+
+    return _in_chunks(work, len(rows), threads)
 
 
 def _pairs(
     header: bytes, data: Bytes, starts: Int64s, lengths: Int64s, threads: int | None
 ) -> tuple[Words, Words]:
     """Return x and y of the values data[start : start + length], u64[V] each."""
-    if len(header) != HEADER_BYTES:
-        raise InputError(f"the header must have {HEADER_BYTES} bytes, got {len(header)}")
-    x = np.empty(len(starts), dtype=np.uint64)
-    y = np.empty(len(starts), dtype=np.uint64)
-    workers = thread_count(threads)
+    _lead(header)
 
-    def work(start: int, stop: int) -> None:
+    def work(start: int, stop: int, x: Words, y: Words) -> None:
         digests = sha256_rows(header, data, starts[start:stop], lengths[start:stop])
         halves = digests.view("<u8")
-        x[start:stop] = halves[:, 0]
-        y[start:stop] = halves[:, 1] | np.uint64(1)
+        x[:] = halves[:, 0]
+        y[:] = halves[:, 1] | np.uint64(1)
 
-    over_threads(work, split_range(len(starts), -(-len(starts) // ROWS_PER_CHUNK)), workers)
+    return _in_chunks(work, len(starts), threads)
+
+
+def _lead(header: bytes) -> UInt32s:
+    """u32[8]: the header as words, if it has the right length."""
+    if len(header) != HEADER_BYTES:
+        raise InputError(f"the header must have {HEADER_BYTES} bytes, got {len(header)}")
+    return np.frombuffer(header, ">u4").astype(np.uint32)
+
+
+def _in_chunks(
+    work: Callable[[int, int, Words, Words], None], count: int, threads: int | None
+) -> tuple[Words, Words]:
+    """Return x and y, u64[count] each, which work(start, stop, x, y) writes for each range."""
+    x, y = np.empty(count, np.uint64), np.empty(count, np.uint64)
+
+    def part(start: int, stop: int) -> None:
+        work(start, stop, x[start:stop], y[start:stop])
+
+    over_threads(part, split_range(count, -(-count // ROWS_PER_CHUNK)), thread_count(threads))
     return x, y
 
 

@@ -62,6 +62,29 @@ def line_support(sent: NDArray[Any], lines: Int64s, cells: Int64s, out: NDArray[
 
 
 @compiled
+def support_of_all(sent: NDArray[Any], lines: Int64s, out: NDArray[Any]) -> None:
+    """Do the same for all cells in their order, out : [g^d], whose digits are then not needed.
+
+    Cells that differ in the first digit only are neighbours, and so are their numbers on a line:
+    each line adds its row of entries, rotated.
+    """
+    count, base = sent.shape
+    twice = np.empty((count, 2 * base), sent.dtype)
+    twice[:, :base] = sent
+    twice[:, base:] = sent
+    out[:] = 0
+    for block in range(len(out) // base):
+        cells = out[block * base : (block + 1) * base]
+        for line in range(count):
+            shift, higher = 0, block
+            for i in range(lines.shape[1]):
+                shift += lines[line, i] * (higher % base)
+                higher //= base
+            shift %= base
+            cells += twice[line, shift : shift + base]
+
+
+@compiled
 def number_rows(sent: SentNumbers, tables: HashTables, rows: Singles, log_scale: Floats) -> None:
     """Compute likelihood rows of candidates; the largest entry of every row is 1.
 

@@ -7,7 +7,7 @@ and looked up together.
 
 import numpy as np
 
-from deniable.kernels.array_types import Int64s, Singles, Words
+from deniable.kernels.array_types import Floats, Int64s, Singles, Words
 from deniable.kernels.compiled import compiled, compiled_sums
 from deniable.kernels.hashing.positions import place_of
 
@@ -28,6 +28,14 @@ def cell_sums(x: Words, y: Words, tables: Singles, out: Singles) -> None:
             z += y[i]
             total += tables[family, place_of(z, k)]
         out[i] = total
+
+
+@compiled
+def count_modulo(entries: Int64s, counts: Floats) -> None:
+    """Add 1 to counts[entry modulo size] for every entry; the size is a power of 2."""
+    mask = len(counts) - 1
+    for i in range(len(entries)):
+        counts[entries[i] & mask] += 1
 
 
 @compiled_sums
