@@ -40,7 +40,7 @@ def draw(data: dict[str, Any]) -> Figure:
     _line(panels[0], times, latency["p99_ms"], INK, "99th percentile")
     _line(panels[0], times, latency["p50_ms"], LIGHT, "median")
     panels[0].set(yscale="log", ylabel="latency of\nuploads (ms)")
-    panels[0].legend(loc="upper right", ncols=2, frameon=False)
+    panels[0].legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False)
     _line(panels[1], times, latency["per_second"], INK)
     panels[1].set(ylabel="uploads\nper second", ylim=(0, None))
     for panel, column, label in (
