@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.errors import InputError
-from deniable.kernels.hashing.positions import bloom_positions, hash_row_pairs, hash_pairs
+from deniable.kernels.hashing.positions import bloom_positions, hash_pairs, hash_row_pairs
 from deniable.kernels.hashing.sha256 import sha256_rows
 from tests.scalar_twin import bloom_bits
 

@@ -145,4 +145,3 @@ def hashed_sums(header: bytes, rows: Bytes, length: int, tables: Singles) -> Sin
 def _in_threads(work: Callable[[int, int], None], count: int, chunk: int) -> None:
     """Call work(start, stop) for ranges of at most `chunk`, on all processors."""
     over_threads(work, split_range(count, -(-count // chunk)), thread_count(None))
-

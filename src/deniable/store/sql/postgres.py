@@ -189,7 +189,7 @@ class PostgresStore(SqlStore):
     def _purge(self) -> None:
         """Free the space of deleted rows, so that new rows overwrite them."""
         with self._connect() as connection:
-            connection.execute("VACUUM staged, file")
+            connection.execute("VACUUM staged, damaged, file")
 
     def _default_location(self) -> Location:
         return DatabaseFiles(self)
