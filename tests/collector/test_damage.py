@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from deniable.collector.app import Collector
+from tests import gateway
 from tests.collecting import collect, upload
 from tests.faults.crowd import SURVEY, batch
 
@@ -20,7 +21,7 @@ def test_a_damaged_upload_is_logged_and_does_not_stop_the_others(
 ) -> None:
     async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
         for i in range(4):
-            assert (await upload(client, batch(100 * i, 100))).status_code == 202
+            assert (await upload(client, batch(100 * i, 100), **gateway.HEADERS)).status_code == 202
         with closing(sqlite3.connect(tmp_path / "reports.db")) as db, db:
             db.execute("UPDATE staged SET reports = 99 WHERE id = 2")
         collector.maintain_store()
