@@ -106,7 +106,9 @@ dist: $(VENV)/.ready
 release-notes: $(VENV)/.ready
 	@$(BIN)/python -m tools.release notes
 
+# The first table has the most important figures, with their targets and limits.
 bench: $(VENV)/.ready
+	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.client
 	$(BIN)/python -m benchmarks.browser
 	$(BIN)/python -m benchmarks.crowds

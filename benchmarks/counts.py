@@ -11,12 +11,11 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.table import best_of
 from deniable import PairCounts, associate, pair_counts, simulate
 from deniable.analysis.source import Source
 from deniable.columns import write
@@ -24,17 +23,6 @@ from deniable.reproduction.trials import bloom, pair, survey_of
 from deniable.simulation import exponential
 
 SURVEY = survey_of(x=bloom(), y=bloom())
-
-
-def best_of(work: Callable[[], object], runs: int = 5) -> tuple[float, float]:
-    """Return the shortest wall-clock and processor times of several runs, in milliseconds."""
-    times = []
-    for _ in range(runs):
-        start, used = time.perf_counter(), time.process_time()
-        work()
-        times.append((time.perf_counter() - start, time.process_time() - used))
-    clock, processor = (1e3 * min(column) for column in zip(*times, strict=True))
-    return clock, processor
 
 
 def main() -> None:
@@ -65,7 +53,7 @@ def main() -> None:
     estimate()
     packed = sum(column.nbytes for column in columns)
     print(f"N = {clients:,}, {packed / 1e6:.0f} MB packed; clock and processor time")
-    for what, (clock, processor) in (
+    for what, timing in (
         ("reading the Parquet file", reading),
         ("reading and counting it", from_file),
         ("touching the bytes in memory", touching),
@@ -73,10 +61,11 @@ def main() -> None:
         ("estimating 20 × 20 with errors (target 2,000)", best_of(estimate)),
         ("loading a file of counts", loading),
     ):
-        print(f"{what:46s} {clock:8.1f} ms {processor:8.1f} ms")
+        print(f"{what:46s} {1e3 * timing.clock:8.1f} ms {1e3 * timing.processor:8.1f} ms")
+    ratio = counting.processor / 2 / reading.processor
     print(
-        f"counting takes {counting[0] / reading[0]:.1f} times as long as reading (target 5; by "
-        f"processor time over two threads {counting[1] / 2 / reading[1]:.1f}); "
+        f"counting takes {counting.clock / reading.clock:.1f} times as long as reading "
+        f"(target 5; by processor time over two threads {ratio:.1f}); "
         f"the counts' file has {size / 1e6:.2f} MB"
     )
 

@@ -17,14 +17,12 @@ import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.kernels.counting.bit_sums import count_ones
 from deniable.kernels.hashing.positions import bloom_positions, hash_pairs
 from deniable.kernels.noise.noisy_rows import BitPositions, encode_rows
 from deniable.kernels.noise.sampler import CERTAIN, Response
@@ -129,26 +127,6 @@ def encoding(rows: int) -> None:
     print(f"encode, peak memory over packed output {peak / fresh.nbytes:.3f}")
 
 
-def counting(rows: int) -> None:
-    """Count bits per cohort; compare with numpy and with one pass over the bytes."""
-    rng = np.random.default_rng(4)
-    bits = rng.integers(0, 256, (rows, K // 8), dtype=np.uint8)
-    stratum = rng.integers(0, COHORTS, rows).astype(np.uint16)
-    small = rows // 10
-
-    def plain() -> list[NDArray[np.int64]]:
-        lanes = np.unpackbits(bits[:small], axis=1, bitorder="little")
-        return [lanes[stratum[:small] == s].sum(axis=0, dtype=np.int64) for s in range(COHORTS)]
-
-    seconds = best(plain, 3)
-    line("count 128 bits by 64 cohorts, plain numpy", small, seconds)
-    for threads in (1, 2):
-        taken = best(partial(count_ones, bits, K, stratum, COHORTS, threads=threads))
-        line(f"count, {threads} threads", rows, taken, small / seconds / 1e6)
-        print(f"count, {threads} threads, {rows:,} reports {taken * 1e3:.1f} ms")
-    line("read the packed bytes once", rows, best(lambda: bits.view(np.uint64).max()))
-
-
 def hashing(rows: int) -> None:
     """Hash candidates on one thread; compare with hashlib."""
     rng = np.random.default_rng(5)
@@ -214,7 +192,6 @@ def main() -> None:
     rows = 100_000 if parser.parse_args().quick else 1_000_000
     print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors")
     encoding(rows)
-    counting(rows)
     hashing(rows)
     for k in (32, 128):
         files(rows, k)

@@ -13,7 +13,7 @@ unlisted string that 30% of clients hold; N = 100,000; the five most common stri
 Coverage of the cells of listed strings, and of those with Other.
 
 Every crowd has hash functions of its own, so that figures are averages over them. With 200 crowds
-everything takes about 14 minutes of CPU time.
+everything takes about an hour of CPU time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How often honest crowds are called suspicious, and faulty ones.
 
-    python -m experiments.fit_check [--crowds 500] [--jobs 16] [--seed 1]
+    python -m experiments.fit_check [--crowds 200] [--jobs 16] [--seed 1]
 
 The first table counts honest crowds that `decode` calls suspicious; at most 1% of those in a cell
 may be, and at most 0.1% of all. Rows are mechanisms and protocols, with the number of reports per
@@ -271,7 +271,7 @@ def must_be_found(name: str, collect: str, fault: str) -> bool:
 
 def main() -> None:
     """Print both tables, and whether the promises were kept."""
-    given = crowd_arguments(__doc__, 500)
+    given = crowd_arguments(__doc__, 200)
     rows = honest_rows(given.crowds, given.seed)
     counts = in_processes(alarms, [task for row in rows for task in row], given.jobs)
     print(f"honest crowds called suspicious, of {given.crowds}")

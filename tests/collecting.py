@@ -27,7 +27,7 @@ def settings(folder: Path, **changed: Any) -> Settings:
         gateway.add_to(Path(changed["keys"]))
     given = {
         "store": f"sqlite:///{folder / 'reports.db'}", "surveys": (str(folder / "survey.json"),),
-        "compact": 0, "log": 0, "reserve": 0,
+        "compact": 86_400, "log": 0, "reserve": 0,
     }  # fmt: skip
     return Settings(**given | changed)
 

@@ -18,6 +18,19 @@ from deniable.extras import EXTRAS, needs_packages
 
 ROOT = Path(__file__).parents[1]
 IMPORT_NAMES = {"scikit-learn": "sklearn"}
+BROUGHT_ALONG = {"dask", "llvmlite"}
+"""Packages that we import, and that another package installs: distributed and numba."""
+
+SURVEY = """name="s"
+version=1
+owner="o"
+description="d"
+expires=2099-12-31
+collect="once"
+[questions.a]
+kind="boolean"
+epsilon=1.0
+"""
 
 
 def bare(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -43,11 +56,10 @@ def installed_by(extra: str) -> set[str]:
 
 def test_the_named_extra_installs_the_package() -> None:
     for extra, packages in EXTRAS.items():
-        assert set(packages) - {"dask"} <= installed_by(extra), extra  # distributed brings dask
+        assert set(packages) - BROUGHT_ALONG <= installed_by(extra), extra
     everything = {package for extra in (*EXTRAS, "all") for package in installed_by(extra)}
-    assert everything == {package for packages in EXTRAS.values() for package in packages} - {
-        "dask"
-    }
+    listed = {package for packages in EXTRAS.values() for package in packages}
+    assert everything == listed - BROUGHT_ALONG
 
 
 def test_every_public_name_works_or_names_its_extra_where_nothing_is_installed() -> None:
@@ -119,9 +131,7 @@ def test_modules_name_the_extra(program: str, text: str) -> None:
 def test_commands_name_the_extra(
     blocked: str, command: list[str], extra: str, tmp_path: Path
 ) -> None:
-    survey = 'name="s"\nversion=1\nowner="o"\ndescription="d"\nexpires=2099-12-31\n'
-    survey += 'collect="once"\n[questions.a]\nkind="boolean"\nepsilon=1.0\n'
-    (tmp_path / "survey.toml").write_text(survey)
+    (tmp_path / "survey.toml").write_text(SURVEY)
     program = f"import sys; sys.modules[{blocked!r}] = None; from deniable.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", program, *command], capture_output=True, text=True, cwd=tmp_path
@@ -130,6 +140,38 @@ def test_commands_name_the_extra(
     assert done.stderr == (
         f"error: this command needs {blocked}: pip install 'deniable[{extra}]'\n"
     )
+
+
+ONLY_ANALYSIS = ("scipy", "numba", "llvmlite", "sklearn", "threadpoolctl")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["simulate", "survey.toml", "--clients", "30", "-o", "x.parquet"],
+        ["plan", "--kind", "boolean", "--epsilon", "1"],
+        ["decode", "survey.toml", "reports.dn"],
+        ["associate", "survey.toml", "reports.dn", "--question", "a"],
+        ["discover", "survey.toml", "reports.dn", "--question", "a"],
+        ["count", "survey.toml", "reports.dn", "-o", "x.npz"],
+        ["reproduce", "hashes"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_analyses_name_their_extra_where_only_the_collector_is_installed(
+    command: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "survey.toml").write_text(SURVEY)
+    (tmp_path / "reports.dn").write_bytes(b"")
+    program = f"import sys; sys.modules.update(dict.fromkeys({ONLY_ANALYSIS!r}))"
+    program += "; from deniable.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *command], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 1
+    assert re.fullmatch(
+        r"error: this command needs \w+: pip install 'deniable\[analysis\]'\n", done.stderr
+    ), done.stderr
 
 
 def test_the_error_is_an_import_error_and_pickles() -> None:

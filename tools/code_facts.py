@@ -19,6 +19,7 @@ from typing import Any
 
 from deniable import conformance, guessed
 from deniable.analysis import compare_mechanisms, counting
+from deniable.columns import arrow
 from deniable.formatting import epsilon_text, odds_factor
 from deniable.mechanisms import Bloom, Choice, Noise, calibrate
 from deniable.observers import closed_forms
@@ -352,7 +353,10 @@ def flood_table() -> str:
     influence = [float(poisoning["rows"][f"string-{epsilon}-up"][column]) for epsilon in (3, 1)]
     limits = {  # reports at once, and reports per second
         "only the speed of the collector": (0, rate),
-        "a quota of 100,000 reports per hour, unused until then": (100_000, 100_000 / 3600),
+        "a quota of 100,000 reports per hour with `--require-key`, unused until then": (
+            100_000,
+            100_000 / 3600,
+        ),
         "a proxy that allows 10 requests per second and address, per address": (100, 10),
     }
     rows = []
@@ -395,6 +399,8 @@ CODE_FACTS: dict[str, Callable[[], str]] = {
     "threshold.urls": rarest_domain,
     "segment.bytes": lambda: str(compaction.MAX_SEGMENT_BYTES >> 20),
     "segment.uploads": lambda: f"{compaction.MAX_SEGMENT_UPLOADS:,}",
+    "group.rows": lambda: f"{arrow.MAX_READ_ROWS / 1e6:.1f}",
+    "group.bytes": lambda: str(arrow.MAX_READ_BYTES >> 20),
     "counters.most": lambda: f"{counting.MAX_COUNTERS / 1e6:.0f}",
     "counters.3": lambda: bloom_counters(3.0),
     "counters.5": lambda: bloom_counters(5.0),

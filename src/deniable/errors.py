@@ -115,6 +115,14 @@ class StoreFull(StoreError):
     """Raised if the disk or quota is full; nothing was stored."""
 
 
+class StoreForbidden(StoreError):
+    """Raised if this user may not read or write files of the store."""
+
+
+class StoreReplaced(StoreError):
+    """Raised if files of the store were deleted or replaced while they were in use."""
+
+
 class StoreUnavailable(StoreError):
     """Raised if the store cannot be reached at the moment; retrying may help."""
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from deniable.errors import MissingPackage
 
 EXTRAS = {
-    "analysis": ("fsspec", "numba", "numpy", "pyarrow", "scipy", "sklearn", "threadpoolctl"),
+    "analysis": (
+        "fsspec",
+        "llvmlite",
+        "numba",
+        "numpy",
+        "pyarrow",
+        "scipy",
+        "sklearn",
+        "threadpoolctl",
+    ),
     "cli": ("click", "rich"),
     "cluster": ("dask", "distributed"),
     "collector": ("fsspec", "granian", "numpy", "pyarrow", "starlette"),

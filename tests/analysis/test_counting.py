@@ -185,6 +185,35 @@ def test_counts_of_shards_add_up(tmp_path: Path) -> None:
     assert Joint.from_json(later.to_json()).test() == direct.test()
 
 
+def test_as_many_cohorts_as_there_can_be() -> None:
+    """They are 2¹⁶, one more than a 16-bit integer can hold."""
+    survey = survey_of(x=bloom(bits=8, cohorts=65_536), y=boolean(p=0.2, q=0.7))
+    batch = simulate(survey, {"x": ["a"] * 50, "y": [True] * 50}, rng=np.random.default_rng(4))
+    layout = PairLayout((survey.question("x"), survey.question("y")))
+    assert layout.strata == 65_536 and np.array_equal(layout.stratum(batch), batch.cohort)
+
+
+class Recorder(Threads):
+    """Threads that remember how many tasks they were given at once."""
+
+    def __init__(self) -> None:
+        super().__init__(2)
+        self.tasks: list[int] = []
+
+    def map(self, function: Any, items: Any) -> Any:
+        given = list(items)
+        self.tasks.append(len(given))
+        return super().map(function, given)
+
+
+def test_no_more_than_two_large_tables_wait_to_be_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair, few, many = ["page", "browser"], Recorder(), Recorder()
+    whole = pair_counts(SURVEY, BATCH, pair, executor=many)
+    monkeypatch.setattr("deniable.analysis.counting.MAX_UNSUMMED_COUNTERS", whole.both.size)
+    assert np.array_equal(pair_counts(SURVEY, BATCH, pair, executor=few).both, whole.both)
+    assert many.tasks == [4] and few.tasks == [2, 2]
+
+
 def test_counts_of_other_surveys_and_questions_are_refused(tmp_path: Path) -> None:
     counts = pair_counts(SURVEY, BATCH, ["browser", "ads"])
     newer = Survey.from_toml(TOML.replace("version = 1", "version = 2"))

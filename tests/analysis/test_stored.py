@@ -131,6 +131,13 @@ def test_a_source_stays_the_same_while_its_store_grows(
         assert len(first) == CLIENTS
 
 
+def test_groups_of_partitions_have_all_reports(batches: list[ReportBatch]) -> None:
+    """Five partitions of 2,000 reports make two groups of at least 2,500, and one is left."""
+    source = Source(ReportBatch.concat(batches[:4]).select(slice(10_000)), SURVEY)
+    sizes = [[part.count for part in group] for group in source.groups(1 << 19)]
+    assert sizes == [[2000, 2000], [2000, 2000], [2000]]
+
+
 def test_what_cannot_be_read_is_said(path: Path) -> None:
     with pytest.raises(InputError, match="no reports of survey habits"):
         decode(SURVEY, Stored(path, since=date(2030, 1, 1)), "dark")

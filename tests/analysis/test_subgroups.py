@@ -134,6 +134,9 @@ def test_estimates_are_those_of_the_subgroup(case: str) -> None:
     assert known.any()
     assert (np.abs(found.estimate - truth)[known] < 4.5 * found.standard_error[known]).all()
     assert (found.high - found.low)[known].max() < 0.5
+    mass, remainder = found.mass_found, found.mass_unexplained
+    assert remainder.estimate == pytest.approx(1 - mass.estimate)
+    assert (remainder.low, remainder.high) == pytest.approx((1 - mass.high, 1 - mass.low))
     inside = np.isin(crowd()[0][next(iter(truly))], next(iter(truly.values()))).mean()
     if len(truly) == 1:
         assert found.subgroup is not None

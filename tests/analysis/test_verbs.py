@@ -11,13 +11,13 @@ import polars
 import pytest
 
 import deniable
-from deniable.analysis import associate, decode
+from deniable.analysis import associate, compare, decode
 from deniable.columns import ReportBatch, write
 from deniable.columns.arrow import to_arrow
 from deniable.compute.cpu.threads import Threads
 from deniable.errors import InputError
 from deniable.inference.joint.solver import NotConvergedWarning
-from deniable.results import Joint, Marginal, Result
+from deniable.results import Joint, Marginal, Result, Trend
 from deniable.simulation import Population, contingency, correlated, simulate, zipf
 from tests.surveys import make_survey
 
@@ -194,6 +194,17 @@ def test_candidates_that_cannot_be_told_apart(batch: ReportBatch) -> None:
     assert not found.detected[1:].any()
 
 
+def test_reports_of_short_prefixes_only_say_nothing_about_longer_strings(
+    batch: ReportBatch,
+) -> None:
+    short = batch.select(batch.column("prefix").slot == 0)
+    found = decode(SURVEY, short, "prefix", ["longer", "strings"])
+    assert found.reports == 0 and not found.identified.any()
+    assert found.total_reports == len(short)
+    with pytest.raises(InputError, match="none of the 1 candidates was detected in 0 reports"):
+        associate(SURVEY, short, ["prefix", "ads"], candidates={"prefix": ["longer"]})
+
+
 def test_no_candidates(batch: ReportBatch) -> None:
     found = decode(SURVEY, batch, "page", [])
     assert len(found.estimate) == 0
@@ -214,6 +225,34 @@ def test_corrections(batch: ReportBatch) -> None:
 
 
 # --- joints -----------------------------------------------------------------------------------
+
+
+def weeks(reports_per_client: float = 1.0) -> Trend[Marginal]:
+    """Ads are blocked by 500 of 1,000 clients in the first week, and by 900 in the second."""
+    parts = []
+    for yes in (500, 900):
+        answers = {"ads": [True] * yes + [False] * (1000 - yes)}
+        reports = simulate(SURVEY, answers, rng=yes)
+        parts.append(decode(SURVEY, reports, "ads", reports_per_client=reports_per_client))
+    return Trend("week", ("2027-01-04", "2027-01-11"), tuple(parts))
+
+
+def test_two_periods_can_be_compared_one_cannot() -> None:
+    change = compare(weeks())
+    assert change.changed.all() and change.periods == ("2027-01-04", "2027-01-11")
+    with pytest.raises(InputError, match="at least two periods"):
+        compare(Trend("week", change.periods[:1], weeks().parts[:1]))
+
+
+def test_fewer_clients_with_more_reports_share_more_of_their_errors() -> None:
+    """What the same clients have in common is divided by the number of clients, not of reports."""
+
+    def shared(reports_per_client: float) -> float:
+        trend = weeks(reports_per_client)
+        different, same = (compare(trend, same_clients=share) for share in (0.0, 1.0))
+        return float((different.standard_error**2 - same.standard_error**2)[0])
+
+    assert shared(2.0) == pytest.approx(2 * shared(1.0))
 
 
 @pytest.fixture(scope="module")

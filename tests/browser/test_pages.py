@@ -284,6 +284,7 @@ def test_trends_subgroups_and_links(page: Any, running: ExitStack, tmp_path: Pat
     look_at(page, "failed")
 
     collector.send(6000, 3)
+    page.wait_for_selector(".count:text('6,000 reports')")
     page.select_option("#by", "day")
     page.click("#start")
     page.wait_for_selector("#result polyline", state="attached")

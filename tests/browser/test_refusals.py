@@ -6,6 +6,8 @@ import hashlib
 import json
 from typing import Any
 
+import pytest
+
 from deniable.survey import Survey
 from tests.browser.conftest import run_in_node
 from tests.vectors.make import surveys
@@ -79,6 +81,21 @@ def test_surveys_beyond_the_limits_of_a_page_are_refused() -> None:
     }
     for expected, end in zip(cases, ends(list(cases.values())), strict=True):
         assert end.startswith("SurveyRefused: ") and expected in end, end
+
+
+@pytest.mark.parametrize("name", ["urls", "localhash"])
+def test_the_limit_of_reports_counts_every_byte(name: str) -> None:
+    survey = SURVEYS[name]
+    case = [survey.canonical.decode(), survey.sha256.hex(), None]
+    size = survey.body_size
+    fits, refused = ends([[*case, {"reportSize": size}], [*case, {"reportSize": size - 1}]])
+    assert fits == "read" and f"has reportSize = {size}" in refused
+
+
+def test_a_second_answer_is_refused_with_the_reason() -> None:
+    survey = SURVEYS["urls"]
+    (end,) = ends([[survey.canonical.decode(), survey.sha256.hex(), [{}, {}]]])
+    assert end == "BudgetExceeded: survey urls has already been answered: no report was made"
 
 
 def test_answers_that_cannot_be_are_refused() -> None:

@@ -108,7 +108,7 @@ def test_status_check_backup_delete(path: Path, tmp_path: Path) -> None:
     assert segment.name in run("store", "check", copy, code=1).output
 
 
-def test_a_leap_of_the_clock_deletes_nothing_until_it_is_accepted(
+def test_a_jump_of_the_clock_deletes_nothing_until_it_is_accepted(
     path: Path, files: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = today()
@@ -141,7 +141,12 @@ def test_damage_is_named_until_it_is_accepted(path: Path) -> None:
     for command in ("status", "check"):
         output = run("store", command, path, code=command == "check").output
         assert "a damaged upload (59 reports" in output and "accept STORE --damage" in output
-    assert "Accepted 1 problem" in run("store", "accept", path, "--damage").output
+    asked = run("store", "accept", path, "--damage", code=1).output
+    assert "a damaged upload (59 reports" in asked and "Accept 1 problem" in asked
+    run("store", "check", path, code=1)  # nobody has said yes
+    accepted = run("store", "accept", path, "--damage", "--yes").output
+    assert "a damaged upload (59 reports" in accepted and "Accepted 1 problem" in accepted
+    assert said("store", "accept", path, "--damage")["problems_accepted"] == 0
     assert said("store", "check", path)["problems"] == []
     assert said("store", "status", path)["surveys"][0]["reports"] == 120  # type: ignore[index]
 
@@ -153,6 +158,10 @@ def test_mistakes_are_told(path: Path, tmp_path: Path, files: list[Path]) -> Non
     run("import", path, files[0])
     assert "marks@1" in run("export", path, "other", tmp_path / "x.dn", code=1).output
     run("store", "delete", path, "marks", "--before", DAY, "--older-than", 3, "--yes", code=2)
+    new = tmp_path / "new.db"
+    assert "is a store" in run("import", new, path, files[0], "--day", DAY, code=2).output
+    assert not new.exists()
+    assert "a retry that is not recognised" in run("compact", path, "--keep-keys", 6, code=1).output
     run("export", path, "marks", tmp_path / "x.dn", "--since", "yesterday", code=2)
 
 

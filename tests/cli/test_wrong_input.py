@@ -248,7 +248,7 @@ CASES: list[tuple[str, int, str]] = [
     ("decode survey.json missing.db --question browser", 1, "there is no store missing.db"),
     ("decode survey.json sqlite:// --question browser", 1, "expected sqlite:///FILE.db"),
     ("decode survey.json postgresql://127.0.0.1:9/x --question browser", 4, "cannot connect to"),
-    ("decode survey.json mysql://x/y --question browser", 1, "cannot open mysql://x/y"),
+    ("decode survey.json mysql://x/y --question browser", 1, "a store is FILE.db, sqlite"),
     ("decode survey.json other.parquet --question browser", 1, "survey others version 1"),
     ("decode second.json reports.parquet --question browser", 1, "expected survey pages version 2"),
     ("decode second.json reports.db --question browser", 1, "it has pages v1"),

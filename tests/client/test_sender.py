@@ -452,16 +452,17 @@ def test_refused_for_good_is_set_aside(outbox: Outbox, status: int) -> None:
     assert len(server.stored) == 3
 
 
-def test_unanswered_longer_than_a_key_is_remembered_is_set_aside(outbox: Outbox) -> None:
+@pytest.mark.parametrize("act", [faults.CUT_AFTER, refuse(429, "quota")])
+def test_not_accepted_as_long_as_a_key_is_remembered_is_set_aside(outbox: Outbox, act: Act) -> None:
     """The collector may have stored it and forgotten its key: it would be counted twice."""
     outbox.put(*reports(1))
-    with Server(choose=script(faults.CUT_AFTER)) as server:
+    with Server(choose=script(act)) as server:
         Sender(outbox, server.url).send()
         pass_time(outbox, RETRY_PERIOD + 1)
         sent = Sender(outbox, server.url).send()
     assert (sent.accepted, sent.waiting) == (0, 0)
     assert server.connections == 1
-    assert list(outbox.refusals()) == ["no response in the 6 days since the first attempt"]
+    assert list(outbox.refusals()) == ["not accepted in the 6 days since the first attempt"]
 
 
 def test_an_outbox_restored_from_a_backup_is_counted_once(outbox: Outbox) -> None:

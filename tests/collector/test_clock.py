@@ -9,7 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+import deniable.store
 from deniable.collector.app import Collector
+from deniable.errors import InputError
 from deniable.store import calendar
 from tests import gateway
 from tests.collecting import collect, upload
@@ -88,6 +90,26 @@ def test_a_machine_that_was_switched_off_goes_on_by_itself(tmp_path: Path, clock
     collect(tmp_path, after, keep_days=30)
 
 
+def test_a_clock_that_is_wrong_after_a_pause_deletes_and_forgets_nothing(
+    tmp_path: Path, clock: Clock
+) -> None:
+    """A machine that was off for a long weekend does not trust its clock yet."""
+
+    async def before(collector: Collector, client: httpx.AsyncClient) -> None:
+        assert (await upload(client, single(1), KEY)).status_code == 202
+
+    async def after(collector: Collector, client: httpx.AsyncClient) -> None:
+        for days in (64, 3):
+            clock.days = days
+            collector.maintain_store()
+        assert (await upload(client, single(1), KEY)).status_code == 202
+        assert stored(collector) == {NOW: 1}, "nothing was deleted, and the key is known"
+
+    collect(tmp_path, before, keep_days=30)
+    clock.days = 3
+    collect(tmp_path, after, keep_days=30)
+
+
 def test_an_operator_may_accept_the_clock_at_once(tmp_path: Path, clock: Clock) -> None:
     async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
         assert (await upload(client, single(1), KEY)).status_code == 202
@@ -129,3 +151,43 @@ def test_a_survey_is_not_over_because_the_clock_says_so(tmp_path: Path, clock: C
         assert (await upload(client, single(2))).status_code == 410
 
     collect(tmp_path, scenario)
+
+
+def test_a_collector_starts_although_the_clock_says_that_its_survey_is_over(
+    tmp_path: Path, clock: Clock
+) -> None:
+    async def nothing(collector: Collector, client: httpx.AsyncClient) -> None:
+        pass
+
+    async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
+        assert (await upload(client, single(1))).status_code == 202
+
+    collect(tmp_path, nothing)
+    clock.days = (SURVEY.expires - NOW).days + 60
+    collect(tmp_path, scenario)
+
+
+def test_reports_of_surveys_that_have_ended_are_still_maintained(
+    tmp_path: Path, clock: Clock
+) -> None:
+    """Analysts read them, and they are deleted when they are old; without them, nothing starts."""
+    clock.days = (SURVEY.expires - NOW).days
+
+    async def last_day(collector: Collector, client: httpx.AsyncClient) -> None:
+        assert (await upload(client, single(1))).status_code == 202
+
+    async def over(collector: Collector, client: httpx.AsyncClient) -> None:
+        assert (await upload(client, single(2))).status_code == 410
+        assert sum(stored(collector).values()) == 1
+        clock.days += 30
+        collector.store.accept_clock()
+        collector.maintain_store()
+        assert stored(collector) == {}
+
+    collect(tmp_path, last_day, keep_days=30)
+    clock.days += 2
+    with deniable.store.open(tmp_path / "reports.db") as store:
+        store.accept_clock()
+    collect(tmp_path, over, keep_days=30)
+    with pytest.raises(InputError, match="every survey has ended"):
+        collect(tmp_path, over, keep_days=30)

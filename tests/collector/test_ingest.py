@@ -134,6 +134,19 @@ def test_each_refusal_has_its_own_problem(
     assert kept(tmp_path) == []
 
 
+def test_a_misspelt_token_is_refused(tmp_path: Path) -> None:
+    """Without it the upload would be one without a key, which is outside of every quota."""
+
+    async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
+        headers = {"content-type": "application/octet-stream"}
+        path = f"/v1/reports?key={KEY}&tokn=dn_"
+        got = await client.post(path, content=single(0), headers=headers)
+        assert (got.status_code, got.json()["type"]) == (400, "urn:deniable:problem:query")
+        assert "expected only the fields key and token" in got.json()["detail"]
+
+    collect(tmp_path, scenario)
+
+
 def test_a_query_of_thousands(tmp_path: Path) -> None:
     async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
         headers = {"content-type": "application/octet-stream"}

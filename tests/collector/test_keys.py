@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import hashlib
 import json
+import logging
 import os
 import stat
 from pathlib import Path
@@ -19,6 +20,7 @@ from deniable.collector import keyring, keys
 from deniable.collector.api.problems import Problem
 from deniable.collector.app import Collector
 from deniable.collector.keyring import Bucket, Keyring
+from deniable.collector.server import describe_start
 from deniable.errors import InputError
 from tests.collecting import collect, upload
 from tests.faults.crowd import SURVEY, batch, single
@@ -53,7 +55,9 @@ def test_tokens_are_found_and_others_are_not(file: Path) -> None:
     assert Keyring(None).find(token) is None
 
 
-def test_a_change_is_noticed_without_a_restart(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_is_noticed_without_a_restart(
+    file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(keyring, "RELOAD_SECONDS", 0.0)
     first = keys.add(file, "old", "ingest", 5)
     ring = Keyring(file)
@@ -68,6 +72,8 @@ def test_a_change_is_noticed_without_a_restart(file: Path, monkeypatch: pytest.M
     assert ring.find(second) is not None, "the keys read before stay in force"
     os.unlink(file)
     assert ring.find(second) is not None
+    assert f"cannot read the key file {file}: it is not a valid key file" in caplog.text
+    assert f"cannot read the key file {file}: No such file or directory" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -100,6 +106,8 @@ def test_mistakes_are_refused(file: Path) -> None:
         keys.add(file, "a\nb", "ingest")
     with pytest.raises(InputError, match="only a gateway key allows several reports"):
         keys.add(file, "web", "ingest", max_batch=2)
+    with pytest.raises(InputError, match="a quota limits uploads"):
+        keys.add(file, "eva", "analyst", quota=5)
     with pytest.raises(InputError, match="would never fit the quota of 50 per hour"):
         keys.add(file, "relay", "gateway", quota=50, max_batch=51)
     with pytest.raises(InputError, match="no key 'cyd'"):
@@ -155,6 +163,23 @@ def test_quotas_count_what_is_stored(file: Path, tmp_path: Path) -> None:
     collect(tmp_path, scenario, keys=str(file), require_key=True)
 
 
+@pytest.mark.parametrize("require_key", [False, True])
+def test_a_quota_that_binds_nobody_is_mentioned(
+    require_key: bool, file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys.add(file, "web", "ingest", 1)
+    keys.add(file, "unlimited", "ingest")
+
+    async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
+        with caplog.at_level(logging.WARNING, "deniable.collector"):
+            describe_start(collector)
+        statuses = [(await upload(client, single(i))).status_code for i in range(2)]
+        assert statuses == ([401, 401] if require_key else [202, 202])
+
+    collect(tmp_path, scenario, keys=str(file), require_key=require_key)
+    assert ("the quota of web binds nobody" in caplog.text) == (not require_key)
+
+
 def test_a_gateway_key_has_its_limits(file: Path, tmp_path: Path) -> None:
     """Uploads that arrive together cannot overdraw the quota, and none is accepted in part."""
     token = keys.add(file, "relay", "gateway", quota=100, max_batch=40)
@@ -182,7 +207,7 @@ def test_a_gateway_key_has_its_limits(file: Path, tmp_path: Path) -> None:
     [
         (None, 401, "a batch of 1000 reports needs a gateway key, and this request has no key"),
         ("ingest", 403, "a batch of 1000 reports needs a gateway key, and this request has an"),
-        ("analyst", 403, "needs a token of role ingest or gateway; this token has role analyst"),
+        ("analyst", 403, "needs a key of role ingest or gateway; this key has role analyst"),
     ],
 )
 def test_nobody_outvotes_a_crowd_with_one_request(

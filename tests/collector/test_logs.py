@@ -73,6 +73,13 @@ def test_json_is_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.usefixtures("restored")
+def test_json_is_readable(capsys: pytest.CaptureFixture[str]) -> None:
+    start_logging("json")
+    log_event("batch-privacy", "ε ≤ 0.2", survey="größe")
+    assert '"message": "ε ≤ 0.2", "survey": "größe"' in capsys.readouterr().err
+
+
 def test_only_changes_of_a_state_are_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,9 +60,9 @@ def test_names_follow_the_conventions_and_stand_in_the_documentation(tmp_path: P
 def test_refused_uploads_are_counted_by_reason(tmp_path: Path) -> None:
     async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
         before = await families(client)
-        assert {s.labels["reason"] for s in before["deniable_refused_uploads"].samples} == set(
-            problems.UPLOAD_REFUSALS
-        ), "a rate would miss the first refusal of a kind that is not there from the start"
+        assert {s.labels["reason"] for s in before["deniable_refused_uploads"].samples} == {
+            kind.name for kind in problems.UPLOAD_REFUSALS
+        }, "a rate would miss the first refusal of a kind that is not there from the start"
         assert all(s.value == 0 for s in before["deniable_refused_uploads"].samples)
         await upload(client, b"nonsense")
         await upload(client, single(1), key="no key")
@@ -79,10 +79,23 @@ def test_refused_uploads_are_counted_by_reason(tmp_path: Path) -> None:
     collect(tmp_path, scenario)
 
 
+def test_commits_take_no_longer_than_the_requests(tmp_path: Path) -> None:
+    async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
+        start = time.perf_counter()
+        for number in range(3):
+            await upload(client, single(number))
+        samples = (await families(client))["deniable_commit_seconds"].samples
+        found = {sample.name: sample.value for sample in samples if "le" not in sample.labels}
+        assert found["deniable_commit_seconds_count"] == 3
+        assert 0 < found["deniable_commit_seconds_sum"] < time.perf_counter() - start
+
+    collect(tmp_path, scenario)
+
+
 def test_the_runbook_has_every_reason() -> None:
     page = PAGE.read_text().partition("### Refused uploads")[2].partition("###")[0]
-    for reason in problems.UPLOAD_REFUSALS:
-        assert f"`{reason}`" in page, f"docs/how-to/operate.md does not explain {reason}"
+    for kind in problems.UPLOAD_REFUSALS:
+        assert f"`{kind.name}`" in page, f"docs/how-to/operate.md does not explain {kind.name}"
 
 
 def test_the_backlog_and_the_last_compaction(tmp_path: Path) -> None:

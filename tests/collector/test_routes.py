@@ -74,6 +74,8 @@ def test_nothing_here(tmp_path: Path) -> None:
             assert got.json()["status"] == status
             if status == 405:
                 assert "allow" in got.headers
+            if path == "/none":
+                assert "POST reports to /v1/reports" in got.json()["detail"]
 
     collect(tmp_path, scenario)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from deniable.cli.app import app
-from deniable.collector.server import check_address
+from deniable.collector.server import reserve_address
 from deniable.errors import InputError
 from tests.surveys import make_survey
 
@@ -44,5 +45,19 @@ def test_a_second_collector_does_not_share_the_port(taken: int, tmp_path: Path) 
     ],
 )
 def test_addresses_that_cannot_be(host: str, port: int, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        check_address(host, port)
+    with pytest.raises(InputError, match=message), reserve_address(host, port):
+        pass
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere 127.0.0.2 is no address")
+def test_one_port_of_two_addresses_is_used_by_two_collectors() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with (
+        reserve_address("127.0.0.1", port),
+        reserve_address("127.0.0.2", port),
+        pytest.raises(InputError, match="in use"),
+        reserve_address("127.0.0.1", port),
+    ):
+        pass

@@ -41,6 +41,7 @@ def test_the_order_of_precedence(tmp_path: Path) -> None:
         ({}, {}, "port = true", "expected a whole number, got True"),
         ({}, {}, "surveys = 'a'", "a list of strings"),
         ({}, {}, "port = ", "is not valid TOML"),
+        ({}, {}, "[collector]\nport = 80", r"at the top level of the file: remove \[collector\]"),
         ({}, {"DENIABLE_PORT": "many"}, "", "DENIABLE_PORT: expected a whole number, got 'many'"),
         ({}, {"DENIABLE_REQUIRE_KEY": "perhaps"}, "", "expected yes or no"),
         ({"port": 0}, {}, "", "port to be 1 or more, got 0"),
@@ -58,6 +59,7 @@ def test_the_order_of_precedence(tmp_path: Path) -> None:
             "key_days = 6",
             "key_days must be at least 7, not 6: clients retry an upload for 6",
         ),
+        ({"compact": 0, "keep_days": 30}, {}, "", "keep_days needs compact above 0: old reports"),
     ],
 )
 def test_mistakes(

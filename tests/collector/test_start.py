@@ -22,6 +22,7 @@ from typing import Any
 import psycopg
 import pytest
 
+import deniable.store
 from tests import postgres
 from tests.faults.crowd import SURVEY
 from tests.faults.server import Server, free_port
@@ -140,10 +141,10 @@ STORES = {
     "sqlite:///locked/reports.db": "locked/reports.db: Permission denied",
     "notes.db": "notes.db is not a store, or it is damaged",
     "theirs.db": "theirs.db is a database of another program, not a store",
-    "photos": "photos is not a store, and it is not empty: choose another folder",
-    "notes.txt": "notes.txt is not a store",
+    "photos": "folders of Parquet files are for imports and archives",
+    "reports": "a collector stores reports in FILE.db, sqlite:///FILE.db or postgresql://…",
     "sqlite://reports.db": "expected sqlite:///FILE.db",
-    "gopher://reports": "cannot open gopher://reports",
+    "mysql://u:password@h/reports": "a collector stores reports in FILE.db, sqlite:///FILE.db or",
     "postgresql://u:pass%zzword@h/reports": "the URL of the store is not valid",
     "postgresql://[u:password@h/reports": "the URL of the store is not valid",
 }
@@ -161,6 +162,15 @@ def test_a_store_with_another_survey_of_this_version(folder: Path) -> None:
         server.stop()
     done = serve(folder, "changed.json", "--store", server.url, "--port", str(server.port))
     assert_stops(done, ERROR, "give the changed survey a new version")
+
+
+def test_a_store_of_another_user(folder: Path) -> None:
+    """It can be read, so only a write shows that uploads would fail."""
+    with Server(folder) as server:
+        server.stop()
+    (folder / "reports.db").chmod(0o400)
+    done = serve(folder, "survey.json", "--store", server.url, "--port", str(server.port))
+    assert_stops(done, ERROR, "reports.db is not writable for this user")
 
 
 def test_a_port_that_is_taken(folder: Path) -> None:
@@ -207,6 +217,8 @@ def test_no_start_for_surveys_that_have_all_ended(folder: Path) -> None:
     done = serve(folder, "ended.json", "--store", "reports.db")
     assert_stops(done, ERROR, "every survey has ended")
     assert "faults v1 on 2020-01-31" in done.stderr
+    with deniable.store.open(folder / "reports.db") as store:
+        assert store.surveys() == [], "the name is free for a version that expires later"
 
 
 def test_a_survey_that_has_ended_is_named(folder: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from deniable import store
 from deniable.collector import app as collector_app
 from deniable.collector.app import Collector
+from deniable.collector.ingest import writer
 from deniable.errors import StoreError, StoreFull, StoreUnavailable
 from deniable.store import Outcome, Upload
 from deniable.store.sql.sqlite import SqliteStore
@@ -120,8 +121,28 @@ def test_a_commit_that_fails_acknowledges_nothing(
         assert "marker" not in got.text
         assert collector.store.days(SURVEY) == {}
         assert collector.writer.failing
-        assert (await client.get("/readyz")).status_code == 200, "the store answers again"
         assert (await upload(client, single(1), "ab" * 16)).status_code == 202
+        assert not collector.writer.failing
+
+    collect(tmp_path, scenario)
+
+
+def test_a_store_that_is_read_only_is_not_ready_until_a_write_succeeds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "RETRY_SECONDS", 0.01)
+
+    async def scenario(collector: Collector, client: httpx.AsyncClient) -> None:
+        assert isinstance(collector.store, SqliteStore)
+        collector.store._writer.execute("PRAGMA query_only = ON")
+        assert (await upload(client, single(1))).status_code == 503
+        await asyncio.sleep(0.05)  # the store can be read, and was tried again
+        assert (await client.get("/readyz")).status_code == 503
+        with pytest.raises(StoreError, match=r"reports.db is not writable for this user"):
+            collector.store.check_writable()
+        collector.store._writer.execute("PRAGMA query_only = OFF")
+        while (await client.get("/readyz")).status_code == 503:
+            await asyncio.sleep(0.01)
         assert not collector.writer.failing
 
     collect(tmp_path, scenario)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -147,3 +148,17 @@ def test_counts_that_unfold_to_any_size_are_refused(
     monkeypatch.setattr(joint_counts, "MAX_FILE_BYTES", 100)
     with pytest.raises(InputError, match=r"counts\.npz would take .* more than the limit of 100"):
         PairCounts.load(path)
+
+
+def test_no_column_of_an_arrow_file_ends_before_the_last_row(tmp_path: Path) -> None:
+    path, count = tmp_path / "x.arrow", 777
+    write(path, zeros(count))
+    before, *others = path.read_bytes().split(struct.pack("<q", count))
+    # Lengths of the batch and of each column; pyarrow 26 also writes columns of bytes in bytes.
+    assert len(others) >= 1 + len(schema_of(SURVEY))
+    for short in range(len(others)):
+        lengths = [count - (i == short) for i in range(len(others))]
+        parts = [struct.pack("<q", n) + o for n, o in zip(lengths, others, strict=True)]
+        path.write_bytes(before + b"".join(parts))
+        with pytest.raises(InputError, match=r"x\.arrow"):
+            read(path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from pathlib import Path
 
 from tests.faults.crowd import Crowd, differences
@@ -28,7 +29,8 @@ GROWTH = 64 << 20
 async def flood(port: int, crowd: Crowd, seen: TrafficCounts, rate: float, until: float) -> None:
     """Send `rate` uploads per second, regardless of the answers, and retry without waiting."""
     start, offered = time.monotonic(), 0
-    lines = [Connection(port) for _ in range(200)]
+    # The line that was idle longest is next: the server closes lines that are idle for 10 seconds.
+    lines = deque(Connection(port) for _ in range(200))
 
     async def one(line: Connection) -> None:
         sent = crowd.upload()
@@ -45,7 +47,7 @@ async def flood(port: int, crowd: Crowd, seen: TrafficCounts, rate: float, until
     while (now := time.monotonic()) < until:
         while lines and offered < (now - start) * rate:
             offered += 1
-            tasks.add(task := asyncio.create_task(one(lines.pop())))
+            tasks.add(task := asyncio.create_task(one(lines.popleft())))
             task.add_done_callback(tasks.discard)
         await asyncio.sleep(0.005)
     await asyncio.gather(*tasks)

@@ -78,7 +78,7 @@ def test_nothing_of_a_request_is_kept(tmp_path: Path) -> None:
     with server:
         for key, batch in zip(keys, reports, strict=True):
             sent = headers | gateway.HEADERS | {"Idempotency-Key": key}
-            path = "/v1/reports?q=marker-query"
+            path = "/v1/reports?key=marker-query"  # the header takes precedence
             assert send(server.port, path, to_batch(batch), sent) == 202
         for path, body, extra in (
             ("/marker-path", b"", {}),

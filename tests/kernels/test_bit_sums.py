@@ -1,4 +1,6 @@
-"""Bit counts against numpy."""
+"""Bit counts against numpy, by the compiled kernel and by NumPy."""
+
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -6,7 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.errors import InputError
+from deniable.kernels.counting import bit_sums
 from deniable.kernels.counting.bit_sums import count_ones
+
+
+@pytest.fixture(scope="module", autouse=True, params=["compiled", "numpy"])
+def way(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Who counts, however few the reports are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bit_sums, "pays_off", lambda _: request.param == "compiled")
+        yield
 
 
 @given(

@@ -16,6 +16,7 @@ from deniable.kernels import cache_folder, compiled
 from deniable.kernels.cache_folder import private_cache_folder
 
 PROGRAM = """
+import numba  # without it, NumPy would count so few reports
 import numpy as np
 import deniable
 from deniable.kernels.counting.bit_sums import count_ones

@@ -1,6 +1,7 @@
 """Kernels kept on disk must not outlive the code that they were made from."""
 
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,9 @@ import numpy as np
 import pytest
 
 import deniable
-from deniable.kernels.compiled import read_only
+from deniable.kernels import compiled
+from deniable.kernels.compiled import LOADING_SECONDS, pays_off, read_only
+from deniable.kernels.words import load_word
 
 SCRIPT = """
 import numpy as np
@@ -53,3 +56,18 @@ def test_read_only_copies_only_what_it_must() -> None:
     assert np.shares_memory(view, array) and not view.flags.writeable and array.flags.writeable
     assert not np.shares_memory(read_only(array[::2], np.int32), array)
     assert read_only(array, np.int64).dtype == np.int64
+
+
+def test_numpy_works_until_loading_would_have_paid_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "_numpy_seconds", 0.0)
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+    assert [pays_off(0.4 * LOADING_SECONDS) for _ in range(4)] == [False, False, True, True]
+    monkeypatch.setattr(compiled, "_numpy_seconds", 0.0)
+    assert not pays_off(0.0) and pays_off(2 * LOADING_SECONDS)
+    monkeypatch.setattr(compiled, "_numpy_seconds", 0.0)
+    monkeypatch.setitem(sys.modules, "numba", object())
+    assert pays_off(0.0), "it is loaded already"
+
+
+def test_kernels_are_sent_to_workers_by_their_name() -> None:
+    assert pickle.loads(pickle.dumps(load_word)) is load_word

@@ -15,7 +15,13 @@ from deniable.client import Client
 from deniable.errors import InputError, SurveyError
 from deniable.mechanisms import Choice, Noise
 from deniable.protocols import Bins, Single
-from deniable.protocols.bins import bin_labels, edge_text, linear_edges, logarithmic_edges
+from deniable.protocols.bins import (
+    bin_labels,
+    check_edges,
+    edge_text,
+    linear_edges,
+    logarithmic_edges,
+)
 from deniable.survey import Question, Survey
 from tests.surveys import make_survey, survey_toml
 
@@ -173,3 +179,9 @@ def test_huge_integers_are_compared_as_doubles() -> None:
     labels = bin_labels(edges)
     assert bins.token(2**53 + 3, 0, 0) == labels[1] and bins.token(2**53, 0, 0) == labels[0]
     assert (bins.token(10**400, 0, 0), bins.token(-(10**400), 0, 0)) == (labels[1], labels[0])
+
+
+@pytest.mark.parametrize("edges", [[0.0, 1.0, math.inf], [0.0, math.nan, 1.0], [0, 1, 2]])
+def test_edges_are_finite_floating_point_numbers(edges: list[float]) -> None:
+    with pytest.raises(InputError, match="finite numbers"):
+        check_edges(edges)

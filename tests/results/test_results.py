@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import re
+import subprocess
 import sys
 from dataclasses import FrozenInstanceError, replace
 
@@ -238,3 +239,11 @@ def test_three_questions_make_one_crosstab_per_category_of_the_third() -> None:
     assert html.count('class="crosstab"') == 2 and "<caption>tabs = yes</caption>" in html
     share = table.margin("tabs").estimate[0]
     assert f'<td class="margin">{100 * share:.1f}%</td>' in html, "the total of one table"
+
+
+def test_every_result_is_read_by_a_program_that_made_none() -> None:
+    read = "from sys import argv; from deniable.results import Result; Result.from_json(argv[1])"
+    for name in ("Discovery", "Trend", "Series"):
+        command = [sys.executable, "-c", read, SAMPLES[name].to_json()]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-400:]

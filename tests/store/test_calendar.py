@@ -8,8 +8,10 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import deniable.store
+from deniable.cli.app import app
 from deniable.client.outbox import RETRY_PERIOD
 from deniable.collector.settings import Settings
 from deniable.errors import StoreError
@@ -33,25 +35,56 @@ def test_days_follow_one_another() -> None:
     assert seen.warning(after(4)) is None and seen.days_ahead(after(4)) == 0
 
 
-def test_a_leap_is_not_trusted_until_the_clock_has_gone_on_from_there() -> None:
+def test_a_jump_is_not_trusted_until_the_clock_has_gone_on_from_there() -> None:
     seen = Calendar(DAY).observe(after(60))
-    assert seen == Calendar(DAY, leap=after(60))
+    assert seen == Calendar(DAY, (after(60),))
     assert seen.days_ahead(after(60)) == 60
-    warning = seen.warning(after(61))
-    assert warning and f"until {after(60 + SETTLING_DAYS)}, nothing more is deleted" in warning
+    for day, days in ((60, "7 later days"), (61, "6 later days")):
+        warning = seen.observe(after(day)).warning(after(day))
+        assert warning and f"until the store was used on {days}" in warning
     for day in range(61, 60 + SETTLING_DAYS):
         seen = seen.observe(after(day))
         assert seen.latest == DAY
     assert seen.observe(after(60 + SETTLING_DAYS)) == Calendar(after(60 + SETTLING_DAYS))
 
 
-def test_a_leap_that_passes_leaves_nothing_behind() -> None:
-    """A second leap, however far, has to be observed from its own beginning."""
+def test_a_jump_that_passes_leaves_nothing_behind() -> None:
+    """A second jump, however far, has to be observed from its own beginning."""
     seen = Calendar(DAY).observe(after(60)).observe(after(0))
     assert seen == Calendar(DAY)
     seen = seen.observe(after(60 + SETTLING_DAYS))
     assert seen.latest == DAY
-    assert seen.observe(after(40)) == Calendar(DAY, leap=after(40)), "the clock went back"
+    assert seen.observe(after(40)) == Calendar(DAY, (after(40),)), "the clock went back"
+
+
+@pytest.mark.parametrize("errors", [(61,), (61, 68), (10, 61, 600)])
+@pytest.mark.parametrize("days", range(3, 12))
+def test_no_error_is_trusted_while_a_pause_is_not(days: int, errors: tuple[int, ...]) -> None:
+    """The store was not used for three days; its clock is right again, and then wrong at times."""
+    seen = Calendar(DAY)
+    for day in range(3, days + 1):
+        seen = seen.observe(after(day))
+    for error in errors:
+        seen = seen.observe(after(days + error))
+    assert seen.latest <= after(days)
+    for day in range(days, 14):
+        seen = seen.observe(after(day))
+    assert seen == Calendar(after(13)), "the pause is over"
+
+
+@pytest.mark.parametrize("every", [2, 7, 30])
+def test_a_store_that_is_rarely_used_goes_on_too(every: int) -> None:
+    """Its latest day is then that of the seventh use before, never one that is yet to come."""
+    seen = Calendar(DAY)
+    for use in range(1, 30):
+        seen = seen.observe(after(every * use))
+        assert seen.latest == after(every * max(0, use - SETTLING_DAYS))
+    assert seen.warning(after(every * 29))
+
+
+def test_a_calendar_at_the_end_of_time_is_no_error() -> None:
+    assert Calendar(date.max).observe(DAY) == Calendar(date.max)
+    assert Calendar(DAY).warning(date.max)
 
 
 def test_a_clock_that_goes_back_changes_nothing_and_is_mentioned() -> None:
@@ -74,15 +107,17 @@ def test_no_short_error_moves_the_latest_day(seed: int) -> None:
 
 
 def test_text_holds_the_whole_calendar() -> None:
-    for seen in (Calendar(DAY), Calendar(DAY, after(60))):
+    for seen in (Calendar(DAY), Calendar(DAY, (after(60),)), Calendar(DAY, (after(7), after(9)))):
         assert Calendar.from_text(seen.to_text()) == seen
-    for damaged in ("", "2025-03-0q", "2025-03-09 2025-03-10 2025-03-11"):
+    earlier_version = f"{DAY} {after(60)}"
+    assert Calendar.from_text(earlier_version) == Calendar(DAY, (after(60),))
+    for damaged in ("", "2025-03-0q", "2025-03-09 2025-03-1"):
         with pytest.raises(StoreError, match="store accept STORE --clock"):
             Calendar.from_text(damaged)
 
 
 def test_keys_outlive_the_retries_of_clients() -> None:
-    """Whatever leaps: the key of an upload is kept for longer than its client sends it again."""
+    """Whatever the clock shows, a key is kept for longer than its upload is sent again."""
     keep_days = min(Settings().key_days, SETTLING_DAYS)
     # Of keep_days days, the first may have begun just before its midnight.
     assert timedelta(seconds=RETRY_PERIOD) <= timedelta(days=keep_days) - MAX_STEP
@@ -95,10 +130,10 @@ def test_a_store_remembers_the_days_it_has_seen(url: str) -> None:
     now = today()
     with deniable.store.open(url, create=True) as store:
         assert store.calendar() == Calendar(now)
-        leapt = store.observe_day(now + timedelta(days=60))
-        assert leapt == Calendar(now, now + timedelta(days=60))
+        jumped = store.observe_day(now + timedelta(days=60))
+        assert jumped == Calendar(now, (now + timedelta(days=60),))
     with deniable.store.open(url) as store:
-        assert store.calendar() == leapt
+        assert store.calendar() == jumped
         assert store.observe_day(now + timedelta(days=1)).latest == now + timedelta(days=1)
         assert store.observe_day(now - timedelta(days=90)).latest == now + timedelta(days=1)
         assert store.accept_clock(now - timedelta(days=90)).latest == now - timedelta(days=90)
@@ -137,14 +172,29 @@ def test_a_store_of_an_earlier_version_does_not_start_in_the_future(
             assert store.calendar().latest == date(2020, 1, 1)
 
 
-def test_a_damaged_calendar_is_said_and_can_be_replaced(tmp_path: Path) -> None:
-    from deniable.store.sql.database import write_setting
-    from deniable.store.sql.sqlite import SqliteStore
+class _Damaged(Calendar):
+    """A calendar that is written with a flipped bit."""
 
-    with SqliteStore(str(tmp_path / "reports.db"), create=True) as store:
+    def to_text(self) -> str:
+        return "2025-03-0\x19"
+
+
+def test_a_damaged_calendar_is_said_and_can_be_replaced(url: str) -> None:
+    with deniable.store.open(url, create=True) as store:
         store.add_survey(MARKS)
         store.append([upload()])
-        store._write(lambda db: write_setting(db, "calendar", "2025-03-0\x19"))
+        store._write_calendar(_Damaged(DAY))
         with pytest.raises(StoreError, match="record of days is damaged"):
             store.observe_day()
+        assert ["record of days is damaged" in problem for problem in store.check()] == [True]
         assert store.accept_clock(DAY) == store.calendar() == Calendar(DAY)
+        assert store.check() == []
+
+
+def test_a_store_at_the_end_of_time_is_compacted(tmp_path: Path) -> None:
+    with deniable.store.open(path := tmp_path / "reports.db", create=True) as store:
+        store.add_survey(MARKS)
+        store.append([upload()])
+        store.accept_clock(date.max)
+    done = CliRunner().invoke(app, ["compact", str(path), "--keep-keys", "36500"])
+    assert done.exit_code == 0 and "before the latest day of the store, 9999-12-31" in done.output

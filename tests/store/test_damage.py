@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sqlite3
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from deniable.store.parquet.folder_store import FolderStore
 from deniable.store.sql.sql_store import SqlStore
 from deniable.store.sql.sqlite import SqliteStore
 from tests.postgres import Server
-from tests.uploads import DAY, MARKS, NEXT, kept, reports_of, upload
+from tests.uploads import DAY, MARKS, NEXT, kept, reports_of, survey, upload
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def test_a_changed_column_is_noticed(store: SqliteStore, name: str) -> None:
     damage_of_a_row_is_noticed(store)
     assert kept(store) == reports_of([uploads[0], uploads[2]])
     assert store.append(uploads) == [Outcome.REPEATED] * 3
-    assert store.accept_damage() == 1
+    assert len(store.accept_damage()) == 1
     assert store.check() == [] and store.damage() == []
 
 
@@ -91,7 +92,7 @@ def test_a_changed_column_is_noticed_in_postgresql(postgres_server: Server, name
         store.append([upload(60) for _ in range(3)])
         change(store, name, VALUES[name])
         damage_of_a_row_is_noticed(store)
-        assert store.accept_damage() == 1 and store.check() == []
+        assert len(store.accept_damage()) == 1 and store.check() == []
 
 
 def test_damage_among_uploads_that_wait_is_set_aside(store: SqliteStore) -> None:
@@ -114,10 +115,15 @@ def test_what_was_set_aside_is_deleted_with_age(store: SqliteStore) -> None:
     store.append([upload(60) for _ in range(3)])
     change(store, "reports", 59)
     store.compact(at_least=50, today=DAY)
-    store.delete(MARKS, before=DAY)
-    assert len(store.damage()) == 1
-    store.delete(MARKS, before=NEXT)
-    assert store.damage() == []
+    is_deleted_with_age(store)
+
+
+def is_deleted_with_age(store: Store) -> None:
+    """Check that only age deletes what was set aside, not the deletion of some survey's reports."""
+    store.add_survey(other := survey(name="other"))
+    store.delete(other, before=NEXT)
+    assert store.delete_damaged(DAY) == 0 and len(store.damage()) == 1
+    assert store.delete_damaged(NEXT) == 1 and store.damage() == []
 
 
 def test_a_backup_carries_checksums_and_known_damage(store: SqliteStore, tmp_path: Path) -> None:
@@ -131,6 +137,31 @@ def test_a_backup_carries_checksums_and_known_damage(store: SqliteStore, tmp_pat
         change(copy, "bodies", b"\x00" * 80)
         with pytest.raises(StoreError, match="damaged"):
             kept(copy)
+
+
+@pytest.mark.parametrize("name", ["reports.db", "folder"])
+def test_a_backup_of_a_damaged_or_missing_segment_fails_and_names_it(
+    name: str, tmp_path: Path
+) -> None:
+    to = tmp_path / f"copy-{name}"
+    with deniable.store.open(tmp_path / name, create=True) as store:
+        store.add_survey(MARKS)
+        store.append([upload(60), upload(60)])
+        store.compact(at_least=50, today=DAY)
+        (segment,) = (f for f in tmp_path.rglob("*.parquet") if "keys" not in f.parts)
+        intact = segment.read_bytes()
+        segment.write_bytes(intact[:500] + bytes([intact[500] ^ 1]) + intact[501:])
+        with pytest.raises(StoreError, match=f"{segment.name}.* SHA-256 differs.*from a backup"):
+            store.backup(to)
+        if name == "reports.db":
+            segment.unlink()
+            with pytest.raises(StoreError, match=f"{segment.name} is missing: restore it from a"):
+                store.backup(to)
+            segment.write_bytes(intact)
+            store.backup(to)
+            with deniable.store.open(to) as copy:
+                assert copy.check() == []
+                assert kept(copy) == kept(store)
 
 
 def test_a_damaged_survey_is_noticed(store: SqliteStore, path: Path) -> None:
@@ -184,7 +215,7 @@ def test_acknowledged_uploads_that_disappear_are_counted(path: Path) -> None:
             assert sentence.startswith("3 acknowledged uploads (numbers 5 to 7) disappeared")
             assert store.append([upload(3)]) == [Outcome.STORED]
     with deniable.store.open(path) as store:
-        assert store.accept_damage() == 1
+        assert len(store.accept_damage()) == 1
         assert store.check() == [] and sum(kept(store).values()) == 18
 
 
@@ -278,7 +309,7 @@ def test_a_flipped_byte_of_a_staged_file_is_noticed(folder: FolderStore, at: int
     assert kept(folder) == reports_of([uploads[0], uploads[2]])
     (sentence,) = folder.check()
     assert Path(name).name in sentence and "was set aside" in sentence
-    assert folder.accept_damage() == 1 and folder.check() == []
+    assert len(folder.accept_damage()) == 1 and folder.check() == []
 
 
 def test_a_file_damaged_between_two_reads_is_set_aside(
@@ -310,6 +341,36 @@ def test_a_damaged_file_does_not_stop_uploads(folder: FolderStore) -> None:
         assert kept(other) == reports_of([one, two]) and len(other.damage()) == 1
 
 
+def test_damaged_keys_are_said_to_count_repeats_again(folder: FolderStore) -> None:
+    uploads = [upload(60), upload(60)]
+    folder.append(uploads)
+    folder.compact(at_least=50, today=DAY)
+    flip(folder, folder._names("keys")[0], 60)
+    with FolderStore(folder.url) as again:
+        assert again.append(uploads[:1]) == [Outcome.STORED], "its key is not known any more"
+        (sentence,) = again.damage()
+        assert "repeats of 2 uploads would be counted again" in sentence
+        assert "is not counted" not in sentence
+        assert sum(kept(again).values()) == 180
+
+
+def test_a_damaged_file_does_not_stop_a_folder_of_an_earlier_version(folder: FolderStore) -> None:
+    """Such a store has no calendar yet, and setting a file aside needs one."""
+    one, two = upload(60), upload(60)
+    for each in (one, two):
+        folder.append([each])
+    manifest = Path(folder.url) / "store.json"
+    generation = json.loads(manifest.read_bytes())["generation"]
+    content = {"format": "deniable-store/1", "generation": generation, "loose": []}
+    manifest.write_text(json.dumps(content))
+    (name,) = (n for n in folder._names("staged") if one.bodies in folder._folder.get(n))
+    flip(folder, name, 100)
+    with FolderStore(folder.url) as again:
+        assert again.calendar().latest == DAY
+        assert again.append([two]) == [Outcome.REPEATED]
+        assert kept(again) == reports_of([two]) and len(again.damage()) == 1
+
+
 @pytest.mark.parametrize("kind", ["segments", "keys"])
 def test_a_flipped_byte_of_other_files_is_noticed(folder: FolderStore, kind: str) -> None:
     folder.append([upload(60), upload(60)])
@@ -334,7 +395,4 @@ def test_what_was_set_aside_in_a_folder_is_deleted_with_age(folder: FolderStore)
         folder.append([upload(60)])
     flip(folder, folder._names("staged")[0], 100)
     folder.compact(at_least=50, today=DAY)
-    folder.delete(MARKS, before=DAY)
-    assert len(folder.damage()) == 1
-    folder.delete(MARKS, before=NEXT)
-    assert folder.damage() == []
+    is_deleted_with_age(folder)

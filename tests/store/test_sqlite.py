@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import deniable.store
-from deniable.errors import InputError, StoreError, StoreFull
+from deniable.errors import InputError, StoreError, StoreForbidden, StoreFull
 from deniable.store import Outcome
 from deniable.store.sql.sqlite import SqliteStore
 from tests.uploads import DAY, MARKS, NEXT, kept, reports_of, survey, upload
@@ -278,3 +278,21 @@ def test_maintenance_and_other_connections_leave_the_files_in_place(
     subprocess.run([sys.executable, "-c", read, str(path)], check=True)
     store.append([upload(1)])
     store.check_files()
+
+
+def test_a_file_of_another_user_is_named(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commands that root ran leave files that the collector may not use."""
+    store.append([upload(60), upload(60)])
+    store.compact(at_least=50, today=NEXT)
+    opened = os.open
+
+    def guarded(file: str | Path, *arguments: int) -> int:
+        if str(file).endswith(".lock"):
+            raise PermissionError(13, "Permission denied", str(file))
+        return opened(file, *arguments)
+
+    monkeypatch.setattr(os, "open", guarded)
+    with pytest.raises(StoreForbidden, match=r"may not use \S*reports.db.lock: run all commands"):
+        store.compact(at_least=50, today=NEXT)

@@ -98,7 +98,7 @@ def limits_of(mutants: Iterable[Mutant], folders: Sequence[Path]) -> Limits:
         if code != PASSED:
             what = "do not end" if code is None else f"do not pass:\n{output[-3000:]}"
             raise NoTests(f"without a mutant, the tests {' '.join(tests)} {what}")
-        return 60 + 10 * (time.monotonic() - start)
+        return 30 + 5 * (time.monotonic() - start)
 
     different = dict.fromkeys(mutant.tests for mutant in mutants)
     return dict(zip(different, _spread(one, different, folders), strict=True))

@@ -1,8 +1,13 @@
-"""Analysis of reports: the verbs `decode`, `associate`, `pair_counts`, `trend`, `compare`."""
+"""Analysis of reports: the verbs `decode`, `associate`, `pair_counts`, `trend`, `compare`.
 
-from deniable.extras import needs_packages
+Names are imported on first use: `decode` needs few of the modules that `associate` does.
+"""
 
-with needs_packages("deniable.analysis"):
+from typing import TYPE_CHECKING
+
+from deniable.lazy import lazy_exports
+
+if TYPE_CHECKING:
     from deniable.analysis.associating import associate, associate_likelihoods
     from deniable.analysis.changes import compare
     from deniable.analysis.counting import pair_counts
@@ -24,3 +29,17 @@ __all__ = [
     "pair_counts",
     "trend",
 ]
+
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "deniable.analysis.associating": ["associate", "associate_likelihoods"],
+        "deniable.analysis.changes": ["compare"],
+        "deniable.analysis.counting": ["pair_counts"],
+        "deniable.analysis.decoding": ["decode"],
+        "deniable.analysis.mechanism_comparison": ["compare_mechanisms"],
+        "deniable.analysis.periods": ["by_period", "trend"],
+        "deniable.analysis.source": ["Stored"],
+        "deniable.inference.linear.joint_counts": ["PairCounts"],
+    },
+)

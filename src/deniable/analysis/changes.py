@@ -19,8 +19,8 @@ from typing import cast
 import numpy as np
 from scipy import special
 
-from deniable.analysis.subgroups import Where
-from deniable.errors import InputError, check_number
+from deniable.analysis.conditions import check_same_clients
+from deniable.errors import InputError
 from deniable.inference.marginal.detection import Correction, rejection_cutoff
 from deniable.kernels.array_types import Floats
 from deniable.protocols import from_canonical
@@ -124,18 +124,6 @@ def compare(
     )
 
 
-def check_same_clients(same_clients: float, where: Where | None) -> None:
-    """Raise InputError unless this is a share, and 0 in a subgroup."""
-    check_number("same_clients", same_clients)
-    if not 0 <= same_clients <= 1:
-        raise InputError(f"same_clients is a share from 0 to 1, got {same_clients}")
-    if same_clients and where:
-        raise InputError(
-            "what periods have in common is not known for a subgroup: leave out where or "
-            "same_clients"
-        )
-
-
 def _shared_variance(
     parts: tuple[Marginal, Marginal], same_clients: float, provenance: Provenance | None
 ) -> Floats:
@@ -147,7 +135,7 @@ def _shared_variance(
     protocol = from_canonical(dict(provenance.parameters[parts[0].question]))
     permanent = protocol.mechanisms[0].permanent_variance
     clients = max((p.total_reports or p.reports) / p.reports_per_client for p in parts)
-    shares = np.clip(np.nan_to_num([part.estimate for part in parts]), 0.0, 1.0)
+    shares = np.nan_to_num([part.estimate for part in parts])
     values = np.maximum(shares * (same_clients - shares), 0.0).min(axis=0)
     if parts[0].target == "respondents":
         values = 0.0

@@ -4,9 +4,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from deniable.analysis.categories import Strings, candidates_of
+from deniable.analysis.conditions import Subgroup, Where
 from deniable.analysis.source import Reports, Source
-from deniable.analysis.subgroups import Subgroup, Where, decode_subgroup, histogram_of
-from deniable.analysis.tallying import check_all, count_and_check, provenance_of
+from deniable.analysis.tallying import (
+    check_all,
+    count_and_check,
+    histogram_of,
+    provenance_of,
+)
 from deniable.compute.backend import Backend
 from deniable.compute.named import backend_of
 from deniable.compute.progress import Progress, reports_progress
@@ -121,6 +126,8 @@ def decode(
     backend = backend_of(executor)
     _check_settings(reports_per_client, target, where)
     if where:
+        from deniable.analysis.subgroups import decode_subgroup  # needs all of joint tables
+
         subgroup = Subgroup.of(survey, question, where)
         lists = candidates if isinstance(candidates, Mapping) else {question: candidates}
         marginal = decode_subgroup(

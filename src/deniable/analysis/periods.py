@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from deniable.analysis.categories import Strings
-from deniable.analysis.changes import check_same_clients
+from deniable.analysis.conditions import Subgroup, Where, check_same_clients
 from deniable.analysis.decoding import decode
 from deniable.analysis.source import Stored, no_reports
-from deniable.analysis.subgroups import Subgroup, Where
 from deniable.arguments import Day, as_names, as_optional_day
 from deniable.compute.backend import Backend
 from deniable.compute.progress import Progress, reports_progress

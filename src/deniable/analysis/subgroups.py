@@ -4,23 +4,22 @@ The joint table of the question and of the conditions is fitted as `associate` f
 inside the subgroup, divided by the share of the subgroup, are the answer.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from math import prod
 from operator import itemgetter
-from typing import cast
 
 import numpy as np
-from scipy import stats
 
 from deniable.analysis.associating import likelihood_rows
 from deniable.analysis.categories import Strings, candidates_of, check_listed
+from deniable.analysis.conditions import Subgroup
 from deniable.analysis.source import Source
-from deniable.analysis.tallying import count_all
-from deniable.arguments import BOOLEANS
+from deniable.analysis.tallying import count_all, histogram_of
 from deniable.compute.backend import Backend
-from deniable.errors import InputError, did_you_mean
+from deniable.errors import InputError
+from deniable.inference.distributions import normal_quantile
 from deniable.inference.joint.collapse import collapse_influence
 from deniable.inference.joint.conditioning import Rates, one_step
 from deniable.inference.joint.evidence import Evidence, evidence_of
@@ -31,83 +30,13 @@ from deniable.inference.marginal.detection import Correction, rejection_cutoff
 from deniable.inference.models import Candidates, model_of
 from deniable.inference.models.base import AnyModel, Axis, ReportCounts, TableSettings
 from deniable.kernels.array_types import Floats, Indices
-from deniable.protocols import Bins
-from deniable.results import Covariance, Histogram, Marginal
+from deniable.results import Covariance, Marginal
 from deniable.results.covariance import Interval
 from deniable.results.joint import OTHER
 from deniable.results.marginal import Measured
-from deniable.survey import Question, Survey
 
-Answer = str | bool
-Where = Mapping[str, Answer | Iterable[Answer]]
-"""Answers that put a client into a subgroup, by question."""
 MAX_CONDITION_STRINGS = 10
 """Candidates of a condition's string question that get categories besides the answers asked for."""
-
-
-@dataclass(frozen=True)
-class Subgroup:
-    """A question, and the answers to other questions that select clients.
-
-    Parameters
-    ----------
-    questions : tuple of Question
-        First the question whose distribution is wanted, then those of the conditions.
-    answers : tuple of tuple of str
-        For each condition, the answers of which a client must have given one.
-    """
-
-    questions: tuple[Question, ...]
-    answers: tuple[tuple[str, ...], ...]
-
-    @property
-    def where(self) -> dict[str, tuple[str, ...]]:
-        """The answers, by question."""
-        return {q.name: a for q, a in zip(self.questions[1:], self.answers, strict=True)}
-
-    @classmethod
-    def of(cls, survey: Survey, question: str, where: Where) -> "Subgroup":
-        """Return a subgroup; raise InputError if a condition cannot be asked for."""
-        if not isinstance(where, Mapping):
-            raise InputError(
-                'where must map questions to answers, such as {"browser": "Firefox"}, got '
-                f"{type(where).__name__}"
-            )
-        if question in where:
-            raise InputError(
-                f"question {question!r} cannot be decoded and be a condition at the same time: "
-                "leave it out of where (--where on the command line)"
-            )
-        asked, *others = map(survey.question, (question, *where))
-        return cls((asked, *others), tuple(_answers(q, where[q.name]) for q in others))
-
-
-def _answers(question: Question, given: Answer | Iterable[Answer]) -> tuple[str, ...]:
-    """Return the labels of the answers that a condition gives, without duplicates."""
-    values = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
-    if not values:
-        raise InputError(f"where gives no answer to question {question.name!r}")
-    if question.kind == "string":
-        if wrong := [v for v in values if not isinstance(v, str)]:
-            raise InputError(
-                f"question {question.name!r} is a string question: where must give a string, got "
-                f"{wrong[0]!r}"
-            )
-        return tuple(dict.fromkeys(map(str, values)))
-    if question.kind == "boolean":
-        options = {word: "yes" if value else "no" for word, value in BOOLEANS.items()}
-        keys = [str(v).strip().lower() for v in values]
-    else:
-        options = {label: label for label in question.protocol.mechanisms[0].labels}
-        keys = [str(v) for v in values]
-    for key, value in zip(keys, values, strict=True):
-        if key not in options:
-            raise InputError(
-                f"where: {value!r} is not an answer to question {question.name!r}, which has the "
-                f"answers {', '.join(dict.fromkeys(options.values()))}."
-                f"{did_you_mean(key, options)}"
-            )
-    return tuple(dict.fromkeys(options[key] for key in keys))
 
 
 def decode_subgroup(
@@ -163,12 +92,6 @@ def decode_subgroup(
     if questions[0].kind != "number":
         return marginal
     return histogram_of(questions[0], marginal, rates.covariance[np.ix_(rows_of, rows_of)])
-
-
-def histogram_of(question: Question, marginal: Marginal, covariance: Floats) -> Histogram:
-    """Return the marginal of a number question as a histogram."""
-    protocol = cast(Bins, question.protocol)
-    return Histogram.of(marginal, np.array(protocol.edges), covariance, protocol.unit)
 
 
 def _candidates(subgroup: Subgroup, given: Mapping[str, Strings]) -> list[Candidates]:
@@ -256,7 +179,7 @@ def _marginal(
     detected = fitted & (p_value <= cutoff)
     found = _measured(rates.of(cells[detected].sum(axis=0, keepdims=True)))
     errors = rates.cells.standard_errors[rows[fitted]]
-    threshold = float(stats.norm.isf(cutoff) * np.median(errors)) if fitted.any() else np.nan
+    threshold = normal_quantile(cutoff) * float(np.median(errors)) if fitted.any() else np.nan
     share = rates.share
     return Marginal(
         estimate=np.where(fitted, within.estimate, np.nan),

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from functools import partial, reduce
 from operator import add
+from typing import cast
+
+import numpy as np
 
 from deniable.analysis.source import NO_REPORTS, Source
 from deniable.columns import ReportBatch
@@ -11,7 +14,9 @@ from deniable.errors import InputError
 from deniable.inference.fit_check import FitTest, fit_check
 from deniable.inference.fit_counts import FitCounter, FitCounts
 from deniable.inference.models.base import AnyModel, Counter, ReportCounts
-from deniable.results import FitCheck, Provenance
+from deniable.kernels.array_types import Floats
+from deniable.protocols import Bins
+from deniable.results import FitCheck, Histogram, Marginal, Provenance
 from deniable.results.base import TEST_DATA
 from deniable.survey import Question, Survey
 from deniable.version import __version__
@@ -86,3 +91,9 @@ def provenance_of(
         origin=origin,
         library=__version__,
     )
+
+
+def histogram_of(question: Question, marginal: Marginal, covariance: Floats) -> Histogram:
+    """Return the marginal of a number question as a histogram."""
+    protocol = cast(Bins, question.protocol)
+    return Histogram.of(marginal, np.array(protocol.edges), covariance, protocol.unit)

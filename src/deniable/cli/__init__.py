@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from deniable.errors import MissingPackage
@@ -18,4 +19,7 @@ def main() -> None:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
-    app(prog_name="deniable")
+    try:
+        app(prog_name="deniable")
+    finally:
+        gc.freeze()  # the process ends: there is no need to look for garbage in all modules

@@ -91,7 +91,6 @@ class AnalysisRun:
         **notes
             Options of the notes below the table, see `View.notes`.
         """
-        from deniable.analysis import by_period
         from deniable.compute.named import executor_of
 
         with executor_of(self.executor) as executor:
@@ -99,6 +98,8 @@ class AnalysisRun:
                 if self.by is None:
                     result = analyse(self.chosen_reports(), executor)
                 else:
+                    from deniable.analysis import by_period
+
                     result = by_period(
                         self.survey,
                         self.store(),
@@ -196,8 +197,7 @@ def decode(
     deniable decode survey.json sqlite:///reports.db --question browser --by week -o browser.svg
     """
     from deniable.analysis import decode as verb
-    from deniable.analysis.changes import check_same_clients
-    from deniable.analysis.subgroups import Subgroup
+    from deniable.analysis.conditions import Subgroup, check_same_clients
 
     run = AnalysisRun(**common)
     name = question_of(run.survey, question)

@@ -41,7 +41,7 @@ SECTIONS = {
     },
     "Collect reports": {
         "serve": ("cli.collector_commands", "Collect reports over HTTP."),
-        "keys": ("cli.collector_commands", "Manage ingest keys and analyst tokens."),
+        "keys": ("cli.collector_commands", "Manage the access keys of a collector."),
         "store": ("cli.store_commands", "Inspect, check, copy and clean up a store."),
         "import": ("cli.store_commands", "Add the reports in files or stores to a store."),
         "export": ("cli.store_commands", "Write the reports of a survey to a file."),

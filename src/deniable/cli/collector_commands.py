@@ -93,10 +93,10 @@ keys_option = options.option(
 
 @command(make=options.new_group)
 def keys() -> None:
-    """Create, list and remove the keys of a collector; a running collector notices changes.
+    """Create, list and remove the access keys of a collector; if it runs, it notices changes.
 
-    An ingest key allows uploads of one report, a gateway key uploads of many, and an analyst token
-    analyses and their results.
+    An ingest key allows uploads of one report, a gateway key uploads of many, and an analyst key
+    analyses and their results. The text of a key, which requests send, is its token.
 
     Examples
     --------

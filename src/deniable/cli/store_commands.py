@@ -13,7 +13,8 @@ import deniable.store
 from deniable.cli import options
 from deniable.cli.inputs import survey_in
 from deniable.cli.options import command
-from deniable.cli.output import print_outcome
+from deniable.cli.output import echo, print_outcome
+from deniable.collector.settings import MIN_KEY_DAYS, check_key_days
 from deniable.errors import InputError, StoreError
 from deniable.formatting import counted
 from deniable.observers import amplified
@@ -141,8 +142,8 @@ def delete(
     before
         Delete only reports received before this day.
     older_than
-        Delete only reports older than this many days. Refused if the clock has leapt since the
-        store was used last (see deniable store accept).
+        Delete only reports older than this many days. Refused if the clock has jumped since
+        the store was used last (see deniable store accept).
     yes
         Delete without asking for confirmation.
 
@@ -154,7 +155,7 @@ def delete(
         raise click.UsageError("give --before or --older-than, not both")
     with deniable.store.open(store) as opened:
         if older_than is not None:
-            before = _days_before(_sure_day(opened), older_than)
+            before = _days_before(_trusted_day(opened), older_than)
         wanted = survey_in(opened, survey)
         days = {d: n for d, n in opened.days(wanted).items() if before is None or d < before}
         if days and not yes:
@@ -169,7 +170,7 @@ def delete(
     )
 
 
-def _sure_day(opened: Store) -> date:
+def _trusted_day(opened: Store) -> date:
     """Return the current day; raise StoreError if the clock is not to be trusted."""
     seen = opened.observe_day()
     if warning := seen.warning(calendar.today()):
@@ -177,18 +178,24 @@ def _sure_day(opened: Store) -> date:
     return seen.latest
 
 
-@command(make=store.command, note=options.STORES, short_help="Go on after a problem.")
+@command(
+    make=store.command,
+    note=options.STORES,
+    short_help="Accept a clock change, recorded damage or a stale lock.",
+)
 @click.argument("store")
 @options.flag("--clock")
 @options.flag("--damage")
 @options.flag("--lock")
+@options.flag("--yes")
 @options.json_option("the outcome")
-def accept(store: str, clock: bool, damage: bool, lock: bool, as_json: bool) -> None:
-    """Go on with STORE after its clock leapt, uploads were damaged, or a writer was killed.
+def accept(store: str, clock: bool, damage: bool, lock: bool, yes: bool, as_json: bool) -> None:
+    """Accept a clock change, recorded damage or a stale lock of STORE.
 
     A store does not trust a clock that is suddenly days ahead or behind: it would delete reports
-    and forget idempotency keys too early. It goes on by itself after a week. If the clock is right,
-    for instance because the machine was switched off, accept it at once.
+    and forget idempotency keys too early. It goes on by itself after it was used on seven later
+    days. If the clock is right, for instance because the machine was switched off, accept it at
+    once.
 
     Parameters
     ----------
@@ -199,6 +206,8 @@ def accept(store: str, clock: bool, damage: bool, lock: bool, as_json: bool) -> 
     lock
         Remove the lock that a process left in a remote folder when it was killed. Be sure that no
         process writes to the folder.
+    yes
+        Delete damaged uploads without asking for confirmation.
 
     Examples
     --------
@@ -213,8 +222,15 @@ def accept(store: str, clock: bool, damage: bool, lock: bool, as_json: bool) -> 
             data["lock_removed"] = opened.unlock()
             lines.append("Removed the lock." if data["lock_removed"] else "There was no lock.")
         if damage:
-            data["problems_accepted"] = accepted = opened.accept_damage()
-            lines.append(f"Accepted {counted(accepted, 'problem')}.")
+            if (known := opened.damage()) and not yes:
+                echo("\n".join(known), err=as_json)
+                what = counted(len(known), "problem")
+                click.confirm(
+                    f"Accept {what}, and delete damaged uploads?", abort=True, err=as_json
+                )
+            accepted = opened.accept_damage()
+            data |= {"problems_accepted": len(accepted), "damage": accepted}
+            lines += [*(accepted if yes else ()), f"Accepted {counted(len(accepted), 'problem')}."]
         if clock:
             data["latest_day"] = str(opened.accept_clock().latest)
             lines.append(f"The latest day of the store is {data['latest_day']}.")
@@ -239,7 +255,8 @@ def import_(
     Parameters
     ----------
     day
-        Day on which the reports in the files were received; by default today.
+        Day on which the reports in the files were received; by default today. Reports of other
+        stores keep their days.
     survey_file
         Survey of .dn files; other files contain theirs.
 
@@ -250,6 +267,11 @@ def import_(
     from deniable.store.bulk import import_file, import_store
 
     survey = Survey.load(survey_file) if survey_file else None
+    if day and (named := [file for file in files if deniable.store.is_url(file)]):
+        raise click.UsageError(
+            f"--day is for files, and {named[0]} is a store, whose reports keep their days: import "
+            "it without --day"
+        )
     for file in files:  # before the store is created
         _check_source(file, survey)
     counts = []
@@ -313,7 +335,7 @@ def export(
 @command(note=options.STORES)
 @click.argument("store")
 @options.option("--at-least", type=options.POSITIVE_INT, default=1000, metavar="COUNT")
-@options.option("--keep-keys", type=options.WholeNumber(7), default=7, metavar="DAYS")
+@options.option("--keep-keys", type=options.WholeNumber(0), default=MIN_KEY_DAYS, metavar="DAYS")
 @options.json_option("the outcome")
 def compact(store: str, at_least: int, keep_keys: int, as_json: bool) -> None:
     """Shuffle the reports in STORE, so that nothing says which of them were uploaded together.
@@ -336,6 +358,7 @@ def compact(store: str, at_least: int, keep_keys: int, as_json: bool) -> None:
     --------
     deniable compact reports.db --at-least 5000
     """
+    check_key_days("--keep-keys", keep_keys)
     with deniable.store.open(store) as opened:
         day = opened.observe_day().latest
         done = opened.compact(at_least=at_least, today=day)
@@ -354,6 +377,9 @@ def compact(store: str, at_least: int, keep_keys: int, as_json: bool) -> None:
         "uploads; analysts do not see it before). "
         f"Deleted {counted(forgotten, 'old idempotency key')}."
         + "".join(f"\nWarning: {warning}" for warning in warnings)
-        + "".join(f"\nSmallest batch of {s.name} v{s.version}: {b}." for s, b in bounds.items()),
+        + "".join(
+            f"\nSmallest batch of {s.name} v{s.version} that --at-least allows: {b}."
+            for s, b in bounds.items()
+        ),
         as_json,
     )

@@ -10,8 +10,9 @@ It is one SQLite file, so every step is atomic, whenever the process is killed:
   too many reports is split.
 
 Disk use is bounded: beyond `limit`, the oldest reports are dropped and counted. Collectors forget
-keys after some time, so an upload that has been tried without a response for RETRY_PERIOD is set
-aside too: a later attempt might be counted twice.
+keys after some time, so an upload that was not accepted within RETRY_PERIOD of its first attempt is
+set aside too: a later attempt might be counted twice. This holds whatever the responses were: an
+attempt of another process that shares the outbox, or one that a proxy repeated, may be stored.
 """
 
 from __future__ import annotations
@@ -249,7 +250,7 @@ class Outbox:
             The upload; None if nothing is waiting.
         """
         with self._transaction() as db:
-            stale = f"no response in the {RETRY_PERIOD / 86400:.0f} days since the first attempt"
+            stale = f"not accepted in the {RETRY_PERIOD / 86400:.0f} days since the first attempt"
             db.execute(
                 "UPDATE upload SET refused = ? WHERE refused IS NULL AND tried < ?",
                 [stale, self.clock() - RETRY_PERIOD],

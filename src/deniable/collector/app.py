@@ -34,8 +34,7 @@ with needs_packages("the collector", extra="collector"):
     from deniable.collector.keyring import Keyring
     from deniable.collector.metrics import Metrics
     from deniable.collector.settings import Settings
-    from deniable.store import Store
-    from deniable.store import calendar as clock
+    from deniable.store import Store, calendar
     from deniable.store.calendar import Calendar
 
 FREE_SPACE_CHECK_SECONDS = 0.25
@@ -59,12 +58,6 @@ class Collector:
         if not surveys:
             raise InputError("there is no survey to collect: give at least one survey file")
         self.catalogue = Catalogue(surveys, settings.grace)
-        if len(ended := self.catalogue.ended(clock.today())) == len(surveys):
-            names = ", ".join(f"{s.name} v{s.version} on {s.expires}" for s in ended)
-            raise InputError(
-                f"every survey has ended, so all reports would be refused: {names}. Publish a new "
-                "version that expires later, or raise --grace"
-            )
         self.keyring = Keyring(Path(settings.keys) if settings.keys else None)
         self.metrics = Metrics()
         limits = JobLimits(settings.job_memory, settings.job_time)
@@ -102,13 +95,20 @@ class Collector:
         settings = self.settings
         if not settings.store:
             raise InputError("there is no store: give one, such as --store sqlite:///reports.db")
+        if not stores.is_database(settings.store):
+            raise InputError(
+                "a collector stores reports in FILE.db, sqlite:///FILE.db or postgresql://…, and "
+                "--store is none of these: folders of Parquet files are for imports and archives"
+            )
         # Analysts must never see reports before they are shuffled, and nothing else here reads any.
         self.store = stores.open(settings.store, create=True, compacted_only=True)
+        self.store.check_writable()
+        self._observe_day()
+        self._check_surveys()
         for survey in self.catalogue.all():
             self.store.add_survey(survey)
         self._check_free_space()
         self._count_staged()
-        self._observe_day()
         self._check_damage()
         queue = (settings.max_queue, settings.group)
         self.writer = CommitWriter(self.store, self.metrics, *queue, self._check_free_space)
@@ -125,6 +125,26 @@ class Collector:
             if seconds
         ]
         return self
+
+    def _check_surveys(self) -> None:
+        """Raise InputError if every survey has ended and the store has no report of them.
+
+        Reports of surveys that have ended are still analysed, and deleted when they are old.
+        """
+        ended = self.ended_surveys()
+        known = [survey for survey in self.store.surveys() if survey in ended]
+        if len(ended) < len(self.catalogue.all()) or any(map(self._has_reports, known)):
+            return
+        self.store.close()
+        names = ", ".join(f"{s.name} v{s.version} on {s.expires}" for s in ended)
+        raise InputError(
+            f"every survey has ended, so all reports would be refused: {names}. Publish a new "
+            "version that expires later, or raise --grace"
+        )
+
+    def _has_reports(self, survey: Survey) -> bool:
+        """Return whether the store has any report of a survey that it knows."""
+        return bool(self.store.days(survey) or self.store.waiting(survey))
 
     def begin_shutdown(self) -> None:
         """Report "not ready", cancel jobs, and give incoming bodies `stop_time` seconds."""
@@ -155,6 +175,7 @@ class Collector:
             for survey in self.store.surveys():
                 deleted = self.store.delete(survey, before=before)
                 self.metrics.totals["deleted_reports"] += deleted
+            self.store.delete_damaged(before)
         compacted = self.store.compact(at_least=self.settings.at_least, today=day)
         self.metrics.totals["compacted_reports"] += compacted.reports
         self.staged, self.last_compaction = compacted.waiting, time.time()
@@ -164,7 +185,7 @@ class Collector:
     def _observe_day(self) -> date:
         """Note the day in the store, and return the latest one that can be trusted."""
         self.calendar = self.store.observe_day()
-        if warning := self.calendar.warning(clock.today()):
+        if warning := self.calendar.warning(calendar.today()):
             log_event("clock-leap", warning, logging.WARNING)
         return self.calendar.latest
 
@@ -211,21 +232,20 @@ class Collector:
             self.store.check_files()
         except StoreError:
             return "files of the store were deleted or replaced: restore them, and restart"
-        if self.writer.failing:
-            try:
-                self.store.surveys()
-            except StoreError:
-                return "the store is not available"
-        return None
+        return "the store is not available" if self.writer.failing else None
 
     def arrival_days(self) -> tuple[date, date]:
-        """Return the day on which an upload counts that arrives now, and a day that is certain.
+        """Return the day on which an upload counts that arrives now, and the day that is trusted.
 
         If the clock went back, reports count for the latest day: with an earlier one they would
         soon seem old. If it went ahead, they count for the day that it shows.
         """
-        day = max(clock.today(), self.calendar.latest)
+        day = max(calendar.today(), self.calendar.latest)
         return day, self.calendar.latest if self.calendar.days_ahead(day) else day
+
+    def ended_surveys(self) -> list[Survey]:
+        """Return the surveys whose reports are refused, because they have certainly ended."""
+        return self.catalogue.ended(self.arrival_days()[1])
 
     def stored_surveys(self, name: str, version: int | None = None) -> list[Survey]:
         """Return the versions of a survey in the store, or only one version.
@@ -256,8 +276,8 @@ class Collector:
             "disk_reserve_bytes": ("Setting reserve.", self.settings.reserve),
             "compaction_interval_seconds": ("Setting compact.", self.settings.compact),
             "clock_ahead_seconds": (
-                "How far the clock is ahead of the latest day that the store trusts.",
-                86_400 * self.calendar.days_ahead(clock.today()),
+                "How far the clock is ahead of the latest day of the store; below 0, behind.",
+                86_400 * self.calendar.days_ahead(calendar.today()),
             ),
             "store_damage": ("Losses and damaged uploads that the store knows.", len(self.damage)),
         }

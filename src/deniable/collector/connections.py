@@ -3,9 +3,9 @@
 The HTTP server limits the number of connections and gives each a time for its headers, but lets new
 clients wait while slow ones use up their time. Therefore a quarter of the connections is kept free:
 when more are open, the oldest are closed, except those whose request is being answered. An honest
-client needs milliseconds; whoever holds connections now has to open new ones all the time.
+client needs milliseconds. An attacker who holds connections has to open new ones all the time.
 
-The server does not tell its connections, so they are found among the open files of this process.
+The server has no list of its connections, so they are found among the open files of this process.
 This works where `OPEN_FILES` exists, on Linux and macOS.
 """
 

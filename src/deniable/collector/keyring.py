@@ -89,9 +89,12 @@ class Keyring:
         self._last_check = now
         try:
             self._load(self._path)
-        except (InputError, OSError):
-            # A mistake in the file must not lock out everyone, nor let anyone in.
-            message = "cannot read the key file: the keys read before remain valid"
+        except (InputError, OSError) as error:
+            # A mistake in the file must not lock out everyone, nor let anyone in. Nothing that the
+            # file holds is logged.
+            what = error.strerror if isinstance(error, OSError) else "it is not a valid key file"
+            message = f"cannot read the key file {self._path}: {what}; the keys read before remain "
+            message += "valid, and deniable keys list --keys FILE says more"
             log_event("key-file-unreadable", message, logging.ERROR)
 
     def find(self, token: str) -> Key | None:
@@ -100,6 +103,10 @@ class Keyring:
         key = self._keys.get(id_of(token))
         matches = hmac.compare_digest(hash_of(token), key.sha256 if key else "0" * 64)
         return key if matches else None
+
+    def with_quota(self, role: str) -> list[str]:
+        """Return the names of the keys of a role that have a quota."""
+        return sorted(key.name for key in self._keys.values() if key.role == role and key.quota)
 
     def bucket(self, key: Key) -> Bucket:
         """Return the bucket that holds the quota of a key."""
@@ -110,12 +117,12 @@ class Keyring:
         wanted = " or ".join(roles)
         if token is None:
             raise Problem(
-                UNAUTHORISED, f"send a token of role {wanted} as `Authorization: Bearer TOKEN`"
+                UNAUTHORISED, f"send a key of role {wanted} as `Authorization: Bearer TOKEN`"
             )
         key = self.find(token)
         if key is None:
-            raise Problem(UNAUTHORISED, "the token is unknown, or was removed")
+            raise Problem(UNAUTHORISED, "the access key is unknown, or was removed")
         if key.role not in roles:
-            detail = f"this request needs a token of role {wanted}; this token has role {key.role}"
+            detail = f"this request needs a key of role {wanted}; this key has role {key.role}"
             raise Problem(FORBIDDEN, detail)
         return key

@@ -1,4 +1,4 @@
-"""The key file: ingest and gateway keys for uploads, and analyst tokens for reading results.
+"""The key file: ingest and gateway keys for uploads, and analyst keys for reading results.
 
 An ingest key is part of an app or a page, so it is public: like no key at all, it allows one report
 per upload. Only a gateway key, which stays on a server, allows batches.
@@ -21,8 +21,10 @@ from deniable.errors import InputError, did_you_mean
 from deniable.text_files import parse_json
 
 FORMAT = "deniable-keys/1"
+INGEST = "ingest"
 GATEWAY = "gateway"
-ROLES = ("ingest", GATEWAY, "analyst")
+ANALYST = "analyst"
+ROLES = (INGEST, GATEWAY, ANALYST)
 GATEWAY_BATCH = 10_000
 GATEWAY_QUOTA = 1_000_000
 """Defaults of a gateway key: reports per upload and per hour."""
@@ -106,6 +108,8 @@ def add(
 
     quota, max_batch : as in `Key`; None for the defaults of the role
     """
+    if quota and role == ANALYST:
+        raise InputError("a quota limits uploads, and an analyst key does not allow any: omit it")
     if quota is None:
         quota = GATEWAY_QUOTA if role == GATEWAY else 0
     if max_batch is None:

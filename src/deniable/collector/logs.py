@@ -20,13 +20,14 @@ EVENTS = {
     "totals": "Totals since the start: `reports`, `commits`, and `uploads` by HTTP status.",
     "batch-privacy": "Privacy of one client in the smallest batch of `survey` that analysts see.",
     "small-batches": "Analysts see smaller batches than by default.",
+    "idle-quota": "An ingest key has a quota, but uploads without a key are accepted.",
     "testing-survey": "The reports of `survey` are test data.",
     "survey-ended": "The last day of `survey` has passed, so its reports are refused.",
     "few-files": "Fewer files may be open than the connections need.",
     "disk-low": "Free space is below the reserve, so uploads are refused.",
     "disk-recovered": "There is free space again, so uploads are accepted.",
-    "clock-leap": "The clock is further ahead than the store trusts, so nothing is deleted by age.",
-    "store-damaged": "The store knows of lost or damaged uploads.",
+    "clock-leap": "The clock is days ahead of the latest day that the store trusts, or behind it.",
+    "store-damaged": "Uploads or segments of the store are lost or damaged.",
     "commits-failing": "A commit failed with `error`; its uploads were refused.",
     "commits-recovered": "Commits succeed again.",
     "maintenance-failed": "The regular `task` failed with `error`; it is tried again.",
@@ -83,4 +84,4 @@ class LogLines(logging.Formatter):
         if self.form == "text":
             return f"{record.levelname} {printable(message)}"
         line = {"level": record.levelname.lower(), "event": event, "message": message, **fields}
-        return json.dumps(line)
+        return json.dumps(line, ensure_ascii=False)

@@ -45,7 +45,7 @@ class Metrics:
     def __init__(self) -> None:
         self.totals = Counter[str]()
         self.answers = Counter[int]()
-        self.refusals = Counter(dict.fromkeys(UPLOAD_REFUSALS, 0))
+        self.refusals = Counter({kind.name: 0 for kind in UPLOAD_REFUSALS})
         self.failed_tasks = Counter[str]()
         self.jobs = Counter(dict.fromkeys(ENDED_JOBS, 0))
         self._commit_seconds = 0.0

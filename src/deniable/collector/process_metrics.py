@@ -1,4 +1,4 @@
-"""What an operator asks about any process: its memory, its processor time and its open files.
+"""Metrics of the process: its memory, its processor time and its open files.
 
 Names and meanings are those of Prometheus' own client libraries. Connections are open files, so
 `process_open_fds` shows them.

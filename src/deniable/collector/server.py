@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 
 from deniable.collector.logs import log_event, start_logging
 from deniable.collector.settings import Settings
@@ -28,8 +28,7 @@ with needs_packages("the collector", extra="collector"):
     from granian.server.embed import Server
 
     from deniable.collector.app import Collector
-    from deniable.collector.ingest.catalogue import Catalogue
-    from deniable.store.calendar import today
+    from deniable.collector.keys import INGEST
 
 MAX_BUFFER_BYTES = 1 << 16
 """Largest read buffer of a connection; the headers of a request must fit."""
@@ -37,7 +36,12 @@ MAX_OTHER_FILES = 256
 """Largest number of open files other than connections."""
 STOP_MARGIN_SECONDS = 2.0
 """Seconds beyond `stop_time` until connections that are still open are abandoned."""
-PORT_IN_USE = "the port is in use; stop the other program or choose another --port"
+BIND_ERRORS = {
+    errno.EADDRINUSE: "the port is in use; stop the other program or choose another --port",
+    errno.EACCES: "ports below 1024 need special rights; choose a larger --port",
+    errno.EADDRNOTAVAIL: "this machine does not have that address; choose another --host",
+}
+"""Why an address cannot be used, by error number."""
 GRANIAN_LOG = {
     "formatters": {},
     "handlers": {},
@@ -49,43 +53,32 @@ GRANIAN_LOG = {
 def run(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT, then commit all accepted uploads."""
     start_logging(settings.log_format)
-    with reserve_port(settings.port, settings.host):
-        check_address(settings.host, settings.port)
+    with reserve_address(settings.host, settings.port):
         _raise_file_limit(settings.connections + MAX_OTHER_FILES)
         asyncio.run(serve(settings))
 
 
 @contextmanager
-def reserve_port(port: int, host: str) -> Iterator[None]:
-    """Keep other collectors from using the same port; raise InputError if one does.
+def reserve_address(host: str, port: int) -> Iterator[None]:
+    """Keep other collectors from using an address; raise InputError if it cannot be used.
 
-    Granian's sockets can share a port, and two collectors that start at the same moment both find
-    it free. On Linux they compete for a name that, like the port, belongs to the network.
+    Granian's sockets can share an address, and two collectors that start at the same moment both
+    find it free. On Linux they compete for a name that, like the address, belongs to the network.
     """
-    with socket.socket(socket.AF_UNIX) if sys.platform == "linux" else nullcontext() as guard:
-        if guard is not None:
-            try:
-                guard.bind(f"\0deniable-collector-{port}")
-            except OSError:
-                raise InputError(f"cannot listen on {host} port {port}: {PORT_IN_USE}") from None
+    with ExitStack() as reserved:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            family, address = found[0][0], found[0][4]
+            if sys.platform == "linux":
+                guard = reserved.enter_context(socket.socket(socket.AF_UNIX))
+                guard.bind(f"\0deniable-collector-{address[0]}-{port}")
+            with socket.socket(family, socket.SOCK_STREAM) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
+        except OSError as error:
+            reason = BIND_ERRORS.get(error.errno or 0, f"{error.strerror}; check --host and --port")
+            raise InputError(f"cannot listen on {host} port {port}: {reason}") from None
         yield
-
-
-def check_address(host: str, port: int) -> None:
-    """Raise InputError unless this process can listen at an address."""
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        with socket.socket(found[0][0], socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(found[0][4])
-    except OSError as error:
-        reasons = {
-            errno.EADDRINUSE: PORT_IN_USE,
-            errno.EACCES: "ports below 1024 need special rights; choose a larger --port",
-            errno.EADDRNOTAVAIL: "this machine does not have that address; choose another --host",
-        }
-        reason = reasons.get(error.errno or 0, f"{error.strerror}; check --host and --port")
-        raise InputError(f"cannot listen on {host} port {port}: {reason}") from None
 
 
 def _raise_file_limit(count: int) -> None:
@@ -103,12 +96,15 @@ def _raise_file_limit(count: int) -> None:
         log_event("few-files", message, logging.WARNING, limit=hard, needed=count)
 
 
-def describe_surveys(catalogue: Catalogue, settings: Settings) -> None:
-    """Log what operators should know about the surveys."""
+def describe_start(app: Collector) -> None:
+    """Log what operators should know about the settings and the surveys."""
+    settings, ended = app.settings, app.ended_surveys()
     if settings.batch_warning:
         log_event("small-batches", settings.batch_warning, logging.WARNING)
-    ended = catalogue.ended(today())
-    for survey in catalogue.all():
+    if not settings.require_key and (names := app.keyring.with_quota(INGEST)):
+        message = f"the quota of {', '.join(names)} binds nobody, because uploads need no key: "
+        log_event("idle-quota", f"{message}set --require-key", logging.WARNING)
+    for survey in app.catalogue.all():
         name = f"{survey.name} v{survey.version}"
         if survey in ended:
             message = f"survey {name} ended on {survey.expires}: its reports are refused"
@@ -153,7 +149,7 @@ async def serve(settings: Settings) -> None:
             asyncio.get_running_loop().add_signal_handler(stop_signal, stopping.set)
         serving = asyncio.create_task(server.serve())
         await asyncio.sleep(0)  # the server starts, and logs that it listens
-        await asyncio.to_thread(describe_surveys, app.catalogue, settings)
+        await asyncio.to_thread(describe_start, app)
         await asyncio.wait(
             [serving, waiting := asyncio.create_task(stopping.wait())],
             return_when=asyncio.FIRST_COMPLETED,

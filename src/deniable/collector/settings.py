@@ -28,26 +28,34 @@ MIB = 1 << 20
 MIN_SHUFFLED = 1000
 """Default of `at_least`."""
 RETRY_DAYS = math.ceil(RETRY_PERIOD / 86400)
+"""Days for which clients retry an upload under the same key."""
 MIN_KEY_DAYS = RETRY_DAYS + 1
 """A clock that is a day ahead goes unnoticed (see `store.calendar`), hence the additional day."""
-"""Days for which clients retry an upload under the same key."""
 TYPE_NAMES = {bool: "yes or no", int: "a whole number", float: "a number", str: "a string"}
 """Types of settings, as error messages name them."""
-
-
-MAXIMA = {
+MAX_VALUES = {
     "port": (1 << 16) - 1,
     **dict.fromkeys(("max_body", "max_memory", "job_memory", "reserve"), 1 << 50),
     **dict.fromkeys(("grace", "keep_days", "key_days"), 36_500),
 }
 """Largest values of settings in bytes and days, which dates and counters can hold."""
-MAXIMUM = 10**9
+MAX_OTHER_VALUE = 10**9
 """Largest value of every other setting."""
 
 
 def _setting(default: T, help: str, minimum: float | None = None) -> T:
     """Return a dataclass field with a help text and the smallest allowed value."""
     return field(default=default, metadata={"help": help, "minimum": minimum})
+
+
+def check_key_days(name: str, days: int) -> None:
+    """Raise InputError if idempotency keys are kept for so few days that a retry counts twice."""
+    if days < MIN_KEY_DAYS:
+        raise InputError(
+            f"{name} must be at least {MIN_KEY_DAYS}, not {days}: clients retry an upload for "
+            f"{RETRY_DAYS} days, a clock may be a day ahead, and a retry that is not recognised is "
+            "counted twice"
+        )
 
 
 @dataclass(frozen=True)
@@ -58,8 +66,8 @@ class Settings:
     surveys: tuple[str, ...] = _setting((), "Surveys to collect: published JSON or TOML.")
     host: str = _setting("127.0.0.1", "Address to listen on.")
     port: int = _setting(8080, "Port to listen on.", 1)
-    keys: str = _setting("", "File of keys and tokens, written by `deniable keys add`.")
-    require_key: bool = _setting(False, "Accept only uploads with an ingest key.")
+    keys: str = _setting("", "File of access keys, written by `deniable keys add`.")
+    require_key: bool = _setting(False, "Accept only uploads with an ingest or gateway key.")
     cors: str = _setting("*", "Origin of the web pages that may upload: * for all, empty for none.")
     cache: int = _setting(3600, "Seconds for which clients may cache a published survey.", 0)
     grace: int = _setting(1, "Days for which reports are accepted after a survey's last day.", 0)
@@ -97,18 +105,19 @@ class Settings:
                 continue
             if not value >= minimum:
                 raise InputError(f"expected {item.name} to be {minimum} or more, got {value}")
-            if value > (maximum := MAXIMA.get(item.name, MAXIMUM)):
+            if value > (maximum := MAX_VALUES.get(item.name, MAX_OTHER_VALUE)):
                 raise InputError(f"expected {item.name} to be at most {maximum}, got {value}")
         if self.max_memory < 2 * self.max_body:
             raise InputError(
                 f"expected max_memory to hold at least two bodies ({2 * self.max_body} bytes), one "
                 f"as sent and one decompressed; got {self.max_memory}"
             )
-        if self.key_days < MIN_KEY_DAYS:
+        check_key_days("key_days", self.key_days)
+        if self.keep_days and not self.compact:
             raise InputError(
-                f"key_days must be at least {MIN_KEY_DAYS}, not {self.key_days}: clients retry an "
-                f"upload for {RETRY_DAYS} days, a clock may be a day ahead, and a retry that is "
-                "not recognised is counted twice"
+                "keep_days needs compact above 0: old reports are deleted at each compaction. If a "
+                "timer runs `deniable compact`, leave keep_days out and let it also run `deniable "
+                "store delete STORE SURVEY --older-than DAYS --yes`"
             )
         if self.cors not in ("", "*") and not re.fullmatch(r"https?://[^/\s]+", self.cors):
             raise InputError(
@@ -145,6 +154,10 @@ class Settings:
         values: dict[str, Any] = {}
         if file is not None:
             for name, value in _from_file(Path(file)).items():
+                if isinstance(value, dict):
+                    raise InputError(
+                        f"{file}: settings stand at the top level of the file: remove [{name}]"
+                    )
                 if name not in defaults:
                     hint = did_you_mean(name, defaults) or f" Settings: {', '.join(defaults)}."
                     raise InputError(f"{file}: there is no setting {name!r}.{hint}")

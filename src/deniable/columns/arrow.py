@@ -16,12 +16,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from deniable.columns.arrow_layout import is_compressed
 from deniable.columns.batch import Array, ReportBatch, column_sizes, from_arrays
@@ -85,14 +84,17 @@ def origin_of(schema: pa.Schema) -> str:
 
 def to_arrow(batch: ReportBatch) -> pa.RecordBatch:
     """Return reports as an Arrow record batch; only clear fields are copied."""
-    arrays: list[pa.Array] = [_column(batch.cohort)]
+    arrays: list[Array] = [batch.cohort]
     for clear, parts in zip(batch.clear, batch.bits, strict=True):
-        arrays += [_column(clear[:, i]) for i in range(clear.shape[1])]
-        for bits in parts:
-            buffer = pa.py_buffer(np.ascontiguousarray(bits))
-            kind = pa.binary(bits.shape[1])
-            arrays.append(pa.FixedSizeBinaryArray.from_buffers(kind, len(bits), [None, buffer]))
-    return pa.RecordBatch.from_arrays(arrays, schema=schema_of(batch.survey, batch.origin))
+        arrays += [*clear.T, *parts]
+    schema = schema_of(batch.survey, batch.origin)
+    # From buffers: pa.array() and Array.to_numpy() would import pandas if it is installed.
+    buffers = [pa.py_buffer(np.ascontiguousarray(array)) for array in arrays]
+    columns = [
+        pa.Array.from_buffers(kind, len(batch), [None, buffer])
+        for kind, buffer in zip(schema.types, buffers, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def from_arrow(data: pa.RecordBatch | pa.Table) -> ReportBatch:
@@ -102,11 +104,11 @@ def from_arrow(data: pa.RecordBatch | pa.Table) -> ReportBatch:
         batches = data.to_batches() or [pa.RecordBatch.from_pylist([], schema=data.schema)]
         return ReportBatch.concat(map(from_arrow, batches))
     columns = iter(data.columns)
-    arrays: list[Array] = [_numbers(next(columns))]
+    arrays: list[Array] = [_numbers(next(columns), np.uint16)]
     for _, fields, parts in column_sizes(survey):
-        clear = [_numbers(next(columns)) for _ in range(fields)]
+        clear = [_numbers(next(columns), np.uint8) for _ in range(fields)]
         arrays.append(np.stack(clear, axis=1) if clear else np.empty((data.num_rows, 0), np.uint8))
-        arrays += [_rows(next(columns), size) for size in parts]
+        arrays += [_numbers(next(columns), np.uint8, size).reshape(-1, size) for size in parts]
     return from_arrays(survey, arrays, origin=origin_of(data.schema))
 
 
@@ -134,38 +136,15 @@ def from_frame(frame: Frame, survey: Survey) -> ReportBatch:
         raise InputError(f"the columns of the frame have the wrong types: {error}") from None
 
 
-def _column(numbers: Array) -> pa.Array:
-    """Return an array of shape (N,) as a numeric column, without a copy if it is contiguous."""
-    # `pa.array` would import pandas where it is installed: half a second and 45 MiB, which a
-    # collector would spend in its first compaction.
-    buffer = pa.py_buffer(np.ascontiguousarray(numbers))
-    return pa.Array.from_buffers(pa.from_numpy_dtype(numbers.dtype), len(numbers), [None, buffer])
-
-
-def _numbers(column: pa.Array) -> Array:
-    """Return a numeric column as an array of shape (N,), without a copy."""
-    _check_no_nulls(column)
-    kind, buffer = np.dtype(column.type.to_pandas_dtype()), column.buffers()[1]
-    if buffer is None:
-        return np.empty(0, kind)
-    # `to_numpy` would import pandas, too.
-    return np.frombuffer(buffer, kind, len(column), column.offset * kind.itemsize)
-
-
-def _rows(column: pa.Array, size: int) -> NDArray[np.uint8]:
-    """Return a column of fixed-size binary as u8[N, size], without a copy."""
-    _check_no_nulls(column)
-    buffer = column.buffers()[1]
-    if buffer is None:
-        return np.empty((0, size), np.uint8)
-    flat = np.frombuffer(buffer, np.uint8, len(column) * size, column.offset * size)
-    return flat.reshape(-1, size)
-
-
-def _check_no_nulls(column: pa.Array) -> None:
-    """Raise InputError if a value is missing."""
+def _numbers(column: pa.Array, kind: type[np.unsignedinteger[Any]], size: int = 1) -> Array:
+    """Return a column, with `size` numbers per row, as an array of shape (N size,), not copied."""
     if column.null_count:
         raise InputError(f"{column.null_count} values are null: reports have no missing values")
+    buffer, dtype = column.buffers()[1], np.dtype(kind)
+    if buffer is None:
+        return np.empty(0, dtype)
+    start = column.offset * size * dtype.itemsize
+    return np.frombuffer(buffer, dtype, len(column) * size, start)
 
 
 # --- files ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What the record batches of an Arrow file look like, before any of them is read.
+"""Layout of the record batches of an Arrow file, found without reading any of them.
 
 An Arrow file ends with a footer, which says where each record batch is. Footer and record batches
 are described by tables of FlatBuffers: a table begins with the distance to its list of fields, and

@@ -30,11 +30,6 @@ from deniable.kernels.array_types import (
 if TYPE_CHECKING:
     from deniable.compute.arrays import ArrayKernels
 
-MIN_MIXTURE_LIKELIHOOD = 1e-15
-"""Lower bound of mixture likelihoods d_k, whose squared reciprocals must fit into float32.
-
-At the maximum of the log-likelihood d_k is never below w_k / N.
-"""
 QUANTILES_PER_ROW = 4
 """Number of quantiles that stand for a distribution over rows, per row."""
 

@@ -27,9 +27,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from deniable.formatting import percent
+from deniable.inference.distributions import binomial_pmf, pearson3_tail, poisson_tail
 from deniable.inference.fit_counts import FitCounts, PartCounts, draw_shares
 from deniable.inference.marginal.bit_counts import Repetition
 from deniable.kernels.array_types import Floats, Int64s
@@ -141,7 +142,7 @@ def possible_shares(
     least = np.sqrt(question.protocol.mechanisms[0].variance(1.0) / clients)
     widest = np.maximum(standard_error[known] * np.sqrt(repeats / reports_per_client), least)
     t = (estimate[known] - 1) / widest
-    p_value = min(1.0, len(t) * float(stats.t.sf(t.max(), clients - 1)))
+    p_value = min(1.0, len(t) * float(special.stdtr(clients - 1, -t.max())))
     largest = percent(float(estimate[known][t.argmax()]))
     problem = f"the estimated share {largest} of {question.name} is impossible"
     return [FitTest("shares of at most 100%", p_value, problem, conclusive=False)]
@@ -172,7 +173,7 @@ def _upper_tail(value: float, mean: float, variance: float, third: float) -> flo
     if variance <= 0:
         return 1.0 if value <= mean else 0.0
     deviation = np.sqrt(variance)
-    return float(stats.pearson3.sf((value - mean) / deviation, third / deviation**3))
+    return pearson3_tail(float((value - mean) / deviation), float(third / deviation**3))
 
 
 def _clear_fields(what: str, counts: Int64s, shares: Floats) -> list[FitTest]:
@@ -234,7 +235,7 @@ def _members(name: str, counts: PartCounts, mechanism: Mechanism) -> list[FitTes
     if mechanism.ones is None or not n:
         return []
     p, _ = mechanism.support
-    tail = float(stats.binom.cdf(ones.min(), n, p))
+    tail = float(special.bdtr(float(ones.min()), n, p))
     least = int(ones.argmin())
     label = [*map(repr, mechanism.labels), "no answer"][least]
     problem = (
@@ -288,7 +289,7 @@ def _variance_of_ones(
         f"the {what} differs among cohorts: its dispersion is {dispersion:.4g} instead of about "
         f"{len(size) - 1}"
     )
-    p_value = float(stats.chi2.sf(dispersion / repeats, len(size) - 1))
+    p_value = float(special.chdtrc(len(size) - 1, dispersion / repeats))
     return [*tests, FitTest(f"dispersion among cohorts of the {what}", p_value, problem)]
 
 
@@ -302,8 +303,8 @@ def _number_distribution(
     total = np.zeros(width + 1)
     for bits, share in loads.items():
         clear, held = width - bits, np.arange(bits + 1)
-        noise = stats.binom.pmf(np.arange(clear + 1), clear, rates[0])
-        total += share * np.convolve(noise, stats.binom.pmf(held, bits, rates[1]))
+        noise = binomial_pmf(np.arange(clear + 1), clear, rates[0])
+        total += share * np.convolve(noise, binomial_pmf(held, bits, rates[1]))
     return total
 
 
@@ -347,5 +348,5 @@ def _copies(counts: FitCounts) -> list[FitTest]:
         f"{copies:,} of the {len(prints):,} reports that were compared are copies of others that "
         "chance cannot explain"
     )
-    p_value = float(stats.poisson.sf(copies - 1, by_chance + harmless))
+    p_value = poisson_tail(copies, by_chance + harmless)
     return [FitTest("copies of reports", p_value, problem)]

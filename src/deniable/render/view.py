@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from deniable.errors import InputError
@@ -269,6 +270,19 @@ class View(Generic[R]):
         )
 
 
+_MODULES = {
+    "ConsistentShares": "shares_view",
+    "Discovery": "values_view",
+    "Histogram": "histogram_view",
+    "Joint": "joint_view",
+    "Marginal": "values_view",
+    "MechanismTable": "mechanism_view",
+    "Plan": "plan_view",
+    "Trend": "trend_view",
+}
+"""Modules of `views` that register a view of a class of results when they are imported."""
+
+
 def shows(kind: type[Result]) -> Callable[[V], V]:
     """Return a decorator that registers a class as the view of a class of results.
 
@@ -317,4 +331,7 @@ def view_of(result: R) -> View[R]:
     >>> type(view_of(plan(clients=100_000, epsilon=4.0, kind="boolean"))).__name__
     'PlanView'
     """
-    return View._types.get(type(result), View)(result)
+    kind = type(result)
+    if kind not in View._types and kind.__name__ in _MODULES:
+        import_module(f"deniable.render.views.{_MODULES[kind.__name__]}")
+    return View._types.get(kind, View)(result)

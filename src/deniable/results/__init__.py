@@ -1,8 +1,13 @@
-"""Results of the verbs: immutable, with their uncertainty and provenance; no drawing."""
+"""Results of the verbs: immutable, with their uncertainty and provenance; no drawing.
 
-from deniable.extras import needs_packages
+Names are imported on first use: an analysis needs the classes of its own results only.
+"""
 
-with needs_packages("deniable.results"):
+from typing import TYPE_CHECKING
+
+from deniable.lazy import lazy_exports
+
+if TYPE_CHECKING:
     from deniable.results.association import AssociationTest, Correlation, EffectSize
     from deniable.results.base import Provenance, Result
     from deniable.results.change import Change
@@ -47,3 +52,21 @@ __all__ = [
     "Trend",
     "ValueRow",
 ]
+
+_LATER = {
+    "deniable.results.association": ["AssociationTest", "Correlation", "EffectSize"],
+    "deniable.results.base": ["Provenance", "Result"],
+    "deniable.results.change": ["Change"],
+    "deniable.results.consistent": ["ConsistentShares"],
+    "deniable.results.covariance": ["Covariance", "Interval"],
+    "deniable.results.discovery": ["Discovery", "GramGraph", "Stage"],
+    "deniable.results.fit_check": ["FitCheck"],
+    "deniable.results.histogram": ["Histogram", "Quantity"],
+    "deniable.results.joint": ["Joint"],
+    "deniable.results.marginal": ["Marginal", "Measured"],
+    "deniable.results.mechanism_table": ["MechanismRow", "MechanismTable"],
+    "deniable.results.periods": ["Trend"],
+    "deniable.results.rows": ["CellRow", "ChangeRow", "ShareRow", "ValueRow"],
+    "deniable.results.survey_plan": ["Plan", "QuestionDesign"],
+}
+__getattr__ = lazy_exports(__name__, _LATER)

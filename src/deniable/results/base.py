@@ -138,6 +138,14 @@ class Provenance:
         return f"<Provenance survey {self.survey} v{self.version}, {reports}>"
 
 
+def all_kinds() -> Mapping[str, type[Result]]:
+    """Return the classes of results by name; each registers itself when it is imported."""
+    results = import_module("deniable.results")
+    for name in results.__all__:
+        getattr(results, name)
+    return Result._kinds
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Result(ComparedByFields, ABC):
     """Base class of all results.
@@ -291,7 +299,7 @@ class Result(ComparedByFields, ABC):
         """
         try:
             data = json.loads(text)
-            kind = {FORMAT: Result._kinds}[data.pop("format")][data["kind"]]
+            kind = {FORMAT: all_kinds()}[data.pop("format")][data["kind"]]
         except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
                 "this is not a result of deniable: expected JSON that an analysis wrote with "

@@ -11,7 +11,7 @@ import numpy as np
 from deniable.errors import InputError
 from deniable.formatting import SMALLEST_P, Columns, counted
 from deniable.kernels.array_types import Floats, Indices, Int64s, Mask
-from deniable.results.base import Provenance, Result
+from deniable.results.base import Provenance, Result, all_kinds
 from deniable.results.fit_check import FitCheck
 from deniable.results.histogram import SUMMARIES, Histogram
 from deniable.results.json_values import to_json_value, typed_fields
@@ -297,7 +297,7 @@ Result._kinds["Series"] = Trend  # kind of a trend of other results than margina
 
 
 def _read_parts(data: dict[str, Any]) -> tuple[Result, ...]:
-    return tuple(Result._kinds[part["kind"]]._from_json(part) for part in data["parts"])
+    return tuple(all_kinds()[part["kind"]]._from_json(part) for part in data["parts"])
 
 
 def _read_marginals(data: dict[str, Any]) -> tuple[Result, ...]:

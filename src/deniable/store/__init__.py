@@ -35,6 +35,35 @@ def is_url(text: str | Path) -> bool:
     return "://" in text or text.partition("?")[0].endswith(".db") or Path(text).is_dir()
 
 
+def is_database(url: str) -> bool:
+    """Return whether a URL or path names a store in SQLite or PostgreSQL, which a collector needs.
+
+    Parameters
+    ----------
+    url : str
+        URL or path of a store.
+
+    Returns
+    -------
+    bool
+        False for folders.
+
+    Examples
+    --------
+    >>> is_database("reports.db"), is_database("postgresql:///reports"), is_database("s3://reports")
+    (True, True, False)
+    """
+    return _is_postgres(url) or _is_sqlite(url)
+
+
+def _is_postgres(url: str) -> bool:
+    return url.startswith(("postgresql:", "postgres:"))
+
+
+def _is_sqlite(url: str) -> bool:
+    return url.startswith("sqlite:") or url.partition("?")[0].endswith(".db")
+
+
 def open(url: str | Path, *, create: bool = False, compacted_only: bool = False) -> Store:
     """Open a store.
 
@@ -78,11 +107,11 @@ def open(url: str | Path, *, create: bool = False, compacted_only: bool = False)
 
 def _opened(text: str, create: bool) -> Store:
     """Open the store at a URL or path."""
-    if text.startswith(("postgresql:", "postgres:")):
+    if _is_postgres(text):
         with needs_packages("PostgreSQL", extra="postgres"):
             from deniable.store.sql.postgres import PostgresStore
         return PostgresStore(text, create=create)
-    if text.startswith("sqlite:") or text.partition("?")[0].endswith(".db"):
+    if _is_sqlite(text):
         from deniable.store.sql.sqlite import SqliteStore
 
         return SqliteStore(text, create=create)

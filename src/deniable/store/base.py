@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from deniable.arguments import Day, as_day, as_optional_day
-from deniable.errors import DeniableError, InputError, StoreError, UnknownSurvey
-from deniable.store import calendar as clock
+from deniable.errors import DeniableError, InputError, StoreError, StoreUnavailable, UnknownSurvey
+from deniable.store import calendar
 from deniable.store.calendar import Calendar
 from deniable.survey import Survey, SurveyOrPath
 from deniable.survey.survey import DIGEST_SIZE
@@ -366,7 +366,7 @@ class Store(ABC):
         Compacted
             Number of segments, of compacted reports and of reports that are still staged.
         """
-        return self._compact(at_least, as_optional_day("today", today) or clock.today())
+        return self._compact(at_least, as_optional_day("today", today) or calendar.today())
 
     def delete(self, survey: SurveyOrPath, *, before: Day | None = None) -> int:
         """Delete reports of a survey.
@@ -376,7 +376,8 @@ class Store(ABC):
         survey : Survey, str or Path
             Survey whose reports are deleted, or the path of its file.
         before : date or str, optional
-            Delete only reports from before this day; by default, delete all.
+            Delete only reports from before this day; by default, delete all. Damaged uploads that
+            were set aside stay: see `delete_damaged`.
 
         Returns
         -------
@@ -406,7 +407,7 @@ class Store(ABC):
         Returns
         -------
         Calendar
-            Latest day that is trusted, and the day of a leap of the clock, if any.
+            Latest day that is trusted, and the days that are not trusted yet, if any.
         """
         return self._read_calendar()
 
@@ -427,7 +428,7 @@ class Store(ABC):
             Days that the store has seen, including this one if it can be trusted.
         """
         before = self._read_calendar()
-        after = before.observe(as_optional_day("day", day) or clock.today())
+        after = before.observe(as_optional_day("day", day) or calendar.today())
         if after != before:
             self._write_calendar(after)
         return after
@@ -445,9 +446,9 @@ class Store(ABC):
         Calendar
             The calendar, whose latest day is this day.
         """
-        calendar = Calendar(as_optional_day("day", day) or clock.today())
-        self._write_calendar(calendar)
-        return calendar
+        accepted = Calendar(as_optional_day("day", day) or calendar.today())
+        self._write_calendar(accepted)
+        return accepted
 
     @abstractmethod
     def damage(self) -> list[str]:
@@ -460,14 +461,29 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def accept_damage(self) -> int:
+    def accept_damage(self) -> list[str]:
         """Delete damaged uploads that were set aside, and no longer mention losses.
 
         Returns
         -------
-        int
-            Number of sentences that `damage` no longer returns.
+        list of str
+            Sentences that `damage` no longer returns.
         """
+
+    def delete_damaged(self, before: Day) -> int:
+        """Delete damaged uploads that were set aside long ago, of whatever survey.
+
+        Parameters
+        ----------
+        before : date or str
+            Delete what was set aside before this day.
+
+        Returns
+        -------
+        int
+            Number of deleted uploads, or files of a folder.
+        """
+        return self._delete_damaged(as_day("before", before))
 
     def unlock(self) -> bool:
         """Remove the lock of a process that was killed, which only remote folders need.
@@ -515,6 +531,10 @@ class Store(ABC):
         """Raise StoreError if files in use were deleted or replaced, so that writing is in vain."""
         return
 
+    def check_writable(self) -> None:
+        """Raise StoreError if nothing can be written now; the content stays as it is."""
+        return
+
     @abstractmethod
     def close(self) -> None:
         """Close files and connections."""
@@ -550,6 +570,10 @@ class Store(ABC):
     @abstractmethod
     def _forget(self, before: date) -> int:
         """Forget the idempotency keys of uploads from before a day; return how many."""
+
+    @abstractmethod
+    def _delete_damaged(self, before: date) -> int:
+        """Delete damaged uploads that were set aside before a day; return how many."""
 
     @abstractmethod
     def _read_calendar(self) -> Calendar:
@@ -620,6 +644,15 @@ class Store(ABC):
                     f"expected {upload.reports * survey.body_size} bytes for {upload.reports} "
                     f"reports of {survey}, got {len(upload.bodies)}"
                 )
+
+    def _check_calendar(self) -> Iterator[str]:
+        """Yield what is wrong with the recorded calendar."""
+        try:
+            self._read_calendar()
+        except StoreUnavailable:
+            raise
+        except StoreError as error:
+            yield str(error)
 
     def _check_staged(self, staged: Iterable[tuple[bytes, int, int]]) -> Iterator[str]:
         """Yield what is wrong with staged uploads, given digest, reports and bytes of each."""

@@ -3,18 +3,21 @@
 A clock that is wrong for a moment must not delete anything. A store therefore records the latest
 day that it trusts, and what depends on age uses that day instead of the clock:
 
-* Each day follows the one before. A clock that is further ahead has made a *leap*, which is noted
-  but not trusted.
-* A leap is trusted after the clock has gone on from there for `SETTLING_DAYS`, or at once if the
-  operator says so. A store that was switched off for months then goes on by itself. Clients give
-  up a retry sooner than that, so no key is forgotten while its upload may come again.
-* A clock that goes back changes nothing: the latest day stays.
+* Each day follows the one before. A clock that is further ahead has *jumped*: the days that it
+  shows are noted but not trusted.
+* Such a day is trusted after `SETTLING_DAYS` later days were noted, each later than the one before,
+  or at once if the operator says so. A store that was switched off for months then goes on by
+  itself. Clients give up a retry sooner than that, so no key is forgotten while its upload may come
+  again.
+* A clock that goes back changes nothing: the latest day stays, and noted days that lie ahead of the
+  clock are dropped. No error of the clock that passes is therefore ever trusted.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import reduce
 
 from deniable.errors import StoreError
 from deniable.formatting import counted
@@ -22,7 +25,7 @@ from deniable.formatting import counted
 MAX_STEP = timedelta(days=1)
 """Largest step from the latest day that needs no confirmation."""
 SETTLING_DAYS = 7
-"""Days for which the clock must go on after a leap until it is trusted."""
+"""Number of later days that must be noted after a jump of the clock until it is trusted."""
 
 
 def today() -> date:
@@ -38,8 +41,8 @@ class Calendar:
     ----------
     latest : date
         Latest day that is trusted. The age of reports and keys is counted from it.
-    leap : date, optional
-        Day on which the clock was first seen after a leap that is not trusted yet.
+    untrusted : tuple of date, default ()
+        Days that the clock has shown after a jump, in rising order, at most `SETTLING_DAYS`.
 
     Examples
     --------
@@ -50,16 +53,17 @@ class Calendar:
     """
 
     latest: date
-    leap: date | None = None
+    untrusted: tuple[date, ...] = ()
 
     def observe(self, day: date) -> Calendar:
         """Return the calendar after the clock has shown this day."""
-        if day <= self.latest + MAX_STEP:
+        if day - self.latest <= MAX_STEP:
             return Calendar(max(self.latest, day))
-        if self.leap is None or day < self.leap:
-            return Calendar(self.latest, day)
-        settled = (day - self.leap).days >= SETTLING_DAYS
-        return Calendar(day) if settled else self
+        noted = (*(earlier for earlier in self.untrusted if earlier < day), day)
+        if len(noted) <= SETTLING_DAYS:
+            return Calendar(self.latest, noted)
+        first, *later = noted
+        return reduce(Calendar.observe, later, Calendar(first))
 
     def days_ahead(self, day: date) -> int:
         """Return by how many days the clock is ahead of the calendar; 0 if it is trusted.
@@ -80,26 +84,27 @@ class Calendar:
             f"store, {self.latest}: "
         )
         if ahead > 0:
-            settled = (self.leap or day) + timedelta(days=SETTLING_DAYS)
+            missing = SETTLING_DAYS - sum(noted < day for noted in self.untrusted)
             text += (
-                f"until {settled}, nothing more is deleted because of its age, and no idempotency "
-                "key is forgotten; if the clock is right, "
+                "nothing more is deleted because of its age, and no idempotency key is forgotten, "
+                f"until the store was used on {counted(max(1, missing), 'later day')}; if the "
+                "clock is right, "
             )
         else:
             text += f"reports that arrive now count for {self.latest}; if the clock is right, "
         return f"{text}run deniable store accept STORE --clock"
 
     def to_text(self) -> str:
-        """Return the calendar as text: one or two days."""
-        return " ".join(day.isoformat() for day in (self.latest, self.leap) if day)
+        """Return the calendar as text: the latest day, then those that are not trusted."""
+        return " ".join(day.isoformat() for day in (self.latest, *self.untrusted))
 
     @classmethod
     def from_text(cls, text: str) -> Calendar:
         """Return the calendar that `to_text` wrote; raise StoreError if the text is damaged."""
         try:
-            latest, *leap = map(date.fromisoformat, text.split())
-            return cls(latest, *leap)
-        except (TypeError, ValueError):
+            latest, *untrusted = map(date.fromisoformat, text.split())
+            return cls(latest, tuple(untrusted))
+        except ValueError:
             raise StoreError(
                 f"the store's record of days is damaged: {text!r:.40}; if the clock is right, run "
                 "deniable store accept STORE --clock"

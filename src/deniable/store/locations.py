@@ -11,7 +11,7 @@ import os
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from datetime import UTC, date, datetime, time
 from functools import lru_cache
 from io import BytesIO
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from deniable.client.files import locked, replace_private, sync_folder
-from deniable.errors import StoreError, StoreFull, StoreUnavailable
+from deniable.errors import StoreError, StoreForbidden, StoreFull, StoreUnavailable
 
 PRIVATE_FOLDER = 0o700
 HIDDEN_SUFFIXES = (".tmp", ".lock")
@@ -148,7 +148,7 @@ class LocalFolder(Folder):
 
     def exclusive(self) -> AbstractContextManager[None]:
         """Hold the lock file next to the folder, which other processes respect."""
-        return locked(self.folder)
+        return lock_of(self.folder)
 
     @contextmanager
     def source(self, name: str) -> Iterator[Path]:
@@ -156,6 +156,15 @@ class LocalFolder(Folder):
         path = self.folder / name
         with _translate_errors(path):
             yield path
+
+
+@contextmanager
+def lock_of(store: Path) -> Iterator[None]:
+    """Hold the lock file of a store, which other processes respect."""
+    with ExitStack() as held:
+        with _translate_errors(store.with_name(store.name + ".lock")):
+            held.enter_context(locked(store))
+        yield
 
 
 def _make_folder(folder: Path) -> None:
@@ -174,7 +183,13 @@ def _translate_errors(file: str | Path) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise StoreError(
-            f"{file} does not exist: it may have been deleted while it was read; read again"
+            f"{file} is missing: restore it from a backup; if reports were deleted just now, read "
+            "again"
+        ) from error
+    except PermissionError as error:
+        raise StoreForbidden(
+            f"this user may not use {file}: run all commands on the store as the user that runs "
+            "the collector, who must own its files"
         ) from error
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):

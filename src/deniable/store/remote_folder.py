@@ -173,8 +173,8 @@ class RemoteFolder(Folder):
             yield f"{self._root.rstrip('/')}/{name}"
         except FileNotFoundError as error:
             raise StoreError(
-                f"{self.url}/{name} does not exist: it may have been deleted while it was read; "
-                "read again"
+                f"{self.url}/{name} is missing: restore it from a backup; if reports were deleted "
+                "just now, read again"
             ) from error
         except DeniableError:
             raise
@@ -229,14 +229,17 @@ class _RemoteFile(io.RawIOBase):
 
 def _not_opened(url: str, error: Exception) -> InputError:
     """Return the error for a URL that fsspec cannot open."""
-    return InputError(f"cannot open {url}: {error}")
+    return InputError(
+        f"cannot open {url}: {error}; a store is FILE.db, sqlite:///FILE.db, postgresql://…, or a "
+        "folder of Parquet files, as a path or a URL such as s3://…"
+    )
 
 
 # --- whether the process that holds a lock still runs --------------------------------------------
 
 
 def _this_process() -> dict[str, str]:
-    """Return what identifies this process on its machine, where Linux tells; else nothing."""
+    """Return the identity of this process and its machine on Linux; elsewhere, nothing."""
     with suppress(OSError):
         return {"machine": _machine(), "process": f"{os.getpid()} {_started(os.getpid())}"}
     return {}

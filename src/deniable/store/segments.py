@@ -68,6 +68,17 @@ def read(location: Location, name: str) -> Iterator[ReportBatch]:
         yield part.load()
 
 
+def intact_file(location: Location, name: str, sha256: bytes) -> bytes:
+    """Return the file of a segment; raise StoreError if it is not the one that was recorded."""
+    content = location.get(name)
+    if hashlib.sha256(content).digest() != sha256:
+        raise StoreError(
+            f"segment {name} was changed: its SHA-256 differs from the recorded one; restore it "
+            "from a backup"
+        )
+    return content
+
+
 def check_segment(
     location: Location, name: str, survey: Survey | None, reports: int, sha256: bytes | None = None
 ) -> list[str]:
@@ -80,8 +91,8 @@ def check_segment(
     if survey is None:
         return [f"segment {name} answers a survey that the store does not have"]
     try:
-        if sha256 is not None and hashlib.sha256(location.get(name)).digest() != sha256:
-            return [f"segment {name} was changed: its SHA-256 differs from the recorded one"]
+        if sha256 is not None:
+            intact_file(location, name, sha256)
         batches = list(read(location, name))
     except DeniableError as error:
         return [str(error)]

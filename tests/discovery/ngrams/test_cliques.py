@@ -137,6 +137,17 @@ def test_interrupting_the_search_changes_nothing(monkeypatch: pytest.MonkeyPatch
     np.testing.assert_array_equal(np.concatenate(pieces), whole.nodes)
 
 
+def test_nodes_that_cannot_be_in_a_clique_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 100 chains a-b-c one is a triangle, so the graph fits where three nodes do."""
+    a, b, c = np.arange(300).reshape(3, 100)
+    edges = np.concatenate([np.stack([a, b], 1), np.stack([b, c], 1), np.stack([a, c], 1)])
+    monkeypatch.setattr("deniable.discovery.ngrams.cliques.MAX_WORDS", 64 * 3 * 3)
+    one = PartiteGraph((100, 100, 100), edges[:201], np.ones(201))
+    assert find_cliques(one).nodes.tolist() == [[0, 100, 200]]
+    with pytest.raises(InputError, match="300 nodes with an edge into every other partition"):
+        find_cliques(PartiteGraph((100, 100, 100), edges, np.ones(300)))
+
+
 def test_planted_cliques_among_random_edges() -> None:
     rng = np.random.default_rng(5)
     graph = random_graph(rng, [50] * 10, 0.3)

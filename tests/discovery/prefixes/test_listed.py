@@ -58,7 +58,7 @@ def test_odds_are_those_of_a_search_that_keeps_everything() -> None:
             whole, entry=whole.entry * shown[:, None, None].astype(np.float32),
             precision=whole.precision * shown,
         )  # fmt: skip
-        found, _ = search(before, model, 10_000)
+        found, _ = search(before, model, 10_000, -np.inf)
         by_row = dict(zip((r.tobytes() for r in found.rows), found.odds.tolist(), strict=True))
         here = np.flatnonzero(end == level)
         assert len(here)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -150,14 +151,23 @@ def test_character_model_sums_to_one_and_counts_by_hand() -> None:
     assert start == pytest.approx(third, rel=0.05)
 
 
-def test_search_finds_the_common_strings(tables: MassTables) -> None:
-    found, limits = search(
-        tables.scores.evidence(), CharacterModel.uniform(tables.tally.protocol.alphabet), 50
-    )
+@pytest.mark.parametrize("unlikely", [-np.inf, -8.5])
+def test_search_finds_the_common_strings(tables: MassTables, unlikely: float) -> None:
+    model = CharacterModel.uniform(tables.tally.protocol.alphabet)
+    found, limits = search(tables.scores.evidence(), model, 50, unlikely)
     best = found.take(np.argsort(-found.odds)[:30])
     names = {tables.tally.protocol.alphabet.text(r.tobytes()) for r in best.rows}
     assert {"abc", "feed", "decade", "bead"} <= names
     assert limits.scored > 1000
+
+
+def test_a_search_leaves_out_what_the_evidence_excludes(tables: MassTables) -> None:
+    evidence = tables.scores.evidence()
+    silent = replace(evidence, entry=0 * evidence.entry, precision=0 * evidence.precision)
+    model = CharacterModel.uniform(tables.tally.protocol.alphabet)
+    for known in (evidence, silent):
+        whole, some = (search(known, model, 10**6, u)[1].scored for u in (-np.inf, -8.5))
+        assert (some < 0.5 * whole) == (known is evidence)
 
 
 def test_p_values_of_absent_strings_are_uniform_at_prefix_lengths(tables: MassTables) -> None:

@@ -229,9 +229,12 @@ def test_tables_too_large_for_a_curvature_are_refused() -> None:
         fitted([(np.ones((2, 100), np.float32),) * 2], (100, 100))
 
 
-def test_a_start_of_the_wrong_shape_is_refused() -> None:
+@pytest.mark.parametrize(
+    "start", [np.ones((2, 2)), np.zeros((3, 3)), np.eye(3) - 0.1, np.full((3, 3), np.nan)]
+)
+def test_a_start_that_is_no_table_of_shares_is_refused(start: np.ndarray) -> None:
     with pytest.raises(InputError, match="start must be"):
-        fitted([simulated((3, 3), 10, seed=1)], (3, 3), start=np.ones((2, 2)))
+        fitted([simulated((3, 3), 10, seed=1)], (3, 3), start=start)
 
 
 @settings(max_examples=60, deadline=None)

@@ -72,6 +72,14 @@ def test_p_values_of_repeated_reports_are_exact(p, q, reports_per_client):
     np.testing.assert_allclose(p_value, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("ones", [500, 760, 900])
+def test_the_mass_of_one_category_has_its_error(ones):
+    """Also if noise lifts its estimate above 1, up to 1.3 here."""
+    result = estimate_basic(BitCounts(np.array([[ones]]), np.array([1000])), 0.25, 0.75)
+    assert result.mass_found.estimate == result.estimate[0]
+    assert result.mass_found.standard_error == pytest.approx(result.standard_error[0])
+
+
 def test_holm_by_hand():
     p = np.array([0.9, 0.001, 0.012, 0.04, 0.016])
     assert rejection_cutoff(p, 0.05, "holm") == pytest.approx(0.05 / 2)

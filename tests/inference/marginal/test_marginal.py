@@ -12,7 +12,7 @@ from deniable.inference.marginal.bit_counts import BitCounts, Repetition
 from deniable.inference.marginal.closed_form import estimate_basic
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.estimate import estimate_marginal
-from deniable.inference.marginal.regression import BitTable, fit_columns
+from deniable.inference.marginal.regression import BitTable, fit_columns, invert_gram
 from deniable.inference.marginal.scan import scan_candidates
 from deniable.simulation.populations import zipf
 
@@ -41,6 +41,18 @@ def test_recovers_expected_counts_with_a_background(p, q, selection):
     assert result.detected.all()
     assert result.mass_found.estimate == pytest.approx(0.6, abs=1e-5)
     assert result.mass_unexplained.estimate == pytest.approx(0.4, abs=1e-5)
+
+
+def test_few_strata_may_differ_between_candidates():
+    """Two pairs of candidates with evidence in four strata each, as of different prefix lengths."""
+    rng = np.random.default_rng(4)
+    positions = random_positions(4, rng, strata=8, k=64)
+    positions[4:, :2] = positions[:4, 2:] = -1
+    counts, design = noiseless(np.full(4, 0.2), positions, 64, 0.2, 0.8, 10**4, level=0.02)
+    counts = BitCounts(rng.binomial(10**4, counts.ones / 10**4), counts.total)
+    result = estimate_marginal(counts, design)
+    assert np.allclose(result.estimate, 0.2, atol=0.05)
+    assert result.detected.all()
 
 
 def test_strata_may_differ_in_parameters_and_size_and_be_empty():
@@ -196,6 +208,18 @@ def test_dependent_columns_are_reported_not_guessed():
     result = estimate_marginal(counts, design, selection="all")
     assert result.identified.tolist() == [False] * 4 + [True]
     assert result.estimate[4] == pytest.approx(0.2, abs=1e-4)
+
+
+def test_matrices_that_are_nearly_singular_are_not_inverted():
+    found = 0
+    for seed in range(300):
+        column = np.random.default_rng(seed).integers(0, 3, (3, 2)).astype(float)
+        gram = (columns := np.c_[column, column.sum(axis=1)]).T @ columns
+        if gram.diagonal().min() > 0:
+            inverse, _, rank = invert_gram(gram, gram.diagonal())
+            np.testing.assert_allclose(gram @ inverse @ gram, gram, rtol=1e-6, atol=1e-6)
+            found += rank < 3
+    assert found > 100
 
 
 def test_more_candidates_than_bits():

@@ -10,6 +10,7 @@ from deniable.inference.marginal.tails import (
     log_gamma_tail,
     log_upper_tail,
     p_values,
+    weighted_chi2_tail,
 )
 
 
@@ -65,6 +66,11 @@ def test_p_values_are_never_0():
     association = chi2_tail(2, 3_000.0)  # exp(-1500)
     assert association == 1e-300 and p_value(association) == "3.62e-652"
     assert chi2_tail(0, 5.0) == 1.0
+
+
+def test_a_statistic_of_0_is_no_evidence():
+    for statistic in (0.0, -1e-9):
+        assert chi2_tail(3, statistic) == weighted_chi2_tail(np.ones(3), statistic) == 1.0
 
 
 def test_sums_of_integers():

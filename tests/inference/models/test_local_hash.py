@@ -232,9 +232,9 @@ def test_wrong_reports_are_refused() -> None:
     with pytest.raises(InputError, match="stratum as integers"):
         hashed.likelihood(number, np.zeros(1, np.int32))
     with pytest.raises(InputError, match="strata below 15"):
-        hashed.likelihood(number, np.full(2, 15))
+        hashed.likelihood(number, np.array([0, 15]))
     with pytest.raises(InputError, match="numbers below 5"):
-        hashed.likelihood(number + np.uint8(5), np.zeros(2, np.int32))
+        hashed.likelihood(np.array([[0], [5]], np.uint8), np.zeros(2, np.int32))
 
 
 def test_no_candidates_and_no_reports() -> None:

@@ -22,7 +22,7 @@ NO_STORE = {"cache-control": "no-store"}
 
 
 def analyst_only(endpoint: Endpoint) -> Endpoint:
-    """Require an analyst token for a route."""
+    """Require an analyst key for a route."""
 
     @wraps(endpoint)
     async def guarded(request: Request) -> Response:

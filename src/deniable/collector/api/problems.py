@@ -12,7 +12,7 @@ from http import HTTPStatus
 from starlette.exceptions import HTTPException
 
 from deniable.collector.logs import log_event
-from deniable.errors import StoreError, StoreFull
+from deniable.errors import StoreError, StoreFull, StoreUnavailable
 
 RETRY_SOON = range(1, 9)
 """Seconds before a retry, drawn at random so that clients do not all return at once."""
@@ -38,8 +38,8 @@ MALFORMED = ProblemKind("malformed", 400, "The body is not a report or a batch o
 BAD_KEY = ProblemKind("idempotency-key", 400, "The idempotency key is missing or malformed")
 BAD_QUERY = ProblemKind("query", 400, "The query string is not valid")
 BAD_JOB = ProblemKind("order", 400, "The request for a job is not valid")
-UNAUTHORISED = ProblemKind("unauthorised", 401, "A valid token is required")
-FORBIDDEN = ProblemKind("forbidden", 403, "The token does not allow this request")
+UNAUTHORISED = ProblemKind("unauthorised", 401, "A valid access key is required")
+FORBIDDEN = ProblemKind("forbidden", 403, "The access key does not allow this request")
 UNKNOWN_SURVEY = ProblemKind("unknown-survey", 404, "There is no such survey")
 UNKNOWN_JOB = ProblemKind("unknown-job", 404, "There is no such job")
 NOT_FOUND = ProblemKind("not-found", 404, "There is no such page or file")
@@ -57,13 +57,29 @@ BUSY = ProblemKind("busy", 503, "The collector is busy", RETRY_SOON)
 UNAVAILABLE = ProblemKind("store-unavailable", 503, "The store is not available", RETRY_SOON)
 DISK = ProblemKind("disk-full", 507, "The collector's disk is nearly full", RETRY_WHEN_DISK_FULL)
 
-NEVER_FOR_UPLOADS = (BAD_JOB, UNKNOWN_JOB, NO_RESULT, NOT_FOUND)
-UPLOAD_REFUSALS = [
-    kind.name
-    for kind in tuple(vars().values())
-    if isinstance(kind, ProblemKind) and kind not in NEVER_FOR_UPLOADS
-]
-"""Names of the kinds of problems for which an upload may be refused."""
+NO_ROUTE = "there is nothing here: POST reports to /v1/reports; /openapi.json lists every route"
+
+UPLOAD_REFUSALS = (
+    MALFORMED,
+    BAD_KEY,
+    BAD_QUERY,
+    UNAUTHORISED,
+    FORBIDDEN,
+    UNKNOWN_SURVEY,
+    NOT_ALLOWED,
+    TOO_SLOW,
+    INCOMPLETE,
+    CONFLICT,
+    EXPIRED,
+    TOO_LARGE,
+    WRONG_TYPE,
+    QUOTA,
+    FAILED,
+    BUSY,
+    UNAVAILABLE,
+    DISK,
+)
+"""Kinds of problems for which an upload may be refused."""
 
 
 class Problem(Exception):
@@ -103,11 +119,16 @@ def to_problem(error: Exception) -> Problem:
     if isinstance(error, Problem):
         return error
     if isinstance(error, HTTPException):
-        return Problem(_kind_of(error.status_code), str(error.detail), error.headers)
+        kind = _kind_of(error.status_code)
+        detail = NO_ROUTE if kind is NOT_FOUND else str(error.detail)
+        return Problem(kind, detail, error.headers)
     if isinstance(error, StoreFull):
         return Problem(DISK, "the disk is full: try again later")
-    if isinstance(error, StoreError):
+    if isinstance(error, StoreUnavailable):
         return Problem(UNAVAILABLE, "the store is not available: try again later")
+    if isinstance(error, StoreError):
+        detail = "the store has a problem: the operator finds it with `deniable store check STORE`"
+        return Problem(UNAVAILABLE, detail)
     # The message of an unexpected exception may quote the request, so only its type is logged.
     name = type(error).__name__
     log_event("request-failed", f"a request failed: {name}", logging.ERROR, error=name)

@@ -1,11 +1,12 @@
 """All routes except uploads and jobs: surveys for clients, reports for analysts, health, pages.
 
-`analyst_only` marks the routes that need an analyst token; nothing else decides about access.
+`analyst_only` marks the routes that need an analyst key; nothing else decides about access.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Iterator
 from datetime import date
 from importlib.resources import files
@@ -23,6 +24,7 @@ from starlette.routing import Route
 from deniable.collector.api.guards import NO_STORE, analyst_only, collector_of, cross_origin, refuse
 from deniable.collector.api.problems import BAD_QUERY, BUSY, NOT_FOUND, UNAVAILABLE, Problem
 from deniable.collector.jobs import job_routes
+from deniable.collector.logs import log_event
 from deniable.columns.batch import to_wire
 from deniable.errors import StoreError
 from deniable.render.html.static_files import CLIENT, static
@@ -121,12 +123,22 @@ async def reports(request: Request) -> Response:
         raise Problem(BUSY, f"{MAX_EXPORTS} exports are already running: try again later")
 
     def stream() -> Iterator[bytes]:
-        for batch in collector.store.scan(survey, since=since, until=until, rows=EXPORT_BATCH_ROWS):
-            yield to_wire(batch)
+        days = {"since": since, "until": until}
+        try:
+            for batch in collector.store.scan(survey, **days, rows=EXPORT_BATCH_ROWS):
+                yield to_wire(batch)
+        except StoreError as error:
+            log_event("store-damaged", f"an export failed: {error}", logging.ERROR)
+            raise
+
+    chunks = stream()
+    async with running:  # a missing segment is noticed before the response starts
+        first = await asyncio.to_thread(next, chunks, b"")
 
     async def content() -> AsyncIterator[bytes]:
         async with running:
-            async for chunk in iterate_in_threadpool(stream()):
+            yield first
+            async for chunk in iterate_in_threadpool(chunks):
                 yield chunk
 
     said = {f"deniable-{name.replace('_', '-')}": str(v) for name, v in _batches(collector).items()}
@@ -184,7 +196,7 @@ async def openapi(request: Request) -> Response:
 
 
 async def analyst_page(request: Request) -> Response:
-    """Serve the page for analysts; its data requires a token."""
+    """Serve the page for analysts; its data requires an analyst key."""
     return Response(static("analyst.html"), media_type="text/html", headers=PAGE_HEADERS)
 
 

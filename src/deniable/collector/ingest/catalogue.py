@@ -63,11 +63,11 @@ class Catalogue:
         """Return the survey of this name: the given version, or the newest."""
         return versions_of(self.all(), name, version)[-1]
 
-    def upload(self, data: bytes, key: bytes, day: date, sure: date | None = None) -> Upload:
+    def upload(self, data: bytes, key: bytes, day: date, trusted_day: date | None = None) -> Upload:
         """Check every report of a body and return it as an upload, or raise Problem.
 
-        day : day on which the reports count; sure : day that it certainly is, if the clock is in
-            doubt: a survey that ended is refused for good, and clients drop their reports
+        day : day on which the reports count; trusted_day : latest day that is certain, if the clock
+            is in doubt: a survey that ended is refused for good, and clients drop their reports
         """
         try:
             if data[FORM_OFFSET : FORM_OFFSET + 1] == bytes([BATCH]):
@@ -82,7 +82,7 @@ class Catalogue:
             ) from None
         except WireError as error:
             raise Problem(MALFORMED, str(error)) from None
-        if (sure or day) > survey.expires + self.grace:
+        if (trusted_day or day) > survey.expires + self.grace:
             raise Problem(
                 EXPIRED, f"survey {survey.name!r} v{survey.version} ended on {survey.expires}"
             )

@@ -25,7 +25,7 @@ from deniable.collector.api.problems import Problem, to_problem
 from deniable.collector.ingest.body import IncomingBody, gunzip
 from deniable.collector.ingest.catalogue import claimed_reports
 from deniable.collector.keyring import Bucket
-from deniable.collector.keys import GATEWAY, Key
+from deniable.collector.keys import GATEWAY, INGEST, Key
 from deniable.store import Outcome, Upload
 
 if TYPE_CHECKING:
@@ -36,11 +36,12 @@ Headers = dict[str, str]
 
 UPLOAD_PATH = "/v1/reports"
 METHODS = "POST, OPTIONS"
-ROLES = ("ingest", GATEWAY)
+ROLES = (INGEST, GATEWAY)
 CONTENT_TYPE = b"application/octet-stream"
 KEY_PATTERN = re.compile(r"[0-9a-f]{32}")
 LENGTH_PATTERN = re.compile(rb"[0-9]{1,19}")
 MAX_QUERY_FIELDS = 16
+QUERY_FIELDS = {"key", "token"}
 MAX_INLINE_BYTES = 1 << 17
 """Larger bodies are decompressed and checked in a thread, so that other requests do not wait."""
 
@@ -86,14 +87,18 @@ class UploadHeaders:
 
 
 def _query(text: bytes) -> dict[str, list[str]]:
-    """Return the fields of a query string, or raise Problem if there are too many."""
+    """Return the fields of a query string, or raise Problem if there are others than expected."""
     if not text:
         return {}
     try:
-        return parse_qs(text.decode("latin-1"), max_num_fields=MAX_QUERY_FIELDS)
+        fields = parse_qs(text.decode("latin-1"), max_num_fields=MAX_QUERY_FIELDS)
     except ValueError:
         detail = f"expected at most {MAX_QUERY_FIELDS} fields in the query string"
         raise Problem(problems.BAD_QUERY, detail) from None
+    if fields.keys() - QUERY_FIELDS:
+        detail = "expected only the fields key and token in the query string: check their names"
+        raise Problem(problems.BAD_QUERY, detail)
+    return fields
 
 
 def bearer(header: str) -> str | None:
@@ -156,9 +161,12 @@ class UploadRoute:
                 if headers.gzipped:
                     data = await self._unzipped(data, incoming)
                 _check_batch(claimed_reports(data), key)
-                day, sure = self.collector.arrival_days()
+                day, trusted_day = self.collector.arrival_days()
                 check = partial(
-                    self.collector.catalogue.upload, key=headers.key, day=day, sure=sure
+                    self.collector.catalogue.upload,
+                    key=headers.key,
+                    day=day,
+                    trusted_day=trusted_day,
                 )
                 return await self._store(await _in_thread_if_large(data, check), bucket)
 

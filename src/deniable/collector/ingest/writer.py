@@ -20,6 +20,9 @@ from deniable.collector.metrics import Metrics
 from deniable.errors import StoreError
 from deniable.store import Outcome, Store, Upload
 
+RETRY_SECONDS = 1.0
+"""How often the store is tried after a commit failed, if no uploads arrive."""
+
 QueuedUpload = tuple[Upload, "asyncio.Future[Outcome]"]
 
 
@@ -45,7 +48,7 @@ class CommitWriter:
         self.max_queue, self.max_group = max_queue, max_group
         self._on_commit = on_commit
         self.failing = False
-        """Whether the last commit failed."""
+        """Whether the last commit failed, and no write has succeeded since."""
         self._queue: deque[QueuedUpload] = deque()
         self._changed = Condition()
         self._stopping = False
@@ -86,21 +89,30 @@ class CommitWriter:
 
     def _run(self) -> None:
         """Commit groups of uploads until the writer is stopped and the queue is empty."""
-        while group := self._next_group():
-            uploads, futures = zip(*group, strict=True)
-            start = time.perf_counter()
-            outcomes: Sequence[Outcome | Problem]
-            try:
-                outcomes = self.store.append(uploads)
-                self._note(None)
-            except Exception as error:
-                outcomes = [to_problem(error) for _ in uploads]
-                self._note(type(error).__name__)
-                self.metrics.totals["store_errors"] += 1
-            self.metrics.count_commit(time.perf_counter() - start)
-            self._loop.call_soon_threadsafe(_set_outcomes, futures, outcomes)
-            with suppress(OSError, StoreError):  # the commit is done: the thread must go on
-                self._on_commit()
+        while (group := self._next_group()) is not None:
+            if group:
+                self._commit(group)
+                with suppress(OSError, StoreError):  # the commit is done: the thread must go on
+                    self._on_commit()
+            else:
+                with suppress(OSError, StoreError):
+                    self.store.check_writable()
+                    self._note(None)
+
+    def _commit(self, group: list[QueuedUpload]) -> None:
+        """Commit uploads and deliver their outcomes."""
+        uploads, futures = zip(*group, strict=True)
+        start = time.perf_counter()
+        outcomes: Sequence[Outcome | Problem]
+        try:
+            outcomes = self.store.append(uploads)
+            self._note(None)
+        except Exception as error:
+            outcomes = [to_problem(error) for _ in uploads]
+            self._note(type(error).__name__)
+            self.metrics.totals["store_errors"] += 1
+        self.metrics.count_commit(time.perf_counter() - start)
+        self._loop.call_soon_threadsafe(_set_outcomes, futures, outcomes)
 
     def _note(self, error: str | None) -> None:
         """Note the error of a commit, or None if it succeeded; log only changes."""
@@ -111,10 +123,16 @@ class CommitWriter:
             log_event("commits-recovered", "commits succeed again")
         self.failing = error is not None
 
-    def _next_group(self) -> list[QueuedUpload]:
-        """Wait for uploads and return one group, which is empty only after `stop`."""
+    def _next_group(self) -> list[QueuedUpload] | None:
+        """Wait for uploads and return one group, or None after `stop`.
+
+        While commits fail, the group is empty if none arrive soon.
+        """
         with self._changed:
-            self._changed.wait_for(lambda: self._queue or self._stopping)
+            seconds = RETRY_SECONDS if self.failing else None
+            self._changed.wait_for(lambda: self._queue or self._stopping, seconds)
+            if self._stopping and not self._queue:
+                return None
             count = min(len(self._queue), self.max_group)
             return [self._queue.popleft() for _ in range(count)]
 

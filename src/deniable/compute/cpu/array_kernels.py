@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
 
-from deniable.compute.arrays import Likelihood
+from deniable.compute.arrays import Likelihood, System
 from deniable.compute.cpu import row_blocks
-from deniable.compute.cpu.screening import CPU
 from deniable.compute.screening import ScreeningKernels
 from deniable.kernels.array_types import (
     Bytes,
@@ -17,7 +16,6 @@ from deniable.kernels.array_types import (
     Floats,
     Int64s,
     Integers,
-    Mask,
     RowArrays,
     Singles,
     Strata,
@@ -37,7 +35,12 @@ ROWS_PER_PRODUCT = 2048
 class CpuKernels:
     """Array kernels for the memory of this process; see `compute.arrays.ArrayKernels`."""
 
-    screening: ScreeningKernels = CPU
+    @cached_property
+    def screening(self) -> ScreeningKernels:
+        """Kernels that score candidate strings; only discovery needs them."""
+        from deniable.compute.cpu.screening import CPU
+
+        return CPU
 
     def bloom_rows(self, tables: BloomTables, bits: Bytes, stratum: Integers) -> Likelihood:
         """Return likelihood rows for hashed candidates; only bits that candidates set are read."""
@@ -125,40 +128,14 @@ class CpuKernels:
             parts = (x.T @ y[rng.permutation(len(y))] for x, y in repeated)
             score[:] = sum(parts, np.zeros(())).ravel()
 
-    def system(self, hessian: Floats, linear: Floats) -> CpuSystem:
+    def system(self, hessian: Floats, linear: Floats) -> System:
         """Return the quadratic function ½ xᵀHx + cᵀx."""
+        from deniable.compute.cpu.quadratic_function import CpuSystem
+
         return CpuSystem(hessian, linear)
 
 
 CPU_KERNELS = CpuKernels()
-
-
-class CpuSystem:
-    """The quadratic function ½ xᵀHx + cᵀx, minimised by LAPACK; see `compute.arrays.System`."""
-
-    def __init__(self, hessian: Floats, linear: Floats) -> None:
-        self._hessian, self._linear = hessian, linear
-
-    def minimiser(self, free: Mask, shift: float) -> tuple[Floats, float]:
-        """Return the minimiser over the free variables, and the shift that it needed."""
-        x = np.zeros(len(self._linear))
-        chosen = np.flatnonzero(free)
-        if not len(chosen):
-            return x, shift
-        block = self._hessian[np.ix_(chosen, chosen)]
-        diagonal = np.diagonal(block).copy()
-        while True:
-            np.fill_diagonal(block, diagonal + shift)
-            factor, failed = dpotrf(block, lower=1, clean=0)
-            if not failed:
-                break
-            shift *= 10.0
-        x[chosen] = dpotrs(factor, -self._linear[chosen], lower=1)[0]
-        return x, shift
-
-    def slope(self, x: Floats) -> Floats:
-        """Return the gradient Hx + c."""
-        return np.asarray(self._hessian @ x + self._linear)
 
 
 def ones_per_report(bits: Bytes, width: int) -> Int64s:

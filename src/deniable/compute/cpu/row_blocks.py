@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from deniable.compute.arrays import ArrayKernels
 from deniable.compute.rows import (
-    MIN_MIXTURE_LIKELIHOOD,
     LikelihoodRows,
     multiply_out,
     scaling_error,
 )
-from deniable.kernels.array_types import Floats, Indices, RowArrays, Singles, Strata, Table, Weights
-from deniable.kernels.likelihood.mixture_pass import BLOCK, expect, to_blocks
+from deniable.kernels.array_types import (
+    Floats,
+    Indices,
+    Int64s,
+    RowArrays,
+    Singles,
+    Strata,
+    Table,
+    Weights,
+)
+from deniable.kernels.likelihood.mixture_pass import (
+    BLOCK,
+    MIN_MIXTURE_LIKELIHOOD,
+    expect,
+    pair_products,
+    to_blocks,
+)
 
 ROWS_PER_PRODUCT = 2048
 """Rows whose products of pairs are in memory at a time."""
@@ -22,44 +37,56 @@ ROWS_PER_PRODUCT = 2048
 
 @dataclass(frozen=True, eq=False)
 class RowBlocks(LikelihoodRows):
-    """Likelihood rows, also stored as blocks of 256 (`kernels.likelihood.mixture_pass`).
+    """Likelihood rows, also stored as blocks of 256 (`kernels.likelihood.mixture_pass`)."""
 
-    first : float32[B, m, 256], blocks of the first variable;
-    others : float32[B, Σ n_v, 256], blocks of the other variables, stacked;
-    block_weights : float64[B, 256], or float64[B, 0] without weights.
-    """
+    @cached_property
+    def blocks(self) -> tuple[Singles, Singles, Floats]:
+        """Blocks of the first variable, of all others, and of weights, for passes.
 
-    first: Singles
-    others: Singles
-    block_weights: Floats
+        They are float32[B, m, 256]; float32[B, Σ n_v, 256], stacked; and float64[B, 256], or
+        float64[B, 0] without weights.
+        """
+        count = -(-self.count // BLOCK)
+        first, *others = (_blocks(array, count) for array in self.rows)
+        others = others or [np.ones((count, 1, BLOCK), np.float32)]
+        weights = np.zeros((count, 0 if self.weights is None else BLOCK))
+        if self.weights is not None:
+            weights.ravel()[: self.count] = self.weights
+        return first, others[0] if len(others) == 1 else np.concatenate(others, axis=1), weights
+
+    @property
+    def _other_sizes(self) -> Int64s:
+        """Numbers of categories of all variables but the first, or 1."""
+        return np.array([rows.shape[1] for rows in self.rows[1:]] or [1], np.int64)
 
     def evaluate(self, table: Table) -> Floats:
         """Return gradient and log-likelihood; see `kernels.likelihood.mixture_pass.expect`."""
-        sizes = np.array([rows.shape[1] for rows in self.rows[1:]] or [1])
-        gradient = np.zeros(table.shape)
-        total = expect(
-            self.first, self.others, sizes, self.block_weights, self.count, table, gradient
-        )
+        gradient, (first, others, weights) = np.zeros(table.shape), self.blocks
+        total = expect(first, others, self._other_sizes, weights, self.count, table, gradient)
         return np.append(gradient, total)
+
+    def _chosen(self, chosen: Indices, weights: Weights) -> RowBlocks:
+        """Return the chosen rows, with these weights; their blocks are made by the first pass."""
+        strata = None if self.strata is None else self.strata[chosen]
+        rows = tuple(each[chosen] for each in self.rows)
+        return RowBlocks(rows, weights, strata, self.arrays)
 
     def pair_sums(self, table: Floats) -> Floats:
         """Return sums over pairs, in float32 within chunks of reports, in float64 over chunks."""
         m, n = table.shape
         total = np.zeros((m * (m + 1) // 2, n * (n + 1) // 2))
-        single = table.astype(np.float32)
-        left = np.empty((len(total), ROWS_PER_PRODUCT), np.float32)
-        right = np.empty((total.shape[1], ROWS_PER_PRODUCT), np.float32)
+        left, right = (
+            np.empty((pairs, ROWS_PER_PRODUCT // BLOCK, BLOCK), np.float32) for pairs in total.shape
+        )
+        sizes, single = self._other_sizes, table.astype(np.float32)
         for start in range(0, self.count, ROWS_PER_PRODUCT):
-            chunk = slice(start, min(start + ROWS_PER_PRODUCT, self.count))
-            a, b = self._two_sides(chunk)
-            d = np.maximum(np.einsum("kj,kj->k", a @ single, b), MIN_MIXTURE_LIKELIHOOD)
-            scaled = np.ascontiguousarray((a / d[:, None]).T)
-            size = scaled.shape[1]
-            _pairs(scaled, left[:, :size])
-            _pairs(np.ascontiguousarray(b.T), right[:, :size])
-            if self.weights is not None:
-                right[:, :size] *= self.weights[chunk].astype(np.float32)
-            total += left[:, :size] @ right[:, :size].T
+            size = min(ROWS_PER_PRODUCT, self.count - start)
+            chunk = slice(start // BLOCK, -(-(start + size) // BLOCK))
+            first, others, weights = (part[chunk] for part in self.blocks)
+            pair_products(first, others, sizes, weights, single, left, right)
+            # Only the reports: the last block may be padded.
+            x, y = (factor.reshape(len(factor), -1)[:, :size] for factor in (left, right))
+            total += x @ y.T
         return total
 
     def _score(self, table: Floats, chosen: Indices) -> Floats:
@@ -83,17 +110,10 @@ class RowBlocks(LikelihoodRows):
 def lay_out(arrays: ArrayKernels, rows: RowArrays, weights: Weights, strata: Strata) -> RowBlocks:
     """Store rows as blocks, and check that the largest entry of each row is 1."""
     contiguous = tuple(np.ascontiguousarray(array, np.float32) for array in rows)
-    count = len(contiguous[0])
-    blocks = -(-count // BLOCK)
-    by_variable = [_blocks(array, blocks) for array in contiguous]
-    others = by_variable[1:] or [np.ones((blocks, 1, BLOCK), np.float32)]
     own_weights = None if weights is None else np.ascontiguousarray(weights, np.float64)
-    block_weights = np.zeros((blocks, 0 if own_weights is None else BLOCK))
-    if own_weights is not None:
-        block_weights.ravel()[:count] = own_weights
-    stacked = others[0] if len(others) == 1 else np.concatenate(others, axis=1)
-    first = by_variable[0]
-    return RowBlocks(contiguous, own_weights, strata, arrays, first, stacked, block_weights)
+    made = RowBlocks(contiguous, own_weights, strata, arrays)
+    _ = made.blocks  # made now, because making them checks the rows
+    return made
 
 
 def _blocks(rows: Singles, blocks: int) -> Singles:
@@ -103,12 +123,3 @@ def _blocks(rows: Singles, blocks: int) -> Singles:
     if not worst <= 1e-5:
         raise scaling_error(worst)
     return out
-
-
-def _pairs(rows: Singles, out: Singles) -> None:
-    """Fill out[m(m+1)/2, N] with the products of every unordered pair of rows float32[m, N]."""
-    start = 0
-    for i in range(len(rows)):
-        stop = start + len(rows) - i
-        np.multiply(rows[i:], rows[i], out=out[start:stop])
-        start = stop

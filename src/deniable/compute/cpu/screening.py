@@ -12,7 +12,7 @@ from deniable.kernels.array_types import Bytes, DeviceArray, Floats, Int64s, Sin
 from deniable.kernels.chunks import over_threads, split_range, thread_count
 from deniable.kernels.hashing.positions import hash_row_pairs
 from deniable.kernels.likelihood.hash_rows import support_of_all
-from deniable.kernels.search.cell_sums import cell_sums, count_modulo, log_mixtures
+from deniable.kernels.search.cell_sums import cell_sums, count_modulo, log_mixtures, multiply_moved
 from deniable.kernels.search.domain_scan import scan
 
 STRINGS_PER_CHUNK = 1 << 16
@@ -85,16 +85,15 @@ class CpuScreening:
     ) -> DeviceArray:
         """Return the product of the transforms."""
         product = np.ones(transforms.shape[1], np.complex128)
-        turn = np.exp(-2j * np.pi * np.arange(size) / size) if moved else np.zeros(0)
+        share = moved[2] if moved else 0.0
+        turns = share * np.exp(-2j * np.pi * np.arange(size) / size)
 
         def work(start: int, stop: int) -> None:
-            steps = np.arange(start, stop)
-            for i, each in enumerate(transforms[:, start:stop]):
-                if moved:
-                    was, now, share = moved
-                    change = turn[steps * now[i] % size] - turn[steps * was[i] % size]
-                    each = each + share * change
-                product[start:stop] *= each
+            chunk, out = transforms[:, start:stop], product[start:stop]
+            if moved:
+                multiply_moved(chunk, start, *moved[:2], turns, out)
+            else:
+                np.multiply.reduce(chunk, axis=0, out=out)
 
         _in_threads(work, len(product), FREQUENCIES_PER_CHUNK)
         return product

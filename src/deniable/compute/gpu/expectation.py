@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from deniable.compute.gpu.tensors import Tensor, torch
-from deniable.compute.rows import MIN_MIXTURE_LIKELIHOOD, multiply_out
-from deniable.kernels.likelihood.mixture_pass import BLOCK, MIN_LIKELIHOOD
+from deniable.compute.rows import multiply_out
+from deniable.kernels.likelihood.mixture_pass import BLOCK, MIN_LIKELIHOOD, MIN_MIXTURE_LIKELIHOOD
 
 TEMPORARY_BYTES = 1 << 28
 """Approximate size of a temporary array."""

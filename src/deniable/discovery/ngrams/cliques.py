@@ -182,7 +182,7 @@ def _pruned(graph: PartiteGraph) -> tuple[Int64s, Int64s]:
         seen = np.zeros((total, k), bool)
         seen[a, graph.partition[b]] = True
         seen[b, graph.partition[a]] = True
-        still = alive & (seen.sum(axis=1) == k - 1)
+        still = seen.sum(axis=1) == k - 1
         if np.array_equal(still, alive):
             return np.flatnonzero(alive).astype(np.int64), edges
         alive = still

@@ -46,6 +46,7 @@ from deniable.inference.power.prefix_search import (
     CONFIRMING_SHARE,
     MAX_CANDIDATES,
     SEARCH_WIDTH,
+    UNLIKELY,
     PrefixSearch,
     Spelled,
     grid_of_masses,
@@ -57,6 +58,8 @@ from deniable.protocols.alphabet import PAD
 from deniable.results import Discovery
 
 LEARNING_WIDTHS = (1_000, 3_000, 3_000, 5_000)
+UNLIKELY_TO_LEARN = -8.5
+"""Log-odds below which these searches do not follow prefixes."""
 MIN_ODDS_TO_LEARN = 2.0
 """Log-odds at which a string is taken while learning."""
 MIN_DEVIATIONS_TO_LEARN = 3.0
@@ -141,13 +144,18 @@ class _PrefixDiscovery:
         return Mixture.of(self.tables, rows, mass).scores
 
     def candidates(
-        self, scores: ScoreTables, model: CharacterModel, width: int, known: Rows
+        self,
+        scores: ScoreTables,
+        model: CharacterModel,
+        known: Rows,
+        width: int = SEARCH_WIDTH,
+        unlikely: float = UNLIKELY,
     ) -> tuple[PrefixBeam, Floats, Floats, Floats]:
         """Return the likeliest finished strings of one search, as `with_later` does.
 
         The odds come from all families up to the end of a string, then from the learning ones.
         """
-        found, self.limits = search(scores.evidence(), model, width)
+        found, self.limits = search(scores.evidence(), model, width, unlikely)
         self.run.candidates += self.limits.scored
         if len(found) > MAX_CANDIDATES:
             self.limits.candidate = -np.partition(-found.odds, MAX_CANDIDATES)[MAX_CANDIDATES]
@@ -168,7 +176,9 @@ class _PrefixDiscovery:
         model = start.trained(known.rows) if count >= MIN_STRINGS_TO_LEARN else start
         for width in LEARNING_WIDTHS:
             scores = self.explained(known.rows, known.mass)
-            found, odds, mass, _ = self.candidates(scores, model, width, known.rows)
+            found, odds, mass, _ = self.candidates(
+                scores, model, known.rows, width, UNLIKELY_TO_LEARN
+            )
             new = _LearntStrings(found.rows, mass, odds, np.zeros(len(found), bool))
             taken = _LearntStrings.joined((known, new.take(odds > MIN_ODDS_TO_LEARN)))
             mass, error = self.fit(taken)
@@ -218,7 +228,7 @@ class _PrefixDiscovery:
         """Search for the other strings; test them and the known strings not tested yet."""
         scores = self.explained(known.rows, known.mass)
         seen = np.concatenate([known.rows, self.refused])
-        found, *before = self.candidates(scores, model, SEARCH_WIDTH, seen)
+        found, *before = self.candidates(scores, model, seen)
         dropped = self.run.candidates - len(found)
         self.run.stage(f"search, width {SEARCH_WIDTH}", len(found), dropped)
         # A known string that was not tested must not have contributed to its own test, nor to the

@@ -28,11 +28,16 @@ from deniable.inference.power.prefix_search import (
     beam_width,
     child_weights,
     grid_of_masses,
+    least_odds,
 )
 from deniable.kernels.array_types import Floats, Int64s, Mask, Singles
 from deniable.protocols.alphabet import PAD
 
 ROUNDING_MARGIN = np.float32(1e-3)
+SPELLING_MARGIN = 1.5
+"""Log-odds by which a spelling may be less likely than a prefix, before its evidence."""
+SAMPLED = 1 << 15
+"""Prefixes whose odds say how many strings can be expected among those that are unlikely."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,15 +126,24 @@ class Extensions:
         weight = np.asarray(scaled / scaled.sum(axis=1, keepdims=True), np.float32)
         return PrefixBeam(self.rows[chosen], odds, weight, np.full(len(chosen), self.level))
 
-    def likeliest(self, among: Int64s, count: int) -> PrefixBeam:
-        """Return the `count` likeliest; odds are computed only where the bound can reach them."""
+    def likeliest(self, among: Int64s, count: int, unlikely: float) -> tuple[PrefixBeam, float]:
+        """Return the `count` likeliest that are not too unlikely, and the least odds to be kept.
+
+        Odds are computed only where the bound can reach them.
+        """
+        every = max(len(among) // SAMPLED, 1)
+        least = least_odds(self.odds(among[::every]), every, unlikely)
+        among = among[self.bound[among] >= least]
         best = self.evidence.tally.kernels.best
         if len(among) > count:
             pool = self.odds(among[best(self.bound[among], 2 * count)])
             among = among[self.bound[among] >= -np.partition(-pool, count - 1)[count - 1]]
         odds = self.odds(among)
         kept = best(odds, count)
-        return self.beam(among[kept], odds[kept])
+        kept = kept[odds[kept] >= least]
+        if len(kept) == count:
+            least = float(odds[kept].min(initial=np.inf))
+        return self.beam(among[kept], odds[kept]), least
 
 
 def mass_grid(scores: ScoreTables) -> Singles:
@@ -150,11 +164,12 @@ def end_levels(tally: Tally, rows: Rows) -> Int64s:
 
 
 def search(
-    evidence: StringEvidence, model: CharacterModel, width: int
+    evidence: StringEvidence, model: CharacterModel, width: int, unlikely: float
 ) -> tuple[PrefixBeam, SearchLimits]:
     """Return the likeliest finished strings, and what the search left out.
 
     width : prefixes kept per length; more at the first lengths
+    unlikely : log-odds below which prefixes are not followed, see `least_odds`
     """
     tally = evidence.tally
     beam = PrefixBeam.root(tally.protocol.max_length)
@@ -164,16 +179,17 @@ def search(
     for step, level in enumerate(levels):
         report_progress(f"searching, width {width:,}", step / len(levels))
         goal = int(tally.lengths[level])
-        extensions = _extended(evidence, model, beam, int(level), length, limits)
+        extensions = _extended(evidence, model, beam, int(level), length, unlikely, limits)
         rows = extensions.rows
         limits.scored += len(rows)
         ended = (rows[:, goal - 1] == PAD) | (goal == rows.shape[1])
-        finished.append(extensions.likeliest(np.flatnonzero(ended), MAX_FINISHED))
-        beam = extensions.likeliest(np.flatnonzero(~ended), beam_width(width, step))
-        if len(finished[-1]) == MAX_FINISHED:
-            limits.finished[level] = finished[-1].odds.min()
-        if len(beam) == beam_width(width, step):
-            limits.open[level] = beam.odds.min()
+        whole, open_ended = np.flatnonzero(ended), np.flatnonzero(~ended)
+        found, limits.finished[level] = extensions.likeliest(whole, MAX_FINISHED, unlikely)
+        finished.append(found)
+        most = beam_width(width, step)
+        beam, limits.open[level] = extensions.likeliest(open_ended, most, unlikely)
+        if not len(beam):
+            break
         length = goal
     return PrefixBeam.joined(finished), limits
 
@@ -193,12 +209,14 @@ def _extended(
     beam: PrefixBeam,
     level: int,
     length: int,
+    unlikely: float,
     limits: SearchLimits,
 ) -> Extensions:
     """Extend prefixes of `length` symbols in every way to those of the next length.
 
     limits : records the least likely spellings that are kept
     """
+    unlikely = unlikely - SPELLING_MARGIN if level else -np.inf
     none = np.zeros(len(beam), bool)
     spelled = _Spellings(beam.rows, np.zeros(len(beam), np.float32), np.arange(len(beam)), none)
     symbols = np.append(np.arange(model.symbols), PAD).astype(np.uint8)
@@ -206,9 +224,13 @@ def _extended(
         open_ended = spelled.take(~spelled.ended)
         log_p = open_ended.log_p[:, np.newaxis] + model.next_symbol(open_ended.rows, at)
         prior = (log_p + np.minimum(beam.odds, 0)[open_ended.parent, np.newaxis]).ravel()
-        best = evidence.tally.kernels.best(prior, MAX_CHILDREN)
-        if len(best) < len(prior):
-            limits.spelled[at] = prior[best].min()
+        every = max(len(prior) // SAMPLED, 1)
+        least = least_odds(prior[::every], every, unlikely)
+        best = np.flatnonzero(prior >= least)
+        if len(best) > MAX_CHILDREN:
+            best = best[evidence.tally.kernels.best(prior[best], MAX_CHILDREN)]
+            least = float(prior[best].min())
+        limits.spelled[at] = least
         place, symbol = np.divmod(best, len(symbols))
         rows = open_ended.rows[place]
         rows[:, at] = symbols[symbol]

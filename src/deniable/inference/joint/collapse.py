@@ -15,12 +15,17 @@ Tests of independence are about the table that is shown, so they average likelih
 (`collapse_evidence`): under independence, Other is the same mixture in every cell.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deniable.inference.joint.evidence import Evidence
 from deniable.kernels.array_types import Floats, Indices
+
+if TYPE_CHECKING:
+    from deniable.inference.joint.evidence import Evidence
 
 MAX_EXTRA_CELLS = 600
 """Maximum number of cells for which extra categories are fitted: passes then take little time."""

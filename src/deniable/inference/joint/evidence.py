@@ -33,7 +33,7 @@ from deniable.compute.rows import LikelihoodRows, Redraws
 from deniable.errors import InputError
 from deniable.kernels.array_types import Floats, Indices, Int64s, RowShard, Singles
 
-MAX_ROWS_PER_PART = 32_768
+MAX_ROWS_PER_PART = 65_536
 """Maximum number of rows of a part."""
 MIN_ROWS_PER_PART = 2048
 """Number of rows below which cutting a part does not pay."""

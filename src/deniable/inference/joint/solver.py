@@ -11,6 +11,7 @@ run in float64, so the final gap is always computed in float64.
 """
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import log, prod
 
@@ -29,8 +30,10 @@ _PRECISE_BELOW = 2e-5
 """Gap per report, in nats, below which passes run in float64 (float32 resolves about 1e-8)."""
 _MAX_HALVINGS = 4
 """Maximum number of times that a step is halved."""
-_SAMPLE_GROWTH = 8
-"""Size of each subsample relative to the one before."""
+_SAMPLE_GROWTH = 16
+"""Maximum size of a subsample relative to the one before."""
+_LAST_SAMPLE = 8
+"""Number of reports relative to the size of the last subsample."""
 _EM_PASSES = 30
 """EM passes over the smallest subsample. They take less time than one quadratic model."""
 
@@ -141,19 +144,33 @@ def _from_subsamples(evidence: Evidence) -> tuple[Floats, Floats | None]:
     so a gap of a tenth of that is small enough.
     """
     table: Floats = np.full(evidence.folded, 1.0 / prod(evidence.shape))
-    size = _min_sample_size(table.size)
     curvature: Floats | None = None
-    while 4 * size <= evidence.count:
+    for size in _sample_sizes(evidence.count, table.size):
         sample = evidence.sample(size, np.random.default_rng(size))
         if curvature is None:
             for _ in range(_EM_PASSES):
                 table = sample.evaluate(table, precise=False).em_step(table)
         solver = SqpSolver(sample, None, curvature)
         table, _ = solver.run(table, 0.05 * table.size, 30)
-        curvature = solver.curvature
-        table = _opened(table)
-        size *= _SAMPLE_GROWTH
+        table, curvature = _opened(table), solver.curvature
+        if size == evidence.count // _LAST_SAMPLE:
+            # All of the last subsample: passes over all reports are worth a good curvature.
+            curvature = sample.information(table) / sample.weight
     return table, curvature
+
+
+def _sample_sizes(count: int, cells: int) -> Iterator[int]:
+    """Yield the sizes of subsamples of `count` reports, in increasing order.
+
+    >>> [list(_sample_sizes(count, 400)) for count in (10**4, 10**5, 10**6, 10**7)]
+    [[], [8192], [8192, 125000], [8192, 131072, 1250000]]
+    """
+    size, last = _min_sample_size(cells), count // _LAST_SAMPLE
+    if 4 * size <= count:
+        yield size
+    while 2 * size <= last:
+        size = min(_SAMPLE_GROWTH * size, last)
+        yield size
 
 
 def _opened(table: Floats) -> Floats:

@@ -17,7 +17,7 @@ from scipy import special
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.regression import BitTable, RegressionFit
 from deniable.kernels.array_types import Floats
-from deniable.kernels.counting.gather import gather_sums
+from deniable.kernels.counting.gather import BitTables, StratumTables, gather_sums
 
 MIN_CLIP = 2.0
 """Smallest clipping point, in standard deviations of one bit."""
@@ -59,10 +59,9 @@ def clipped_scores(
     inverse_clients = np.where(table.live, repeats / np.maximum(table.total, 1.0), 0.0)
     kept = clipped + mean_excess[:, None]
     variance = _relative_variance(table, fit, kept, deviation, clip)
-    out = np.zeros((7, design.candidates))
-    by_bit = (weight, fit.residual, limit, _cubes(table, fit, kept))
-    by_stratum = (fit.inverse_mass, mean_excess, inverse_clients, variance)
-    gather_sums(design.positions, *by_bit, shift, *by_stratum, out)
+    by_bit = BitTables(weight, fit.residual, limit, _cubes(table, fit, kept))
+    by_stratum = StratumTables(fit.inverse_mass, mean_excess, inverse_clients, variance)
+    out = gather_sums(design.positions, by_bit, by_stratum, shift)
     return out, np.divide(out[6], out[0], out=np.ones(design.candidates), where=out[0] > 0)
 
 

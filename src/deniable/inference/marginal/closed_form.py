@@ -7,12 +7,18 @@ binomial variance r(1 - r) / (N (q* - p*)^2) if each client sent one report; see
 from functools import partial
 
 import numpy as np
-from scipy import fft, special, stats
+from scipy import special
 
 from deniable.errors import InputError
+from deniable.inference.distributions import binomial_pmf, binomial_quantile
 from deniable.inference.marginal.bit_counts import BitCounts, Repetition
 from deniable.inference.marginal.detection import Correction, Estimates, detect, threshold_of
-from deniable.inference.marginal.tails import IntegerSum, log_binomial_tail, log_upper_tail
+from deniable.inference.marginal.tails import (
+    IntegerSum,
+    fast_length,
+    log_binomial_tail,
+    log_upper_tail,
+)
 from deniable.kernels.array_types import Floats, Int64s, Mask
 from deniable.results.marginal import Marginal, Measured
 
@@ -149,7 +155,7 @@ def binomial_threshold(p_star: float, gain: float, reports: int, cutoff: float) 
     >>> binomial_threshold(0.5, 0.5, 3, 0.1)
     inf
     """
-    least = float(stats.binom.isf(cutoff, reports, p_star)) + 1
+    least = binomial_quantile(cutoff, reports, p_star) + 1
     if least > reports:
         return np.inf
     return (float(special.betaincinv(least, reports - least + 1, 0.5)) - p_star) / gain
@@ -177,8 +183,8 @@ def log_absent_tail(
     draws = []
     for each, times in ((fewest, clients - rest), (fewest + min(rest, 1), rest)):
         value = np.arange(each + 1)
-        chance = stats.binom.pmf(value, each, np.clip(given_bit, 0.0, 1.0))
+        chance = binomial_pmf(value, each, np.clip(given_bit, 0.0, 1.0))
         draws.append((value, (1 - noise.flip) * chance[0] + noise.flip * chance[1], times))
-    size = fft.next_fast_len(reports + 1, real=True)
+    size = fast_length(reports + 1)
     variance, _ = noise.moments(np.array(p_star), np.array(p_star), np.array(q_star))
     return IntegerSum.of(draws, size, float(np.sqrt(variance * reports))).log_tail(ones)

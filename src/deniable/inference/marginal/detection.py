@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
 
 from deniable.errors import InputError, check_number, did_you_mean
 from deniable.formatting import Z95
+from deniable.inference.distributions import normal_quantile, pearson3_quantile
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.tails import p_values
 from deniable.kernels.array_types import Floats, Mask
@@ -101,7 +101,7 @@ def threshold_of(error: float, skewness: float = 0.0) -> Callable[[float], float
     error : frequency by which the test statistic of a typical candidate rises by 1, or NaN
     skewness : skewness of the test statistic of a typical candidate that is absent
     """
-    return lambda cutoff: float(stats.pearson3.isf(cutoff, skewness)) * error
+    return lambda cutoff: float(pearson3_quantile(cutoff, skewness)) * error
 
 
 def detect(
@@ -119,7 +119,7 @@ def detect(
     log_p_value = np.where(identified, estimates.log_p_value, 0.0)
     p_value = p_values(log_p_value)
     cutoff = rejection_cutoff(p_value, alpha, correction)
-    z_cut = float(stats.norm.isf(cutoff))
+    z_cut = normal_quantile(cutoff)
     estimate = np.where(identified, estimates.value, np.nan)
     error = np.where(identified, estimates.error, np.inf)
     low = np.where(identified, estimates.value - estimates.below * estimates.error, 0.0)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from scipy import stats
 
 from deniable.compute.cpu.threads import one_blas_thread
 from deniable.errors import InputError
+from deniable.inference.distributions import normal_quantile
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.detection import (
@@ -184,7 +184,12 @@ class _Scanned:
         sigma = np.sqrt(scan.variance[scan.identified])
         distance = (scan.estimate[scan.identified] / sigma - z_cut) / DENSITY_WIDTH
         # A kernel of fourth order: a normal kernel overstates the density in its tail by half.
-        kernel = (1.5 - 0.5 * distance**2) * stats.norm.pdf(distance) / DENSITY_WIDTH
+        kernel = (
+            (1.5 - 0.5 * distance**2)
+            * np.exp(-(distance**2) / 2)
+            / np.sqrt(2 * np.pi)
+            / DENSITY_WIDTH
+        )
         excess = sigma * kernel
         total -= float(excess.sum())
         inside = detected[self.active]
@@ -206,7 +211,7 @@ def _scan_design(table: BitTable, design: BloomDesign, alpha: float, selection: 
     """Estimate all candidates of a design. Candidates with the same bits are fitted once."""
     first, member, groups = _equal_candidates(table, design)
     unique = design if not groups else design.take(first)
-    z_needed = float(stats.norm.isf(alpha / max(design.candidates, 1)))
+    z_needed = normal_quantile(alpha / max(design.candidates, 1))
     fit_all = selection == "all" or (
         selection == "auto" and unique.candidates <= joint_limit(table)
     )
@@ -240,8 +245,7 @@ def _equal_candidates(table: BitTable, design: BloomDesign) -> tuple[Indices, In
     rng = np.random.default_rng(0x5E75)
     keys = rng.integers(0, 2**64, size=table.frequency.shape, dtype=np.uint64)
     keys[~table.live] = 0
-    prints = np.zeros(design.candidates, dtype=np.uint64)
-    position_set_fingerprints(design.positions, keys, prints)
+    prints = position_set_fingerprints(design.positions, keys)
     _, first, member = np.unique(prints, return_index=True, return_inverse=True)
     if first.size == design.candidates or not table.live.any():
         every = np.arange(design.candidates, dtype=np.intp)

@@ -26,12 +26,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
-from scipy import fft, stats
 
 from deniable.formatting import Z95
+from deniable.inference.distributions import pearson3_quantile
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.regression import BitTable, RegressionFit, fit_columns
-from deniable.inference.marginal.tails import IntegerSum
+from deniable.inference.marginal.tails import IntegerSum, fast_length
 from deniable.inference.power.random_bits import weight_half_found
 from deniable.kernels.array_types import Floats, Indices, Int32s, Int64s, Mask
 from deniable.results.marginal import Measured
@@ -291,7 +291,9 @@ def _scores(table: BitTable, fit: RegressionFit) -> Int64s:
     weight = weight / max(float(weight.max(initial=0.0)), 1e-300)
     cubes = (fit.third * fit.weight**1.5)[table.live]
     skewness = float(np.median(cubes)) if cubes.size else 0.0
-    quantile = stats.pearson3.ppf((np.arange(bits) + 0.5) / bits, np.clip(skewness, -2.0, 2.0))
+    quantile = pearson3_quantile(
+        (np.arange(bits, 0, -1) - 0.5) / bits, min(max(skewness, -2.0), 2.0)
+    )
     return np.asarray(np.rint(STEPS * weight[:, None] * quantile).astype(np.int64))
 
 
@@ -361,7 +363,7 @@ def _sum_of_random_bits(values: Int64s, hashes: int) -> IntegerSum:
     """
     rows = [np.unique(row, return_counts=True) for row in values]
     draws = [(value, count / values.shape[1], hashes) for value, count in rows]
-    size = fft.next_fast_len(hashes * int(np.ptp(values, axis=1).sum()) + 1, real=True)
+    size = fast_length(hashes * int(np.ptp(values, axis=1).sum()) + 1)
     deviation = float(np.sqrt(hashes * values.var(axis=1).sum()))
     return IntegerSum.of(draws, size, max(deviation, 1.0))
 
@@ -379,7 +381,7 @@ def _reach(residual: Floats, hashes: int) -> tuple[float, float]:
         return Z95, Z95
     steps = np.rint(residual * (GRID / deviation)).astype(np.int64)
     error = _sum_of_random_bits(steps, hashes)
-    below = np.append(0.0, np.cumsum(np.maximum(fft.irfft(error.transform, error.size), 0.0)))
+    below = np.append(0.0, np.cumsum(np.maximum(np.fft.irfft(error.transform, error.size), 0.0)))
     below[-1] = 1.0
     end = np.searchsorted(below, below + 0.95)
     length = np.where(end < below.size, end - np.arange(below.size), below.size)

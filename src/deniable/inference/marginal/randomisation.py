@@ -16,12 +16,11 @@ from functools import reduce
 from operator import add
 
 import numpy as np
-from scipy import fft
 
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.regression import BitTable, fit_columns
-from deniable.inference.marginal.tails import IntegerSum
+from deniable.inference.marginal.tails import IntegerSum, fast_length
 from deniable.kernels.array_types import Floats, Int64s, Mask
 
 SMALL_CROWD = 1_000
@@ -75,7 +74,7 @@ def log_hash_tail(counts: Floats, totals: Int64s, design: BloomDesign) -> Floats
     # Strata that are evidence for the same candidates, and candidates with the same strata.
     classes, stratum_class = np.unique(informative, axis=0, return_inverse=True)
     patterns, pattern = np.unique(classes, axis=1, return_inverse=True)
-    size = fft.next_fast_len(design.hashes * int(np.ptp(lattice, axis=1).sum()) + 1, real=True)
+    size = fast_length(design.hashes * int(np.ptp(lattice, axis=1).sum()) + 1)
     sums = []
     for i in range(len(classes)):
         rows = [np.unique(r, return_counts=True) for r in lattice[stratum_class.ravel() == i]]

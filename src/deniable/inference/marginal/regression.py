@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import sparse
 
 from deniable.compute.cpu.threads import one_blas_thread
 from deniable.inference.marginal.bit_counts import BitCounts, Repetition
@@ -27,6 +27,10 @@ from deniable.kernels.array_types import Floats, Indices, Int64s, Mask
 
 MIN_COLUMNS_FOR_THREADS = 1000
 """Number of columns from which on a factorisation uses several threads."""
+MIN_COLUMNS_FOR_LAPACK = 256
+"""Number of columns from which on half the time of an inversion is worth an import."""
+MIN_PIVOT = 1e-4
+"""Smallest pivot of a matrix that is inverted directly."""
 MIN_FREEDOM = 15 / 16
 """Degrees of freedom per row below which columns explain a good part of the overdispersion."""
 
@@ -250,15 +254,30 @@ def invert_gram(gram: Floats, uncentred: Floats) -> tuple[Floats, Mask, int]:
     # threads and 1 ms on one.
     with one_blas_thread() if size < MIN_COLUMNS_FOR_THREADS else nullcontext():
         if present.all():
-            factor, info = linalg.lapack.dpotrf(unit, lower=1)
-            # A pivot is the share of a column that the columns before it do not explain.
-            if info == 0 and factor.diagonal().min() > 1e-4:
-                inverse, _ = linalg.lapack.dpotri(factor, lower=1)
-                inverse = np.tril(inverse) + np.tril(inverse, -1).T
+            inverse = _positive_inverse(unit)
+            if inverse is not None:
                 return inverse * scale[:, None] * scale, present, size
-        value, vector = linalg.eigh(unit)
+        value, vector = np.linalg.eigh(unit)
         keep = value > 1e-8 * max(value[-1], 1.0)
         kept = vector[:, keep]
         inverse = (kept / value[keep]) @ kept.T
         determined = present & (np.abs((kept**2).sum(axis=1) - 1.0) < 1e-6)
         return inverse * scale[:, None] * scale, determined, int(keep.sum())
+
+
+def _positive_inverse(unit: Floats) -> Floats | None:
+    """Return the inverse of a matrix with a diagonal of ones; None if it is nearly singular."""
+    try:
+        factor = np.asarray(np.linalg.cholesky(unit), np.float64)
+    except np.linalg.LinAlgError:
+        return None
+    # A pivot is the share of a column that the columns before it do not explain.
+    if factor.diagonal().min() <= MIN_PIVOT:
+        return None
+    if len(unit) < MIN_COLUMNS_FOR_LAPACK:
+        inverse = np.linalg.inv(unit)
+        return np.asarray((inverse + inverse.T) / 2)
+    from scipy.linalg.lapack import dpotri
+
+    lower, _ = dpotri(factor, lower=1)
+    return np.asarray(np.tril(lower) + np.tril(lower, -1).T)

@@ -9,8 +9,9 @@ candidate gets one, so a false candidate that is selected costs one degree of fr
 import warnings
 
 import numpy as np
-from scipy import sparse, stats
+from scipy import sparse
 
+from deniable.inference.distributions import normal_quantile
 from deniable.inference.marginal.clipping import clipped_scores, clipping_point, clipping_shift
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.regression import BitTable, RegressionFit, fit_columns
@@ -44,7 +45,7 @@ def fit_selected(table: BitTable, design: BloomDesign) -> tuple[Indices, Regress
     About five of them are expected to be false, each with a z just above the entry threshold.
     """
     limit = joint_limit(table)
-    z_enter = float(stats.norm.isf(min(0.02, EXPECTED_FALSE / design.candidates)))
+    z_enter = normal_quantile(min(0.02, EXPECTED_FALSE / design.candidates))
     none = np.zeros(0, dtype=np.intp)
     fit = fit_columns(table, design.indicator(none))
     z = _standardised(table, design, fit, none, z_enter)

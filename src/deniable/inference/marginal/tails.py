@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import fft, optimize, special
+from scipy import special
 
 from deniable.formatting import SMALLEST_P, PValue
 from deniable.kernels.array_types import Complexes, Floats, Int64s
@@ -86,6 +86,8 @@ def weighted_chi2_tail(weights: Floats, statistic: float) -> PValue:
     >>> round(float(chi2_tail(4, 9.5)), 4)
     0.0497
     """
+    from scipy import optimize
+
     if not len(weights) or statistic <= 0:
         return PValue(1.0, 0.0)
     unit = float(weights.max())
@@ -116,13 +118,30 @@ def log_binomial_tail(ones: ArrayLike, p: float, size: int) -> Floats:
     array([-3824.])
     """
     k = np.asarray(ones, np.float64)
-    tail = np.where(k > 0, special.betainc(np.maximum(k, 1e-300), size - k + 1, p), 1.0)
+    tail = np.where(k > 0, special.betainc(np.maximum(k, 1.0), size - k + 1, p), 1.0)
     # P(X >= k) <= P(X = k) / (1 - ratio), where the ratio of successive terms is at most this.
     ratio = (size - k) * p / ((k + 1) * (1 - p))
     log_choose = special.gammaln(size + 1) - special.gammaln(k + 1) - special.gammaln(size - k + 1)
     far = log_choose + special.xlogy(k, p) + special.xlog1py(size - k, -p)
     far = far - np.log1p(-np.minimum(ratio, 0.999))
     return np.asarray(np.where(tail < SMALLEST, far, np.log(np.maximum(tail, SMALLEST))))
+
+
+def fast_length(least: int) -> int:
+    """Return the smallest length >= `least` of a fast Fourier transform: 2^a 3^b 5^c.
+
+    >>> [fast_length(size) for size in (1, 7, 1000, 1001)]
+    [1, 8, 1000, 1024]
+    """
+    best: int = 1 << (least - 1).bit_length()
+    five = 1
+    while five < best:
+        odd = five
+        while odd < best:
+            best = min(best, odd << (-(-least // odd) - 1).bit_length())
+            odd *= 3
+        five *= 5
+    return best
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +181,10 @@ class IntegerSum:
             mass = np.zeros(size)
             mass[value - value[0]] = chance
             moments = np.log(np.exp(np.outer(slopes, value - value[-1])) @ chance)
-            ends, power = (times * int(value[0]), times * int(value[-1])), fft.rfft(mass) ** times
+            ends, power = (
+                (times * int(value[0]), times * int(value[-1])),
+                np.fft.rfft(mass) ** times,
+            )
             out = out + cls(*ends, size, power, slopes, times * moments)
         return out
 
@@ -186,7 +208,7 @@ class IntegerSum:
         >>> np.exp(IntegerSum.of([coin], 4, 1.0).log_tail(np.array([0, 1, 3]))).round(3)
         array([1.   , 0.875, 0.125])
         """
-        mass = np.maximum(fft.irfft(self.transform, self.size), 0.0)
+        mass = np.maximum(np.fft.irfft(self.transform, self.size), 0.0)
         tail = np.append(np.cumsum(mass[::-1])[::-1], 0.0)[np.maximum(total - self.least, 0)]
         bound = (self.log_moments + self.slopes * (self.most - total[:, None])).min(axis=1)
         # Rounding errors of the transform make small tails too large, so the bound may be closer.

@@ -42,8 +42,9 @@ from deniable.kernels.array_types import (
     Integers,
     Mask,
 )
+from deniable.kernels.counting.cell_support import cell_support
 from deniable.kernels.hashing.lines import digits_of, line_numbers
-from deniable.kernels.likelihood.hash_rows import HashTables, SentNumbers, line_support
+from deniable.kernels.likelihood.hash_rows import HashTables, SentNumbers
 from deniable.mechanisms import LocalHash
 from deniable.results.marginal import Marginal
 
@@ -268,8 +269,7 @@ def support_counts(sent: HashReports, hashed: HashModel) -> tuple[BitCounts, Blo
         counts = sent.stratum_counts(int(s), size)
         by_line = counts.reshape(hashed.lines, hashed.values)
         digits = digits_of(cells, hashed.values, hashed.digits)
-        used = by_line.any(axis=1)
-        line_support(by_line[used], hashed.line_digits[used], digits, ones[i])
+        ones[i] = cell_support(by_line, hashed.line_digits, digits)
         total[i] = counts.sum()
         known = hashed.cells[s] >= 0
         positions[i, known, 0] = np.searchsorted(cells, hashed.cells[s][known])

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from deniable.compute.arrays import ArrayKernels
 from deniable.errors import InputError
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     Strings = StringModel[Any]
 
-TAIL_P_VALUE = float(stats.norm.sf(2.0))
+TAIL_P_VALUE = float(special.ndtr(-2.0))
 """p-value below which a string outside the categories becomes part of Other's mixture."""
 
 

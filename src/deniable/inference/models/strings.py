@@ -5,7 +5,7 @@ that are shown are fitted too, and added up into Other afterwards (see `inferenc
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self, cast
 
@@ -27,7 +27,8 @@ from deniable.inference.models.base import (
 )
 from deniable.inference.models.other import Other, mixture_other
 from deniable.kernels.array_types import Bytes, DeviceArray, Floats, Indices, Int32s, Integers
-from deniable.kernels.hashing.positions import bloom_positions, hash_pairs
+from deniable.kernels.compiled import pays_off
+from deniable.kernels.hashing.few_strings import numpy_seconds, positions_of_few
 from deniable.mechanisms.base import StringMechanism
 from deniable.mechanisms.schemes import DENIABLE_1
 from deniable.results.joint import OTHER
@@ -184,14 +185,10 @@ def hashed_positions(candidates: Candidates) -> Int32s:
     positions = np.full((len(mechanisms), families, *shape), -1, np.int32)
     for slot, mechanism in enumerate(mechanisms):
         tokens = candidates.tokens(slot)
-        if mechanism.scheme is DENIABLE_1:
-            offsets = np.zeros(len(tokens) + 1, np.int64)
-            np.cumsum([len(token) for token in tokens], out=offsets[1:])
-            data = np.frombuffer(b"".join(tokens), np.uint8)
-            x, y = hash_pairs(mechanism.header, data, offsets)
-            slot_positions = bloom_positions(x, y, families, hashes, cells)
+        scheme, header = mechanism.scheme, mechanism.header
+        if scheme is DENIABLE_1:
+            slot_positions = _positions(header, tokens, families, hashes, cells)
         else:
-            scheme, header = mechanism.scheme, mechanism.header
             rows = [
                 [scheme.positions(token, family, cells, hashes, header) for token in tokens]
                 for family in range(families)
@@ -200,3 +197,18 @@ def hashed_positions(candidates: Candidates) -> Int32s:
         informative = candidates.informative[slot]
         positions[slot][:, informative] = slot_positions[:, informative]
     return positions.reshape(len(mechanisms) * families, *shape)
+
+
+def _positions(
+    header: bytes, strings: Sequence[bytes], families: int, hashes: int, cells: int
+) -> Int32s:
+    """Return the positions of strings by the scheme `deniable-1`, int32[families, m, hashes]."""
+    if not pays_off(numpy_seconds(len(strings), families, hashes)):
+        return positions_of_few(header, strings, families, hashes, cells)
+    from deniable.kernels.hashing.positions import bloom_positions, hash_pairs
+
+    offsets = np.zeros(len(strings) + 1, np.int64)
+    np.cumsum([len(string) for string in strings], out=offsets[1:])
+    data = np.frombuffer(b"".join(strings), np.uint8)
+    x, y = hash_pairs(header, data, offsets)
+    return bloom_positions(x, y, families, hashes, cells)

@@ -33,6 +33,10 @@ EARLY_WIDTHS = (20, 16, 10, 6, 4, 2, 1)
 """Factors by which the beam is wider at the first lengths, where little evidence has added up."""
 SEARCH_WIDTH = 20_000
 """Prefixes that the last search keeps per length."""
+UNLIKELY = -15.0
+"""Log-odds below which the last search does not follow prefixes."""
+NEGLIGIBLE = 2.0
+"""Most strings that may be expected among all prefixes of a length that are too unlikely."""
 MAX_FINISHED = 20_000
 """Finished strings kept per prefix length."""
 MAX_CANDIDATES = 60_000
@@ -53,6 +57,26 @@ def learning_families(families: int) -> int:
 def beam_width(width: int, step: int) -> int:
     """Return how many prefixes a search of this width keeps at its n-th length, from 0."""
     return width * EARLY_WIDTHS[min(step, len(EARLY_WIDTHS) - 1)]
+
+
+def least_odds(odds: Floats | Singles, count: float, unlikely: float) -> float:
+    """Return the log-odds below which prefixes are too unlikely to be followed.
+
+    It is less than `unlikely` if more than a negligible number of strings would be left out: where
+    there is little evidence, all prefixes are unlikely.
+
+    odds : float[n]; count : number of prefixes for which each stands
+
+    Examples
+    --------
+    >>> odds = np.log([0.5, 0.002, 0.001])
+    >>> [f"{np.exp(least_odds(odds, n, np.log(0.1))):.3f}" for n in (100, 1000, 10000)]
+    ['0.100', '0.002', '0.001']
+    """
+    order = np.sort(odds)
+    expected = count * np.cumsum(np.exp(np.minimum(order, 0), dtype=np.float64))
+    most = int(np.searchsorted(expected, NEGLIGIBLE))
+    return min(float(order[most]), unlikely) if most < len(order) else unlikely
 
 
 def grid_of_masses(standard_error: float) -> Floats:

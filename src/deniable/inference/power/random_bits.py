@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy import stats
 
+from deniable.inference.distributions import poisson_quantile
 from deniable.inference.power.half_found import half_found_by
 from deniable.kernels.array_types import Floats, Int64s
 
@@ -46,7 +46,7 @@ def weight_half_found(
     chance = rng.permuted(even, axis=1)
 
     def found(weight: float) -> float:
-        added = stats.poisson.ppf(chance, weight * expected[:, None])
+        added = poisson_quantile(chance, weight * expected)
         return float((scores(rank, added).sum(axis=0) >= needed).mean())
 
     return half_found_by(found, standard_error)

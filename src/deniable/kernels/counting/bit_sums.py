@@ -1,71 +1,26 @@
 """Count how often each bit is set, per stratum.
 
 These counts are all that `decode` reads from the reports. A stratum is a group of reports with the
-same clear fields, such as a cohort, or a position and a cohort.
-
-Reports need no sorting: each stratum has one-byte counters, eight to a word. The word
-(w >> i) & 0x0101...01 holds bits i, 8 + i, ..., 56 + i of w, one per byte. So eight shifts, masks
-and additions count 64 bits, and one vector instruction does each. The bytes are added to 64-bit
-counts before the 256th report.
+same clear fields, such as a cohort, or a position and a cohort. Many reports are counted by a
+compiled kernel (`byte_counters`), few by NumPy.
 """
+
+from typing import Any
 
 import numpy as np
 
 from deniable.errors import InputError
-from deniable.kernels.array_types import Bytes, Int32s, Int64s, Integers, Words
+from deniable.kernels.array_types import Bytes, Int64s, Integers
 from deniable.kernels.chunks import over_threads, split_range, thread_count
-from deniable.kernels.compiled import compiled, inlined, read_only
+from deniable.kernels.compiled import pays_off, read_only
 from deniable.kernels.words import as_words, check_packed
 
-ROWS_PER_BLOCK = 1 << 14
+ROWS_PER_BLOCK = 1 << 16
 """Reports that are copied at once, if rows are not whole words."""
-MAX_BYTE = 255
-LOWEST_BITS = np.uint64(0x0101010101010101)
-"""Mask of the lowest bit of every byte."""
-
-
-@inlined
-def _flush(counters: Words, stratum: int, words: int, ones: Int64s) -> None:
-    """Add the byte counters of a stratum to its 64-bit counts, and clear them."""
-    for word in range(words):
-        for shift in range(8):
-            at = (stratum * words + word) * 8 + shift
-            packed = counters[at]
-            counters[at] = 0
-            for byte in range(8):
-                bit = 64 * word + 8 * byte + shift
-                if bit < ones.shape[1]:
-                    count = (packed >> np.uint64(8 * byte)) & np.uint64(255)
-                    ones[stratum, bit] += np.int64(count)
-
-
-@compiled
-def _add(reports: Words, stratum: Int32s, bytewise: Words, totals: Int64s, ones: Int64s) -> None:
-    """Add reports u64[N, words] to the byte counters, totals and counts of their strata."""
-    rows, words = reports.shape
-    # The compiler must not know that this is 8: it would unroll the loop instead of vectorising.
-    eight = bytewise.shape[1]
-    counters = bytewise.reshape(-1)
-    flat = reports.reshape(-1)
-    for row in range(rows):
-        s = int(stratum[row])
-        for word in range(words):
-            value = flat[np.uint64(row * words + word)]
-            # Unsigned indices, because numba checks whether signed ones are negative.
-            at = np.uint64((s * words + word) * 8)
-            for shift in range(eight):
-                counters[at + np.uint64(shift)] += (value >> np.uint64(shift)) & LOWEST_BITS
-        totals[s] += 1
-        if totals[s] % MAX_BYTE == 0:
-            _flush(counters, s, words, ones)
-
-
-@compiled
-def _finish(bytewise: Words, words: int, ones: Int64s) -> None:
-    """Add the byte counters of all strata to the counts."""
-    counters = bytewise.reshape(-1)
-    for s in range(ones.shape[0]):
-        _flush(counters, s, words, ones)
+NUMPY_SECONDS = 3e-9
+"""Time that NumPy takes to count one byte of a report, or to read one counter."""
+BIT_OF_BYTE = (np.arange(256)[:, None] >> np.arange(8) & 1).astype(np.float64)
+"""The bits of every byte, [256, 8]."""
 
 
 def count_ones(
@@ -91,25 +46,43 @@ def count_ones(
     if len(stratum) and not (stratum.min() >= 0 and stratum.max() < strata):
         row = int(np.flatnonzero((stratum < 0) | (stratum >= strata))[0])
         raise InputError(f"strata must be in 0..{strata - 1}, got {stratum[row]} in report {row}")
+    if not pays_off(NUMPY_SECONDS * bits.shape[1] * (len(bits) + 256 * strata)):
+        return _count_bytes(bits, stratum, strata)[:, :k], np.bincount(stratum, minlength=strata)
     workers = thread_count(threads)
     if strata * k > bits.size:
         workers = 1  # a second table of counts would take longer than counting
 
     def work(start: int, stop: int) -> tuple[Int64s, Int64s]:
-        words = (k + 63) // 64
-        ones = np.zeros((strata, k), dtype=np.int64)
-        totals = np.zeros(strata, dtype=np.int64)
-        bytewise = np.zeros((strata * words, 8), dtype=np.uint64)
-        # Blocks bound the copy that rows which are not whole words need.
-        for first in range(start, stop, ROWS_PER_BLOCK):
-            part = slice(first, min(first + ROWS_PER_BLOCK, stop))
-            chosen = read_only(stratum[part], np.int32)
-            _add(as_words(bits[part]), chosen, bytewise, totals, ones)
-        _finish(bytewise, words, ones)
-        return ones, totals
+        return _count_compiled(bits[start:stop], k, stratum[start:stop], strata)
 
     ones, totals = work(0, 0)
     for part_ones, part_totals in over_threads(work, split_range(len(bits), workers), workers):
         ones += part_ones
         totals += part_totals
     return ones, totals
+
+
+def _count_bytes(bits: Bytes, stratum: Integers, strata: int) -> Int64s:
+    """Count how often each byte has each value, and with that its bits, int64[strata, 8 B]."""
+    first, ones = stratum.astype(np.int64) * 256, np.empty((strata, 8 * bits.shape[1]), np.int64)
+    for i, column in enumerate(np.ascontiguousarray(bits.T)):
+        values = np.bincount(first + column, minlength=256 * strata).reshape(strata, 256)
+        ones[:, 8 * i : 8 * i + 8] = values.astype(np.float64) @ BIT_OF_BYTE
+    return ones
+
+
+def _count_compiled(bits: Bytes, k: int, stratum: Integers, strata: int) -> tuple[Int64s, Int64s]:
+    """Count set bits, int64[strata, k], and reports, int64[strata], with a compiled kernel."""
+    from deniable.kernels.counting.byte_counters import add_counters, add_reports, empty_counters
+
+    words = (k + 63) // 64
+    ones, totals = np.zeros((strata, k), np.int64), np.zeros((2, strata), np.int64)
+    counters = empty_counters(strata, words)
+    number: type[np.integer[Any]] = np.uint16 if strata <= 1 << 16 else np.int32
+    # Blocks bound the copy that rows which are not whole words need.
+    for first in range(0, len(bits), ROWS_PER_BLOCK):
+        part = slice(first, first + ROWS_PER_BLOCK)
+        chosen = read_only(stratum[part], number)
+        add_reports(as_words(bits[part]), chosen, counters, totals, ones)
+    add_counters(counters, words, ones)
+    return ones, totals.sum(axis=0)

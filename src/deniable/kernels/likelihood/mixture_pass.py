@@ -22,6 +22,13 @@ BLOCK = 256
 
 MIN_LIKELIHOOD = 1e-30
 """Mixture likelihoods up to this value count as 0; the product of eight still fits a float64."""
+MIN_MIXTURE_LIKELIHOOD = 1e-15
+"""Lower bound of mixture likelihoods d_k, whose squared reciprocals must fit into float32.
+
+At the maximum of the log-likelihood d_k is never below w_k / N.
+"""
+LEAST_PRODUCT = 1e-60
+"""Products below this are not multiplied by eight more likelihoods."""
 
 
 @compiled
@@ -140,8 +147,8 @@ def _outer(a, b, share, scaled, gradient):  # type: ignore[no-untyped-def]
 def _divide(d, weights, size, share):  # type: ignore[no-untyped-def]
     """Compute share = weight / d; return Σ weight·log d over the first `size` reports of a block.
 
-    Without weights (length 0), one logarithm serves the product of eight likelihoods: 1e-30 to the
-    eighth power still fits a float64.
+    Without weights (length 0), one logarithm serves the product of many likelihoods, as long as
+    the product is sure to fit a float64.
     """
     total = 0.0
     if weights.size:
@@ -153,11 +160,16 @@ def _divide(d, weights, size, share):  # type: ignore[no-untyped-def]
     for lane in range(BLOCK):
         share[lane] = 1.0 / d[lane]
     share[size:] = 0.0
+    product = 1.0
     for first in range(0, size - 7, 8):
-        product = 1.0
+        eight = 1.0
         for lane in range(first, first + 8):
-            product *= d[lane]
-        total += np.log(product)
+            eight *= d[lane]
+        if product < LEAST_PRODUCT:
+            total += np.log(product)
+            product = 1.0
+        product *= eight
+    total += np.log(product)
     for lane in range(size - size % 8, size):
         total += np.log(np.float64(d[lane]))
     return total
@@ -197,3 +209,43 @@ def expect(a, others, sizes, weights, count, table, gradient):  # type: ignore[n
         total += _divide(d, weights[block], size, share)
         _outer(a[block], b, share, scaled, gradient)
     return total
+
+
+@compiled
+def _fill_pairs(rows, share, block, out):  # type: ignore[no-untyped-def]
+    """Fill out[m(m+1)/2, block, 256] with share · rows_i · rows_i′ for unordered pairs of rows."""
+    scaled = np.empty(BLOCK, out.dtype)
+    pair = 0
+    for i in range(rows.shape[0]):
+        for lane in range(BLOCK):
+            scaled[lane] = share[lane] * rows[i, lane]
+        for k in range(i, rows.shape[0]):
+            for lane in range(BLOCK):
+                out[pair, block, lane] = scaled[lane] * rows[k, lane]
+            pair += 1
+
+
+@compiled
+def pair_products(a, others, sizes, weights, table, left, right):  # type: ignore[no-untyped-def]
+    """Compute the factors of the sums over pairs, for some blocks; arguments are as in `expect`.
+
+    table    float32[m, n]
+    left     float32[m(m+1)/2, B, 256], filled with a_i a_i′ / d
+    right    float32[n(n+1)/2, B, 256], filled with w b_j b_j′ / d
+
+    A report whose d is below 1e-15 counts as if it were that, so that products fit into float32.
+    """
+    b = np.empty((table.shape[1], BLOCK), table.dtype)
+    d = np.empty(BLOCK, table.dtype)
+    share = np.empty(BLOCK, table.dtype)
+    least = table.dtype.type(MIN_MIXTURE_LIKELIHOOD)
+    for block in range(a.shape[0]):
+        _multiply_out(others[block], sizes, b)
+        _mix(a[block], b, table, d)
+        for lane in range(BLOCK):
+            share[lane] = 1 / max(d[lane], least)
+        _fill_pairs(a[block], share, block, left)
+        if weights.shape[1]:
+            for lane in range(BLOCK):
+                share[lane] *= weights[block, lane]
+        _fill_pairs(b, share, block, right)

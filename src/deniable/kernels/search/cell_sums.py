@@ -7,7 +7,7 @@ and looked up together.
 
 import numpy as np
 
-from deniable.kernels.array_types import Floats, Int64s, Singles, Words
+from deniable.kernels.array_types import Complexes, Floats, Int64s, Singles, Words
 from deniable.kernels.compiled import compiled, compiled_sums
 from deniable.kernels.hashing.positions import place_of
 
@@ -36,6 +36,29 @@ def count_modulo(entries: Int64s, counts: Floats) -> None:
     mask = len(counts) - 1
     for i in range(len(entries)):
         counts[entries[i] & mask] += 1
+
+
+@compiled
+def multiply_moved(
+    transforms: Complexes,
+    first: int,
+    was: Int64s,
+    now: Int64s,
+    turns: Complexes,
+    product: Complexes,
+) -> None:
+    """Multiply product[F] by each of transforms[P, F], in which one entry moved from was to now.
+
+    first : number of the first frequency
+    turns : complex128[size], where size is a power of 2: exp(-2πi j / size) times the entry's share
+    """
+    mask = len(turns) - 1
+    for i in range(len(transforms)):
+        before, after = was[i] * first, now[i] * first
+        for j in range(len(product)):
+            product[j] *= transforms[i, j] + turns[after & mask] - turns[before & mask]
+            before += was[i]
+            after += now[i]
 
 
 @compiled_sums

@@ -155,12 +155,17 @@ def read_groups(location: Location, name: str) -> list[Group]:
     return [(u.digest, u.day, u.reports) for u in read_staged(location, name)]
 
 
+def check_hash(name: str, content: bytes) -> None:
+    """Raise StoreError unless the content of a file has the hash in its name, if there is one."""
+    if sha256_of(name) not in (None, hashlib.sha256(content).digest()):
+        raise _damaged(name, "its SHA-256 differs from the one in its name")
+
+
 def _rows(location: Location, name: str, columns: list[str]) -> Iterator[tuple[Any, ...]]:
     """Return the given columns of a Parquet file as rows; raise StoreError if it is damaged."""
     # The whole file is read, because only the whole can be compared with the hash.
     data = location.get(name)
-    if sha256_of(name) not in (None, hashlib.sha256(data).digest()):
-        raise _damaged(name, "its SHA-256 differs from the one in its name")
+    check_hash(name, data)
     try:
         with damage_as(lambda what: _damaged(name, what)):
             table = pq.read_table(io.BytesIO(data), columns=columns, use_threads=False)
@@ -171,7 +176,7 @@ def _rows(location: Location, name: str, columns: list[str]) -> Iterator[tuple[A
 
 def _damaged(name: str, what: object) -> StoreError:
     """Return the error for reading a damaged file."""
-    return StoreError(
-        f"{name} is damaged: {what}; restore it from a backup, or set it aside with deniable "
-        "compact STORE, so that the others can be read"
-    )
+    advice = "set it aside with deniable compact STORE, so that the others can be read"
+    if name.startswith("keys/"):
+        advice = "let the next upload set it aside"
+    return StoreError(f"{name} is damaged: {what}; restore it from a backup, or {advice}")

@@ -5,7 +5,7 @@
     staged/NAME.parquet                 uploads of one `append`
     segments/SURVEY/DAY/N-NAME.parquet  N shuffled reports
     keys/DAY/N-NAME.parquet             names and seals of N compacted uploads
-    damaged/DAY/NAME.parquet            a damaged file, set aside on that day
+    damaged/DAY/KIND-NAME.parquet       a damaged file from staged/ or keys/, set aside on that day
 
 Every file is part of the store unless store.json lists it as *loose*. An append therefore writes
 one file. Every other change writes store.json twice: first with the new files as loose, before they
@@ -28,6 +28,7 @@ from threading import RLock
 from typing import TypeVar
 
 from deniable.errors import DeniableError, StoreError, StoreUnavailable
+from deniable.formatting import counted
 from deniable.store.base import Compacted, Outcome, Store, Upload, classify
 from deniable.store.calendar import Calendar
 from deniable.store.locations import folder
@@ -125,7 +126,8 @@ class FolderStore(Store):
 
     def _set_aside(self, name: str) -> None:
         """Move a damaged file to where nothing reads it; the caller holds the lock."""
-        place = f"damaged/{self._read_calendar().latest}/{Path(name).name}"
+        kind, file = name.split("/")[0], Path(name).name
+        place = f"damaged/{self._read_calendar().latest}/{kind}-{file}"
         self._replace_files([name], {place: (self._folder.get(name), None)})
 
     def _consistent(self, read: Callable[[], T]) -> T:
@@ -269,8 +271,6 @@ class FolderStore(Store):
                 new |= folder_files.staged_files(others) | folder_files.receipt_files(gone)
                 old.append(name)
                 deleted += sum(u.reports for u in gone)
-            if end != date.max:  # by age: what was set aside is no younger
-                old += [name for name in self._names("damaged") if day_of(name) < end]
             self._replace_files(old, new)
         return deleted
 
@@ -296,23 +296,29 @@ class FolderStore(Store):
                     folder_files.read_receipts(self._folder, name)
                 except DeniableError as error:
                     problems.append(str(error))
-        return problems + self.damage()
+        return [*problems, *self._check_calendar(), *self.damage()]
 
     def damage(self) -> list[str]:
         """Return which damaged files were set aside, one sentence each."""
         return [
-            f"the damaged file {Path(name).name} was set aside on {day_of(name)} and is not "
-            "counted: restore the store from a backup, or run deniable store accept STORE "
-            "--damage, which deletes it"
+            f"the damaged file {Path(name).name} was set aside on {day_of(name)}{_loss(name)}: "
+            "restore the store from a backup, or run deniable store accept STORE --damage, which "
+            "deletes it"
             for name in self._names("damaged")
         ]
 
-    def accept_damage(self) -> int:
+    def accept_damage(self) -> list[str]:
         """Delete damaged files that were set aside."""
         with self._exclusive():
-            names = self._names("damaged")
-            self._replace_files(names, {})
-        return len(names)
+            accepted = self.damage()
+            self._replace_files(self._names("damaged"), {})
+        return accepted
+
+    def _delete_damaged(self, before: date) -> int:
+        with self._exclusive():
+            old = [name for name in self._names("damaged") if day_of(name) < before]
+            self._replace_files(old, {})
+        return len(old)
 
     def unlock(self) -> bool:
         """Remove the lock of a process that was killed."""
@@ -323,7 +329,13 @@ class FolderStore(Store):
             return Calendar.from_text(text)
         # An earlier version wrote the store: the latest day is in the names of its files.
         days = [day_of(name) for kind in ("segments", "keys") for name in self._names(kind)]
-        days += [day for name in self._names("staged") for _, day, _ in self._groups_in(name)]
+        for name in self._names("staged"):
+            try:
+                days += [day for _, day, _ in self._groups_in(name)]
+            except StoreUnavailable:
+                raise
+            except StoreError:
+                continue  # it will be set aside, which needs the calendar
         return Calendar.starting(max(days, default=None))
 
     def _write_calendar(self, calendar: Calendar) -> None:
@@ -338,9 +350,20 @@ class FolderStore(Store):
         with self._exclusive():
             for name in self._folder.names(""):
                 if name != MANIFEST:
-                    target.put(name, self._folder.get(name))
+                    content = self._folder.get(name)
+                    if not name.startswith("damaged/"):
+                        folder_files.check_hash(name, content)
+                    target.put(name, content)
             target.put(MANIFEST, self._folder.get(MANIFEST))
 
     def room(self) -> int | None:
         """Return the free bytes of the folder's disk, or None for a remote folder."""
         return self._folder.room()
+
+
+def _loss(name: str) -> str:
+    """Return what is lost with a damaged file: the reports of uploads, or only their keys."""
+    kind, _, file = Path(name).name.partition("-")
+    if kind != "keys":
+        return " and is not counted"
+    return f", and repeats of {counted(count_of(file), 'upload')} would be counted again"

@@ -26,7 +26,7 @@ from deniable.store import open
 from deniable.store.base import Compacted, Outcome, Store, Upload, classify
 from deniable.store.calendar import Calendar
 from deniable.store.locations import Location, folder
-from deniable.store.segments import check_segment
+from deniable.store.segments import check_segment, intact_file
 from deniable.store.snapshot import Snapshot
 from deniable.store.sql import staged_rows
 from deniable.store.sql.database import (
@@ -249,8 +249,6 @@ class SqlStore(Store):
                 counting = f"SELECT coalesce(sum(reports), 0) FROM {table} WHERE {condition}"
                 deleted += int(db.rows(counting, values)[0][0])
                 db.run(f"DELETE FROM {table} WHERE {condition}", values)
-            if before != date.max:  # by age: what was set aside is no younger
-                db.run("DELETE FROM damaged WHERE set_aside < ?", (before.isoformat(),))
             return deleted
 
         with self._exclusive() as write:
@@ -264,7 +262,8 @@ class SqlStore(Store):
 
         The segments are copied first, after their names were added to the target's `loose`. One
         transaction then copies the rows. If the process is killed before that, the target is an
-        empty store, and its next compaction deletes the copied files.
+        empty store, and its next compaction or backup deletes the copied files. A damaged
+        segment raises StoreError.
         """
         with open(to, create=True) as target:
             if not isinstance(target, SqlStore):
@@ -272,11 +271,13 @@ class SqlStore(Store):
             if target.surveys():
                 raise StoreError(f"expected an empty store for the backup: {target.url} is not")
             with self._exclusive():
-                segments = self._rows("SELECT name, day FROM segment")
-                names = [(name,) for name, _ in segments]
+                delete_loose_files(target._write, target._location)
+                segments = self._rows("SELECT name, day, sha256 FROM segment")
+                names = [(name,) for name, _, _ in segments]
                 target._write(lambda db: db.many("INSERT INTO loose (name) VALUES (?)", names))
-                for name, day in segments:
-                    target._location.put(name, self._location.get(name), date.fromisoformat(day))
+                for name, day, sha256 in segments:
+                    content = intact_file(self._location, name, sha256)
+                    target._location.put(name, content, date.fromisoformat(day))
                 self._read(lambda source: target._write(lambda copy: _copy_tables(source, copy)))
 
     def check(self) -> list[str]:
@@ -290,7 +291,7 @@ class SqlStore(Store):
                     staged_rows.check_rows(db.stream(f"SELECT {columns} FROM staged"), known)
                 )
             )
-            problems += self.damage()
+            problems += [*self._check_calendar(), *self.damage()]
             segments = self._rows("SELECT name, survey, reports, sha256 FROM segment ORDER BY name")
             for name, digest, reports, sha256 in segments:
                 problems += check_segment(self._location, name, known.get(digest), reports, sha256)
@@ -300,13 +301,23 @@ class SqlStore(Store):
         """Return what the store knows to be lost or damaged, one sentence each."""
         return self._read(lambda db: staged_rows.known_damage(db, self._surveys_by_digest))
 
-    def accept_damage(self) -> int:
+    def accept_damage(self) -> list[str]:
         """Delete damaged uploads that were set aside, and no longer mention losses."""
-        accepted = len(self.damage())
         with self._exclusive() as write:
-            write(staged_rows.forget_damage)
+            accepted = write(lambda db: staged_rows.forget_damage(db, self._surveys_by_digest))
             self._purge()
         return accepted
+
+    def _delete_damaged(self, before: date) -> int:
+        statement = "DELETE FROM damaged WHERE set_aside < ?"
+        with self._exclusive() as write:
+            deleted = write(lambda db: db.run(statement, (before.isoformat(),)))
+            self._purge()
+        return deleted
+
+    def check_writable(self) -> None:
+        """Write a value again that the store has."""
+        self._write(lambda db: write_setting(db, CALENDAR, read_setting(db, CALENDAR)))
 
     def _read_calendar(self) -> Calendar:
         text = self._read(lambda db: read_setting(db, CALENDAR))

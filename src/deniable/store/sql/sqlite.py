@@ -16,9 +16,16 @@ from threading import Lock
 from typing import ClassVar
 from urllib.parse import parse_qs
 
-from deniable.client.files import PRIVATE_MODE, locked, sync_folder
-from deniable.errors import InputError, StoreError, StoreFull, StoreUnavailable
-from deniable.store.locations import LocalFolder, Location
+from deniable.client.files import PRIVATE_MODE, sync_folder
+from deniable.errors import (
+    InputError,
+    StoreError,
+    StoreForbidden,
+    StoreFull,
+    StoreReplaced,
+    StoreUnavailable,
+)
+from deniable.store.locations import LocalFolder, Location, lock_of
 from deniable.store.sql import staged_rows
 from deniable.store.sql.acknowledged import Acknowledged
 from deniable.store.sql.database import Row, Session, T, Transact
@@ -107,7 +114,7 @@ class SqliteStore(SqlStore):
     @contextmanager
     def _exclusive(self) -> Iterator[Transact]:
         """Lock out other compactions, deletions and backups, in this process and others."""
-        with locked(self.path):
+        with lock_of(self.path):
             yield self._write
 
     def _insert_staged(self, db: Session, rows: Sequence[StagedRow]) -> int:
@@ -156,9 +163,9 @@ class SqliteStore(SqlStore):
         return LocalFolder(self.path.parent).room()
 
     def check_files(self) -> None:
-        """Raise StoreError unless database and log are still the files that were opened."""
+        """Raise StoreReplaced unless database and log are the files that were opened."""
         if self._files and self._files != _identities(self.path):
-            raise StoreError(
+            raise StoreReplaced(
                 f"{self.path} or its log was deleted or replaced while it was in use: restore it, "
                 "and restart this program"
             )
@@ -284,6 +291,16 @@ def _translate_errors(path: Path) -> Iterator[None]:
             raise StoreFull(f"no space left to write {path}: free some disk space") from error
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise StoreUnavailable(f"another process uses {path}: {error}; try again") from error
+        if code == sqlite3.SQLITE_READONLY:
+            raise StoreForbidden(
+                f"{path} is not writable for this user: the user that runs the collector must own "
+                "it, and all files and folders whose names begin like it"
+            ) from error
+        if code == sqlite3.SQLITE_CANTOPEN:
+            raise StoreForbidden(
+                f"cannot open {path}: {error}; check that this user may read and write it and its "
+                "folder"
+            ) from error
         raise StoreError(f"{path}: {error}") from error
     except sqlite3.DatabaseError as error:
         raise StoreError(f"{path} is not a store, or it is damaged: {error}") from error

@@ -137,10 +137,12 @@ def known_damage(db: Session, known: Callable[[], KnownSurveys]) -> list[str]:
     return sentences
 
 
-def forget_damage(db: Session) -> None:
-    """Delete the damaged uploads that were set aside, and the record of losses."""
+def forget_damage(db: Session, known: Callable[[], KnownSurveys]) -> list[str]:
+    """Delete damaged uploads that were set aside, and the record of losses; return what it was."""
+    sentences = known_damage(db, known)
     db.run("DELETE FROM damaged")
     write_setting(db, LOST_NUMBERS, None)
+    return sentences
 
 
 # --- numbers -------------------------------------------------------------------------------------
