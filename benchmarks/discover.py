@@ -2,26 +2,28 @@
 
 The paper's hash experiment (N = 10⁵) by n-grams with both decoders; cliques of 10 partitions of 50
 nodes with 8 planted and 30% random edges; --large adds the URL experiment (N = 10⁶) by n-grams and
-prefixes. Each row runs in a separate process, after a small crowd that loads compiled code, so that
-the peak memory, including the reports, is that of the row. Both wall-clock and processor seconds
-are printed; on a busy machine only the latter measure the work.
+prefixes, and the hash experiment by a test of every string of six letters. Each row runs in a
+separate process, after a small crowd that loads compiled code, so that the peak memory, including
+the reports, is that of the row. On a busy machine only processor time measures the work. The limit
+is the SHA-256 of all candidates, on two threads.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
 import resource
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
+from benchmarks.table import Row, Timing, best_of, seconds, show
 from deniable import Survey, discover, simulate
 from deniable.discovery.ngrams.cliques import PartiteGraph, find_cliques
+from deniable.kernels.hashing.positions import hash_row_pairs
 from deniable.simulation import Population, exponential, power, random_strings, top_domains
 
 HEAD = """
@@ -52,30 +54,44 @@ protocol = "prefixes"
 """
 HASHES = 'max_length = 6\nalphabet = "a-z"\n'
 URLS = 'max_length = 20\nalphabet = "a-z0-9._-"\n'
-Work = Callable[[], str]
+WHOLE = "levels = [6]\n"
+"""Every client reports its whole string of six letters."""
+THREADS = 2
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a search found, in words, and how many candidates it hashed."""
+
+    found: str
+    candidates: int = 0
+
+
+Work = Callable[[], Outcome]
 
 
 def trial(question: str, population: Population, reports: int, reading: str | None) -> Work:
-    """Return a discovery from a simulated crowd, which says how many strings it found."""
+    """Return a discovery from a simulated crowd."""
     survey = Survey.from_toml(HEAD + question)
     rng = np.random.default_rng(1)
     small, batch = (simulate(survey, population.draw(n, rng), rng=rng) for n in (20_000, reports))
 
-    def work() -> str:
-        strings = discover(survey, batch, "s", reading=reading).strings
-        false = sum(s not in population.values for s in strings)
-        return f"{len(strings)} found, {false} false"
+    def work() -> Outcome:
+        found = discover(survey, batch, "s", reading=reading)
+        false = sum(s not in population.values for s in found.strings)
+        text = f"{len(found.strings)} found, {false} false"
+        return Outcome(text, found.candidates if question.startswith(PREFIXES) else 0)
 
     discover(survey, small, "s", reading=reading)
     return work
 
 
-def hashes(reading: str) -> Work:
-    """Return the hash experiment with the protocol and the parameters of the paper."""
+def hashes(question: str, reading: str | None) -> Work:
+    """Return the hash experiment."""
     population = Population(
         random_strings(100, 6, np.random.default_rng(74)), power(100, floor=0.001)
     )
-    return trial(NGRAMS.format(q=0.75) + HASHES, population, 10**5, reading)
+    return trial(question + HASHES, population, 10**5, reading)
 
 
 def urls(question: str, reading: str | None) -> Work:
@@ -98,56 +114,75 @@ def cliques() -> Work:
         edges |= set(zip((a + g * size).tolist(), (b + h * size).tolist(), strict=True))
     graph = PartiteGraph((size,) * parts, np.array(sorted(edges)), rng.random(len(edges)))
 
-    def work() -> str:
+    def work() -> Outcome:
         found = find_cliques(graph, max_seconds=30.0)
         there = {tuple(row) for row in found.nodes.tolist()}
         kept = sum(tuple(row) in there for row in planted.tolist())
-        return f"{len(found.nodes):,} cliques, {kept} of 8 planted" + (
-            found.truncation and f", {found.truncation}"
-        )
+        text = f"{len(found.nodes):,} cliques, {kept} of 8 planted"
+        return Outcome(text + (found.truncation and f", {found.truncation}"))
 
     work()
     return work
 
 
-ROWS: dict[str, tuple[bool, Callable[[], Work]]] = {
-    "hash trial, n-grams, paper's reading (target 5 s)": (False, lambda: hashes("paper")),
-    "hash trial, n-grams, default reading (target 5 s)": (False, lambda: hashes("fused")),
-    "cliques, 10 × 50 nodes (target well under 1 s)": (False, cliques),
-    "URL trial, n-grams, paper's reading (target 60 s)": (
-        True, lambda: urls(NGRAMS.format(q=0.40945), "paper"),
-    ),
-    "URL trial, n-grams, default reading (target 60 s)": (
-        True, lambda: urls(NGRAMS.format(q=0.40945), "fused"),
-    ),
-    "URL trial, prefixes (target 60 s, 4 GB)": (True, lambda: urls(PREFIXES, None)),
-}  # fmt: skip
+@dataclass(frozen=True)
+class Trial:
+    """A row: its target in seconds, whether it takes long, and what prepares its work."""
+
+    target: float
+    large: bool
+    prepare: Callable[[], Work]
 
 
-def measure(name: str) -> str:
-    """Return the printed line of one row."""
-    work = ROWS[name][1]()
-    wall, used = time.perf_counter(), time.process_time()
-    outcome = work()
-    wall, used = time.perf_counter() - wall, time.process_time() - used
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return f"{name:52s} {wall:6.2f} s, processor {used:6.2f} s, peak {peak:.2f} GB: {outcome}"
+HASH_NGRAMS, URL_NGRAMS = NGRAMS.format(q=0.75), NGRAMS.format(q=0.40945)
+URLS_BY_PREFIXES, WHOLE_DOMAIN = "URL trial, prefixes", "hash trial, every string of six letters"
+TRIALS = {
+    "hash trial, n-grams, paper's reading": Trial(5, False, lambda: hashes(HASH_NGRAMS, "paper")),
+    "hash trial, n-grams, default reading": Trial(5, False, lambda: hashes(HASH_NGRAMS, "fused")),
+    "cliques, 10 × 50 nodes": Trial(1, False, cliques),
+    "URL trial, n-grams, paper's reading": Trial(60, True, lambda: urls(URL_NGRAMS, "paper")),
+    "URL trial, n-grams, default reading": Trial(60, True, lambda: urls(URL_NGRAMS, "fused")),
+    URLS_BY_PREFIXES: Trial(6, True, lambda: urls(PREFIXES, None)),
+    WHOLE_DOMAIN: Trial(8, True, lambda: hashes(PREFIXES + WHOLE, None)),
+}
+
+
+def seconds_per_hash() -> float:
+    """Return the time of hashing one candidate on one thread."""
+    rows = np.random.default_rng(1).integers(0, 26, (10**6, 12), dtype=np.uint8)
+    return best_of(lambda: hash_row_pairs(bytes(32), rows, 12, threads=1), per=len(rows)).processor
+
+
+def measure(name: str) -> tuple[Timing, Outcome, float]:
+    """Return time and outcome of one row, and the peak memory in GB."""
+    work, outcomes = TRIALS[name].prepare(), list[Outcome]()
+    timing = best_of(lambda: outcomes.append(work()), 1)
+    return timing, outcomes[0], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def rows(names: Iterable[str] = (URLS_BY_PREFIXES, WHOLE_DOMAIN)) -> Iterator[Row]:
+    """Yield the times of discoveries, each in a new process."""
+    fresh, per_hash = multiprocessing.get_context("spawn"), seconds_per_hash()
+    with ProcessPoolExecutor(1, mp_context=fresh, max_tasks_per_child=1) as pool:
+        for name, (timing, outcome, peak) in zip(names, pool.map(measure, names), strict=True):
+            limit = ""
+            if outcome.candidates:
+                needed = seconds(outcome.candidates * per_hash / THREADS)
+                limit = f"{needed}: hashing {outcome.candidates / 1e6:,.0f} million"
+            what = f"{name}: {outcome.found}, {peak:.2f} GB"
+            yield Row(what, timing, float(TRIALS[name].target), "", limit)
 
 
 def main() -> None:
     """Print one line per row."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--large", action="store_true")
-    parser.add_argument("--row", help="only rows whose name holds this")
+    parser.add_argument("--row", help="only rows whose name contains this")
     options = parser.parse_args()
-    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
-    chosen = [n for n, (large, _) in ROWS.items() if options.large or not large]
+    chosen = [name for name, trial in TRIALS.items() if options.large or not trial.large]
     if options.row:
-        chosen = [n for n in ROWS if options.row in n]
-    fresh = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=fresh, max_tasks_per_child=1) as pool:
-        for line in pool.map(measure, chosen):
-            print(line, flush=True)
+        chosen = [name for name in TRIALS if options.row in name]
+    show(list(rows(chosen)))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, Self, overload
 
 from deniable.errors import InputError
@@ -228,7 +229,7 @@ class Protocol(ABC):
         choice = self.parts[0].choice
         return sum(p for draw, p in self.draws if self.longest_identified(choice(draw)) is None)
 
-    @property
+    @cached_property
     def mechanisms(self) -> tuple[Mechanism, ...]:
         """One mechanism per part; width, noise and loss are the same in all of its slots."""
         return tuple(part.slots[0].mechanism for part in self.parts)

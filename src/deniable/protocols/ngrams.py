@@ -83,7 +83,7 @@ class NGrams(TextProtocol):
         """Return the index of the first symbol of the n-gram at this position."""
         return position if self.overlap else position * self.gram
 
-    @property
+    @cached_property
     def clear(self) -> tuple[ClearField, ...]:
         """One position per reported n-gram."""
         return tuple(

@@ -80,7 +80,7 @@ class Prefixes(TextProtocol):
         if any(weight < 1 for weight in weights) or sum(weights) != ONE:
             raise InputError(f"weights must be positive and sum to 2^32, unlike {weights}")
 
-    @property
+    @cached_property
     def clear(self) -> tuple[ClearField, ...]:
         """The level, which selects the prefix length."""
         return (ClearField("level", len(self.levels)),)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections import ChainMap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -81,10 +80,14 @@ class Upload:
     fingerprint: bytes
 
     def __post_init__(self) -> None:
-        sizes = {"key": KEY_SIZE, "digest": DIGEST_SIZE, "fingerprint": KEY_SIZE}
-        for name, size in sizes.items():
-            if (length := len(vars(self)[name])) != size:
-                raise InputError(f"expected an upload's {name} to have {size} bytes, got {length}")
+        for name, value, size in (
+            ("key", self.key, KEY_SIZE),
+            ("digest", self.digest, DIGEST_SIZE),
+            ("fingerprint", self.fingerprint, KEY_SIZE),
+        ):
+            if len(value) != size:
+                got = f"expected an upload's {name} to have {size} bytes, got {len(value)}"
+                raise InputError(got)
         if self.reports < 1 or not self.bodies or len(self.bodies) % self.reports:
             raise InputError(
                 f"expected one or more report bodies of equal length, got {self.reports} reports "
@@ -133,7 +136,7 @@ def classify(
 
     `stored_seals` holds the seals in the store, by name.
     """
-    seals = ChainMap({}, stored_seals)
+    seals = dict(stored_seals)
     outcomes, new = [], []
     for upload in uploads:
         name, seal = upload.receipt

@@ -175,9 +175,22 @@ def from_bytes(data: bytes, survey: Surveys) -> Report:
     >>> from_bytes(to_bytes(report), survey) == report
     True
     """
+    answered = _answered_survey(data, survey)
+    return parse_body(data[HEADER_SIZE:], answered)
+
+
+def check_bytes(data: bytes, survey: Surveys) -> Survey:
+    """Check the bytes of one report as `from_bytes` does, and return the survey it answers."""
+    answered = _answered_survey(data, survey)
+    check_body(data[HEADER_SIZE:], answered)
+    return answered
+
+
+def _answered_survey(data: bytes, survey: Surveys) -> Survey:
+    """Return the survey that a report answers, after checking its header and its length."""
     answered = _survey_of(data, survey, REPORT)
     _check_length(data, HEADER_SIZE + answered.body_size, answered)
-    return parse_body(data[HEADER_SIZE:], answered)
+    return answered
 
 
 def from_batch(data: bytes, survey: Surveys) -> list[Report]:
@@ -254,51 +267,60 @@ def body(report: Report) -> bytes:
 
 def parse_body(data: bytes, survey: Survey) -> Report:
     """Return the report in a body of exactly `survey.body_size` bytes."""
-    at = survey.cohort_size
-    cohort = int.from_bytes(data[:at], "little")
-    if cohort >= survey.cohorts:
-        raise FieldOutOfRange(f"the cohort must be below {survey.cohorts}, not {cohort}")
-    answers = []
+    check_body(data, survey)
+    at, answers = survey.cohort_size, []
     for question in survey.questions:
-        answers.append(_parse_answer(data[at : at + question.size], question))
+        part = data[at : at + question.size]
+        clear = tuple(part[: len(question.protocol.clear)])
+        answers.append(Answer(clear, tuple(part[f.start : f.end] for f in question.slot_forms)))
         at += question.size
-    return Report(survey, cohort, tuple(answers))
+    return Report(survey, _cohort_in(data, survey), tuple(answers))
 
 
-def _parse_answer(data: bytes, question: Question) -> Answer:
-    """Return the part of a body that belongs to one question, after checking it."""
+def check_body(data: bytes, survey: Survey) -> None:
+    """Raise WireError unless a body of exactly `survey.body_size` bytes is that of a report."""
+    if (cohort := _cohort_in(data, survey)) >= survey.cohorts:
+        raise FieldOutOfRange(f"the cohort must be below {survey.cohorts}, not {cohort}")
+    at = survey.cohort_size
+    for question in survey.questions:
+        _check_answer(data[at : at + question.size], question)
+        at += question.size
+
+
+def _cohort_in(data: bytes, survey: Survey) -> int:
+    """Return the cohort that a body begins with."""
+    return int.from_bytes(data[: survey.cohort_size], "little")
+
+
+def _check_answer(data: bytes, question: Question) -> None:
+    """Check the part of a body that belongs to one question."""
     fields = question.protocol.clear
-    clear = tuple(data[: len(fields)])
-    for value, field in zip(clear, fields, strict=True):
+    for value, field in zip(data, fields, strict=False):
         if value >= field.bound:
             raise FieldOutOfRange(
                 f"question {question.name!r}: {field.name} must be below {field.bound}, not {value}"
             )
-    if any(a >= b for a, b in pairwise(clear)):
+    if len(fields) > 1 and any(a >= b for a, b in pairwise(data[: len(fields)])):
         raise FieldOutOfRange(
-            f"question {question.name!r}: positions must be in increasing order, unlike {clear}"
+            f"question {question.name!r}: positions must be in increasing order, unlike "
+            f"{tuple(data[: len(fields)])}"
         )
-    at, slots = len(fields), []
-    for mechanism in question.protocol.mechanisms:
-        bits = data[at : at + mechanism.size]
-        spare = 8 * mechanism.size - mechanism.width
-        if spare and bits[-1] >> (8 - spare):
+    for form in question.slot_forms:
+        number = int.from_bytes(data[form.start : form.end], "little")
+        if number >> form.width:
             raise PaddingBits(
-                f"question {question.name!r}: bits {mechanism.width} and above must be 0, but the "
-                f"last byte is 0x{bits[-1]:02x}"
+                f"question {question.name!r}: bits {form.width} and above must be 0, but the last "
+                f"byte is 0x{data[form.end - 1]:02x}"
             )
-        if mechanism.bound is not None and int.from_bytes(bits, "little") >= mechanism.bound:
+        if form.bound is not None and number >= form.bound:
             raise FieldOutOfRange(
-                f"question {question.name!r}: the number must be below {mechanism.bound}, "
-                f"not {int.from_bytes(bits, 'little')}"
+                f"question {question.name!r}: the number must be below {form.bound}, not {number}"
             )
-        if mechanism.ones not in (None, ones := int.from_bytes(bits, "little").bit_count()):
+        if form.ones is not None and number.bit_count() != form.ones:
             raise FieldOutOfRange(
-                f"question {question.name!r}: exactly {mechanism.ones} bits must be 1, not {ones}"
+                f"question {question.name!r}: exactly {form.ones} bits must be 1, not "
+                f"{number.bit_count()}"
             )
-        slots.append(bits)
-        at += mechanism.size
-    return Answer(clear, tuple(slots))
 
 
 def _survey_of(data: bytes | memoryview, surveys: Surveys, form: int) -> Survey:

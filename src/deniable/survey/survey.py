@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from numbers import Real
 from os import PathLike
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from deniable import protocols
 from deniable.errors import InputError, SurveyError, check_integer, did_you_mean
@@ -78,6 +78,21 @@ def check_text(setting: str, text: object) -> None:
     """Raise InputError unless `text` is a string."""
     if type(text) is not str:
         raise InputError(f"{setting} must be a text, not {text!r:.80}")
+
+
+class SlotForm(NamedTuple):
+    """Form of a slot in a report.
+
+    start, end : where its bytes are among those of the question; width : bits that may be 1
+    bound : smallest number that it cannot be, if it is a number; ones : how many bits are 1, if
+        that is known
+    """
+
+    start: int
+    end: int
+    width: int
+    bound: int | None
+    ones: int | None
 
 
 @dataclass(frozen=True)
@@ -141,10 +156,19 @@ class Question:
         losses = [m.charge for m in self.protocol.mechanisms]
         return tuple((nanonats_up(x.per_report) or 0, nanonats_up(x.in_total)) for x in losses)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Number of bytes in the body of a report: clear fields, then slots."""
         return len(self.protocol.clear) + sum(m.size for m in self.protocol.mechanisms)
+
+    @cached_property
+    def slot_forms(self) -> tuple[SlotForm, ...]:
+        """Form of each slot in the bytes of this question."""
+        forms, start = [], len(self.protocol.clear)
+        for m in self.protocol.mechanisms:
+            forms.append(SlotForm(start, start + m.size, m.width, m.bound, m.ones))
+            start += m.size
+        return tuple(forms)
 
     def checked(self, value: Value) -> Value:
         """Return the value, or raise InputError if it has the wrong type.
@@ -428,7 +452,7 @@ class Survey:
 
     # --- bytes ------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def cohort_size(self) -> int:
         """Number of bytes of the cohort in a report; 0 if there is only one cohort."""
         return 2 if self.cohorts > 1 else 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 import zlib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import Self
+from weakref import WeakSet
 
 from starlette.types import Receive
 
@@ -38,7 +38,7 @@ class BodyLimits:
         """Bytes that bodies use now."""
         self._last_end = math.inf
         """Time of the event loop at which all bodies must have arrived; infinite until shutdown."""
-        self._active: set[asyncio.Timeout] = set()
+        self._active: WeakSet[asyncio.Timeout] = WeakSet()
 
     def end_within(self, seconds: float) -> None:
         """Give current and future bodies only this many seconds from now."""
@@ -46,16 +46,11 @@ class BodyLimits:
         for timeout in self._active:
             timeout.reschedule(min(timeout.when() or math.inf, self._last_end))
 
-    @asynccontextmanager
-    async def until(self, end: float) -> AsyncIterator[None]:
-        """Raise TimeoutError at `end`, or earlier after `end_within`."""
+    def until(self, end: float) -> asyncio.Timeout:
+        """Return a context that raises TimeoutError at `end`, or earlier after `end_within`."""
         timeout = asyncio.timeout_at(min(end, self._last_end))
         self._active.add(timeout)
-        try:
-            async with timeout:
-                yield
-        finally:
-            self._active.discard(timeout)
+        return timeout
 
 
 class IncomingBody:

@@ -11,8 +11,8 @@ from deniable.collector.api.problems import EXPIRED, MALFORMED, UNKNOWN_SURVEY, 
 from deniable.columns.batch import from_wire
 from deniable.errors import InputError, UnknownSurvey, WireError
 from deniable.store import Upload
-from deniable.survey import Survey, from_bytes
-from deniable.survey.report import BATCH, BATCH_HEADER_SIZE, HEADER_SIZE
+from deniable.survey import Survey
+from deniable.survey.report import BATCH, BATCH_HEADER_SIZE, HEADER_SIZE, check_bytes
 
 FORM_OFFSET = 3
 """Offset of the byte that distinguishes a report from a batch."""
@@ -74,7 +74,7 @@ class Catalogue:
                 batch = from_wire(data, self.by_digest)
                 survey, reports, start = batch.survey, len(batch), BATCH_HEADER_SIZE
             else:
-                survey, reports, start = from_bytes(data, self.by_digest).survey, 1, HEADER_SIZE
+                survey, reports, start = check_bytes(data, self.by_digest), 1, HEADER_SIZE
         except UnknownSurvey:
             digest = data[4:HEADER_SIZE].hex()
             raise Problem(

@@ -13,8 +13,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 from urllib.parse import parse_qs
 
 from starlette.responses import Response
@@ -31,6 +30,7 @@ from deniable.store import Outcome, Upload
 if TYPE_CHECKING:
     from deniable.collector.app import Collector
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Headers = dict[str, str]
 
@@ -162,19 +162,15 @@ class UploadRoute:
                     data = await self._unzipped(data, incoming)
                 _check_batch(claimed_reports(data), key)
                 day, trusted_day = self.collector.arrival_days()
-                check = partial(
-                    self.collector.catalogue.upload,
-                    key=headers.key,
-                    day=day,
-                    trusted_day=trusted_day,
-                )
-                return await self._store(await _in_thread_if_large(data, check), bucket)
+                check, rest = self.collector.catalogue.upload, (headers.key, day, trusted_day)
+                upload = await _in_thread_if_large(check, data, *rest)
+                return await self._store(upload, bucket)
 
     async def _unzipped(self, data: bytes, incoming: IncomingBody) -> bytes:
         """Decompress a body."""
         # The decompressed size is unknown yet, so reserve the largest possible one.
         incoming.hold(self._limit)
-        data = await _in_thread_if_large(data, partial(gunzip, limit=self._limit))
+        data = await _in_thread_if_large(gunzip, data, self._limit)
         incoming.hold(len(data) - self._limit)
         return data
 
@@ -230,9 +226,13 @@ def _check_batch(reports: int, key: Key | None) -> None:
     )
 
 
-async def _in_thread_if_large(data: bytes, work: Callable[[bytes], T]) -> T:
-    """Return work(data), computed in a thread if there is much data."""
-    return work(data) if len(data) <= MAX_INLINE_BYTES else await asyncio.to_thread(work, data)
+async def _in_thread_if_large(
+    work: Callable[Concatenate[bytes, P], T], data: bytes, *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Return work(data, …), computed in a thread if there is much data."""
+    if len(data) <= MAX_INLINE_BYTES:
+        return work(data, *args, **kwargs)
+    return await asyncio.to_thread(work, data, *args, **kwargs)
 
 
 def preflight(origin: str, methods: str) -> Headers:

@@ -6,6 +6,7 @@ Statements use `?` for values, and only SQL that SQLite and PostgreSQL both unde
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Any, Protocol, TypeVar
 
 VERSIONS: tuple[tuple[str, ...], ...] = (
@@ -45,7 +46,7 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 """A row of a table, or the values of a statement."""
 MAX_VALUES_PER_LIST = 500
-"""Largest number of values in one SQL list, `IN (?, …)`."""
+"""Largest number of values in one SQL list, `IN (?, …)`, or of rows to insert."""
 
 
 class Session(Protocol):
@@ -53,9 +54,6 @@ class Session(Protocol):
 
     def run(self, statement: str, values: Row = ()) -> int:
         """Run a statement, and return the number of rows it changed."""
-
-    def many(self, statement: str, rows: Iterable[Row]) -> None:
-        """Run a statement once per row of values."""
 
     def rows(self, statement: str, values: Row = ()) -> list[Row]:
         """Return all rows of a query."""
@@ -79,6 +77,25 @@ def sql_lists(values: Sequence[object]) -> Iterator[tuple[str, Row]]:
     for start in range(0, len(values), MAX_VALUES_PER_LIST):
         chunk = tuple(values[start : start + MAX_VALUES_PER_LIST])
         yield f"({', '.join('?' * len(chunk))})", chunk
+
+
+def insert_rows(db: Session, table: str, columns: str, rows: Iterable[Row]) -> None:
+    """Insert rows, many per statement.
+
+    SQLite runs a statement without the lock of the Python interpreter. With one statement per row,
+    the thread would have to wait for that lock after every row.
+    """
+    width, left = columns.count(",") + 1, iter(rows)
+    marks = f"({', '.join('?' * width)})"
+    while chunk := list(islice(left, max(1, MAX_VALUES_PER_LIST // width))):
+        statement = f"INSERT INTO {table} ({columns}) VALUES {', '.join([marks] * len(chunk))}"
+        db.run(statement, tuple(chain.from_iterable(chunk)))
+
+
+def delete_named(db: Session, table: str, names: Sequence[str]) -> None:
+    """Delete the rows of these names."""
+    for marks, chunk in sql_lists(names):
+        db.run(f"DELETE FROM {table} WHERE name IN {marks}", chunk)
 
 
 def read_setting(db: Session, name: str) -> str | None:

@@ -8,7 +8,7 @@ Segments are in the database too, unless `?segments=URL` names a folder.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date
 from threading import Lock
@@ -21,7 +21,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from deniable.errors import InputError, StoreError, StoreFull, StoreUnavailable
 from deniable.store.locations import Location
-from deniable.store.sql.database import Row, Session, T, Transact
+from deniable.store.sql.database import Row, Session, T, Transact, delete_named
 from deniable.store.sql.sql_store import SqlStore
 
 RETRY_SECONDS = 20.0
@@ -229,8 +229,7 @@ class DatabaseFiles(Location):
 
     def remove(self, *names: str) -> None:
         """Delete the files that exist."""
-        rows = [(name,) for name in names]
-        self._store._write(lambda db: db.many("DELETE FROM file WHERE name = ?", rows))
+        self._store._write(lambda db: delete_named(db, "file", names))
 
 
 class _PostgresSession:
@@ -241,10 +240,6 @@ class _PostgresSession:
 
     def run(self, statement: str, values: Row = ()) -> int:
         return self._connection.execute(_placeholders(statement), values).rowcount
-
-    def many(self, statement: str, rows: Iterable[Row]) -> None:
-        with self._connection.cursor() as cursor:
-            cursor.executemany(_placeholders(statement), rows)
 
     def rows(self, statement: str, values: Row = ()) -> list[Row]:
         return self._connection.execute(_placeholders(statement), values, binary=True).fetchall()

@@ -23,7 +23,7 @@ from deniable.errors import StoreError, UnknownSurvey
 from deniable.store.compaction import MAX_SEGMENT_UPLOADS, Compaction, Days
 from deniable.store.locations import Location
 from deniable.store.segments import segment_file, survey_folder
-from deniable.store.sql.database import Row, Session, Transact, sql_lists
+from deniable.store.sql.database import Row, Session, Transact, delete_named, sql_lists
 from deniable.store.sql.staged_rows import COLUMNS, StagedRow, keep_last_number, set_aside
 from deniable.survey import Survey
 
@@ -151,4 +151,4 @@ def delete_loose_files(write: Transact, location: Location) -> None:
     names = write(lambda db: db.rows("SELECT name FROM loose"))
     if names:
         location.remove(*(name for (name,) in names))
-        write(lambda db: db.many("DELETE FROM loose WHERE name = ?", names))
+        write(lambda db: delete_named(db, "loose", [name for (name,) in names]))

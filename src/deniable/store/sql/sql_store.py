@@ -34,6 +34,7 @@ from deniable.store.sql.database import (
     Row,
     Session,
     Transact,
+    insert_rows,
     read_setting,
     sql_lists,
     write_setting,
@@ -135,10 +136,8 @@ class SqlStore(Store):
 
     def _insert_staged(self, db: Session, rows: Sequence[StagedRow]) -> int:
         """Insert rows; return the number of the last one, or 0 if they are not numbered."""
-        statement = (
-            "INSERT INTO staged (survey, day, reports, bodies, checksum) VALUES (?, ?, ?, ?, ?)"
-        )
-        db.many(statement, [row[1:] for row in rows])
+        columns = "survey, day, reports, bodies, checksum"
+        insert_rows(db, "staged", columns, [row[1:] for row in rows])
         return 0
 
     def _acknowledge(self, number: int) -> None:
@@ -159,10 +158,8 @@ class SqlStore(Store):
             for marks, names in sql_lists([upload.receipt[0] for upload in uploads]):
                 seals.update(db.rows(f"SELECT name, seal FROM upload WHERE name IN {marks}", names))
             outcomes, new = classify(uploads, seals)
-            db.many(
-                "INSERT INTO upload (name, seal, day) VALUES (?, ?, ?)",
-                [(*u.receipt, u.day.isoformat()) for u in new],
-            )
+            receipts = [(*upload.receipt, upload.day.isoformat()) for upload in new]
+            insert_rows(db, "upload", "name, seal, day", receipts)
             last = self._insert_staged(db, [StagedRow.new(u) for u in new]) if new else 0
             return outcomes, last
 
@@ -274,7 +271,7 @@ class SqlStore(Store):
                 delete_loose_files(target._write, target._location)
                 segments = self._rows("SELECT name, day, sha256 FROM segment")
                 names = [(name,) for name, _, _ in segments]
-                target._write(lambda db: db.many("INSERT INTO loose (name) VALUES (?)", names))
+                target._write(lambda db: insert_rows(db, "loose", "name", names))
                 for name, day, sha256 in segments:
                     content = intact_file(self._location, name, sha256)
                     target._location.put(name, content, date.fromisoformat(day))
@@ -354,9 +351,7 @@ class SqlStore(Store):
 def _copy_tables(source: Session, copy: Session) -> None:
     """Copy the rows of a backup to another database."""
     for table, columns in BACKUP_TABLES.items():
-        marks = ", ".join("?" * len(columns.split(", ")))
-        statement = f"INSERT INTO {table} ({columns}) VALUES ({marks})"
-        copy.many(statement, source.stream(f"SELECT {columns} FROM {table}"))
+        insert_rows(copy, table, columns, source.stream(f"SELECT {columns} FROM {table}"))
     for name in (CALENDAR, staged_rows.LOST_NUMBERS):
         write_setting(copy, name, read_setting(source, name))
     write_setting(copy, staged_rows.LAST_NUMBER, str(staged_rows.last_number(source)))

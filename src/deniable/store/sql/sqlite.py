@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Lock
@@ -28,7 +28,7 @@ from deniable.errors import (
 from deniable.store.locations import LocalFolder, Location, lock_of
 from deniable.store.sql import staged_rows
 from deniable.store.sql.acknowledged import Acknowledged
-from deniable.store.sql.database import Row, Session, T, Transact
+from deniable.store.sql.database import Row, Session, T, Transact, insert_rows
 from deniable.store.sql.sql_store import SqlStore
 from deniable.store.sql.staged_rows import StagedRow
 
@@ -121,7 +121,7 @@ class SqliteStore(SqlStore):
         """Insert rows with the next numbers; return the last one."""
         first = staged_rows.last_number(db) + 1
         numbered = [(number, *row[1:]) for number, row in enumerate(rows, first)]
-        db.many(f"INSERT INTO staged ({staged_rows.COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", numbered)
+        insert_rows(db, "staged", staged_rows.COLUMNS, numbered)
         return numbered[-1][0]
 
     def _acknowledge(self, number: int) -> None:
@@ -185,9 +185,6 @@ class _SqliteSession:
 
     def run(self, statement: str, values: Row = ()) -> int:
         return self._connection.execute(statement, values).rowcount
-
-    def many(self, statement: str, rows: Iterable[Row]) -> None:
-        self._connection.executemany(statement, rows)
 
     def rows(self, statement: str, values: Row = ()) -> list[Row]:
         return self._connection.execute(statement, values).fetchall()

@@ -1,0 +1,51 @@
+"""Draw how times grow: python -m benchmarks.growth_plot docs/results/data/growth.json PICTURE"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+COLOURS = {"decode": "#2f5d8a", "associate": "#b03030", "discover": "#3f7f4f"}
+NAMES = {
+    "reports": "number of reports",
+    "candidates": "number of candidates",
+    "cells": "cells of the table",
+    "cores": "processor cores",
+}
+
+
+def draw(data: dict[str, Any]) -> Figure:
+    """Return one panel per quantity, with logarithmic axes, and lines of proportional growth."""
+    figure = Figure(figsize=(9, 6.5), layout="constrained")
+    for axes, panel in zip(figure.subplots(2, 2).flat, data["panels"], strict=True):
+        x = np.array(panel["x"], float)
+        for label, seconds in panel["series"].items():
+            colour = COLOURS[label.split(",")[0]]
+            axes.plot(x, seconds, "o-", color=colour, lw=1.4, ms=4, label=label)
+        last = max(seconds[-1] for seconds in panel["series"].values())
+        first = max(seconds[0] for seconds in panel["series"].values())
+        if panel["name"] == "cores":
+            axes.plot(x, first * x[0] / x, ":", color="#888888", label="proportional")
+            axes.set(xticks=x, xticklabels=[f"{n:.0f}" for n in x])
+        else:
+            axes.plot(x, last * x / x[-1], ":", color="#888888", label="proportional")
+        axes.set(xscale="log", yscale="log", xlabel=NAMES[panel["name"]])
+        if panel["name"] == "cores":
+            axes.set_xticks(x, [f"{n:.0f}" for n in x])
+            axes.minorticks_off()
+        axes.set_ylabel("processor seconds" if panel["time"] == "processor" else "seconds")
+        axes.legend(frameon=False, fontsize=8)
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+if __name__ == "__main__":
+    mpl.rcParams["svg.hashsalt"] = "deniable"
+    source, picture = map(Path, sys.argv[1:])
+    draw(json.loads(source.read_text())).savefig(picture, dpi=120)
