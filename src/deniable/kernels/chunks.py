@@ -6,8 +6,10 @@ draw random numbers seed them per chunk, a fixed number of rows (see `deniable.k
 """
 
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import pairwise
 from typing import TypeVar
 
@@ -40,8 +42,26 @@ def split_range(count: int, parts: int) -> list[tuple[int, int]]:
 def over_threads(
     work: Callable[[int, int], Result], ranges: list[tuple[int, int]], threads: int
 ) -> list[Result]:
-    """Call work(start, stop) for every range on up to `threads` threads; results are in order."""
-    if threads == 1 or len(ranges) <= 1:
+    """Call work(start, stop) for every range on up to `threads` threads; results are in order.
+
+    Work that calls this function again does the inner part on its own thread.
+    """
+    if threads == 1 or len(ranges) <= 1 or hasattr(_current, "pool"):
         return [work(start, stop) for start, stop in ranges]
-    with ThreadPoolExecutor(min(threads, len(ranges))) as pool:
-        return list(pool.map(lambda each: work(*each), ranges))
+    return list(_pool(threads).map(lambda each: work(*each), ranges))
+
+
+_current = threading.local()
+"""Has an attribute `pool` in the threads of a pool. If they waited for it, none might be left."""
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Return the threads that all kernels share: many kernels take less time than starting some."""
+    return ThreadPoolExecutor(
+        threads, "kernel", initializer=setattr, initargs=(_current, "pool", 1)
+    )
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a new process has none of the threads

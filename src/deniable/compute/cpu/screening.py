@@ -15,7 +15,7 @@ from deniable.kernels.likelihood.hash_rows import support_of_all
 from deniable.kernels.search.cell_sums import cell_sums, count_modulo, log_mixtures, multiply_moved
 from deniable.kernels.search.domain_scan import scan
 
-STRINGS_PER_CHUNK = 1 << 16
+STRINGS_PER_CHUNK = 1 << 14
 FREQUENCIES_PER_CHUNK = 1 << 13
 TRANSFORMS_PER_CHUNK = 8
 SAMPLED, SAMPLE_MARGIN = 1 << 16, 5.0

@@ -9,8 +9,10 @@ its parent with probability .92, and otherwise any lower one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -31,11 +33,15 @@ from deniable.inference.power.prefix_search import (
     least_odds,
 )
 from deniable.kernels.array_types import Floats, Int64s, Mask, Singles
+from deniable.kernels.chunks import over_threads, split_range, thread_count
 from deniable.protocols.alphabet import PAD
+
+T = TypeVar("T")
 
 ROUNDING_MARGIN = np.float32(1e-3)
 SPELLING_MARGIN = 1.5
 """Log-odds by which a spelling may be less likely than a prefix, before its evidence."""
+PREFIXES_PER_CHUNK = 1 << 12
 SAMPLED = 1 << 15
 """Prefixes whose odds say how many strings can be expected among those that are unlikely."""
 
@@ -119,12 +125,18 @@ class Extensions:
 
         kind : floating-point type of the computation
         """
-        masses = mass_grid(self.evidence.scores)
-        log = masses * self.sums[chosen, np.newaxis] - masses**2 * kind(self.precision / 2)
-        weight = self.parents.child_weight[self.parent[chosen]]
-        scaled = weight * np.exp(log - log.max(axis=1, keepdims=True)) + 1e-30
-        weight = np.asarray(scaled / scaled.sum(axis=1, keepdims=True), np.float32)
-        return PrefixBeam(self.rows[chosen], odds, weight, np.full(len(chosen), self.level))
+        masses, before = mass_grid(self.evidence.scores), self.parents.child_weight
+
+        def part(start: int, stop: int) -> PrefixBeam:
+            some = chosen[start:stop]
+            log = masses * self.sums[some, np.newaxis] - masses**2 * kind(self.precision / 2)
+            scaled = before[self.parent[some]] * np.exp(log - log.max(axis=1, keepdims=True))
+            scaled += 1e-30
+            weight = np.asarray(scaled / scaled.sum(axis=1, keepdims=True), np.float32)
+            level = np.full(len(some), self.level)
+            return PrefixBeam(self.rows[some], odds[start:stop], weight, level)
+
+        return PrefixBeam.joined(in_chunks(part, len(chosen)))
 
     def likeliest(self, among: Int64s, count: int, unlikely: float) -> tuple[PrefixBeam, float]:
         """Return the `count` likeliest that are not too unlikely, and the least odds to be kept.
@@ -144,6 +156,12 @@ class Extensions:
         if len(kept) == count:
             least = float(odds[kept].min(initial=np.inf))
         return self.beam(among[kept], odds[kept]), least
+
+
+def in_chunks(part: Callable[[int, int], T], count: int) -> list[T]:
+    """Return part(start, stop) for ranges of 0 to `count`, computed by several threads."""
+    ranges = split_range(count, -(-count // PREFIXES_PER_CHUNK)) or [(0, 0)]
+    return over_threads(part, ranges, thread_count(None))
 
 
 def mass_grid(scores: ScoreTables) -> Singles:
@@ -203,6 +221,61 @@ class _Spellings(StringArrays):
     ended: Mask
 
 
+@dataclass(frozen=True, eq=False)
+class _Children:
+    """All prefixes that are one symbol longer than some others, numbered prefix by prefix.
+
+    before : the prefixes, none of which has ended; odds : float32[n], added to log-probabilities
+    at : number of symbols of those prefixes
+    """
+
+    model: CharacterModel
+    before: _Spellings
+    odds: Singles
+    at: int
+
+    def __len__(self) -> int:
+        return len(self.before) * (self.model.symbols + 1)
+
+    def sample(self, every: int) -> Singles:
+        """float32[n]: log-odds of every n-th child."""
+        place, symbol = np.divmod(np.arange(0, len(self), every), self.model.symbols + 1)
+        following = self.model.next_symbol(self.before.rows[place], self.at)
+        log_p = self.before.log_p[place] + following[np.arange(len(place)), symbol]
+        return np.asarray(log_p + self.odds[place])
+
+    def likely(self, least: float) -> tuple[Int64s, Singles, Singles]:
+        """Return number, log-probability and log-odds of the children with at least these odds."""
+        width = self.model.symbols + 1
+
+        def part(start: int, stop: int) -> tuple[Int64s, Singles, Singles]:
+            following = self.model.next_symbol(self.before.rows[start:stop], self.at)
+            log_p = self.before.log_p[start:stop, np.newaxis] + following
+            odds = (log_p + self.odds[start:stop, np.newaxis]).ravel()
+            chosen = np.flatnonzero(odds >= least)
+            return chosen + start * width, log_p.ravel()[chosen], odds[chosen]
+
+        parts = in_chunks(part, len(self.before))
+        number, log_p, odds = map(np.concatenate, zip(*parts, strict=True))
+        return number, log_p, odds
+
+    def take(self, numbers: Int64s, log_p: Singles) -> _Spellings:
+        """Return the children of these numbers, which have these log-probabilities."""
+        symbols = np.append(np.arange(self.model.symbols), PAD).astype(np.uint8)
+        rows = np.empty((len(numbers), self.before.rows.shape[1]), np.uint8)
+        parent, ended = np.empty(len(numbers), np.int64), np.empty(len(numbers), bool)
+
+        def part(start: int, stop: int) -> None:
+            place, symbol = np.divmod(numbers[start:stop], len(symbols))
+            rows[start:stop] = self.before.rows[place]
+            rows[start:stop, self.at] = symbols[symbol]
+            parent[start:stop] = self.before.parent[place]
+            ended[start:stop] = symbol == self.model.symbols
+
+        in_chunks(part, len(numbers))
+        return _Spellings(rows, log_p, parent, ended)
+
+
 def _extended(
     evidence: StringEvidence,
     model: CharacterModel,
@@ -219,24 +292,22 @@ def _extended(
     unlikely = unlikely - SPELLING_MARGIN if level else -np.inf
     none = np.zeros(len(beam), bool)
     spelled = _Spellings(beam.rows, np.zeros(len(beam), np.float32), np.arange(len(beam)), none)
-    symbols = np.append(np.arange(model.symbols), PAD).astype(np.uint8)
+    odds, finished = np.minimum(beam.odds, 0), list[_Spellings]()
     for at in range(length, int(evidence.tally.lengths[level])):
-        open_ended = spelled.take(~spelled.ended)
-        log_p = open_ended.log_p[:, np.newaxis] + model.next_symbol(open_ended.rows, at)
-        prior = (log_p + np.minimum(beam.odds, 0)[open_ended.parent, np.newaxis]).ravel()
-        every = max(len(prior) // SAMPLED, 1)
-        least = least_odds(prior[::every], every, unlikely)
-        best = np.flatnonzero(prior >= least)
-        if len(best) > MAX_CHILDREN:
-            best = best[evidence.tally.kernels.best(prior[best], MAX_CHILDREN)]
-            least = float(prior[best].min())
+        if spelled.ended.any():
+            finished.append(spelled.take(spelled.ended))
+            spelled = spelled.take(~spelled.ended)
+        children = _Children(model, spelled, odds[spelled.parent], at)
+        every = max(len(children) // SAMPLED, 1)
+        least = least_odds(children.sample(every), every, unlikely)
+        numbers, log_p, likely = children.likely(least)
+        if len(numbers) > MAX_CHILDREN:
+            best = evidence.tally.kernels.best(likely, MAX_CHILDREN)
+            least = float(likely[best].min())
+            numbers, log_p = numbers[best], log_p[best]
         limits.spelled[at] = least
-        place, symbol = np.divmod(best, len(symbols))
-        rows = open_ended.rows[place]
-        rows[:, at] = symbols[symbol]
-        new = _Spellings(rows, log_p.ravel()[best], open_ended.parent[place], rows[:, at] == PAD)
-        done = spelled.take(spelled.ended)
-        spelled = _Spellings.joined((done, new)) if len(done) else new
+        spelled = children.take(numbers, log_p)
+    spelled = _Spellings.joined([*finished, spelled])
     prior = beam.log_probability(level)[spelled.parent] + spelled.log_p
     return Extensions(evidence, level, beam, spelled.rows, spelled.parent, prior)
 
