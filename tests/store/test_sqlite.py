@@ -296,3 +296,13 @@ def test_a_file_of_another_user_is_named(
     monkeypatch.setattr(os, "open", guarded)
     with pytest.raises(StoreForbidden, match=r"may not use \S*reports.db.lock: run all commands"):
         store.compact(at_least=50, today=NEXT)
+
+
+@pytest.mark.parametrize("count", [1, 166, 167, 400])
+def test_one_transaction_takes_any_number_of_uploads(tmp_path: Path, count: int) -> None:
+    with deniable.store.open(tmp_path / "reports.db", create=True) as store:
+        store.add_survey(survey())
+        uploads = [upload() for _ in range(count)]
+        assert store.append(uploads) == [Outcome.STORED] * count
+        assert store.append(uploads) == [Outcome.REPEATED] * count
+        assert kept(store) == reports_of(uploads)
