@@ -9,10 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from benchmarks import bits, joint, start
+from benchmarks import bits, collector, discover, hashing, joint, start
 from benchmarks.table import Row, show
 
-ROWS: tuple[Callable[[], Iterable[Row]], ...] = (start.rows, bits.rows, joint.rows)
+ROWS: tuple[Callable[[], Iterable[Row]], ...] = (
+    start.rows,
+    bits.rows,
+    hashing.rows,
+    joint.rows,
+    discover.rows,
+    collector.rows,
+)
 
 
 if __name__ == "__main__":

@@ -19,10 +19,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.table import Row, Timing
 from deniable import Survey, simulate
 from deniable.collector import keys
 from deniable.columns import to_wire
@@ -49,7 +51,13 @@ asyncio.run(main())
 COLLECTOR = "from deniable.cli import main; main()"
 
 
+LABELS = COLLECTOR_LABEL, ALONE_LABEL, BARE_LABEL = (
+    "collector",
+    "without group commit",
+    "bare server",
+)
 Measured = tuple[float, float, float]
+"""Uploads per second, 99th percentile of latency, and processor seconds per upload."""
 
 
 class Sender(asyncio.Protocol):
@@ -156,10 +164,48 @@ def servers(folder: Path, store: str, port: int) -> dict[str, list[str]]:
         "--keys", str(folder / "keys.json"),
     ]  # fmt: skip
     return {
-        "collector": serve,
-        "without group commit": [*serve, "--group", "1"],
-        "bare server": [sys.executable, "-c", BARE, str(port)],
+        COLLECTOR_LABEL: serve,
+        ALONE_LABEL: [*serve, "--group", "1"],
+        BARE_LABEL: [sys.executable, "-c", BARE, str(port)],
     }
+
+
+def single_report() -> bytes:
+    """Return the bytes of one report."""
+    return bytes(from_batch(thousand_reports(), Survey.load(SURVEY))[0])
+
+
+def thousand_reports() -> bytes:
+    """Return the bytes of a batch."""
+    survey = Survey.load(SURVEY)
+    nothing = {q.name: [None] * 1000 for q in survey.questions}
+    return to_wire(simulate(survey, nothing, rng=np.random.default_rng(1)))
+
+
+def best_rates(
+    body: bytes, labels: Sequence[str], seconds: float, runs: int, store: str = ""
+) -> dict[str, Measured]:
+    """Return the best of some runs of these servers, which alternate."""
+    best: dict[str, Measured] = {}
+    for _ in range(runs):
+        with tempfile.TemporaryDirectory() as name:
+            where = store or f"sqlite:///{name}/reports.db"
+            token = keys.add(Path(name) / "keys.json", "load", "gateway", quota=0)
+            port = free_port()
+            commands = servers(Path(name), where, port)
+            for label in labels:
+                got = measure(commands[label], port, body, token, seconds)
+                best[label] = max(best.get(label, got), got)
+    return best
+
+
+def rows() -> Iterator[Row]:
+    """Yield the time between durable uploads of one report, and that of the bare server."""
+    best = best_rates(single_report(), (COLLECTOR_LABEL, BARE_LABEL), 5.0, 3)
+    (rate, p99, used), (bare, _, bare_used) = best[COLLECTOR_LABEL], best[BARE_LABEL]
+    name = f"durable upload of one report: {rate:,.0f}/s, p99 {1000 * p99:.0f} ms"
+    limit = f"{Timing(1 / bare, bare_used)}: discarding it"
+    yield Row(name, Timing(1 / rate, used), "100 µs, p99 50 ms", "", limit)
 
 
 def main() -> None:
@@ -169,25 +215,12 @@ def main() -> None:
     parser.add_argument("--store", help="PostgreSQL URL; SQLite in a temporary folder otherwise")
     options = parser.parse_args()
     seconds, runs = (2.0, 1) if options.quick else (5.0, 3)
-    survey = Survey.load(SURVEY)
-    reports = simulate(
-        survey, {q.name: [None] * 1000 for q in survey.questions}, rng=np.random.default_rng(1)
-    )
-    batch = to_wire(reports)
-    single = bytes(from_batch(batch, survey)[0])
+    batch, single = thousand_reports(), single_report()
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
-    for what, body, target in (("1,000 reports", batch, 1500), ("one report", single, 3000)):
-        best: dict[str, Measured] = {}
-        for _ in range(runs):
-            with tempfile.TemporaryDirectory() as name:
-                store = options.store or f"sqlite:///{name}/reports.db"
-                token = keys.add(Path(name) / "keys.json", "load", "gateway", quota=0)
-                port = free_port()
-                for label, command in servers(Path(name), store, port).items():
-                    got = measure(command, port, body, token, seconds)
-                    best[label] = max(best.get(label, got), got)
-        rate, p99, used = best["collector"]
-        alone, bare = best["without group commit"][0], best["bare server"][0]
+    for what, body, target in (("1,000 reports", batch, 1500), ("one report", single, 10_000)):
+        best = best_rates(body, LABELS, seconds, runs, options.store or "")
+        rate, p99, used = best[COLLECTOR_LABEL]
+        alone, bare = best[ALONE_LABEL][0], best[BARE_LABEL][0]
         print(
             f"uploads of {what} ({len(body):,} bytes): {rate:,.0f}/s, p99 {1000 * p99:.0f} ms "
             f"(targets {target:,}/s, 100 ms), {1e6 * used:.0f} µs of processor time; "

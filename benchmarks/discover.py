@@ -20,10 +20,10 @@ from itertools import combinations
 
 import numpy as np
 
+from benchmarks.hashing import hashing
 from benchmarks.table import Row, Timing, best_of, seconds, show
 from deniable import Survey, discover, simulate
 from deniable.discovery.ngrams.cliques import PartiteGraph, find_cliques
-from deniable.kernels.hashing.positions import hash_row_pairs
 from deniable.simulation import Population, exponential, power, random_strings, top_domains
 
 HEAD = """
@@ -147,12 +147,6 @@ TRIALS = {
 }
 
 
-def seconds_per_hash() -> float:
-    """Return the time of hashing one candidate on one thread."""
-    rows = np.random.default_rng(1).integers(0, 26, (10**6, 12), dtype=np.uint8)
-    return best_of(lambda: hash_row_pairs(bytes(32), rows, 12, threads=1), per=len(rows)).processor
-
-
 def measure(name: str) -> tuple[Timing, Outcome, float]:
     """Return time and outcome of one row, and the peak memory in GB."""
     work, outcomes = TRIALS[name].prepare(), list[Outcome]()
@@ -162,7 +156,7 @@ def measure(name: str) -> tuple[Timing, Outcome, float]:
 
 def rows(names: Iterable[str] = (URLS_BY_PREFIXES, WHOLE_DOMAIN)) -> Iterator[Row]:
     """Yield the times of discoveries, each in a new process."""
-    fresh, per_hash = multiprocessing.get_context("spawn"), seconds_per_hash()
+    fresh, per_hash = multiprocessing.get_context("spawn"), hashing().processor
     with ProcessPoolExecutor(1, mp_context=fresh, max_tasks_per_child=1) as pool:
         for name, (timing, outcome, peak) in zip(names, pool.map(measure, names), strict=True):
             limit = ""
