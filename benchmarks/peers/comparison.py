@@ -13,13 +13,16 @@ from deniable.formatting import aligned
 Quantity = Literal[
     "time per report",
     "time to decode",
+    "time to fit",
     "summed error",
+    "summed error without Other",
     "set bits sent as 0",
     "strings found",
     "false strings",
-    "nats below maximum",
+    "nats below maximum, at most",
 ]
-WITH_RATIO = ("time per report", "time to decode", "summed error")
+WITH_RATIO = ("time", "summed error")
+"""How the names of quantities begin of which the ratio is meaningful."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Comparison:
     @property
     def ratio(self) -> str:
         """Theirs divided by ours, for times and errors: above 1, ours is faster or better."""
-        return f"{self.theirs / self.ours:.3g}" if self.quantity in WITH_RATIO else ""
+        return f"{self.theirs / self.ours:.3g}" if self.quantity.startswith(WITH_RATIO) else ""
 
     def texts(self) -> tuple[str, ...]:
         """Return the cells of the row."""

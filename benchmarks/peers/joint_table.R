@@ -6,6 +6,7 @@
 # FOLDER holds params.csv, REPORTS, map_x.csv and map_y.csv; joint-results.csv is written to it.
 # The TOP most common strings of each variable get a category. EM_PROGRAM is the compiled fast_em.
 
+set.seed(1)  # its marginal decoder draws random numbers
 arguments <- commandArgs(TRUE)
 folder <- arguments[1]
 top <- as.integer(arguments[3])

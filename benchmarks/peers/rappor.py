@@ -101,8 +101,8 @@ def deniable(*arguments: str) -> float:
 # --- files -----------------------------------------------------------------------------------
 
 
-def write_files(folder: Path) -> JointPopulation:
-    """Write the files of both sides, and return the simulated clients as a population."""
+def write_files(folder: Path) -> dict[int, JointPopulation]:
+    """Write the files of both sides; return the simulated clients by the number of reports."""
     survey = survey_of(x=bloom(scheme="rappor-cpp"), y=bloom(scheme="rappor-cpp"))
     rng = np.random.default_rng(1)
     weights = exponential(100, 8.0)
@@ -121,7 +121,10 @@ def write_files(folder: Path) -> JointPopulation:
         columns = {name: (packed[:count], PARAMS.k) for name, packed in bits.items()}
         write_reports(folder / f"{count}.csv", Reports(ids, batch.cohort[:count], columns))
     codes = [drawn[name].codes for name in "xy"]
-    return JointPopulation(population.values, _shares(codes))
+    return {
+        count: JointPopulation(population.values, _shares([c[:count] for c in codes]))
+        for count in (MANY, FEW)
+    }
 
 
 def _shares(codes: Sequence[npt.NDArray[np.int32]]) -> npt.NDArray[np.float64]:
@@ -144,14 +147,19 @@ def marginal_error(path: Path, crowd: JointPopulation) -> float:
     return float(sum(abs(found.get(str(name), 0.0) - share) for name, share in truth.items()))
 
 
-def joint_error(path: Path, crowd: JointPopulation) -> float:
-    """Return the summed absolute error of a table of x, y and proportion."""
+def joint_errors(path: Path, crowd: JointPopulation) -> tuple[float, float]:
+    """Return the summed absolute error of a table of x, y and proportion, and without Other."""
     rows = read_results(path)
     labels = [list(dict.fromkeys(row[axis] for row in rows)) for axis in (0, 1)]
     table = np.zeros((len(labels[0]), len(labels[1])))
     for x, y, share in rows:
         table[labels[0].index(x), labels[1].index(y)] = float(share)
-    return float(np.abs(table - truth_of(crowd, labels)).sum())
+    errors = np.abs(table - truth_of(crowd, labels))
+    known = (
+        [label in values for label in names]
+        for names, values in zip(labels, crowd.values.values(), strict=True)
+    )
+    return float(errors.sum()), float(errors[np.ix_(*known)].sum())
 
 
 # --- rows -------------------------------------------------------------------------------------
@@ -187,11 +195,12 @@ def joint(
     program = [str(programs.em)] if compiled else []
     theirs = programs.rscript(JOINT_TABLE, str(folder), f"{count}.csv", str(side - 1), *program)
     found = (output / "assoc-results.csv", folder / "joint-results.csv")
-    errors = (joint_error(path, crowd) for path in found)
+    errors, known = zip(*(joint_errors(path, crowd) for path in found), strict=True)
     where = "C++ EM" if compiled else "R EM"
     work = f"joint table, N = {count:,}, {side} × {side} (google/rappor: {where})"
     yield Comparison(work, "time to decode", mine, theirs)
     yield Comparison("", "summed error", *errors)
+    yield Comparison("", "summed error without Other", *known)
 
 
 def fit(programs: Programs, side: int) -> Iterator[Comparison]:
@@ -210,17 +219,17 @@ def fit(programs: Programs, side: int) -> Iterator[Comparison]:
     table = np.fromfile(result, np.float64, offset=12).reshape(side, side).T
     gaps = (evidence.evaluate(t / t.sum()).gap for t in (fitted.table, table))
     work = f"fit alone, N = {len(x_rows):,}, {side} × {side} (google/rappor: fast_em.cc)"
-    yield Comparison(work, "time to decode", mine, theirs)
-    yield Comparison("", "nats below maximum", *gaps)
+    yield Comparison(work, "time to fit", mine, theirs)
+    yield Comparison("", "nats below maximum, at most", *gaps)
 
 
 def rows(checkout: Path) -> Iterator[Comparison]:
     """Yield all comparisons with google/rappor; raise MissingError if its programs cannot run."""
     with tempfile.TemporaryDirectory() as name:
         programs = Programs(checkout, Path(name))
-        crowd = write_files(programs.folder)
-        yield from marginal(programs, crowd)
-        yield from joint(programs, crowd, FEW, 6, compiled=False)
+        crowds = write_files(programs.folder)
+        yield from marginal(programs, crowds[MANY])
+        yield from joint(programs, crowds[FEW], FEW, 6, compiled=False)
         for side in (6, 20):
-            yield from joint(programs, crowd, MANY, side, compiled=True)
+            yield from joint(programs, crowds[MANY], MANY, side, compiled=True)
             yield from fit(programs, side)
