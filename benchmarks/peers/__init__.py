@@ -1,0 +1,1 @@
+"""Comparisons with other programs for the same work: python -m benchmarks.peers"""
