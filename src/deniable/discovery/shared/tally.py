@@ -8,7 +8,6 @@ families with one line each, and its bits are the cells.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from operator import add
@@ -17,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from deniable.analysis.source import Source
-from deniable.columns import Column, ReportBatch
+from deniable.columns import ReportBatch
 from deniable.columns.batch import packed_numbers
 from deniable.compute.backend import Backend
 from deniable.compute.screening import ScreeningKernels
@@ -151,28 +150,42 @@ def tally_of(source: Source, question: Question, protocol: Prefixes, executor: B
     kind: type[Tally]
     match protocol.mechanism:
         case LocalHash() as mechanism:
-            kind, count = NumberTally, count_numbers
+            kind, counts = NumberTally, _count_numbers(source, question, executor)
         case Bloom(hashes=1, scheme_name="deniable-1") as mechanism:
-            kind, count = Tally, count_bits
+            kind, counts = Tally, reduce(add, source.map(executor, partial(_bits, question.name)))
         case other:
             raise InputError(
                 f"question {question.name!r} reports prefixes by {other.kind!r}: expected local "
                 "hashing, or a Bloom filter with hashes = 1 and scheme deniable-1"
             )
-    counts = reduce(add, source.map(executor, partial(_counted, count, question.name)))
     families = mechanism.hash_layout[0]
     shape = len(protocol.levels), families, mechanism.cohorts // families
     sent, reports = counts.ones.reshape(*shape, -1), counts.total.reshape(shape)
     return kind(protocol, mechanism, executor.arrays.screening, sent, reports)
 
 
-def _counted(count: Callable[[Column], BitCounts], question: str, batch: ReportBatch) -> BitCounts:
-    return count(batch.column(question))
+def _bits(question: str, batch: ReportBatch) -> BitCounts:
+    """Count the bits of a batch."""
+    return count_bits(batch.column(question))
 
 
-def count_numbers(column: Column) -> BitCounts:
-    """Count the reports of each stratum that are each number."""
+def _count_numbers(source: Source, question: Question, executor: Backend) -> BitCounts:
+    """Count the reports of each stratum that are each number.
+
+    There are millions of counters, more than reports in a batch: the batches send where to count.
+    """
+    part, mechanism = question.protocol.parts[0], question.protocol.mechanisms[0]
+    strata, values = len(part.slots) * mechanism.cohorts, mechanism.bound or 0
+    ones = np.zeros(strata * values, np.int64)
+    for places in source.map(executor, partial(_places, question.name)):
+        np.add.at(ones, places, 1)
+    counts = ones.reshape(strata, values)
+    return BitCounts(counts, counts.sum(axis=1))
+
+
+def _places(question: str, batch: ReportBatch) -> Int32s | Int64s:
+    """Return the index of each report's counter: stratum · values + number."""
+    column = batch.column(question)
     values = column.mechanism.bound or 0
-    place = column.stratum.astype(np.int64) * values + packed_numbers(column.bits)
-    ones = np.bincount(place, minlength=column.strata * values).reshape(column.strata, values)
-    return BitCounts(ones, ones.sum(axis=1))
+    kind = np.int32 if column.strata * values < 1 << 31 else np.int64
+    return column.stratum * kind(values) + packed_numbers(column.bits).astype(kind)
