@@ -188,4 +188,7 @@ def _places(question: str, batch: ReportBatch) -> Int32s | Int64s:
     column = batch.column(question)
     values = column.mechanism.bound or 0
     kind = np.int32 if column.strata * values < 1 << 31 else np.int64
-    return column.stratum * kind(values) + packed_numbers(column.bits).astype(kind)
+    places: Int32s | Int64s = column.stratum * kind(values) + packed_numbers(column.bits).astype(
+        kind
+    )
+    return places
