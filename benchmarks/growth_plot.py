@@ -32,7 +32,6 @@ def draw(data: dict[str, Any]) -> Figure:
         first = max(seconds[0] for seconds in panel["series"].values())
         if panel["name"] == "cores":
             axes.plot(x, first * x[0] / x, ":", color="#888888", label="proportional")
-            axes.set(xticks=x, xticklabels=[f"{n:.0f}" for n in x])
         else:
             axes.plot(x, last * x / x[-1], ":", color="#888888", label="proportional")
         axes.set(xscale="log", yscale="log", xlabel=NAMES[panel["name"]])

@@ -17,7 +17,7 @@ EXTRAS = {
     ),
     "cli": ("click", "rich"),
     "cluster": ("dask", "distributed"),
-    "collector": ("fsspec", "granian", "numpy", "pyarrow", "starlette"),
+    "collector": ("fsspec", "granian", "numpy", "pyarrow", "starlette", "uvloop"),
     "frames": ("pandas", "polars"),
     "gpu": ("torch",),
     "plots": ("matplotlib",),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import deniable.store
-from deniable.collector.api.problems import BUSY, TOO_LARGE, Problem
+from deniable.collector.api.problems import BUSY, TOO_LARGE, TOO_SLOW, Problem
 from deniable.collector.ingest.body import BodyLimits, IncomingBody, gunzip
 from deniable.collector.ingest.writer import CommitWriter
 from deniable.collector.metrics import Metrics
@@ -60,6 +60,31 @@ def test_all_bodies_together_have_a_limit() -> None:
                 assert caught.value.kind is BUSY
             assert limits.held == 40
         assert limits.held == 0
+
+    asyncio.run(scenario())
+
+
+def test_a_shutdown_while_a_slow_body_is_refused() -> None:
+    """The refusal holds its timeout, which is over, as long as its error is alive."""
+
+    async def silent() -> dict[str, Any]:
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    async def scenario() -> None:
+        limits = BodyLimits(max_body=10, max_memory=100, seconds=0.01)
+        slow, problems = IncomingBody(silent, limits), list[Problem]()
+        try:
+            await slow.read()
+        except Problem as problem:
+            problems.append(problem)
+        assert problems[0].kind is TOO_SLOW
+        limits.seconds = 3600
+        other = asyncio.create_task(IncomingBody(silent, limits).read())
+        await asyncio.sleep(0)
+        limits.end_within(0.01)
+        with pytest.raises(Problem, match="within 3600 seconds"):
+            await asyncio.wait_for(other, 60)
 
     asyncio.run(scenario())
 

@@ -177,7 +177,7 @@ def test_a_quota_that_binds_nobody_is_mentioned(
         assert statuses == ([401, 401] if require_key else [202, 202])
 
     collect(tmp_path, scenario, keys=str(file), require_key=require_key)
-    assert ("the quota of web binds nobody" in caplog.text) == (not require_key)
+    assert ("the quota of web has no effect" in caplog.text) == (not require_key)
 
 
 def test_a_gateway_key_has_its_limits(file: Path, tmp_path: Path) -> None:

@@ -39,9 +39,9 @@ def test_a_jump_is_not_trusted_until_the_clock_has_gone_on_from_there() -> None:
     seen = Calendar(DAY).observe(after(60))
     assert seen == Calendar(DAY, (after(60),))
     assert seen.days_ahead(after(60)) == 60
-    for day, days in ((60, "7 later days"), (61, "6 later days")):
+    for day, days in ((60, "7 more days"), (61, "6 more days")):
         warning = seen.observe(after(day)).warning(after(day))
-        assert warning and f"until the store was used on {days}" in warning
+        assert warning and f"until the store has been used on {days}" in warning
     for day in range(61, 60 + SETTLING_DAYS):
         seen = seen.observe(after(day))
         assert seen.latest == DAY

@@ -17,6 +17,7 @@ import pytest
 import deniable.store
 from deniable.errors import InputError, StoreError, StoreForbidden, StoreFull
 from deniable.store import Outcome
+from deniable.store.sql.database import MAX_STATEMENT_BYTES, insert_rows
 from deniable.store.sql.sqlite import SqliteStore
 from tests.uploads import DAY, MARKS, NEXT, kept, reports_of, survey, upload
 
@@ -306,3 +307,20 @@ def test_one_transaction_takes_any_number_of_uploads(tmp_path: Path, count: int)
         assert store.append(uploads) == [Outcome.STORED] * count
         assert store.append(uploads) == [Outcome.REPEATED] * count
         assert kept(store) == reports_of(uploads)
+
+
+def test_a_statement_has_a_limited_number_of_bytes() -> None:
+    """Uploads may have megabytes each, and a backup copies all of them."""
+    sizes: list[int] = []
+
+    class Statements:
+        """Notes how many bytes each statement inserts."""
+
+        def run(self, statement: str, values: tuple[bytes, ...]) -> int:
+            assert statement.count("(?)") == len(values)
+            sizes.append(sum(map(len, values)))
+            return len(values)
+
+    rows = [(bytes(1 << 22),)] * 12
+    insert_rows(Statements(), "staged", "bodies", rows)  # type: ignore[arg-type]
+    assert sum(sizes) == 12 << 22 and max(sizes) <= MAX_STATEMENT_BYTES + (1 << 22)

@@ -193,9 +193,9 @@ def accept(store: str, clock: bool, damage: bool, lock: bool, yes: bool, as_json
     """Accept a clock change, recorded damage or a stale lock of STORE.
 
     A store does not trust a clock that is suddenly days ahead or behind: it would delete reports
-    and forget idempotency keys too early. It goes on by itself after it was used on seven later
-    days. If the clock is right, for instance because the machine was switched off, accept it at
-    once.
+    and forget idempotency keys too early. It trusts the clock by itself once it has been used
+    on seven later days. If the clock is right, for instance because the machine was switched off,
+    accept it at once.
 
     Parameters
     ----------

@@ -186,7 +186,7 @@ class Collector:
         """Note the day in the store, and return the latest one that can be trusted."""
         self.calendar = self.store.observe_day()
         if warning := self.calendar.warning(calendar.today()):
-            log_event("clock-leap", warning, logging.WARNING)
+            log_event("clock-jump", warning, logging.WARNING)
         return self.calendar.latest
 
     def _check_damage(self) -> None:

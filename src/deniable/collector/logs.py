@@ -26,7 +26,7 @@ EVENTS = {
     "few-files": "Fewer files may be open than the connections need.",
     "disk-low": "Free space is below the reserve, so uploads are refused.",
     "disk-recovered": "There is free space again, so uploads are accepted.",
-    "clock-leap": "The clock is days ahead of the latest day that the store trusts, or behind it.",
+    "clock-jump": "The clock is days ahead of the latest day that the store trusts, or behind it.",
     "store-damaged": "Uploads or segments of the store are lost or damaged.",
     "commits-failing": "A commit failed with `error`; its uploads were refused.",
     "commits-recovered": "Commits succeed again.",

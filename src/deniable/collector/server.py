@@ -41,7 +41,7 @@ MAX_OTHER_FILES = 256
 STOP_MARGIN_SECONDS = 2.0
 """Seconds beyond `stop_time` until connections that are still open are abandoned."""
 GC_THRESHOLD = 20_000
-"""New objects after which the garbage collector runs; Python's default is 700."""
+"""Number of new objects after which the garbage collector runs; Python's default is far smaller."""
 BIND_ERRORS = {
     errno.EADDRINUSE: "the port is in use; stop the other program or choose another --port",
     errno.EACCES: "ports below 1024 need special rights; choose a larger --port",
@@ -119,7 +119,7 @@ def describe_start(app: Collector) -> None:
     if settings.batch_warning:
         log_event("small-batches", settings.batch_warning, logging.WARNING)
     if not settings.require_key and (names := app.keyring.with_quota(INGEST)):
-        message = f"the quota of {', '.join(names)} binds nobody, because uploads need no key: "
+        message = f"the quota of {', '.join(names)} has no effect, because uploads need no key: "
         log_event("idle-quota", f"{message}set --require-key", logging.WARNING)
     for survey in app.catalogue.all():
         name = f"{survey.name} v{survey.version}"

@@ -52,12 +52,12 @@ def over_threads(
 
 
 _current = threading.local()
-"""Has an attribute `pool` in the threads of a pool. If they waited for it, none might be left."""
+"""Marks the threads of a pool. If they waited for other work of it, none might be left to do it."""
 
 
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Return the threads that all kernels share: many kernels take less time than starting some."""
+    """Return the pool that all kernels share: starting threads takes longer than many kernels."""
     return ThreadPoolExecutor(
         threads, "kernel", initializer=setattr, initargs=(_current, "pool", 1)
     )

@@ -87,7 +87,7 @@ class Calendar:
             missing = SETTLING_DAYS - sum(noted < day for noted in self.untrusted)
             text += (
                 "nothing more is deleted because of its age, and no idempotency key is forgotten, "
-                f"until the store was used on {counted(max(1, missing), 'later day')}; if the "
+                f"until the store has been used on {counted(max(1, missing), 'more day')}; if the "
                 "clock is right, "
             )
         else:

@@ -81,11 +81,11 @@ def check_text(setting: str, text: object) -> None:
 
 
 class SlotForm(NamedTuple):
-    """Form of a slot in a report.
+    """Position and limits of a slot in the bytes of a question.
 
-    start, end : where its bytes are among those of the question; width : bits that may be 1
-    bound : smallest number that it cannot be, if it is a number; ones : how many bits are 1, if
-        that is known
+    start, end : range of its bytes; width : number of bits, above which all are 0
+    bound : upper limit (exclusive) if the slot is a number; ones : number of bits that are 1, if
+        it is fixed
     """
 
     start: int

@@ -11,7 +11,7 @@ import pytest
 from deniable import discover
 from deniable.analysis.source import Source
 from deniable.columns import ReportBatch
-from deniable.discovery.prefixes.search import search
+from deniable.discovery.prefixes.search import SAMPLED, sampling_stride, search
 from deniable.discovery.shared.mixture import Mixture
 from deniable.discovery.shared.string_models import CharacterModel
 from deniable.discovery.shared.tables import MassTables
@@ -284,3 +284,12 @@ alphabet = "a-f"
     words = ["fade"] * 100 + ["bed"] * 60 + ["ca"] * 40
     found = discover(s, simulate(s, {"word": words}, rng=np.random.default_rng(1)), "word")
     assert found.strings == ("fade", "bed", "ca")
+
+
+@pytest.mark.parametrize("symbols", [27, 40])
+def test_a_sample_of_children_has_all_symbols(symbols: int) -> None:
+    """A stride of 27, or of 2, would see only some of the symbols that follow each prefix."""
+    for children in (100, 27 * SAMPLED, 40 * SAMPLED + 7, 54 * SAMPLED):
+        every = sampling_stride(children, symbols)
+        seen = np.bincount(np.arange(0, symbols * every, every) % symbols, minlength=symbols)
+        assert every >= children // SAMPLED and (seen == 1).all()

@@ -44,7 +44,8 @@ class BodyLimits:
         """Give current and future bodies only this many seconds from now."""
         self._last_end = asyncio.get_running_loop().time() + seconds
         for timeout in self._active:
-            timeout.reschedule(min(timeout.when() or math.inf, self._last_end))
+            with suppress(RuntimeError):  # its time is over, and its request is being answered
+                timeout.reschedule(min(timeout.when() or math.inf, self._last_end))
 
     def until(self, end: float) -> asyncio.Timeout:
         """Return a context that raises TimeoutError at `end`, or earlier after `end_within`."""

@@ -95,7 +95,7 @@ class CommitWriter:
                 with suppress(OSError, StoreError):  # the commit is done: the thread must go on
                     self._on_commit()
             else:
-                with suppress(OSError, StoreError):
+                with suppress(Exception):  # as in `_commit`: the thread must go on
                     self.store.check_writable()
                     self._note(None)
 

@@ -85,8 +85,9 @@ class CpuScreening:
     ) -> DeviceArray:
         """Return the product of the transforms."""
         product = np.ones(transforms.shape[1], np.complex128)
-        share = moved[2] if moved else 0.0
-        turns = share * np.exp(-2j * np.pi * np.arange(size) / size)
+        turns = np.empty(0, np.complex128)
+        if moved:
+            turns = moved[2] * np.exp(-2j * np.pi * np.arange(size) / size)
 
         def work(start: int, stop: int) -> None:
             chunk, out = transforms[:, start:stop], product[start:stop]

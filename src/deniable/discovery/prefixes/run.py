@@ -59,7 +59,7 @@ from deniable.results import Discovery
 
 LEARNING_WIDTHS = (1_000, 3_000, 3_000, 5_000)
 UNLIKELY_TO_LEARN = -8.5
-"""Log-odds below which these searches do not follow prefixes."""
+"""Log-odds below which searches do not follow prefixes while learning."""
 MIN_ODDS_TO_LEARN = 2.0
 """Log-odds at which a string is taken while learning."""
 MIN_DEVIATIONS_TO_LEARN = 3.0

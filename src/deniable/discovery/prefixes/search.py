@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from math import gcd
 from typing import TypeVar
 
 import numpy as np
@@ -40,7 +41,7 @@ T = TypeVar("T")
 
 ROUNDING_MARGIN = np.float32(1e-3)
 SPELLING_MARGIN = 1.5
-"""Log-odds by which a spelling may be less likely than a prefix, before its evidence."""
+"""Log-odds by which a spelling may fall below the limit before its evidence is known."""
 PREFIXES_PER_CHUNK = 1 << 12
 SAMPLED = 1 << 15
 """Prefixes whose odds say how many strings can be expected among those that are unlikely."""
@@ -276,6 +277,18 @@ class _Children:
         return _Spellings(rows, log_p, parent, ended)
 
 
+def sampling_stride(children: int, symbols: int) -> int:
+    """Return every how many children to sample, so that each of their symbols is sampled.
+
+    Children are numbered prefix by prefix: a stride with a factor of the number of symbols would
+    leave some symbols out.
+    """
+    every = max(children // SAMPLED, 1)
+    while gcd(every, symbols) > 1:
+        every += 1
+    return every
+
+
 def _extended(
     evidence: StringEvidence,
     model: CharacterModel,
@@ -298,7 +311,7 @@ def _extended(
             finished.append(spelled.take(spelled.ended))
             spelled = spelled.take(~spelled.ended)
         children = _Children(model, spelled, odds[spelled.parent], at)
-        every = max(len(children) // SAMPLED, 1)
+        every = sampling_stride(len(children), model.symbols + 1)
         least = least_odds(children.sample(every), every, unlikely)
         numbers, log_p, likely = children.likely(least)
         if len(numbers) > MAX_CHILDREN:

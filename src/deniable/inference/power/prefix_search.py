@@ -35,8 +35,8 @@ SEARCH_WIDTH = 20_000
 """Prefixes that the last search keeps per length."""
 UNLIKELY = -15.0
 """Log-odds below which the last search does not follow prefixes."""
-NEGLIGIBLE = 2.0
-"""Most strings that may be expected among all prefixes of a length that are too unlikely."""
+MAX_EXPECTED_LOSS = 2.0
+"""Largest expected number of strings among the prefixes of a length that are left out."""
 MAX_FINISHED = 20_000
 """Finished strings kept per prefix length."""
 MAX_CANDIDATES = 60_000
@@ -75,7 +75,7 @@ def least_odds(odds: Floats | Singles, count: float, unlikely: float) -> float:
     """
     order = np.sort(odds)
     expected = count * np.cumsum(np.exp(np.minimum(order, 0), dtype=np.float64))
-    most = int(np.searchsorted(expected, NEGLIGIBLE))
+    most = int(np.searchsorted(expected, MAX_EXPECTED_LOSS))
     return min(float(order[most]), unlikely) if most < len(order) else unlikely
 
 

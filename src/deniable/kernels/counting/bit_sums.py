@@ -19,6 +19,8 @@ ROWS_PER_BLOCK = 1 << 16
 """Reports that are copied at once, if rows are not whole words."""
 NUMPY_SECONDS = 3e-9
 """Time that NumPy takes to count one byte of a report, or to read one counter."""
+MAX_NUMPY_STRATA = 1 << 12
+"""Number of strata up to which the tables of NumPy's way, 4 kB per stratum, are small."""
 BIT_OF_BYTE = (np.arange(256)[:, None] >> np.arange(8) & 1).astype(np.float64)
 """The bits of every byte, [256, 8]."""
 
@@ -46,7 +48,9 @@ def count_ones(
     if len(stratum) and not (stratum.min() >= 0 and stratum.max() < strata):
         row = int(np.flatnonzero((stratum < 0) | (stratum >= strata))[0])
         raise InputError(f"strata must be in 0..{strata - 1}, got {stratum[row]} in report {row}")
-    if not pays_off(NUMPY_SECONDS * bits.shape[1] * (len(bits) + 256 * strata)):
+    if strata <= MAX_NUMPY_STRATA and not pays_off(
+        NUMPY_SECONDS * bits.shape[1] * (len(bits) + 256 * strata)
+    ):
         return _count_bytes(bits, stratum, strata)[:, :k], np.bincount(stratum, minlength=strata)
     workers = thread_count(threads)
     if strata * k > bits.size:

@@ -37,7 +37,8 @@ def cell_support(sent: Int64s, lines: Int64s, cells: Int64s) -> Int64s:
     """
     if pays_off(NUMPY_SECONDS * (sent.size + len(cells) * sent.shape[1] / 5)):
         support = np.empty(len(cells), np.int64)
-        line_support(sent, lines, cells, support)
+        used = sent.any(axis=1)
+        line_support(sent[used], lines[used], cells, support)
         return support
     return _by_transform(sent, cells)
 

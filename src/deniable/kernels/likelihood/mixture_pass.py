@@ -165,7 +165,7 @@ def _divide(d, weights, size, share):  # type: ignore[no-untyped-def]
         eight = 1.0
         for lane in range(first, first + 8):
             eight *= d[lane]
-        if product < LEAST_PRODUCT:
+        if not LEAST_PRODUCT < product < 1.0 / LEAST_PRODUCT:
             total += np.log(product)
             product = 1.0
         product *= eight

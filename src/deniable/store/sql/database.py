@@ -6,7 +6,7 @@ Statements use `?` for values, and only SQL that SQLite and PostgreSQL both unde
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 VERSIONS: tuple[tuple[str, ...], ...] = (
@@ -45,8 +45,10 @@ fills in the words in braces.
 T = TypeVar("T")
 Row = tuple[Any, ...]
 """A row of a table, or the values of a statement."""
-MAX_VALUES_PER_LIST = 500
-"""Largest number of values in one SQL list, `IN (?, …)`, or of rows to insert."""
+MAX_VALUES = 500
+"""Maximum number of values of a statement: in a list `IN (?, …)`, or in all rows of an INSERT."""
+MAX_STATEMENT_BYTES = 1 << 24
+"""Bytes of values after which an INSERT takes no more rows."""
 
 
 class Session(Protocol):
@@ -74,8 +76,8 @@ class Transact(Protocol):
 
 def sql_lists(values: Sequence[object]) -> Iterator[tuple[str, Row]]:
     """Yield the values in chunks, each with its SQL list `(?, ?, …)`."""
-    for start in range(0, len(values), MAX_VALUES_PER_LIST):
-        chunk = tuple(values[start : start + MAX_VALUES_PER_LIST])
+    for start in range(0, len(values), MAX_VALUES):
+        chunk = tuple(values[start : start + MAX_VALUES])
         yield f"({', '.join('?' * len(chunk))})", chunk
 
 
@@ -85,11 +87,25 @@ def insert_rows(db: Session, table: str, columns: str, rows: Iterable[Row]) -> N
     SQLite runs a statement without the lock of the Python interpreter. With one statement per row,
     the thread would have to wait for that lock after every row.
     """
-    width, left = columns.count(",") + 1, iter(rows)
+    width = columns.count(",") + 1
     marks = f"({', '.join('?' * width)})"
-    while chunk := list(islice(left, max(1, MAX_VALUES_PER_LIST // width))):
+    for chunk in _chunks(rows, MAX_VALUES // width):
         statement = f"INSERT INTO {table} ({columns}) VALUES {', '.join([marks] * len(chunk))}"
         db.run(statement, tuple(chain.from_iterable(chunk)))
+
+
+def _chunks(rows: Iterable[Row], most: int) -> Iterator[list[Row]]:
+    """Yield lists of up to `most` rows, shorter if their bytes exceed `MAX_STATEMENT_BYTES`."""
+    chunk: list[Row] = []
+    size = 0
+    for row in rows:
+        chunk.append(row)
+        size += sum(len(value) for value in row if isinstance(value, bytes))
+        if len(chunk) == most or size > MAX_STATEMENT_BYTES:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
 
 
 def delete_named(db: Session, table: str, names: Sequence[str]) -> None:

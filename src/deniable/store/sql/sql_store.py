@@ -313,8 +313,9 @@ class SqlStore(Store):
         return deleted
 
     def check_writable(self) -> None:
-        """Write a value again that the store has."""
-        self._write(lambda db: write_setting(db, CALENDAR, read_setting(db, CALENDAR)))
+        """Write a value that the store has, unchanged."""
+        statement = "UPDATE setting SET value = value WHERE name = ?"
+        self._write(lambda db: db.run(statement, (CALENDAR,)))
 
     def _read_calendar(self) -> Calendar:
         text = self._read(lambda db: read_setting(db, CALENDAR))

@@ -291,12 +291,17 @@ def _translate_errors(path: Path) -> Iterator[None]:
         if code == sqlite3.SQLITE_READONLY:
             raise StoreForbidden(
                 f"{path} is not writable for this user: the user that runs the collector must own "
-                "it, and all files and folders whose names begin like it"
+                "it, and all files and folders whose names begin with its name"
             ) from error
         if code == sqlite3.SQLITE_CANTOPEN:
-            raise StoreForbidden(
-                f"cannot open {path}: {error}; check that this user may read and write it and its "
-                "folder"
+            if not all(os.access(each, os.R_OK | os.W_OK) for each in (path, path.parent)):
+                raise StoreForbidden(
+                    f"cannot open {path}: {error}; check that this user may read and write it and "
+                    "its folder"
+                ) from error
+            raise StoreError(
+                f"cannot open {path}: {error}; check that the file exists, and raise the limit of "
+                "open files (`ulimit -n`) if the process has too many"
             ) from error
         raise StoreError(f"{path}: {error}") from error
     except sqlite3.DatabaseError as error:
