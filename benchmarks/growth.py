@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from deniable import Survey, associate, decode, discover, simulate
 from deniable.columns import ReportBatch
 from deniable.reproduction.dictionaries import prefix_survey
 from deniable.reproduction.trials import bloom, survey_of
+from deniable.results import Joint
 from deniable.simulation import Population, exponential, top_domains
 from deniable.version import __version__
 
@@ -54,8 +56,8 @@ def decoding(reports: ReportBatch, candidates: int = 100) -> Work:
     return lambda: decode(PAIR, reports, "x", words)
 
 
-def associating(reports: ReportBatch, side: int = 6) -> Work:
-    """Return the fit of a joint table with this many rows and columns, and its standard errors."""
+def associating(reports: ReportBatch, side: int = 6) -> Callable[[], Joint]:
+    """Return the fit of a joint table with up to this many rows and columns."""
     return lambda: associate(PAIR, reports, ["x", "y"], candidates=WORDS, top=side - 1)
 
 
@@ -97,47 +99,47 @@ def by_cells(sides: tuple[int, ...]) -> Iterator[tuple[float, dict[str, Work]]]:
     """Yield joint tables of 10⁵ reports with more and more cells."""
     pair = pair_reports(10**5)
     for side in sides:
-        yield side**2, {"associate, 10⁵ reports": associating(pair, side)}
+        work = associating(pair, side)
+        yield work().table.size, {"associate, 10⁵ reports": work}
 
 
-def by_cores(count: int) -> Iterator[tuple[float, dict[str, Work]]]:
-    """Yield analyses of as many reports on more and more cores."""
-    pair, urls = pair_reports(count), url_reports(count)
-    allowed = sorted(os.sched_getaffinity(0))
-    cores = 1
-    while cores <= len(allowed):
-        with only_cores(set(allowed[:cores])):
-            yield (
-                cores,
-                {
-                    "associate, 20 × 20": associating(pair, 20),
-                    "discover, prefixes": discovering(urls),
-                },
-            )
+def timed_on_cores(cores: int, count: int) -> dict[str, Timing]:
+    """Return the times of analyses of `count` reports on some cores, in a process of its own."""
+    # Threads that are started later, in this process, use the same cores.
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+    analyses = {
+        "associate, 20 × 20": associating(pair_reports(count), 20),
+        "discover, prefixes": discovering(url_reports(count)),
+    }
+    return {label: measured(work) for label, work in analyses.items()}
+
+
+def by_cores(count: int) -> Iterator[tuple[float, dict[str, Timing]]]:
+    """Yield the times of analyses of `count` reports on more and more cores."""
+    cores, spawn = 1, multiprocessing.get_context("spawn")
+    while cores <= len(os.sched_getaffinity(0)):
+        with ProcessPoolExecutor(1, mp_context=spawn) as process:
+            yield cores, process.submit(timed_on_cores, cores, count).result()
         cores *= 2
 
 
-@contextmanager
-def only_cores(chosen: set[int]) -> Iterator[None]:
-    """Let this process use only some processor cores, which decide the number of threads."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, chosen)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
+def timed(
+    points: Iterator[tuple[float, dict[str, Work]]],
+) -> Iterator[tuple[float, dict[str, Timing]]]:
+    """Yield the times of analyses."""
+    for x, analyses in points:
+        yield x, {label: measured(work) for label, work in analyses.items()}
 
 
 def panel(
-    name: str, kind: str, points: Iterator[tuple[float, dict[str, Work]]]
+    name: str, kind: str, points: Iterator[tuple[float, dict[str, Timing]]]
 ) -> dict[str, object]:
-    """Measure the points of one panel. kind : "processor" or "clock"."""
+    """Return the points of one panel, and print them. kind : "processor" or "clock"."""
     xs: list[float] = []
     series: Series = {}
-    for x, analyses in points:
+    for x, timings in points:
         xs.append(x)
-        for label, work in analyses.items():
-            timing = measured(work)
+        for label, timing in timings.items():
             series.setdefault(label, []).append(getattr(timing, kind))
             print(f"{name} {x:,.0f}: {label}: {timing}", flush=True)
     return {"name": name, "time": kind, "x": xs, "series": series}
@@ -151,9 +153,9 @@ def main() -> None:
     options = parser.parse_args()
     small = options.quick
     panels = [
-        panel("reports", "processor", by_reports(5 if small else 7)),
-        panel("candidates", "processor", by_candidates(3 if small else 6)),
-        panel("cells", "processor", by_cells((3, 6) if small else (3, 6, 10, 20, 40))),
+        panel("reports", "processor", timed(by_reports(5 if small else 7))),
+        panel("candidates", "processor", timed(by_candidates(3 if small else 6))),
+        panel("cells", "processor", timed(by_cells((3, 6) if small else (3, 6, 10, 20)))),
         panel("cores", "clock", by_cores(10**5 if small else 10**6)),
     ]
     conditions = {"seed": SEED, "version": __version__, "cores": len(os.sched_getaffinity(0))}

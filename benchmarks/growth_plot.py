@@ -34,10 +34,11 @@ def draw(data: dict[str, Any]) -> Figure:
             axes.plot(x, first * x[0] / x, ":", color="#888888", label="proportional")
         else:
             axes.plot(x, last * x / x[-1], ":", color="#888888", label="proportional")
-        axes.set(xscale="log", yscale="log", xlabel=NAMES[panel["name"]])
+        axes.set_xlabel(NAMES[panel["name"]])
         if panel["name"] == "cores":
-            axes.set_xticks(x, [f"{n:.0f}" for n in x])
-            axes.minorticks_off()
+            axes.set(ylim=(0, None), xticks=x)
+        else:
+            axes.set(xscale="log", yscale="log")
         axes.set_ylabel("processor seconds" if panel["time"] == "processor" else "seconds")
         axes.legend(frameon=False, fontsize=8)
         axes.spines[["top", "right"]].set_visible(False)

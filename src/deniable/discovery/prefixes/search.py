@@ -34,7 +34,7 @@ from deniable.inference.power.prefix_search import (
     least_odds,
 )
 from deniable.kernels.array_types import Floats, Int64s, Mask, Singles
-from deniable.kernels.chunks import over_threads, split_range, thread_count
+from deniable.kernels.chunks import split_range
 from deniable.protocols.alphabet import PAD
 
 T = TypeVar("T")
@@ -160,9 +160,12 @@ class Extensions:
 
 
 def in_chunks(part: Callable[[int, int], T], count: int) -> list[T]:
-    """Return part(start, stop) for ranges of 0 to `count`, computed by several threads."""
+    """Return part(start, stop) for ranges of 0 to `count` whose arrays fit a processor's cache.
+
+    Threads would not help: NumPy would spend the time that they save on waiting for each other.
+    """
     ranges = split_range(count, -(-count // PREFIXES_PER_CHUNK)) or [(0, 0)]
-    return over_threads(part, ranges, thread_count(None))
+    return [part(start, stop) for start, stop in ranges]
 
 
 def mass_grid(scores: ScoreTables) -> Singles:
