@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -28,17 +27,15 @@ def draw(data: dict[str, Any]) -> Figure:
         for label, seconds in panel["series"].items():
             colour = COLOURS[label.split(",")[0]]
             axes.plot(x, seconds, "o-", color=colour, lw=1.4, ms=4, label=label)
-        last = max(seconds[-1] for seconds in panel["series"].values())
-        first = max(seconds[0] for seconds in panel["series"].values())
+        first, *_, last = np.max(list(panel["series"].values()), axis=0)
         if panel["name"] == "cores":
-            axes.plot(x, first * x[0] / x, ":", color="#888888", label="proportional")
-        else:
-            axes.plot(x, last * x / x[-1], ":", color="#888888", label="proportional")
-        axes.set_xlabel(NAMES[panel["name"]])
-        if panel["name"] == "cores":
+            proportional = first * x[0] / x
             axes.set(ylim=(0, None), xticks=x)
         else:
+            proportional = last * x / x[-1]
             axes.set(xscale="log", yscale="log")
+        axes.plot(x, proportional, ":", color="#888888", label="proportional")
+        axes.set_xlabel(NAMES[panel["name"]])
         axes.set_ylabel("processor seconds" if panel["time"] == "processor" else "seconds")
         axes.legend(frameon=False, fontsize=8)
         axes.spines[["top", "right"]].set_visible(False)
@@ -46,6 +43,5 @@ def draw(data: dict[str, Any]) -> Figure:
 
 
 if __name__ == "__main__":
-    mpl.rcParams["svg.hashsalt"] = "deniable"
     source, picture = map(Path, sys.argv[1:])
     draw(json.loads(source.read_text())).savefig(picture, dpi=120)
