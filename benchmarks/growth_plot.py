@@ -1,4 +1,4 @@
-"""Draw how times grow: python -m benchmarks.growth_plot docs/results/data/growth.json PICTURE"""
+"""Draw how times grow: python -m benchmarks.growth_plot docs/results/growth.json PICTURE"""
 
 from __future__ import annotations
 
