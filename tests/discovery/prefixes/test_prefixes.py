@@ -161,6 +161,19 @@ def test_search_finds_the_common_strings(tables: MassTables, unlikely: float) ->
     assert limits.scored > 1000
 
 
+def test_a_search_keeps_the_likeliest_if_there_are_too_many(
+    tables: MassTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alphabet = tables.tally.protocol.alphabet
+    learnt = CharacterModel.uniform(alphabet).trained(rows_of(alphabet, ["decade"] * 50, 7))
+    most = 30
+    monkeypatch.setattr("deniable.discovery.prefixes.search.MAX_CHILDREN", most)
+    found, limits = search(tables.scores.evidence(), learnt, 10**6, -np.inf)
+    steps = 7  # symbols: those that ended earlier are scored beside the likeliest
+    assert 0 < limits.scored <= most * steps * tables.tally.levels
+    assert "decade" in {alphabet.text(row.tobytes()) for row in found.rows}
+
+
 def test_a_search_leaves_out_what_the_evidence_excludes(tables: MassTables) -> None:
     evidence = tables.scores.evidence()
     silent = replace(evidence, entry=0 * evidence.entry, precision=0 * evidence.precision)
