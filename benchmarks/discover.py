@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import resource
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 
@@ -151,7 +151,16 @@ def measure(name: str) -> tuple[Timing, Outcome, float]:
     """Return time and outcome of one row, and the peak memory in GB."""
     work, outcomes = TRIALS[name].prepare(), list[Outcome]()
     timing = best_of(lambda: outcomes.append(work()), 1)
-    return timing, outcomes[0], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return timing, outcomes[0], peak_memory()
+
+
+def peak_memory() -> float:
+    """Return the largest memory of this process so far, in GB (Linux only).
+
+    What the operating system says of resources includes the memory of the process that started it.
+    """
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 2**20
 
 
 def rows(names: Iterable[str] = (URLS_BY_PREFIXES, WHOLE_DOMAIN)) -> Iterator[Row]:
