@@ -27,12 +27,11 @@ from deniable.kernels.likelihood.mixture_pass import (
     BLOCK,
     MIN_MIXTURE_LIKELIHOOD,
     expect,
-    pair_products,
     to_blocks,
 )
 
-ROWS_PER_PRODUCT = 2048
-"""Rows whose products of pairs are in memory at a time."""
+REPORTS_PER_SUM = 2048
+"""Reports whose products of pairs are added up in float32."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,21 +72,19 @@ class RowBlocks(LikelihoodRows):
 
     def pair_sums(self, table: Floats) -> Floats:
         """Return sums over pairs, in float32 within chunks of reports, in float64 over chunks."""
-        m, n = table.shape
-        total = np.zeros((m * (m + 1) // 2, n * (n + 1) // 2))
-        left, right = (
-            np.empty((pairs, ROWS_PER_PRODUCT // BLOCK, BLOCK), np.float32) for pairs in total.shape
-        )
-        sizes, single = self._other_sizes, table.astype(np.float32)
-        for start in range(0, self.count, ROWS_PER_PRODUCT):
-            size = min(ROWS_PER_PRODUCT, self.count - start)
-            chunk = slice(start // BLOCK, -(-(start + size) // BLOCK))
-            first, others, weights = (part[chunk] for part in self.blocks)
-            pair_products(first, others, sizes, weights, single, left, right)
-            # Only the reports: the last block may be padded.
-            x, y = (factor.reshape(len(factor), -1)[:, :size] for factor in (left, right))
-            total += x @ y.T
-        return total
+        from deniable.kernels.likelihood import pair_sums
+
+        first, others, weights = self.blocks
+        shared = pair_sums.shares_background(self.rows[0][:BLOCK])
+        sums, single = pair_sums.empty_sums(*table.shape), table.astype(np.float32)
+        total = np.zeros(sums.shape)
+        for start in range(0, self.count, REPORTS_PER_SUM):
+            chunk = slice(start // BLOCK, (start + REPORTS_PER_SUM) // BLOCK)
+            blocks = first[chunk], others[chunk], self._other_sizes, weights[chunk]
+            sums[:] = 0.0
+            pair_sums.add_pair_sums(*blocks, self.count - start, single, shared, sums)
+            total += sums
+        return pair_sums.without_background(total, shared, table.shape[1])
 
     def _score(self, table: Floats, chosen: Indices) -> Floats:
         """Return Σ w v / d over the chosen rows, float64[mn]."""

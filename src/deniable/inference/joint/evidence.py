@@ -31,7 +31,8 @@ from deniable.compute.backend import Backend, Held, MethodCall
 from deniable.compute.named import backend_of
 from deniable.compute.rows import LikelihoodRows, Redraws
 from deniable.errors import InputError
-from deniable.kernels.array_types import Floats, Indices, Int64s, RowShard, Singles
+from deniable.kernels.array_types import Floats, Int64s, RowShard, Singles
+from deniable.kernels.likelihood.pairs import pair_index
 
 MAX_ROWS_PER_PART = 65_536
 """Maximum number of rows of a part."""
@@ -133,7 +134,7 @@ class Evidence:
         general one.
         """
         sums = self.rows.sum(MethodCall(LikelihoodRows.pair_sums, table))
-        left, right = (_pair_index(size) for size in table.shape)
+        left, right = (pair_index(size) for size in table.shape)
         full = sums[left[:, None, :, None], right[None, :, None, :]]
         return np.ascontiguousarray(full).reshape(table.size, table.size)
 
@@ -215,14 +216,6 @@ def evidence_of(rows: Held[LikelihoodRows], shape: Sequence[int], arrays: ArrayK
     if not weights.sum() > 0:
         raise InputError("there are no reports: no row has a weight above 0")
     return Evidence(tuple(shape), rows, counts, weights, arrays)
-
-
-def _pair_index(size: int) -> Indices:
-    """Return the index of each unordered pair (i, i′) in the pair sums, intp[size, size]."""
-    index = np.zeros((size, size), np.intp)
-    rows, columns = np.triu_indices(size)
-    index[rows, columns] = index[columns, rows] = np.arange(len(rows))
-    return index
 
 
 def _laid_out(arrays: ArrayKernels, variables: int, shard: RowShard) -> LikelihoodRows:

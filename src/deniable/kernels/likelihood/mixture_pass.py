@@ -60,7 +60,7 @@ def to_blocks(rows, blocks):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _multiply_out(others, sizes, out):  # type: ignore[no-untyped-def]
+def multiply_out(others, sizes, out):  # type: ignore[no-untyped-def]
     """Fill out[Π sizes, 256] with the products of one category from each stacked variable."""
     filled = sizes[0]
     for j in range(filled):
@@ -78,7 +78,7 @@ def _multiply_out(others, sizes, out):  # type: ignore[no-untyped-def]
 
 
 @compiled_sums
-def _mix(a, b, table, d):  # type: ignore[no-untyped-def]
+def mix(a, b, table, d):  # type: ignore[no-untyped-def]
     """Compute d[256] = Σ_ij table_ij a_i b_j of one block."""
     m, n = table.shape
     d[:] = 0.0
@@ -197,8 +197,8 @@ def expect(a, others, sizes, weights, count, table, gradient):  # type: ignore[n
     total = 0.0
     for block in range(a.shape[0]):
         size = min(BLOCK, count - block * BLOCK)
-        _multiply_out(others[block], sizes, b)
-        _mix(a[block], b, table, d)
+        multiply_out(others[block], sizes, b)
+        mix(a[block], b, table, d)
         lowest = d[0]
         for lane in range(BLOCK):
             lowest = min(lowest, d[lane])
@@ -209,43 +209,3 @@ def expect(a, others, sizes, weights, count, table, gradient):  # type: ignore[n
         total += _divide(d, weights[block], size, share)
         _outer(a[block], b, share, scaled, gradient)
     return total
-
-
-@compiled
-def _fill_pairs(rows, share, block, out):  # type: ignore[no-untyped-def]
-    """Fill out[m(m+1)/2, block, 256] with share · rows_i · rows_i′ for unordered pairs of rows."""
-    scaled = np.empty(BLOCK, out.dtype)
-    pair = 0
-    for i in range(rows.shape[0]):
-        for lane in range(BLOCK):
-            scaled[lane] = share[lane] * rows[i, lane]
-        for k in range(i, rows.shape[0]):
-            for lane in range(BLOCK):
-                out[pair, block, lane] = scaled[lane] * rows[k, lane]
-            pair += 1
-
-
-@compiled
-def pair_products(a, others, sizes, weights, table, left, right):  # type: ignore[no-untyped-def]
-    """Compute the factors of the sums over pairs, for some blocks; arguments are as in `expect`.
-
-    table    float32[m, n]
-    left     float32[m(m+1)/2, B, 256], filled with a_i a_i′ / d
-    right    float32[n(n+1)/2, B, 256], filled with w b_j b_j′ / d
-
-    A report whose d is below 1e-15 counts as if it were that, so that products fit into float32.
-    """
-    b = np.empty((table.shape[1], BLOCK), table.dtype)
-    d = np.empty(BLOCK, table.dtype)
-    share = np.empty(BLOCK, table.dtype)
-    least = table.dtype.type(MIN_MIXTURE_LIKELIHOOD)
-    for block in range(a.shape[0]):
-        _multiply_out(others[block], sizes, b)
-        _mix(a[block], b, table, d)
-        for lane in range(BLOCK):
-            share[lane] = 1 / max(d[lane], least)
-        _fill_pairs(a[block], share, block, left)
-        if weights.shape[1]:
-            for lane in range(BLOCK):
-                share[lane] *= weights[block, lane]
-        _fill_pairs(b, share, block, right)
