@@ -18,7 +18,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parent.parent / "src" / "deniable"
 
 LIMITS = {
-    "lines of code": 33_700,
+    "lines of code": 33_850,
     "repeated class names": 0,
     "isinstance on mechanisms, protocols and categories": 12,
     "lines with Any": 150,

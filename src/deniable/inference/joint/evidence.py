@@ -128,10 +128,8 @@ class Evidence:
         """Return the observed information Σ_k w_k v_k v_kᵀ / d_k² at a table float64[m, n].
 
         The result is float64[mn, mn]. With v_k = vec(a_k b_kᵀ), each entry sums products of two
-        pairs, (a_i a_i′)(b_j b_j′). With each unordered pair listed once, the whole matrix is one
-        product of sizes m(m+1)/2 × n(n+1)/2 over the reports (`LikelihoodRows.pair_sums`). That is
-        half the arithmetic of a symmetric product of the N × cells array, and a quarter of a
-        general one.
+        pairs, (a_i a_i′)(b_j b_j′), so each unordered pair is needed only once
+        (`LikelihoodRows.pair_sums`): a quarter of the entries.
         """
         sums = self.rows.sum(MethodCall(LikelihoodRows.pair_sums, table))
         left, right = (pair_index(size) for size in table.shape)

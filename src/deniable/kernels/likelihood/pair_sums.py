@@ -185,4 +185,5 @@ def add_pair_sums(a, others, sizes, weights, count, table, shared, sums):  # typ
                 for pair in range(sums.shape[0]):
                     start, end = edges[pair], edges[pair + 1]
                     place = (pair * sums.shape[1] + tile) * TILE
+                    # Numba passes the first argument, the typing context, itself.
                     add_rows(values, starts, start, end, products, sums, place)  # type: ignore[call-arg]
