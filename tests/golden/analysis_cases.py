@@ -10,7 +10,7 @@ import numpy as np
 
 from deniable import PairCounts, ReportBatch, associate, decode, pair_counts
 from tests.golden import freezing
-from tests.golden.compare import JOINT, REDRAWN
+from tests.golden.compare import JOINT, MATRIX_PRODUCTS, REDRAWN
 from tests.golden.crowds import (
     CLIENTS,
     CODES,
@@ -289,7 +289,7 @@ def associate_other_mechanisms(folder: Path) -> Any:
 # --- counts instead of reports -------------------------------------------------------------------
 
 
-@case
+@case(tolerance=MATRIX_PRODUCTS)
 def associate_counts(folder: Path) -> Any:
     """Joint tables from counts of bits that are set together."""
     strings = {"page": PAGES, "word": WORDS}
@@ -312,7 +312,7 @@ def associate_counts(folder: Path) -> Any:
     }  # fmt: skip
 
 
-@case
+@case(tolerance=MATRIX_PRODUCTS)
 def counts_saved_and_added(folder: Path) -> Any:
     """Counts of two shards, saved, loaded, added and associated."""
     whole, half = batch("filters"), CLIENTS // 2

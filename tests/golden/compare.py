@@ -54,6 +54,15 @@ REDRAWN = replace(JOINT, fields={**JOINT.fields, "statistic": (1e-6, 5e-4)})
 
 If a cell moves by 1e-7, some redrawn reports fall into another cell: statistics moved by 8e-5."""
 
+MATRIX_PRODUCTS = Tolerance(relative=1e-7)
+"""For results of matrix products in float64.
+
+BLAS adds in another order on other processors: on one, numbers differed by up to 2.2e-8."""
+SINGLE_PRODUCTS = Tolerance(relative=1e-5, fields={"evidence": (1e-2, 1e-4)})
+"""For n-grams, whose scores are matrix products in float32.
+
+On another processor, p-values differed by up to 2.8e-6, and evidence by up to 3.8e-5."""
+
 
 def differences(
     expected: Any, found: Any, tolerance: Tolerance = CLOSE, path: str = ""

@@ -8,7 +8,7 @@ from typing import Any
 from deniable import associate, decode, discover
 from tests.golden import freezing
 from tests.golden.analysis_cases import joint
-from tests.golden.compare import JOINT
+from tests.golden.compare import JOINT, SINGLE_PRODUCTS
 from tests.golden.crowds import CODES, GRAM_WORDS, WORDS, batch, survey
 from tests.golden.registry import case
 
@@ -18,7 +18,7 @@ def discovered(name: str, question: str = "word", **settings: Any) -> dict[str, 
     return freezing.result(discover(survey(name), batch(name), question, **settings))
 
 
-@case
+@case(tolerance=SINGLE_PRODUCTS)
 def discover_ngrams(folder: Path) -> Any:
     """The default reading of n-grams.
 
@@ -75,7 +75,7 @@ def discover_whole_strings(folder: Path) -> Any:
     }
 
 
-@case
+@case(tolerance=SINGLE_PRODUCTS)
 def discover_in_few_reports(folder: Path) -> Any:
     """Small crowds, in which light strings are missed."""
     return {

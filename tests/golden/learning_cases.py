@@ -15,7 +15,7 @@ from tests.golden.commands import (
     store_of_days,
     write_reports,
 )
-from tests.golden.compare import JOINT
+from tests.golden.compare import JOINT, SINGLE_PRODUCTS
 from tests.golden.crowds import PAGES, WORDS, survey_path
 from tests.golden.registry import case
 
@@ -102,7 +102,7 @@ def command_count(folder: Path) -> Any:
     }  # fmt: skip
 
 
-@case
+@case(tolerance=SINGLE_PRODUCTS)
 def command_discover(folder: Path) -> Any:
     """What discover prints and writes, for every protocol."""
     whole = write_reports(folder / "whole.dn", "whole")
