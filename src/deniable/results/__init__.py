@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from deniable.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from deniable.results.association import AssociationTest, Correlation, EffectSize
+    from deniable.results.association import AssociationTest, EffectSize
     from deniable.results.base import Provenance, Result
     from deniable.results.change import Change
     from deniable.results.consistent import ConsistentShares
@@ -29,7 +29,6 @@ __all__ = [
     "Change",
     "ChangeRow",
     "ConsistentShares",
-    "Correlation",
     "Covariance",
     "Discovery",
     "EffectSize",
@@ -54,7 +53,7 @@ __all__ = [
 ]
 
 _LATER = {
-    "deniable.results.association": ["AssociationTest", "Correlation", "EffectSize"],
+    "deniable.results.association": ["AssociationTest", "EffectSize"],
     "deniable.results.base": ["Provenance", "Result"],
     "deniable.results.change": ["Change"],
     "deniable.results.consistent": ["ConsistentShares"],
