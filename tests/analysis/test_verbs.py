@@ -244,17 +244,6 @@ def test_two_periods_can_be_compared_one_cannot() -> None:
         compare(Trend("week", change.periods[:1], weeks().parts[:1]))
 
 
-def test_fewer_clients_with_more_reports_share_more_of_their_errors() -> None:
-    """What the same clients have in common is divided by the number of clients, not of reports."""
-
-    def shared(reports_per_client: float) -> float:
-        trend = weeks(reports_per_client)
-        different, same = (compare(trend, same_clients=share) for share in (0.0, 1.0))
-        return float((different.standard_error**2 - same.standard_error**2)[0])
-
-    assert shared(2.0) == pytest.approx(2 * shared(1.0))
-
-
 @pytest.fixture(scope="module")
 def joint(batch: ReportBatch) -> Joint:
     return associate(SURVEY, batch, ["theme", "ads"])

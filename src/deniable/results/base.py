@@ -174,11 +174,6 @@ class Result(ComparedByFields, ABC):
         """
 
     @property
-    def caution(self) -> str:
-        """What readers must know about such results; empty if there is nothing."""
-        return ""
-
-    @property
     def limitation(self) -> str:
         """What the survey leaves unknown because it has few cohorts; empty if it has enough."""
         return self.provenance.few_cohorts if self.provenance else ""
