@@ -52,7 +52,7 @@ JOINT = Tolerance(
     ignored=frozenset({"passes"}),
 )
 REDRAWN = replace(JOINT, fields={**JOINT.fields, "statistic": (1e-6, 5e-4)})
-"""For statistics of reports that are redrawn from a fitted table.
+"""For statistics whose reports are weighted or shuffled.
 
 If a cell moves by 1e-7, some redrawn reports fall into another cell: statistics moved by 8e-5."""
 
