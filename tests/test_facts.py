@@ -52,7 +52,7 @@ def test_every_table_of_results_is_shown_and_complete() -> None:
 def test_the_paper_is_shown_from_full_runs() -> None:
     page = (facts.RESULTS / "paper.md").read_text()
     for name in PAPER:
-        assert f"<!-- generated: paper::{name} -->" in page and f"paper/{name}.png" in page
+        assert f"<!-- generated: paper::{name}" in page and f"paper/{name}.png" in page
         data = json.loads((facts.RESULTS / "paper" / f"{name}.json").read_text())
         assert not data["parameters"].get("quick"), "not from a full run"
 
