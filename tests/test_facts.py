@@ -38,12 +38,10 @@ def test_a_figure_at_the_start_of_a_line_is_refused() -> None:
         facts.filled("text\n<!-- generated: code::bits.least --><!-- end --> bits")
 
 
-def test_every_table_of_results_is_shown_and_complete() -> None:
-    shown = "".join(page.read_text() for page in facts.pages())
+def test_every_table_of_results_is_complete() -> None:
     for path in sorted((facts.RESULTS / "data").glob("*.json")):
         data = json.loads(path.read_text())
         for name, table in data["tables"].items():
-            assert f"<!-- generated: {path.stem}::{name} -->" in shown, f"no page shows {name}"
             named = "command" in table or "no_command" in table
             assert "command" in table["columns"] or (named and table["conditions"]), name
             assert all(len(row) == len(table["columns"]) for row in table["rows"].values()), name

@@ -14,9 +14,8 @@ On lines of their own the comments enclose a table, within a line a single figur
 | `FILE::TABLE` | a table of docs/results/data/FILE.json, with command, conditions and notes |
 | `FILE::TABLE::ROW::COLUMN` | one figure of that table |
 | `paper::EXPERIMENT` | the comparison with the paper, from docs/results/paper/EXPERIMENT.json |
-| `paper::EXPERIMENT::QUANTITY` | our mean; with `::summary` also minimum and |
-| | maximum; with `::share` in three decimals; with `::printed` the paper's number |
-| `paper::EXPERIMENT::PART::CASE::found` | strings found; with `::false` runs with a false one |
+| `paper::EXPERIMENT::QUANTITY` | our mean; with `::printed` the paper's number |
+| `paper::EXPERIMENT::PART::CASE::found` | strings found |
 | `paper::EXPERIMENT::overview::PART` | a part of the data as a compact table |
 | `paper::minutes` | how long all experiments took together |
 | `paper::verdicts` | how many numbers of each experiment agree |

@@ -39,17 +39,12 @@ def paper_fact(experiment: str, first: str = "", second: str = "", kind: str = "
         return _overview(data[second], *OVERVIEWS[second])
     if kind:
         case = next(row for row in data[first] if row["case"] == second)
-        if kind == "false":
-            return f"{case['runs with a false string']} of {case['runs']}"
         spread = f"{case['least']} to {case['most']}; {case['runs']} crowds"
         return f"{one_decimal(case[kind])} ({spread})"
     row = next(row for row in data["comparisons"] if row["quantity"] == first)
     if second == "printed":
         return str(row["paper"])
-    if second == "share":
-        return f"{row['ours']:.3f}"
-    mean = one_decimal(row["ours"])
-    return mean if not second else f"{mean} ({row['low']:g} to {row['high']:g})"
+    return one_decimal(row["ours"])
 
 
 def _verdicts() -> str:
