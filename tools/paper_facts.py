@@ -13,8 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from deniable.reproduction import PAPER
-from deniable.reproduction.records import Comparison
+from experiments.paper import PAPER
+from experiments.paper.records import Comparison
+
 from tools.markdown import markdown_table
 
 ROOT = Path(__file__).parents[1]
@@ -35,7 +36,7 @@ def paper_fact(experiment: str, first: str = "", second: str = "", kind: str = "
     data = load(RESULTS / "paper" / f"{experiment}.json")
     if not first:
         rows = [_comparison(row) for row in data["comparisons"]]
-        made = f"Command: `deniable reproduce {experiment}`, seed {data['seed']}"
+        made = f"Command: `python -m experiments.paper {experiment}`, seed {data['seed']}"
         made += f", {data['seconds']:.0f} s."
         return "\n\n".join([markdown_table(HEADINGS, rows), made, *map(_quantity, data["notes"])])
     if first == "overview":
