@@ -15,6 +15,7 @@ from deniable.kernels.array_types import Floats
 from deniable.results import Discovery, Marginal
 from deniable.simulation import Population, random_strings, simulate
 from deniable.survey import Survey
+from experiments.paper.original import discover_original
 from experiments.paper.processes import trials_by_case
 from experiments.paper.records import Record, Row
 from experiments.paper.trials import Settings, bloom, hellinger, survey_of
@@ -92,7 +93,10 @@ def run(
     rng = np.random.default_rng([seed, reports])
     batch = simulate(survey, population.draw(reports, rng), rng=rng)
     start = time.perf_counter()
-    result = discover(survey, batch, "value", reading=reading, delta=delta)
+    if reading == "original":
+        result = discover_original(survey, batch, "value", delta)
+    else:
+        result = discover(survey, batch, "value", reading=reading, delta=delta)
     seconds = time.perf_counter() - start
     truth = np.array([population.share(s) for s in result.strings])
     shares = dict(zip(population.values, population.weights.tolist(), strict=True))
