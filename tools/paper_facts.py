@@ -13,8 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from deniable.reproduction import PAPER
-from deniable.reproduction.records import Comparison
+from experiments.paper import PAPER
+from experiments.paper.records import Comparison
+
 from tools.markdown import markdown_table
 
 ROOT = Path(__file__).parents[1]
