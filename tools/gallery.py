@@ -26,7 +26,6 @@ ORDER = (
     "compare_mechanisms",
     "poisoning",
     "repeated_collection",
-    "what_attackers_guess",
     "from_rappor",
     "hundred_million",
 )
