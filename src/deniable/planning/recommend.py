@@ -63,7 +63,7 @@ class OpenDesign:
     settings : mapping
         Settings of the question in the survey file.
     dictionary : mapping, optional
-        Settings of its dictionary, if the strings are unknown.
+        Settings of its dictionary; empty unless the strings are unknown.
     """
 
     kind: str
@@ -71,13 +71,11 @@ class OpenDesign:
     predict: Callable[[Question, float], float]
     name: str = ""
     settings: Mapping[str, object] = field(default_factory=dict)
-    dictionary: Mapping[str, object] | None = None
+    dictionary: Mapping[str, object] = field(default_factory=dict)
 
     def draft(self, epsilon: float) -> Draft:
         """Return a survey that asks only this question."""
-        asked = DraftQuestion(
-            "answer", self.kind, epsilon, settings=self.settings, dictionary=self.dictionary
-        )
+        asked = DraftQuestion("answer", self.kind, epsilon, self.settings, self.dictionary)
         return Draft("plan", (asked,), collect=self.collect)
 
     def threshold(self, epsilon: float, clients: float) -> float:
