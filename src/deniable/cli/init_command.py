@@ -19,8 +19,8 @@ from click.core import ParameterSource
 from deniable.cli import options
 from deniable.cli.options import command
 from deniable.cli.output import echo, print_outcome
-from deniable.errors import DeniableError, InputError, SurveyError
-from deniable.formatting import counted, epsilon_text, printable
+from deniable.errors import InputError, SurveyError
+from deniable.formatting import counted, epsilon_text
 from deniable.planning.in_words import epsilon_meaning, outlook, privacy_warnings
 from deniable.privacy import NANO
 from deniable.protocols.alphabet import MAX_LENGTH
@@ -127,10 +127,10 @@ def _with_total(draft: Draft, total: float) -> Draft:
 
 @command()
 @click.argument("file", default="survey.toml", type=options.FILE)
-@options.option("--name", type=_name, metavar="TEXT")
-@options.option("--owner", type=_text, metavar="TEXT")
-@options.option("--description", type=_text, metavar="TEXT")
-@options.day_option("--expires", type=_day)
+@options.option("--name", type=options.Checked(_name))
+@options.option("--owner", type=options.Checked(_text))
+@options.option("--description", type=options.Checked(_text))
+@options.day_option("--expires", type=options.Checked(_day))
 @options.collect_option
 @options.option("--string", multiple=True, metavar="NAME")
 @options.option("--unknown", multiple=True, metavar="NAME")
@@ -278,16 +278,13 @@ def _interview(given: dict[str, Any], total: float, file: Path) -> tuple[int, fl
 
 def _ask(prompt: str, parse: Callable[[str], T], default: str | None = None, about: str = "") -> T:
     """Return an answer; a wrong one is explained in a sentence, and asked for again."""
-
-    def parsed(text: str) -> T:
-        try:
-            return parse(text)
-        except DeniableError as error:
-            raise click.UsageError(printable(str(error))) from None
-
     if about:
         _say(about)
-    return click.prompt(prompt, default=default, value_proc=parsed, show_default=bool(default))
+    checked = options.Checked(parse)
+    answer: T = click.prompt(
+        prompt, default=default, value_proc=checked, show_default=bool(default)
+    )
+    return answer
 
 
 def _ask_questions() -> tuple[DraftQuestion, ...]:
