@@ -127,10 +127,10 @@ def _with_total(draft: Draft, total: float) -> Draft:
 
 @command()
 @click.argument("file", default="survey.toml", type=options.FILE)
-@options.option("--name", type=options.Checked(_name))
-@options.option("--owner", type=options.Checked(_text))
-@options.option("--description", type=options.Checked(_text))
-@options.day_option("--expires", type=options.Checked(_day))
+@options.option("--name", type=options.CheckedText(_name))
+@options.option("--owner", type=options.CheckedText(_text))
+@options.option("--description", type=options.CheckedText(_text))
+@options.day_option("--expires", type=options.CheckedText(_day))
 @options.collect_option
 @options.option("--string", multiple=True, metavar="NAME")
 @options.option("--unknown", multiple=True, metavar="NAME")
@@ -280,7 +280,7 @@ def _ask(prompt: str, parse: Callable[[str], T], default: str | None = None, abo
     """Return an answer; a wrong one is explained in a sentence, and asked for again."""
     if about:
         _say(about)
-    checked = options.Checked(parse)
+    checked = options.CheckedText(parse)
     answer: T = click.prompt(
         prompt, default=default, value_proc=checked, show_default=bool(default)
     )

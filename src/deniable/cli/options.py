@@ -110,7 +110,7 @@ class WholeNumber(click.IntRange):
         return super().convert(value, param, ctx)
 
 
-class Checked(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.5
+class CheckedText(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.5
     """What a function returns for a text; the function raises DeniableError for a wrong one."""
 
     name = "text"
