@@ -13,8 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from deniable.reproduction import PAPER
-from deniable.reproduction.records import Comparison
+from experiments.paper import PAPER
+from experiments.paper.records import Comparison
+
 from tools.markdown import markdown_table
 
 ROOT = Path(__file__).parents[1]
@@ -64,7 +65,7 @@ def _comparisons(experiment: str, data: dict[str, Any]) -> str:
     rows = data["comparisons"]
     if experiment in SHOWN_OTHERWISE:
         rows = [row for row in rows if row["paper"]]
-    made = f"Command: `deniable reproduce {experiment}`, seed {data['seed']}"
+    made = f"Command: `python -m experiments.paper {experiment}`, seed {data['seed']}"
     made += f", {data['seconds']:.0f} s."
     reasons = dict.fromkeys(row["reason"] for row in rows if row["reason"])
     if reasons:

@@ -1,6 +1,6 @@
 """App categories and whether an app is paid: a 30 × 2 table of real counts.
 
-    deniable reproduce playstore [--quick] [--seed 2] [-o FOLDER]     2 minutes
+    python -m experiments.paper playstore     2 minutes
 
 Basic RAPPOR, 30 bits and one bit, p = .25, q = .75, f = 0; N = 200,000 clients drawn from the
 counts of `deniable.simulation.play_store`. The paper's sample of apps is different and unpublished.
@@ -17,8 +17,9 @@ from scipy.stats import chi2
 from deniable.analysis import associate
 from deniable.compute.progress import report_progress
 from deniable.kernels.array_types import Floats, Mask
-from deniable.reproduction.records import Claim, Record, Row, rows_of
-from deniable.reproduction.trials import (
+from deniable.simulation import play_store, simulate
+from experiments.paper.records import Claim, Record, Row, rows_of
+from experiments.paper.trials import (
     TrialTable,
     TrialTables,
     boolean,
@@ -28,7 +29,6 @@ from deniable.reproduction.trials import (
     survey_of,
     truth_of,
 )
-from deniable.simulation import play_store, simulate
 
 SEED = 2
 REPORTS = 200_000

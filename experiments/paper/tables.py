@@ -1,6 +1,6 @@
 """Tables I and II: two independent variables of 100 categories each.
 
-    deniable reproduce tables [--quick] [--seed 1] [-o FOLDER]        10 seconds
+    python -m experiments.paper tables        10 seconds
 
 Weights i^20, N = 100,000, k = 128, h = 2, 64 cohorts, p = .25, q = .75, f = 0; the five most common
 categories of each by its estimated marginal, and Other. Errors are in percentage points of all
@@ -16,8 +16,10 @@ import numpy as np
 
 from deniable.analysis import decode
 from deniable.compute.progress import report_progress
-from deniable.reproduction.records import Claim, Record, Row
-from deniable.reproduction.trials import (
+from deniable.results import Joint
+from deniable.simulation import Coded, JointPopulation, power, simulate
+from experiments.paper.records import Claim, Record, Row
+from experiments.paper.trials import (
     Settings,
     TrialTable,
     TrialTables,
@@ -28,8 +30,6 @@ from deniable.reproduction.trials import (
     survey_of,
     truth_of,
 )
-from deniable.results import Joint
-from deniable.simulation import Coded, JointPopulation, power, simulate
 
 SEED = 1
 REPORTS, TOP = 100_000, 5

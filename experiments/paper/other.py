@@ -1,6 +1,6 @@
 """The category Other: the paper's four panels, and the bias and error of several models of it.
 
-    deniable reproduce other [--quick] [--seed 3] [-o FOLDER]      6 minutes
+    python -m experiments.paper other      6 minutes
 
 The panels show the ten crowds of Table I (see `tables`): estimates of the 5 × 5 most common cells
 against the truth, without Other and with it. According to the paper, estimates are biased without
@@ -22,9 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from deniable.reproduction.records import Claim, Record, Row
-from deniable.reproduction.runner import in_processes
-from deniable.reproduction.trials import (
+from deniable.simulation import exponential, geometric, power, simulate, step, zipf
+from experiments.paper.processes import in_processes
+from experiments.paper.records import Claim, Record, Row
+from experiments.paper.trials import (
     Settings,
     TrialTable,
     TrialTables,
@@ -35,7 +36,6 @@ from deniable.reproduction.trials import (
     pair,
     survey_of,
 )
-from deniable.simulation import exponential, geometric, power, simulate, step, zipf
 
 SEED = 3
 SHAPES = (zipf, power, geometric, step, exponential)

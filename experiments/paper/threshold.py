@@ -1,6 +1,6 @@
 """Accuracy and number of edges against the pair threshold: a figure of the paper.
 
-    deniable reproduce threshold [--quick] [--seed 1] [-o FOLDER]
+    python -m experiments.paper threshold
 
 The hash experiment (100 strings of six letters, bigrams, N = 100,000, p = .25, q = .75) with the
 paper's decoder and its threshold δ = .0027 times ¼, ½, 1, 2, 4, 8 and 16 (.044): Hellinger
@@ -15,10 +15,10 @@ import numpy as np
 
 from deniable.discovery.ngrams.paper_reading import pair_threshold
 from deniable.protocols import NGrams
-from deniable.reproduction.dictionaries import Run, Short, short_trial
-from deniable.reproduction.records import Claim, Record, Row
-from deniable.reproduction.runner import trials_by_case
 from deniable.simulation import power
+from experiments.paper.dictionaries import Run, Short, short_trial
+from experiments.paper.processes import trials_by_case
+from experiments.paper.records import Claim, Record, Row
 
 SEED, REPORTS = 1, 100_000
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)

@@ -1,4 +1,4 @@
-"""Run an experiment by its name, its trials in parallel processes, and write its files."""
+"""Trials in parallel processes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,11 @@ import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from importlib import import_module
 from itertools import islice, starmap
 from multiprocessing.queues import SimpleQueue
-from pathlib import Path
 from typing import Any, TypeVar
 
 from deniable.compute.progress import report_progress
-from deniable.errors import InputError, did_you_mean
-from deniable.reproduction import PAPER
-from deniable.reproduction.records import Record
 
 Case = TypeVar("Case", bound=Hashable)
 Outcome = TypeVar("Outcome")
@@ -94,47 +89,3 @@ def trials_by_case(
     tasks = [task for trials in cases.values() for task in trials]
     outcomes = iter(in_processes(function, tasks, stage))
     return {case: list(islice(outcomes, len(trials))) for case, trials in cases.items()}
-
-
-def reproduce(name: str, *, quick: bool = False, seed: int | None = None) -> Record:
-    """Run one experiment of the paper.
-
-    Parameters
-    ----------
-    name : str
-        A key of `PAPER`.
-    quick : bool, default False
-        Run few trials, to see how it works.
-    seed : int, optional
-        Seed to use instead of the published one.
-
-    Returns
-    -------
-    Record
-        The data of the experiment, and its numbers compared with the paper's.
-
-    Raises
-    ------
-    InputError
-        If the paper has no experiment of this name.
-    """
-    if name not in PAPER:
-        hint = did_you_mean(name, PAPER)
-        raise InputError(f"expected one of {', '.join(PAPER)}; got {name!r}.{hint}")
-    module = import_module(f"deniable.reproduction.{name}")
-    record: Record = module.run_all(quick, module.SEED if seed is None else seed)
-    return record
-
-
-def write(record: Record, folder: Path) -> tuple[Path, Path]:
-    """Write NAME.json and NAME.png to the folder; the figure is drawn from the data alone."""
-    from matplotlib import pyplot as plt
-
-    from deniable.reproduction.figures import draw
-
-    data = record.write(folder)
-    picture = folder / f"{record.experiment}.png"
-    figure = draw(record.experiment, record.data())
-    figure.savefig(picture, dpi=100)
-    plt.close(figure)
-    return data, picture

@@ -8,12 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments.text_tables import show, text_table
-
-import deniable
-from deniable.errors import InputError
-from deniable.reproduction.records import Record
-from deniable.reproduction.trials import (
+from experiments.paper.records import Record
+from experiments.paper.trials import (
     TrialTable,
     TrialTables,
     bloom,
@@ -26,6 +22,10 @@ from deniable.reproduction.trials import (
     survey_of,
     truth_of,
 )
+from experiments.text_tables import show, text_table
+
+import deniable
+from deniable.errors import InputError
 from deniable.simulation import contingency, play_store, zipf
 
 CROWD = contingency([[4, 1], [3, 0], [1, 1]], x=["a", "b", "c"], paid=[False, True])

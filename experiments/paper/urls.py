@@ -1,6 +1,6 @@
 """A hundred domain names with and without a dictionary: the second experiment of section V.
 
-    deniable reproduce urls [--quick] [--seed 0] [-o FOLDER]          45 minutes on two cores
+    python -m experiments.paper urls          45 minutes on two cores
 
 Weights exp(-rank/25), M = 20 (21 for trigrams), N = 10⁶, p = .25, h = 2, 128 bits, 64 cohorts. The
 paper prints q = .32 as corresponding to a third of ε = 4.39. This is an error: ε/3 = 1.46 is
@@ -21,7 +21,8 @@ import numpy as np
 from deniable.discovery.ngrams.paper_reading import pair_threshold
 from deniable.inference.marginal.detection import Correction
 from deniable.protocols import NGrams
-from deniable.reproduction.dictionaries import (
+from deniable.simulation import Population, exponential, top_domains, zipf
+from experiments.paper.dictionaries import (
     Run,
     decoded,
     most_common,
@@ -31,10 +32,9 @@ from deniable.reproduction.dictionaries import (
     run,
     summary,
 )
-from deniable.reproduction.records import Record
-from deniable.reproduction.runner import trials_by_case
-from deniable.reproduction.trials import Settings, bloom
-from deniable.simulation import Population, exponential, top_domains, zipf
+from experiments.paper.processes import trials_by_case
+from experiments.paper.records import Record
+from experiments.paper.trials import Settings, bloom
 
 SEED = 0
 ALPHABET = "a-z0-9._-"

@@ -3,8 +3,7 @@
 If a mechanism is ε-private, then P(S | first) ≤ e^ε·P(S | second) for every set S of outputs. Half
 of the runs choose S by the likelihood ratio of the observed outputs; the other half test it with
 exact binomial (Clopper–Pearson) limits. The bound exceeds the true ε in at most a share α of
-audits. A bound above the claimed ε proves a leak; a low bound proves nothing. Needs SciPy, which
-the `analysis` extra installs.
+audits. A bound above the claimed ε proves a leak; a low bound proves nothing.
 """
 
 from __future__ import annotations
@@ -14,10 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from deniable.extras import needs_packages
-
-with needs_packages("deniable.audit"):
-    from scipy.special import betaincinv
+from scipy.special import betaincinv
 
 Run = Callable[[], Hashable]
 """Runs the client once on a fixed value and returns its output."""

@@ -1,6 +1,6 @@
 """The paper's experiments, and every number that it prints compared with ours.
 
-`deniable reproduce NAME` runs one of them. Each module that `PAPER` names has a function
+`python -m experiments.paper ID` runs one of them. Each module that `PAPER` names has a function
 `run_all(quick, seed)`, which returns the record of the experiment, and its published SEED.
 """
 
@@ -16,4 +16,4 @@ PAPER = {
     "threshold": "accuracy and edges against the pair threshold",
     "distributions": "Appendix B: geometric, step and uniform populations",
 }
-"""The experiments that `deniable reproduce` runs, in the order of the paper."""
+"""The experiments in the order of the paper."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
+
+from experiments.paper.records import Record
 
 Data = Mapping[str, Any]
 """The record of an experiment as JSON: rows by the names of its parts."""
@@ -242,7 +245,12 @@ FIGURES: dict[str, Callable[[Data], Figure]] = {
 }
 
 
-def draw(name: str, data: Data) -> Figure:
-    """Return the figure of the experiment of this name, from its data."""
+def write(record: Record, folder: Path) -> tuple[Path, Path]:
+    """Write NAME.json and NAME.png to the folder; the figure is drawn from the data alone."""
+    data = record.write(folder)
+    picture = folder / f"{record.experiment}.png"
     with plt.rc_context(STYLE):
-        return FIGURES[name](data)
+        figure = FIGURES[record.experiment](record.data())
+        figure.savefig(picture, dpi=100)
+    plt.close(figure)
+    return data, picture

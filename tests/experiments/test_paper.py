@@ -1,19 +1,22 @@
-"""`deniable reproduce`: every experiment runs and compares every number of the paper."""
+"""`python -m experiments.paper`: every experiment runs and compares every printed number."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
-
-from deniable.cli.app import app
-from deniable.reproduction import PAPER
-from deniable.reproduction.figures import FIGURES
-from deniable.reproduction.records import Claim, Comparison
-from deniable.reproduction.runner import MIN_TASKS, in_processes, trials_by_case
+from experiments.paper import PAPER
+from experiments.paper.__main__ import main
+from experiments.paper.figures import FIGURES
+from experiments.paper.processes import MIN_TASKS, in_processes, trials_by_case
+from experiments.paper.records import Claim, Comparison
 
 PRINTED = {
     "tables": ("0.44", "3.26", "15", "19", "15.6", "12.7", "10.2", "8.4"),
@@ -29,15 +32,21 @@ PRINTED = {
 }
 
 
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAPER)
-def test_quick_runs_write_data_a_figure_and_rows(name: str, tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["reproduce", name, "--quick", "--json", "-o", str(tmp_path)])
-    assert done.exit_code == 0, done.output
-    rows = json.loads(done.stdout)
+def test_quick_runs_write_data_a_figure_and_rows(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["paper", name, "--quick", "--json", "-o", str(tmp_path)])
+    main()
+    rows = json.loads(capsys.readouterr().out)
     assert {row["experiment"] for row in rows} == {name}
     assert set(PRINTED[name]) <= {row["paper"] for row in rows}
     data = json.loads((tmp_path / f"{name}.json").read_text())
-    assert data["seed"] == __import__(f"deniable.reproduction.{name}", fromlist=["x"]).SEED
+    assert data["seed"] == __import__(f"experiments.paper.{name}", fromlist=["x"]).SEED
     assert data["version"] and data["parameters"] and len(data["comparisons"]) == len(rows)
     assert (tmp_path / f"{name}.png").stat().st_size > 5_000
 
@@ -46,9 +55,16 @@ def test_every_experiment_has_a_figure() -> None:
     assert list(FIGURES) == list(PAPER)
 
 
-def test_an_unknown_name_is_refused() -> None:
-    done = CliRunner().invoke(app, ["reproduce", "tabels"])
-    assert done.exit_code == 2 and "tables" in done.output
+def test_no_id_lists_them_and_an_unknown_one_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["paper"])
+    main()
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(PAPER)
+    monkeypatch.setattr(sys, "argv", ["paper", "tabels"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "tables" in capsys.readouterr().err
 
 
 def test_a_printed_number_agrees_if_our_crowds_predict_it() -> None:
@@ -120,3 +136,29 @@ def test_outcomes_of_processes_are_in_order() -> None:
     cases = {"small": [(7, 3), (8, 3)], "none": [], "large": [(70, 3)]}
     expected = {"small": [(2, 1), (2, 2)], "none": [], "large": [(23, 1)]}
     assert trials_by_case(divmod, cases, "dividing") == expected
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_interrupted_processes_end_without_tracebacks() -> None:
+    """Ctrl-C reaches all processes of a terminal."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", "from tests.experiments.test_paper import many; many()"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        cwd=ROOT,
+    )  # fmt: skip
+    assert child.stdout is not None
+    child.stdout.readline()  # a worker is at work
+    os.killpg(child.pid, signal.SIGINT)
+    _, told = child.communicate(timeout=60)
+    assert told.count("Traceback") == 1, told
+
+
+def many() -> None:
+    """Run tasks in processes until interrupted; the traceback is that of this process."""
+    in_processes(_work, [(i,) for i in range(100)], "working")
+
+
+def _work(task: int) -> None:
+    print("at work", flush=True)
+    time.sleep(60)

@@ -1,6 +1,6 @@
 """Computing time of the paper's decoder: its section "Efficiency" (V-B), as a figure.
 
-    deniable reproduce complexity [--quick] [--seed 0] [-o FOLDER]      3 minutes
+    python -m experiments.paper complexity      3 minutes
 
 The hash experiment (100 random strings, weights i^20 plus .001, bigrams, p = .25, q = .75, 128
 bits, 64 cohorts) with other numbers of clients N, alphabets D (the dictionary of bigrams has |D|²
@@ -18,9 +18,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from deniable.compute.progress import report_progress
-from deniable.reproduction.dictionaries import Run, ngram_survey, run
-from deniable.reproduction.records import Claim, Record, Row
 from deniable.simulation import Population, power, random_strings
+from experiments.paper.dictionaries import Run, ngram_survey, run
+from experiments.paper.records import Claim, Record, Row
 
 SEED = 0
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"

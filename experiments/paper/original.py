@@ -1,5 +1,7 @@
-"""Marginals as the paper decodes them: LASSO, then least squares, as in RAPPOR (2014).
+"""The paper's decoder of n-grams as a whole, with its own marginals and its own model of Other.
 
+The steps are those of `discover(…, reading="paper")`. Other's bits are independent. Marginals are
+decoded by LASSO, then least squares, as in RAPPOR (2014).
 A non-negative LASSO selects candidates, a least-squares fit of the selected ones gives estimates
 and standard errors, and p-values are compared with alpha over the number of candidates. There is no
 term for strings that are not candidates, and candidates that were not selected have no estimate.
@@ -9,15 +11,64 @@ The paper prints no penalty; here it is so large that about one absent candidate
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 from scipy import stats
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Lasso
 
+from deniable.analysis.source import Source
+from deniable.columns import ReportBatch
+from deniable.compute.cpu.threads import one_blas_thread
+from deniable.compute.named import backend_of
+from deniable.discovery.ngrams.gram_reports import GramReports, Position
+from deniable.discovery.ngrams.paper_reading import read_paper
+from deniable.discovery.ngrams.run import selected
+from deniable.discovery.shared.run import DiscoveryRun
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.detection import Estimates, detect, threshold_of
-from deniable.kernels.array_types import Mask
-from deniable.results import Marginal, Measured
+from deniable.inference.models.other import Other
+from deniable.kernels.array_types import Indices, Mask
+from deniable.protocols import NGrams
+from deniable.results import Discovery, Marginal, Measured
+from deniable.survey import Survey
+
+
+class OriginalReports(GramReports):
+    """Reports of n-grams that are decoded as the paper does."""
+
+    @staticmethod
+    def marginal(counts: BitCounts, design: BloomDesign, alpha: float) -> Marginal:
+        """Estimate the frequency of each candidate by LASSO and least squares."""
+        return original_marginal(counts, design, alpha=alpha)
+
+    @staticmethod
+    def other(position: Position, chosen: Indices) -> Other | None:
+        """Return Other as independent bits."""
+        known, estimate = position.design.take(chosen), position.marginal.estimate[chosen]
+        return known.product_other("n-grams", position.counts, estimate)
+
+
+def discover_original(
+    survey: Survey, reports: ReportBatch, question: str, delta: float | None = None
+) -> Discovery:
+    """Find strings with the paper's decoder.
+
+    Estimates are too high, since nothing stands for strings that are not candidates, and intervals
+    do not cover. delta : minimum frequency of a pair of grams; None for the paper's formula
+    """
+    asked = survey.question(question)
+    assert isinstance(asked.protocol, NGrams)
+    source = Source(reports, survey)
+    run = DiscoveryRun(source, asked, asked.protocol, None, 0.05, backend_of(None))
+    with one_blas_thread():
+        grams = OriginalReports.of(run)
+        found, summary = read_paper(grams, delta)
+        fitted = grams.estimate(found.rows)
+    summary = replace(summary, reading="original")
+    return run.result(found, selected(fitted, found.easiest), found.score, summary)
 
 
 def original_marginal(counts: BitCounts, design: BloomDesign, *, alpha: float) -> Marginal:
@@ -28,9 +79,6 @@ def original_marginal(counts: BitCounts, design: BloomDesign, *, alpha: float) -
     >>> original_marginal(counts, design, alpha=.05).estimate.round(3)
     array([0.5 , 0.25])
     """
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import Lasso
-
     p, q = design.p[:, None], design.q[:, None]
     total = counts.total[:, None]
     live = np.repeat(counts.total > 0, design.bits)

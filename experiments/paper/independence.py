@@ -1,6 +1,6 @@
 """Appendix A: uniformity of p-values under independence, and the power of the tests.
 
-    deniable reproduce independence [--quick] [--seed 5] [-o FOLDER]      8 minutes
+    python -m experiments.paper independence      8 minutes
 
 The experiment uses the public functions: reports of a simulated crowd, `deniable.associate`, and
 three tests of its result: the score test (the default), the paper's T, and the likelihood ratio.
@@ -21,10 +21,10 @@ from scipy.stats import kstest
 
 from deniable.analysis import associate
 from deniable.kernels.array_types import Floats
-from deniable.reproduction.records import Record
-from deniable.reproduction.runner import in_processes
-from deniable.reproduction.trials import Settings, bloom, choice, generators, pair, survey_of
 from deniable.simulation import simulate, step, zipf
+from experiments.paper.processes import in_processes
+from experiments.paper.records import Record
+from experiments.paper.trials import Settings, bloom, choice, generators, pair, survey_of
 
 SEED = 5
 METHODS = ("score", "paper", "lrt")

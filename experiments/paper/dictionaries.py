@@ -12,12 +12,13 @@ from deniable.analysis import decode
 from deniable.discovery import discover
 from deniable.inference.marginal.detection import Correction
 from deniable.kernels.array_types import Floats
-from deniable.reproduction.records import Record, Row
-from deniable.reproduction.runner import trials_by_case
-from deniable.reproduction.trials import Settings, bloom, hellinger, survey_of
 from deniable.results import Discovery, Marginal
 from deniable.simulation import Population, random_strings, simulate
 from deniable.survey import Survey
+from experiments.paper.original import discover_original
+from experiments.paper.processes import trials_by_case
+from experiments.paper.records import Record, Row
+from experiments.paper.trials import Settings, bloom, hellinger, survey_of
 
 READINGS: dict[str, tuple[str, float | None]] = {
     "paper, δ = .04 as its program": ("paper", 0.04),
@@ -92,7 +93,10 @@ def run(
     rng = np.random.default_rng([seed, reports])
     batch = simulate(survey, population.draw(reports, rng), rng=rng)
     start = time.perf_counter()
-    result = discover(survey, batch, "value", reading=reading, delta=delta)
+    if reading == "original":
+        result = discover_original(survey, batch, "value", delta)
+    else:
+        result = discover(survey, batch, "value", reading=reading, delta=delta)
     seconds = time.perf_counter() - start
     truth = np.array([population.share(s) for s in result.strings])
     shares = dict(zip(population.values, population.weights.tolist(), strict=True))

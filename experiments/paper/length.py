@@ -1,6 +1,6 @@
 """Accuracy against the length of strings and of n-grams: two figures of the paper.
 
-    deniable reproduce length [--quick] [--seed 1] [-o FOLDER]
+    python -m experiments.paper length
 
 100 random strings over a–z with the authors' weights (i^20 plus .001), N = 100,000, three slots per
 report at p = .25, q = .75, h = 2, 128 bits, 64 cohorts; n = 2 at lengths 4 to 12, n = 3 at 6, 9
@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from deniable.reproduction.dictionaries import Short, short_trial
-from deniable.reproduction.records import Claim, Record, Row
-from deniable.reproduction.runner import trials_by_case
 from deniable.simulation import power
+from experiments.paper.dictionaries import Short, short_trial
+from experiments.paper.processes import trials_by_case
+from experiments.paper.records import Claim, Record, Row
 
 SEED = 1
 CASES = [(2, length) for length in range(4, 13, 2)] + [(3, 6), (3, 9), (3, 12), (4, 8)]

@@ -1,6 +1,6 @@
 """Unknown strings with other distributions: Appendix B of the paper.
 
-    deniable reproduce distributions [--quick] [--seed 0] [-o FOLDER]   6 minutes of one core
+    python -m experiments.paper distributions   6 minutes of one core
 
 The hash experiment (see `hashes`) with other weights: geometric(.3); a step, in which 4 strings
 have share .12, 4 have .06 and the other 92 are equally common; and uniform.
@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from deniable.reproduction.dictionaries import READINGS, note_cuts, short_strings, summary
-from deniable.reproduction.records import Claim, Record
 from deniable.simulation import geometric, power, step, uniform
+from experiments.paper.dictionaries import READINGS, note_cuts, short_strings, summary
+from experiments.paper.records import Claim, Record
 
 SEED = 0
 WEIGHTS = {

@@ -1,6 +1,6 @@
 """Hash strings without a dictionary: the first experiment of section V.
 
-    deniable reproduce hashes [--quick] [--seed 0] [-o FOLDER]          5 minutes
+    python -m experiments.paper hashes          5 minutes
 
 100 random strings of six letters, weights i^20 plus .001, bigrams, N = 100,000, three slots per
 report at p = .25, q = .75, h = 2, 128 bits, 64 cohorts. The paper finds the 7 most common strings,
@@ -10,7 +10,8 @@ with a third of the ε of those three slots.
 
 from __future__ import annotations
 
-from deniable.reproduction.dictionaries import (
+from deniable.simulation import power
+from experiments.paper.dictionaries import (
     READINGS,
     WHOLE,
     Run,
@@ -23,10 +24,9 @@ from deniable.reproduction.dictionaries import (
     short_strings,
     summary,
 )
-from deniable.reproduction.records import Record
-from deniable.reproduction.runner import in_processes
-from deniable.reproduction.trials import bloom
-from deniable.simulation import power
+from experiments.paper.processes import in_processes
+from experiments.paper.records import Record
+from experiments.paper.trials import bloom
 
 SEED, REPORTS, EPSILON = 0, 100_000, 4.394449
 SHORT = Short(power(100, floor=0.001))
