@@ -5,7 +5,7 @@
 Nothing is simulated. `variance` is that of an estimated share from one report per client, times the
 number of clients: of a rare string, or of an answer if all answers are equally common. `liar` is
 the number of clients as which one lying client can count. Writes the rows to
-docs/results/data/mechanisms.json and the figure to docs/explanation/mechanisms.png.
+docs/explanation/mechanisms.json and the figure beside it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from matplotlib.figure import Figure
 from deniable.survey.draft import Draft, DraftQuestion
 from experiments.text_tables import text_table
 
-DOCS = Path(__file__).parent.parent / "docs"
-DATA, FIGURE = DOCS / "results/data/mechanisms.json", DOCS / "explanation/mechanisms.png"
+DOCS = Path(__file__).parent.parent / "docs/explanation"
+DATA, FIGURE = DOCS / "mechanisms.json", DOCS / "mechanisms.png"
 EPSILONS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.39)
 STRINGS = {"max_length": 20, "alphabet": "a-z0-9._-"}
 PREFIXES, NGRAMS = ({**STRINGS, "protocol": name} for name in ("prefixes", "ngrams"))
