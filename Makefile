@@ -10,7 +10,7 @@ NO_COMPILE = $(if $(shell command -v uv 2>/dev/null),,--no-compile)
 TAG ?=
 
 .PHONY: help demo check test lint fast kernels test-wheels test-deploy release-check dist release-notes bench calibrate \
-  campaign soak mutants golden docs outputs facts reference gallery clean
+  campaign soak mutants golden docs outputs facts paper reference gallery clean
 help:
 	@echo "make demo       Run the main job end to end: clients, collector, analysis."
 	@echo "make check      Run the linters and the fast tests (under a minute)."
@@ -24,6 +24,7 @@ help:
 	@echo "make facts      Write the numbers that the documentation quotes."
 	@echo "make bench      Measure speed."
 	@echo "make calibrate  Measure coverage, error rates and thresholds (hours on two cores)."
+	@echo "make paper      Run the experiments of the paper again (an hour and a half on two cores)."
 	@echo "make campaign   Kill processes and cut connections thousands of times (over an hour)."
 	@echo "make soak       Load one collector with every fault at once (an hour; MINUTES=5 for less)."
 	@echo "make mutants    Put deliberate bugs into copies of the code: the tests must notice each (half an hour)."
@@ -177,6 +178,11 @@ facts: $(VENV)/.ready
 # Run the scripts of the gallery and write its page and pictures.
 gallery: $(VENV)/.ready
 	$(BIN)/python -m tools.gallery
+
+# Run the experiments of the paper, and write their data and figures.
+paper: $(VENV)/.ready
+	$(BIN)/python -m experiments.paper all -o docs/results/paper
+	$(BIN)/python -m tools.facts
 
 reference: $(VENV)/.ready
 	$(BIN)/python -m tools.command_reference > docs/reference/commands.md
