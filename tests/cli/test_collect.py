@@ -41,7 +41,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def files(tmp_path: Path) -> list[Path]:
     """10,000 reports in each form."""
-    found = [tmp_path / name for name in ("a.parquet", "b.arrow", "c.dn")]
+    found = [tmp_path / name for name in ("a.parquet", "b.parquet", "c.dn")]
     for file in found:
         write(file, from_bodies(os.urandom(16 * 10_000), MARKS))
     MARKS.publish(tmp_path / "marks.json")

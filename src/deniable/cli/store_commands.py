@@ -246,7 +246,7 @@ def accept(store: str, clock: bool, damage: bool, lock: bool, yes: bool, as_json
 def import_(
     store: str, files: tuple[str, ...], day: date | None, survey_file: Path | None, as_json: bool
 ) -> None:
-    """Add the reports in FILES (.parquet, .arrow, .dn, or other stores) to STORE.
+    """Add the reports in FILES (.parquet, .dn, or other stores) to STORE.
 
     The store is created if it does not exist. A file that is imported twice is counted once, as
     long as the store has the idempotency keys of the first import (see deniable compact
@@ -311,7 +311,7 @@ def export(
 ) -> None:
     """Write the reports of SURVEY (NAME or NAME@VERSION) in STORE to FILE.
 
-    The format follows the extension of FILE: .parquet, .arrow or .dn.
+    The format follows the extension of FILE: .parquet or .dn.
 
     Examples
     --------

@@ -229,7 +229,7 @@ def import_(
 ) -> None:
     """Add the reports in FILES, which google/rappor's clients made, to TO.
 
-    TO is a STORE, which is created if it does not exist, or a new file (.parquet, .arrow, .dn).
+    TO is a STORE, which is created if it does not exist, or a new file (.parquet, .dn).
     FILES have lines client,cohort,BITS,…; if one of their lines is wrong, nothing is imported. The
     ids of the clients are not kept. A file that is imported into a store twice is counted once, as
     long as the store has the idempotency keys of the first import (see deniable compact

@@ -32,7 +32,7 @@ def import_file(
     store : Store
         Store to append to; it gains the survey of the reports if necessary.
     path : str or Path
-        `.parquet`, `.arrow` or `.dn` file.
+        `.parquet` or `.dn` file.
     day : date or str
         Day of the reports.
     survey : Survey, str or Path, optional
