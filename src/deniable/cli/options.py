@@ -26,11 +26,11 @@ REPORT_FILES = (".parquet", ".dn")
 RESULT_FILES = (".csv", ".parquet", ".json", ".png", ".svg", ".html")
 WRITERS = {".parquet": "pyarrow", ".png": "matplotlib", ".svg": "matplotlib"}
 """Packages that write files with these extensions."""
-STORES = "STORE is sqlite:///FILE.db, FILE.db, postgresql://…, or a folder of Parquet files."
+STORES = "STORE is sqlite:///FILE.db, FILE.db or postgresql://…."
 SOURCES = (
     "SURVEY is a survey file, or the name of a survey in the store. REPORTS are one or more report "
-    "files (.parquet, .dn), folders of report files, or one store (sqlite:///FILE.db, "
-    "FILE.db, postgresql://…, or a folder of Parquet files)."
+    "files (.parquet, .dn) or folders of them, URLs of Parquet files or folders of them (s3://…, "
+    "gs://…), or one store (sqlite:///FILE.db, FILE.db or postgresql://…)."
 )
 
 

@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from deniable.columns.batch import ReportBatch, to_wire
 from deniable.columns.partition import Partition, WirePartition, load_all, naming, row_groups
@@ -224,22 +224,28 @@ def partitions(path: str | Path, *, survey: SurveyOrPath | None = None) -> list[
             raise InputError(f"{path} does not contain its survey: give the survey of its reports")
         extents = tuple(_extents(path, survey))
         return [WirePartition(survey, "", 0, sum(count for _, count in extents), path, extents)]
-    parts = row_groups(partial(_open_groups, path))
+    parts = row_groups(partial(open_groups, path))
     if survey is not None and parts and parts[0].survey != survey:
         raise InputError(f"{path} has reports of {parts[0].survey}, expected {survey}")
     return [*parts]
 
 
 @contextmanager
-def _open_groups(path: Path) -> Iterator[ParquetGroups]:
-    """Open a file as row groups; raise InputError if it is damaged."""
+def open_groups(
+    path: str | Path,
+    source: Callable[[Any], AbstractContextManager[Path | IO[bytes]]] = nullcontext,
+) -> Iterator[ParquetGroups]:
+    """Open a file as row groups; raise InputError if it is damaged.
+
+    source : opens the file, in a form that pyarrow reads: a path or an open file
+    """
     from deniable.columns.arrow import ParquetGroups, damage_as
 
     def damaged(what: str) -> InputError:
         return InputError(f"cannot read {path} as a Parquet file: {what}")
 
-    with damage_as(damaged), naming(path):
-        yield ParquetGroups(path)
+    with source(path) as file, damage_as(damaged), naming(path):
+        yield ParquetGroups(file)
 
 
 def _extents(path: Path, survey: Survey) -> Iterator[tuple[int, int]]:

@@ -12,7 +12,8 @@ from deniable.arguments import Day, as_day
 from deniable.columns import ReportBatch, scan
 from deniable.columns.batch import to_bodies
 from deniable.errors import StoreError
-from deniable.store.base import KEY_SIZE, Outcome, Store, Upload
+from deniable.store.base import Store
+from deniable.store.uploads import KEY_SIZE, Outcome, Upload
 from deniable.survey import SurveyOrPath
 
 REPORTS_PER_UPLOAD = 1 << 12
