@@ -24,8 +24,8 @@ import numpy as np
 
 from deniable.analysis import compare
 from deniable.kernels.array_types import Floats
-from deniable.reproduction.records import Row
 from deniable.results import Change, Marginal, Trend
+from experiments.paper.records import Row
 from experiments.parallel import crowd_arguments, in_processes
 from experiments.promises import Promise, judged, share_error
 from experiments.repeated_coverage import Crowds, crowds_of

@@ -8,8 +8,8 @@ import numpy as np
 
 from deniable import Survey, discover, simulate
 from deniable.compute.backend import Backend
-from deniable.reproduction.records import Record, Row
 from deniable.simulation import Population
+from experiments.paper.records import Record, Row
 
 
 def trial(

@@ -41,7 +41,6 @@ import numpy as np
 from deniable import Survey, discover, simulate
 from deniable.compute.backend import Backend
 from deniable.compute.named import executor_of
-from deniable.reproduction.dictionaries import ngram_survey, prefix_survey
 from deniable.simulation import (
     Coded,
     Population,
@@ -53,6 +52,7 @@ from deniable.simulation import (
     zipf,
 )
 from experiments.options import arguments
+from experiments.paper.dictionaries import ngram_survey, prefix_survey
 from experiments.text_tables import text_table
 
 CLIENTS = 100_000

@@ -36,12 +36,12 @@ from deniable.inference.models.base import AnyModel
 from deniable.kernels.array_types import Floats, Int64s, Mask
 from deniable.mechanisms import Mechanism, Noise
 from deniable.mechanisms.noise import ONE
-from deniable.reproduction.records import Row
 from deniable.results import Marginal, Provenance
 from deniable.simulation import simulate_days
 from deniable.simulation.populations import power, zipf
 from deniable.survey import Survey
 from experiments.direct_counts import set_bits, values_by_stratum
+from experiments.paper.records import Row
 from experiments.parallel import crowd_arguments, in_processes
 from experiments.promises import Promise, judged, share_error
 from experiments.text_tables import text_table

@@ -34,10 +34,10 @@ from deniable.inference.association.independence import (
 from deniable.inference.joint.evidence import Evidence, gather
 from deniable.inference.joint.solver import maximise
 from deniable.kernels.array_types import Floats, Singles
-from deniable.reproduction.records import Row
-from deniable.reproduction.trials import bloom, boolean, survey_of
 from deniable.simulation import JointPopulation, random_strings
 from experiments.direct_rows import basic_rows, bloom_rows, dependent_table, draw_cells, zipf
+from experiments.paper.records import Row
+from experiments.paper.trials import bloom, boolean, survey_of
 from experiments.parallel import crowd_arguments, in_processes
 from experiments.promises import judged, share_error
 from experiments.text_tables import text_table

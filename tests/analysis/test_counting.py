@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from experiments.paper.trials import bloom, boolean, choice, survey_of
 
 import deniable
 from deniable import PairCounts, Survey, pair_counts
@@ -21,7 +22,6 @@ from deniable.compute.cpu.threads import Threads
 from deniable.compute.named import default_backend
 from deniable.errors import InputError
 from deniable.inference.models.base import TableSettings
-from deniable.reproduction.trials import bloom, boolean, choice, survey_of
 from deniable.results import Joint
 from deniable.simulation import Population, contingency, simulate, zipf
 from tests.surveys import survey_toml

@@ -335,7 +335,7 @@ def _conditions(items: tuple[str, ...]) -> dict[str, list[str]]:
 @options.question_option()
 @options.option("--accept", metavar="REGEX")
 @options.alpha_option
-@options.option("--reading", type=click.Choice(["fused", "paper", "original"]))
+@options.option("--reading", type=click.Choice(["fused", "paper"]))
 @options.option("--delta", type=options.POSITIVE_FLOAT, metavar="NUMBER")
 @options.option("--words", type=options.EXISTING_FILE, metavar="FILE")
 @options.flag("--stages")
@@ -354,11 +354,10 @@ def discover(question: str | None, words: Path | None, stages: bool, **given: An
         Consider only strings that match this regular expression as a whole. Other strings are not
         tested, so they do not make the test of the accepted ones stricter.
     reading
-        Algorithm for questions with n-grams: use all n-grams jointly (fused, the default), the
-        algorithm of Fanti, Pihur and Erlingsson, 2016 (paper), or the same with its own marginal
-        decoding and its own model of other strings, which ours replace in paper (original).
+        Algorithm for questions with n-grams: use all n-grams jointly (fused, the default), or
+        the algorithm of Fanti, Pihur and Erlingsson, 2016 (paper).
     delta
-        For --reading paper or original: minimum frequency at which two n-grams count as parts of
+        For --reading paper: minimum frequency at which two n-grams count as parts of
         one string. By default it follows from the noise and the number of reports.
     words
         Hints for prefixes: strings that clients may hold and words that these may contain. A text
