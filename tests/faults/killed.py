@@ -22,12 +22,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import deniable.store.object_storage
 import pandas  # noqa: F401 - Arrow looks for it at first use
 import psycopg
 
 import deniable.columns.arrow  # what a child needs is loaded once, before it is forked
 import deniable.store
+import deniable.store.object_storage
 import deniable.store.postgres
 import deniable.store.sqlite
 from deniable.store import Store
