@@ -13,12 +13,10 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import astuple
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 from deniable import guessed
-from deniable.analysis import compare_mechanisms, counting
+from deniable.analysis import counting
 from deniable.columns import arrow
 from deniable.formatting import epsilon_text, odds_factor
 from deniable.mechanisms import Bloom, Choice, Noise, calibrate
@@ -270,19 +268,6 @@ def repeated_gain() -> str:
     return f"{default.variance() / more.variance():.0f}"
 
 
-def mechanism_variances(**question: Any) -> str:
-    """Return the variances of all mechanisms for a question, beside their lower bound."""
-    compared = compare_mechanisms(**question, timed=False)
-    first = [row for row in compared if row.name == compared.names[0]]
-    rows = [
-        [name, *(f"{row.variance:.3g}" for row in compared if row.name == name)]
-        for name in compared.names
-    ]
-    if question.get("collect", "once") == "once":
-        rows.append(["lower bound", *(f"{row.bound:.3g}" for row in first)])
-    return markdown_table(["Mechanism", *(f"ε = {row.epsilon:g}" for row in first)], rows)
-
-
 def shuffling_table() -> str:
     """Return ε of shuffled batches, by ε per report and size of the crowd, with the closed form."""
     rows = []
@@ -342,16 +327,7 @@ def flood_table() -> str:
     return markdown_table(headings, rows)
 
 
-COMPARED: dict[str, dict[str, Any]] = {
-    "choice": {"kind": "choice", "options": 4},
-    "number": {"kind": "number", "options": 16},
-    "string": {"kind": "string"},
-    "unknown": {"kind": "string", "unknown": True},
-    "repeated": {"kind": "string", "collect": "repeatedly"},
-}
-"""Questions whose mechanisms the documentation compares."""
 CODE_FACTS: dict[str, Callable[[], str]] = {
-    **{f"mechanisms.{name}": partial(mechanism_variances, **q) for name, q in COMPARED.items()},
     **{f"keys.{section}": lambda s=section: key_table(s) for section in SETTINGS},  # type: ignore[misc]
     "default.bits": bits_sentence,
     "default.hashes": lambda: str(defaults.HASHES),

@@ -23,7 +23,6 @@ ORDER = (
     "association_over_time",
     "choose_epsilon",
     "plan_survey",
-    "compare_mechanisms",
     "poisoning",
     "repeated_collection",
     "what_attackers_guess",

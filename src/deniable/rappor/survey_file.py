@@ -13,7 +13,7 @@ from deniable.errors import InputError
 from deniable.rappor.csv_files import csv_rows
 from deniable.rappor.files import SCHEMA_HEADER, Params, read_metric, read_params
 from deniable.survey import Survey
-from deniable.survey.draft import survey_name, toml_string
+from deniable.survey.draft import survey_name, toml_value
 from deniable.survey.survey import check_name
 
 SCHEMES = {client: f"rappor-{client}" for client in ("python", "cpp", "java")}
@@ -49,7 +49,7 @@ class RapporQuestion:
         drawn = drawn_noise(self.params, client)
         lines = QUESTION.format(name=self.name, kind=self.kind)
         if self.kind == "string":
-            lines += f"scheme = {toml_string(SCHEMES[client])}\n"
+            lines += f"scheme = {toml_value(SCHEMES[client])}\n"
             lines += f"bits = {drawn.k}\nhashes = {drawn.h}\ncohorts = {drawn.m}\n"
         for name in "pqf":
             asked, got = getattr(self.params, name), getattr(drawn, name)
@@ -114,8 +114,8 @@ def survey_toml(name: str, owner: str, questions: Sequence[RapporQuestion], clie
     """Return the survey file of these questions; raise SurveyError if it is not valid."""
     permanent = all(drawn_noise(q.params, client).f > 0 for q in questions)
     head = HEAD.format(
-        name=toml_string(survey_name(name)),
-        owner=toml_string(owner),
+        name=toml_value(survey_name(name)),
+        owner=toml_value(owner),
         expires=dt.date.today().isoformat(),
         collect="repeatedly" if permanent else "once",
     )
