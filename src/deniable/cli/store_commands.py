@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,8 +18,11 @@ from deniable.collector.settings import MIN_KEY_DAYS, check_key_days
 from deniable.errors import InputError, StoreError
 from deniable.formatting import counted
 from deniable.observers import amplified
-from deniable.store import Store, calendar
+from deniable.store import calendar
 from deniable.survey import Survey
+
+if TYPE_CHECKING:
+    from deniable.store import Store
 
 
 def _days_before(day: date, days: int) -> date:

@@ -1,19 +1,31 @@
-"""Stores keep reports between the collector and the analyst, in SQLite or PostgreSQL."""
+"""Stores keep reports between the collector and the analyst, in SQLite or PostgreSQL.
+
+Names are imported on first use, so that the help of commands needs no NumPy.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from deniable.errors import InputError
 from deniable.extras import needs_packages
+from deniable.lazy import lazy_exports
+from deniable.store.locations import is_object_url, without_password
 
-with needs_packages("deniable.store"):
+if TYPE_CHECKING:
     from deniable.store.base import Store
     from deniable.store.compaction import Compacted
-    from deniable.store.locations import is_object_url, without_password
     from deniable.store.uploads import Outcome, Upload
 
 __all__ = ["Compacted", "Outcome", "Store", "Upload", "is_url", "open"]
+
+_LATER = {
+    "deniable.store.base": ["Store"],
+    "deniable.store.compaction": ["Compacted"],
+    "deniable.store.uploads": ["Outcome", "Upload"],
+}
+__getattr__ = lazy_exports(__name__, _LATER)
 
 
 def is_url(text: str | Path) -> bool:
