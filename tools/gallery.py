@@ -27,7 +27,6 @@ ORDER = (
     "poisoning",
     "repeated_collection",
     "what_attackers_guess",
-    "from_rappor",
     "hundred_million",
 )
 INTRODUCTION = """\

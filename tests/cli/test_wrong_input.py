@@ -337,10 +337,6 @@ CASES: list[tuple[str, int, str]] = [
     ("keys remove x --keys missing.json", 1, "there is no key file missing.json"),
     # other commands
     ("ledger missing", 1, "missing"),
-    ("rappor decode-dist --map map.csv --counts counts.csv --params empty.csv", 1, "empty.csv"),
-    ("rappor decode-dist --map map.csv --counts counts.csv --params params.csv", 1, "map.csv"),
-    ("rappor cliques binary.txt", 1, "binary.txt is not a text file"),
-    ("rappor cliques graph.txt", 1, "graph.txt, line 1"),
     ("conformance -- no-such-program", 1, "cannot run 'no-such-program'"),
     ("conformance --vectors report -- cat", 2, 'Did you mean "reports"?'),
 ]
