@@ -4,7 +4,8 @@ Both sides read the same files, which our code writes. The times are processor t
 processes, with their start. Our commands are `deniable rappor import` and then `decode` or
 `associate`; decode_dist.R gets the sums of the reports. Only ours compute standard errors of joint
 tables and a test of independence. Its command for associations takes only a string and a boolean,
-so `joint_table.R` calls its functions. For the fit alone, our fit gets the likelihoods that its R code wrote for fast_em.
+so `joint_table.R` calls its functions. For the fit alone, our fit gets the likelihoods that its R
+code wrote for fast_em.
 The summed error is that of all estimated shares, against the shares among the simulated clients;
 a string that was not detected has the estimate 0.
 """

@@ -239,8 +239,6 @@ def test_what_counts_cannot_do_is_refused() -> None:
     for test in (lambda: joint.test("lrt"), joint.mutual_independence):
         with pytest.raises(InputError, match="the reports"):
             test()
-    with pytest.raises(InputError, match="into folds"):
-        associated(BATCH, ("browser", "ads"), from_counts=True, shrink=np.random.default_rng(1))
     with pytest.raises(InputError, match="associate the reports themselves"):
         wide = bloom(bits=1024, cohorts=128)
         pair_counts(survey_of(x=wide, y=wide), BATCH, ["x", "y"])

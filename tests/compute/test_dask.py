@@ -27,10 +27,8 @@ from deniable.compute.cpu.threads import Threads
 from deniable.compute.dask.cluster import Dask
 from deniable.compute.named import executor_of
 from deniable.errors import ClusterError, InputError, MissingPackage
-from deniable.inference.association.conditional import efficient_score_test, fit_conditional
 from deniable.inference.association.independence import mutual_independence, score_test
 from deniable.inference.joint.evidence import gather
-from deniable.inference.joint.shrinkage import shrunk
 from deniable.inference.joint.solver import maximise
 from deniable.results import Joint
 from deniable.store import Upload
@@ -193,8 +191,8 @@ def rows(count: int, size: int) -> tuple[Any, Any]:
     return pair[0], pair[1]
 
 
-def test_shuffles_folds_and_strata(cluster: Dask, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever else is done to evidence: shuffles within pieces, and reports held out."""
+def test_shuffles_and_strata(cluster: Dask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports are shuffled within pieces."""
     monkeypatch.setattr("deniable.inference.association.independence.MAX_GATHERED", 0)
     monkeypatch.setattr(
         "deniable.inference.association.independence.MIN_REPORTS_PER_FREEDOM", 1 << 30
@@ -204,22 +202,19 @@ def test_shuffles_folds_and_strata(cluster: Dask, monkeypatch: pytest.MonkeyPatc
         evidence = gather([rows(9000, 4)], (4, 4), executor=executor)
         evidence = evidence.stratified(np.arange(9000) % 3)
         test = score_test(evidence, shuffles=19)
-        table = shrunk(evidence, rng=np.random.default_rng(1), strengths=(0.1, 0.0))
         assert test.reference == "shuffles"
-        found.append([test.statistic, test.p_value, table.fit.table])
+        found.append([test.statistic, test.p_value])
     near(*found)
 
 
 def test_three_variables(cluster: Dask) -> None:
-    """Likelihood ratios of several variables at once, and reports drawn from a table."""
+    """Likelihood ratios of several variables at once."""
     found = []
     for executor in (Threads(2), cluster):
         (x, y), (z, _) = rows(9000, 4), rows(9000, 2)
         evidence = gather([(x, y, z)], (4, 4, 2), executor=executor)
         mutual = mutual_independence(evidence)
-        null = fit_conditional(evidence, np.full((4, 4, 2), 1 / 32), (0, 1), max_passes=5)
-        given_z = efficient_score_test(evidence, null, (0, 1), draws=3)
-        found.append([mutual.statistic, mutual.p_value, given_z.statistic, given_z.p_value])
+        found.append([mutual.statistic, mutual.p_value])
     near(*found)
 
 

@@ -17,7 +17,6 @@ from deniable.compute.named import executor_of
 from deniable.compute.ratios import LikelihoodRatios
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError, MissingPackage
-from deniable.inference.association.conditional import efficient_score_test, fit_conditional
 from deniable.inference.association.independence import score_test
 from deniable.inference.joint.evidence import gather
 from deniable.inference.joint.quadratic import minimise_quadratic
@@ -133,16 +132,13 @@ def test_the_score_test_on_a_device(name, stratified):
 @pytest.mark.parametrize("name", DEVICES)
 def test_tests_of_three_variables_on_a_device(name):
     given, shape = shards(6_000, (4, 3, 2), 15), (4, 3, 2)
-    start = np.full(shape, 1 / 24)
     found = []
     for executor in (None, gpu(name)):
         evidence = gather(given, shape, executor=executor)
-        null = fit_conditional(evidence, start, (0, 1), max_passes=5)
-        found.append((score_test(evidence), efficient_score_test(evidence, null, (0, 1), draws=0)))
-    for mine, its in zip(*found, strict=True):
-        assert its.degrees_of_freedom == mine.degrees_of_freedom
-        # Reports are redrawn from parts of another size, so that the information differs a little.
-        assert its.statistic == pytest.approx(mine.statistic, rel=0.05)
+        found.append(score_test(evidence))
+    mine, its = found
+    assert its.degrees_of_freedom == mine.degrees_of_freedom
+    assert its.statistic == pytest.approx(mine.statistic, rel=0.05)
 
 
 @pytest.mark.parametrize("name", DEVICES)

@@ -11,7 +11,7 @@ import numpy as np
 from deniable import PairCounts, associate, pair_counts
 from deniable.analysis import associate_likelihoods
 from tests.golden import freezing
-from tests.golden.compare import JOINT, REDRAWN
+from tests.golden.compare import JOINT
 from tests.golden.crowds import CLIENTS, CODES, GRAM_WORDS, PAGES, WORDS, batch, survey
 from tests.golden.marginal_cases import CUT
 from tests.golden.registry import case
@@ -68,7 +68,7 @@ def associate_dictionaries() -> Any:
     }
 
 
-@case(tolerance=REDRAWN)
+@case(tolerance=JOINT)
 def associate_three() -> Any:
     """Three questions, with the test of mutual independence."""
     return associated(
@@ -76,7 +76,7 @@ def associate_three() -> Any:
     )
 
 
-@case(tolerance=REDRAWN)
+@case(tolerance=JOINT)
 def associate_few_reports() -> Any:
     """So few reports that the p-value may come from shuffles with a fixed seed."""
     few = batch("habits").select(slice(0, 1200))

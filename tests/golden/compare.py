@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 TABLE = 5e-6
@@ -51,11 +51,6 @@ JOINT = Tolerance(
     bounded={"gap_nats": 0.01},
     ignored=frozenset({"passes"}),
 )
-REDRAWN = replace(JOINT, fields={**JOINT.fields, "statistic": (1e-6, 5e-4)})
-"""For statistics of reports that are redrawn from a fitted table.
-
-If a cell moves by 1e-7, some redrawn reports fall into another cell: statistics moved by 8e-5."""
-
 SINGLE_PRODUCTS = Tolerance(relative=1e-5)
 """For n-grams, whose scores are matrix products in float32.
 

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from deniable import Survey, associate, plan, simulate
-from deniable.analysis import compare, compare_mechanisms
+from deniable.analysis import compare
 from deniable.results import Discovery, Histogram, Joint, Marginal, Measured, Result, Trend
 from tests.surveys import make_survey
 
@@ -104,13 +104,11 @@ def samples() -> dict[str, Result]:
         "Marginal with NaN": unidentified,
         "Histogram": histogram(),
         "Trend of histograms": Trend("day", trend.periods, (histogram(0.3), histogram(0.6))),
-        "ConsistentShares": unidentified.consistent(),
         "Discovery": discovery("cat", "dog"),
         "Discovery of nothing": discovery(),
         "Joint": joint(),
         "Joint of three": joint("editor", "dark", "tabs"),
         "Joint from JSON": Joint.from_json(joint().to_json()),
-        "MechanismTable": compare_mechanisms(kind="choice", epsilons=[1.0, 2.0], timed=False),
         "Plan": plan(clients=100_000, epsilon=4.0, kind="boolean"),
         "Trend": trend,
         "Change": compare(trend),

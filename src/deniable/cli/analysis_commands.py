@@ -75,9 +75,7 @@ class AnalysisRun:
                 raise click.UsageError(f"choose a question with an option: --question {name}")
         return survey
 
-    def perform(
-        self, analyse: Analyse, *, strict: bool = False, same_clients: float = 0.0, **notes: Any
-    ) -> None:
+    def perform(self, analyse: Analyse, *, strict: bool = False, **notes: Any) -> None:
         """Analyse the reports, all at once or by period; print and write the result.
 
         Parameters
@@ -86,8 +84,6 @@ class AnalysisRun:
             Function of the reports and a backend.
         strict
             Whether an error in one period ends the whole analysis.
-        same_clients
-            Share of the clients of a period that give the same answer in another one.
         **notes
             Options of the notes below the table, see `View.notes`.
         """
@@ -108,7 +104,6 @@ class AnalysisRun:
                         since=self.since,
                         until=self.until,
                         strict=strict,
-                        same_clients=same_clients,
                     )
             # The backend is still open: tests of a joint table pass over the reports again.
             print_result(result, self.as_json, **notes)
@@ -142,9 +137,6 @@ class AnalysisRun:
     "--correction", type=click.Choice(["holm", "bonferroni", "fdr", "none"]), default="holm"
 )
 @options.option("--reports-per-client", type=options.Number(1), default=1.0, metavar="NUMBER")
-@options.option("--target", type=click.Choice(["population", "respondents"]), default="population")
-@options.option("--same-clients", type=options.Number(0, 1), default=0.0, metavar="SHARE")
-@options.flag("--consistent")
 @run_options
 def decode(
     question: str | None,
@@ -153,9 +145,6 @@ def decode(
     alpha: float,
     correction: str,
     reports_per_client: float,
-    target: str,
-    same_clients: float,
-    consistent: bool,
     **common: Any,
 ) -> None:
     """Estimate how common each value of a question is, and test which values occur at all.
@@ -179,15 +168,6 @@ def decode(
         the probability of a false detection per candidate (none).
     reports_per_client
         Average number of reports per client in repeated collection; widens the standard errors.
-    target
-        Whose shares the intervals contain: those of the population that the clients were drawn from
-        (population), or those of the clients that answered (respondents), which are narrower.
-    same_clients
-        With --by: of the clients with each value in a period, the share that gives the same answer
-        in the next one, as far as you know. The test for changes then finds smaller changes.
-    consistent
-        Give shares that are not negative and sum to at most 1, for charts, instead of unbiased
-        estimates with intervals and tests.
 
     Examples
     --------
@@ -197,7 +177,7 @@ def decode(
     deniable decode survey.json sqlite:///reports.db --question browser --by week -o browser.svg
     """
     from deniable.analysis import decode as verb
-    from deniable.analysis.conditions import Subgroup, check_same_clients
+    from deniable.analysis.conditions import Subgroup
 
     run = AnalysisRun(**common)
     name = question_of(run.survey, question)
@@ -211,18 +191,15 @@ def decode(
         "alpha": alpha,
         "correction": None if correction == "none" else correction,
         "reports_per_client": reports_per_client,
-        "target": target,
     }
 
     def analyse(reports: Reports, executor: Backend) -> Result:
         strings = candidates if where else candidates.get(name)
-        decoded = verb(run.survey, reports, name, strings, executor=executor, **settings)
-        return decoded.consistent() if consistent else decoded
+        return verb(run.survey, reports, name, strings, executor=executor, **settings)
 
-    check_same_clients(same_clients, settings["where"])
     if where:
         Subgroup.of(run.survey, name, settings["where"])  # raises before any period is analysed
-    run.perform(analyse, strict=not where, same_clients=same_clients)
+    run.perform(analyse, strict=not where)
 
 
 @command(note=options.SOURCES)

@@ -271,12 +271,10 @@ class View(Generic[R]):
 
 
 _MODULES = {
-    "ConsistentShares": "shares_view",
     "Discovery": "values_view",
     "Histogram": "histogram_view",
     "Joint": "joint_view",
     "Marginal": "values_view",
-    "MechanismTable": "mechanism_view",
     "Plan": "plan_view",
     "Trend": "trend_view",
 }

@@ -85,4 +85,4 @@ def test_tests_speak_of_the_table_that_is_shown() -> None:
         survey, reports, ["x", "y", "z"], candidates=crowd.values, top=3, fitted=5
     )
     assert three.table.shape == (4, 4, 2)
-    assert three.conditional_independence("x", "y").degrees_of_freedom == 18
+    assert three.mutual_independence().degrees_of_freedom == 4 * 4 * 2 - 1 - 3 - 3 - 1
