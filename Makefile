@@ -143,11 +143,10 @@ else
 	$(BIN)/python -m tests.faults.campaign_sender --times 4
 endif
 
-# Write data, picture and table of the soak test anew; FLAGS=--long-jumps lets the clock jump by more than a few days.
+# Write data, picture and table of the soak test anew.
 MINUTES ?= 60
-FLAGS ?=
 soak: $(VENV)/.ready
-	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) $(FLAGS) --output docs/results/data/soak.json
+	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) --output docs/results/data/soak.json
 	$(BIN)/python -m tests.faults.soak.plot docs/results/data/soak.json docs/results/soak.png
 	$(BIN)/python -m tools.facts
 

@@ -213,10 +213,12 @@ class Source:
             snapshot = store.snapshot(self.survey, since=part.since, until=part.until)
             url = store.url
             waiting = store.waiting(self.survey) if store.compacted_only else 0
+        snapshot.warn()
         if not len(snapshot):
             raise no_reports(self.survey, url, part, waiting)
         days = snapshot.days
-        return snapshot.partitions(), f"{url}, {min(days)} to {max(days)}"
+        origin = "; ".join([f"{url}, {min(days)} to {max(days)}", *snapshot.damage])
+        return snapshot.partitions(), origin
 
 
 def no_reports(survey: Survey, url: str, part: Stored, waiting: int = 0) -> InputError:
