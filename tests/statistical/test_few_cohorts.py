@@ -8,10 +8,9 @@ about heavy strings, must break it.
 from unittest.mock import patch
 
 import numpy as np
-from experiments.few_cohorts import Decoded, Setting, Task, measure_decode, measure_joint
+from experiments.few_cohorts import Decoded, Setting, Task, measure_decode
 from scipy import stats
 
-from deniable.analysis import associating
 from deniable.inference.marginal import heavy_unlisted
 from experiments import few_cohorts
 
@@ -51,11 +50,3 @@ def test_intervals_reach_as_far_in_a_million_reports_of_forty_cohorts() -> None:
 
 def test_little_is_lost_if_all_strings_are_listed() -> None:
     assert decoded(Setting(cohorts=8, unlisted=0.0)).found > 9
-
-
-def test_cells_of_joint_tables_contain_the_truth() -> None:
-    task = Task(Setting(cohorts=8), crowds=5, seed=1)
-    with patch.object(associating, "add_unlisted", lambda fitted, *_: fitted):
-        broken, _ = measure_joint(task)
-    # The 125 cells depend on each other about as if there were 25.
-    assert measure_joint(task)[0] > 0.95 - 2.4 * np.sqrt(0.95 * 0.05 / 25) > broken

@@ -152,9 +152,8 @@ def discover(
                 )
             run = DiscoveryRun(source, asked, protocol, accepted, alpha, executor)
             if not tested:
-                string_model(
-                    protocol.alphabet, words, protocol.max_length
-                )  # raises for wrong words
+                # Wrong words are refused whatever the reports are.
+                string_model(protocol.alphabet, words, protocol.max_length)
                 return untested(run)
             # A single prefix length is that of the whole string: there are no prefixes to follow.
             whole = len(protocol.levels) == 1
