@@ -45,7 +45,7 @@ kind = "string"
 mechanism = "localhash"
 epsilon = 3.0
 values = 19
-families = 4
+families = 8
 [questions.word.dictionary]
 protocol = "prefixes"
 max_length = 3

@@ -16,7 +16,7 @@ from deniable.analysis.categories import Strings, axes_of, check_listed, joint_o
 from deniable.analysis.counting import pair_counts
 from deniable.analysis.from_counts import associate_counts
 from deniable.analysis.source import Part, Reports, Source
-from deniable.analysis.tallying import check_all, count_all, provenance_of
+from deniable.analysis.tallying import check_all, count_all, has_tests, provenance_of
 from deniable.arguments import as_names
 from deniable.columns import ReportBatch
 from deniable.compute.arrays import ArrayKernels
@@ -152,11 +152,15 @@ def associate(
     given = dict(candidates or {})
     check_listed(given, questions)
     executor = backend_of(executor)
-    settings = TableSettings(top, other, fitted, alpha)
     if from_counts or isinstance(reports, PairCounts):
         counts = pair_counts(survey, reports, questions, executor=executor)
-        return associate_counts(survey, counts, given, settings)
+        tested = has_tests(survey, asked, counts.reports)
+        settings = TableSettings(top, other, fitted, alpha, tested=tested)
+        joint = associate_counts(survey, counts, given, settings)
+        return joint if tested else joint.untested()
     source = Source(reports, survey)
+    tested = has_tests(survey, asked, source.count)
+    settings = TableSettings(top, other, fitted, alpha, tested=tested)
     models, axes = axes_of(asked, given, partial(count_all, source, executor), settings)
     by_name = dict(zip(questions, models, strict=True))
     held = source.hold(
@@ -167,12 +171,13 @@ def associate(
     evidence = evidence_of(held.hold(rows_only), shape, executor.arrays)
     fit = maximise(evidence, nats=nats, max_passes=max_passes)
     joint = _joint(questions, axes, evidence, fit)
-    return replace(
+    joint = replace(
         joint,
         log_likelihood=joint.log_likelihood + sum(held.map(log_factors)),
         provenance=provenance_of(survey, asked, joint.reports, source.origin),
         fit=check_all(source, executor, asked),
     )
+    return joint if tested else joint.untested()
 
 
 def associate_likelihoods(

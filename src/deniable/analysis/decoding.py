@@ -9,6 +9,7 @@ from deniable.analysis.source import Reports, Source
 from deniable.analysis.tallying import (
     check_all,
     count_and_check,
+    has_tests,
     histogram_of,
     provenance_of,
 )
@@ -136,7 +137,9 @@ def decode(
             # An upper bound: R reports of a client hold at least as much information as one.
             inflation=reports_per_client,
         )
-        questions = subgroup.questions
+        assert marginal.subgroup is not None
+        questions, used = subgroup.questions, source.count * marginal.subgroup.estimate
+        tested = has_tests(survey, questions, used, reports_per_client)
         fit = check_all(source, backend, questions, reports_per_client=reports_per_client)
     else:
         model = model_of(candidates_of(asked, candidates))
@@ -150,13 +153,15 @@ def decode(
             marginal = histogram_of(asked, marginal, model.covariance(marginal))
         marginal = replace(marginal, question=question)
         questions = (asked,)
+        tested = has_tests(survey, questions, source.count, reports_per_client)
         found, used = (marginal.estimate, marginal.standard_error), marginal.reports
         shares = possible_shares(survey, asked, found, used, reports_per_client)
         fit = fit_check(survey, questions, checked, shares, reports_per_client)
-    return replace(
+    marginal = replace(
         marginal,
         reports_per_client=reports_per_client,
         total_reports=source.count if source.count != marginal.reports else None,
         provenance=provenance_of(survey, questions, marginal.reports, source.origin),
         fit=fit,
     )
+    return marginal if tested else marginal.untested()

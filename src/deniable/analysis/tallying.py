@@ -19,6 +19,7 @@ from deniable.protocols import Bins
 from deniable.results import FitCheck, Histogram, Marginal, Provenance
 from deniable.results.base import TEST_DATA
 from deniable.survey import Question, Survey
+from deniable.survey.detection import is_tested
 from deniable.version import __version__
 
 
@@ -72,6 +73,14 @@ def check_all(
     counter = FitCounter(tuple(q.name for q in questions), source.count)
     counts: FitCounts = reduce(add, source.map(executor, counter))
     return fit_check(source.survey, questions, counts, shares, reports_per_client)
+
+
+def has_tests(
+    survey: Survey, questions: Sequence[Question], reports: float, reports_per_client: float = 1.0
+) -> bool:
+    """Return whether results about these questions, from this many reports, are tested."""
+    repeated = survey.collect == "repeatedly" or reports_per_client > 1
+    return is_tested(questions, reports, reports / reports_per_client if repeated else None)
 
 
 def provenance_of(

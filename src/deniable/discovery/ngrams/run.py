@@ -25,15 +25,19 @@ READINGS = ("fused", "paper")
 LOG_HALF = float(np.log(0.5))
 
 
-def discover_ngrams(
-    run: DiscoveryRun[NGrams], reading: str | None = None, delta: float | None = None
-) -> Discovery:
-    """Find the strings of an `ngrams` question; see `discover` for the parameters."""
+def check_reading(reading: str | None, delta: float | None) -> None:
+    """Raise InputError for settings that do not exist, or do not fit together."""
     if reading not in (None, *READINGS):
         hint = did_you_mean(reading, READINGS)
         raise InputError(f"expected reading 'fused' or 'paper', got {reading!r}.{hint}")
     if delta is not None and reading != "paper":
         raise InputError("delta is the pair threshold of reading='paper': set that, too")
+
+
+def discover_ngrams(
+    run: DiscoveryRun[NGrams], reading: str | None = None, delta: float | None = None
+) -> Discovery:
+    """Find the strings of an `ngrams` question; see `discover` for the parameters."""
     # While other threads are busy, small matrix products on several BLAS threads are slow.
     with one_blas_thread():
         reports = GramReports.of(run)

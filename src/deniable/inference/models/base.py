@@ -120,6 +120,8 @@ class TableSettings:
         Significance level at which a string must be detected.
     required : tuple of str
         Strings that are fitted besides the `top`, whether they are detected or not.
+    tested : bool
+        Whether strings must be detected; else those whose interval lies above 0 are fitted.
     """
 
     top: int = 10
@@ -127,6 +129,7 @@ class TableSettings:
     fitted: int | None = None
     alpha: float = 0.05
     required: tuple[str, ...] = ()
+    tested: bool = True
 
     def __post_init__(self) -> None:
         if self.top < 0:

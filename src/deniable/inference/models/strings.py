@@ -32,7 +32,6 @@ from deniable.kernels.hashing.few_strings import numpy_seconds, positions_of_few
 from deniable.mechanisms.base import StringMechanism
 from deniable.mechanisms.schemes import DENIABLE_1
 from deniable.results.joint import OTHER
-from deniable.survey.cohorts import ENOUGH_COHORTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +99,8 @@ class StringModel(HashedStrings, CategoryModel[C]):
         counts = count()
         marginal = self.marginal(counts, alpha=settings.alpha, correction="bonferroni")
         tested = marginal.detected
-        if 0 < np.count_nonzero(marginal.background) < ENOUGH_COHORTS:
-            # With few strata nothing may be detectable, but a category needs no proof of presence.
+        if not settings.tested:
+            # A category needs no proof of presence.
             marginal = replace(marginal, detected=marginal.identified & (marginal.low > 0))
         chosen = marginal.top(max(settings.fitted or 0, settings.top))
         required = [marginal.names.index(name) for name in settings.required]
