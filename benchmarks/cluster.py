@@ -18,11 +18,11 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from deniable.compute.backend import Backend
+from deniable.compute.dask.cluster import Dask
 from experiments.direct_rows import bloom_rows, dependent_table, draw_cells
 
-from deniable.compute.backend import Backend
-from deniable.compute.cpu.threads import Threads
-from deniable.compute.dask.cluster import Dask
+from deniable.compute.executors import Threads
 from deniable.compute.progress import listening
 from deniable.compute.rows import LikelihoodRows
 from deniable.inference.joint.evidence import Evidence, evidence_of, gather

@@ -19,7 +19,6 @@ EXTRAS = {
     "cluster": ("dask", "distributed"),
     "collector": ("fsspec", "granian", "numpy", "pyarrow", "starlette", "uvloop"),
     "frames": ("pandas", "polars"),
-    "gpu": ("torch",),
     "plots": ("matplotlib",),
     "postgres": ("fsspec", "numpy", "psycopg", "pyarrow"),
     "s3": ("s3fs",),

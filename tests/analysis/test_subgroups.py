@@ -16,7 +16,7 @@ from deniable import store
 from deniable.analysis import Stored, associate, decode, subgroups, trend
 from deniable.cli.app import app
 from deniable.columns import ReportBatch, write
-from deniable.compute.cpu.threads import Threads
+from deniable.compute.executors import Threads
 from deniable.errors import InputError
 from deniable.formatting import PValue, p_value, percent
 from deniable.render.view import view_of

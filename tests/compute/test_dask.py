@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from deniable.compute.dask.cluster import Dask
+from deniable.compute.named import executor_of
 
 import deniable.store
 from deniable import ReportBatch, associate, decode, discover, simulate
 from deniable.analysis.source import Source
 from deniable.columns import write
 from deniable.columns.batch import to_bodies
-from deniable.compute.cpu.threads import Threads
-from deniable.compute.dask.cluster import Dask
-from deniable.compute.named import executor_of
+from deniable.compute.executors import Threads
 from deniable.errors import ClusterError, InputError, MissingPackage
 from deniable.inference.association.conditional import efficient_score_test, fit_conditional
 from deniable.inference.association.independence import mutual_independence, score_test

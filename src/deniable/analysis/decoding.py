@@ -12,8 +12,7 @@ from deniable.analysis.tallying import (
     histogram_of,
     provenance_of,
 )
-from deniable.compute.backend import Backend
-from deniable.compute.named import backend_of
+from deniable.compute.executors import AnyExecutor, executor_of
 from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError, check_number, did_you_mean
 from deniable.inference.fit_check import fit_check, possible_shares
@@ -37,7 +36,7 @@ def decode(
     correction: Correction = "holm",
     reports_per_client: float = 1.0,
     target: Target = "population",
-    executor: Backend | None = None,
+    executor: AnyExecutor = None,
     progress: Progress | None = None,
 ) -> Marginal:
     """Estimate how common each value of a question is.
@@ -80,8 +79,9 @@ def decode(
         Whose shares the intervals contain: those of the population that the clients were drawn
         from, or those of the clients that answered. The latter are narrower. Estimates and tests
         are the same. Cannot be combined with `where`.
-    executor : Backend, optional
-        Where the computation runs. Threads of this process by default.
+    executor : str or distributed.Client, optional
+        Where the computation runs: "threads" (default), "threads:N", "dask://HOST:PORT",
+        "tls://HOST:PORT" or a `distributed.Client`.
     progress : callable, optional
         Called with the name of the current stage and the fraction of it that is done.
 
@@ -123,7 +123,7 @@ def decode(
     survey = Survey.of(survey)
     asked = survey.question(question)
     source = Source(reports, survey)
-    backend = backend_of(executor)
+    backend = executor_of(executor)
     _check_settings(reports_per_client, target, where)
     if where:
         from deniable.analysis.subgroups import decode_subgroup  # needs all of joint tables

@@ -11,7 +11,7 @@ from deniable.analysis.conditions import Subgroup, Where, check_same_clients
 from deniable.analysis.decoding import decode
 from deniable.analysis.source import Stored, no_reports
 from deniable.arguments import Day, as_names, as_optional_day
-from deniable.compute.backend import Backend
+from deniable.compute.executors import AnyExecutor
 from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError, did_you_mean
 from deniable.inference.marginal.detection import Correction
@@ -129,7 +129,7 @@ def trend(
     reports_per_client: float = 1.0,
     target: Target = "population",
     same_clients: float = 0.0,
-    executor: Backend | None = None,
+    executor: AnyExecutor = None,
     progress: Progress | None = None,
 ) -> Trend[Marginal]:
     """Decode each day or week of a store separately.
@@ -170,8 +170,9 @@ def trend(
     same_clients : float, default 0.0
         Share of the clients of a period that give the same answer in another one. Changes between
         periods are then known more precisely; see `compare`. Cannot be combined with `where`.
-    executor : Backend, optional
-        Where the computation runs. Threads of this process by default.
+    executor : str or distributed.Client, optional
+        Where the computation runs: "threads" (default), "threads:N", "dask://HOST:PORT",
+        "tls://HOST:PORT" or a `distributed.Client`.
     progress : callable, optional
         Called with the name of the current stage and the fraction of it that is done.
 

@@ -21,11 +21,8 @@ from deniable.formatting import counted
 
 if TYPE_CHECKING:
     from deniable.analysis.source import Reports
-    from deniable.compute.backend import Backend
     from deniable.results import Result
     from deniable.survey import Survey
-
-    Analyse = Callable[[Reports, Backend], Result]
 
 OTHER_MODELS: dict[str, bool | str] = {"mixture": True, "product": "product", "none": False}
 
@@ -37,8 +34,8 @@ executor_option = options.option(
     "--executor",
     metavar="NAME",
     default="threads",
-    help="Backend that does the work: threads, threads:N, dask (processes on this machine), "
-    "dask://HOST:PORT (a cluster, whose workers read the reports), gpu, or gpu:N.",
+    help="What does the work: threads, threads:N, or a Dask cluster, whose workers read the "
+    "reports: dask://HOST:PORT or tls://HOST:PORT.",
 )
 run_options = options.combine(
     options.days_options,
@@ -76,14 +73,19 @@ class AnalysisRun:
         return survey
 
     def perform(
-        self, analyse: Analyse, *, strict: bool = False, same_clients: float = 0.0, **notes: Any
+        self,
+        analyse: Callable[[Reports], Result],
+        *,
+        strict: bool = False,
+        same_clients: float = 0.0,
+        **notes: Any,
     ) -> None:
         """Analyse the reports, all at once or by period; print and write the result.
 
         Parameters
         ----------
         analyse
-            Function of the reports and a backend.
+            Function of the reports.
         strict
             Whether an error in one period ends the whole analysis.
         same_clients
@@ -91,28 +93,24 @@ class AnalysisRun:
         **notes
             Options of the notes below the table, see `View.notes`.
         """
-        from deniable.compute.named import executor_of
+        with progress_bars():
+            if self.by is None:
+                result = analyse(self.chosen_reports())
+            else:
+                from deniable.analysis import by_period
 
-        with executor_of(self.executor) as executor:
-            with progress_bars():
-                if self.by is None:
-                    result = analyse(self.chosen_reports(), executor)
-                else:
-                    from deniable.analysis import by_period
-
-                    result = by_period(
-                        self.survey,
-                        self.store(),
-                        lambda stored: analyse(stored, executor),
-                        by=self.by,
-                        since=self.since,
-                        until=self.until,
-                        strict=strict,
-                        same_clients=same_clients,
-                    )
-            # The backend is still open: tests of a joint table pass over the reports again.
-            print_result(result, self.as_json, **notes)
-            write_result(result, self.outputs, self.survey)
+                result = by_period(
+                    self.survey,
+                    self.store(),
+                    analyse,
+                    by=self.by,
+                    since=self.since,
+                    until=self.until,
+                    strict=strict,
+                    same_clients=same_clients,
+                )
+        print_result(result, self.as_json, **notes)
+        write_result(result, self.outputs, self.survey)
 
     def chosen_reports(self) -> Reports:
         """Return the reports of the chosen days."""
@@ -212,11 +210,12 @@ def decode(
         "correction": None if correction == "none" else correction,
         "reports_per_client": reports_per_client,
         "target": target,
+        "executor": run.executor,
     }
 
-    def analyse(reports: Reports, executor: Backend) -> Result:
+    def analyse(reports: Reports) -> Result:
         strings = candidates if where else candidates.get(name)
-        decoded = verb(run.survey, reports, name, strings, executor=executor, **settings)
+        decoded = verb(run.survey, reports, name, strings, **settings)
         return decoded.consistent() if consistent else decoded
 
     check_same_clients(same_clients, settings["where"])
@@ -298,11 +297,9 @@ def associate(
         "fitted": fitted,
         "from_counts": from_counts,
         "alpha": alpha,
+        "executor": run.executor,
     }
-    run.perform(
-        lambda reports, executor: verb(run.survey, reports, names, executor=executor, **settings),
-        test=test,
-    )
+    run.perform(lambda reports: verb(run.survey, reports, names, **settings), test=test)
 
 
 def _candidates(survey: Survey, item: str, default: str | None = None) -> tuple[str, list[str]]:
@@ -386,7 +383,7 @@ def discover(question: str | None, words: Path | None, stages: bool, **given: An
         )
     name = question_of(run.survey, question, searchable)
     run.perform(
-        lambda reports, executor: verb(run.survey, reports, name, executor=executor, **settings),
+        lambda reports: verb(run.survey, reports, name, executor=run.executor, **settings),
         stages=stages,
     )
 
@@ -419,12 +416,11 @@ def count(questions: tuple[str, ...], output: Path, **common: Any) -> None:
         -o both.npz
     """
     from deniable.analysis import pair_counts
-    from deniable.compute.named import executor_of
 
     run = AnalysisRun(**common)
     names = list(questions) or [question.name for question in run.survey.questions]
-    with executor_of(run.executor) as executor, progress_bars():
-        counts = pair_counts(run.survey, run.chosen_reports(), names, executor=executor)
+    with progress_bars():
+        counts = pair_counts(run.survey, run.chosen_reports(), names, executor=run.executor)
     counts.save(output)
     size = output.stat().st_size
     print_outcome(

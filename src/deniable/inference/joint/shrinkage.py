@@ -108,7 +108,7 @@ def _splits(evidence: Evidence, rng: np.random.Generator) -> Iterator[tuple[Evid
         parts = [
             evidence.rows.hold(partial(_part, fold, held_out), seeds) for held_out in (False, True)
         ]
-        training, test = (evidence_of(rows, evidence.shape, evidence.arrays) for rows in parts)
+        training, test = (evidence_of(rows, evidence.shape) for rows in parts)
         yield training, test
 
 

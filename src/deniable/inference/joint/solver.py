@@ -17,7 +17,7 @@ from math import log, prod
 
 import numpy as np
 
-from deniable.compute.cpu.threads import one_blas_thread
+from deniable.compute.executors import one_blas_thread
 from deniable.compute.progress import report_progress
 from deniable.errors import InputError
 from deniable.inference.joint.evidence import Evaluation, Evidence
@@ -286,8 +286,7 @@ class SqpSolver:
         if self.pseudocounts is not None:
             low = 0.1 * at * (self.pseudocounts.ravel() > 0)
         linear = 1.0 - current.gradient.ravel() - self.curvature @ (at - low)
-        arrays = self.evidence.arrays
-        target = low + minimise_quadratic(self.curvature, linear, at > low, arrays=arrays)
+        target = low + minimise_quadratic(self.curvature, linear, at > low)
         total = float(target.sum())
         return (target / total).reshape(table.shape) if total > 0 else table
 
