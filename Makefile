@@ -10,12 +10,13 @@ NO_COMPILE = $(if $(shell command -v uv 2>/dev/null),,--no-compile)
 TAG ?=
 
 .PHONY: help demo check test lint fast kernels test-wheels test-deploy release-check dist release-notes bench calibrate \
-  campaign soak mutants docs outputs facts reference gallery clean
+  campaign soak mutants golden docs outputs facts paper reference gallery clean
 help:
 	@echo "make demo       Run the main job end to end: clients, collector, analysis."
 	@echo "make check      Run the linters and the fast tests (under a minute)."
 	@echo "make test       Run the linters and the whole test suite."
 	@echo "make lint       Run the linters: ruff, mypy, import-linter, numpydoc."
+	@echo "make golden     Compare results of stored reports with recorded ones (RECORD=all or RECORD=\"NAME...\" records)."
 	@echo "make docs       Build the documentation site in site/."
 	@echo "make gallery    Run the examples of the gallery; write their pictures and page."
 	@echo "make outputs    Write the outputs that the documentation shows."
@@ -23,6 +24,7 @@ help:
 	@echo "make facts      Write the numbers that the documentation quotes."
 	@echo "make bench      Measure speed."
 	@echo "make calibrate  Measure coverage, error rates and thresholds (hours on two cores)."
+	@echo "make paper      Run the experiments of the paper again (an hour and a half on two cores)."
 	@echo "make campaign   Kill processes and cut connections thousands of times (over an hour)."
 	@echo "make soak       Load one collector with every fault at once (an hour; MINUTES=5 for less)."
 	@echo "make mutants    Put deliberate bugs into copies of the code: the tests must notice each (half an hour)."
@@ -80,6 +82,11 @@ check: $(VENV)/.ready
 
 test: lint kernels $(VENV)/.torch
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=10
+
+# Compare the golden cases, or record all or some of them anew: RECORD="decode_filter changes".
+RECORD ?=
+golden: kernels
+	$(BIN)/python -m tests.golden $(if $(RECORD),--record $(filter-out all,$(RECORD)))
 
 # The wheel with each extra, and alone, in environments of their own.
 test-wheels: $(VENV)/.ready
@@ -171,6 +178,11 @@ facts: $(VENV)/.ready
 # Run the scripts of the gallery and write its page and pictures.
 gallery: $(VENV)/.ready
 	$(BIN)/python -m tools.gallery
+
+# Run the experiments of the paper, and write their data and figures.
+paper: $(VENV)/.ready
+	$(BIN)/python -m experiments.paper all -o docs/results/paper
+	$(BIN)/python -m tools.facts
 
 reference: $(VENV)/.ready
 	$(BIN)/python -m tools.command_reference > docs/reference/commands.md

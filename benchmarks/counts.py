@@ -14,12 +14,12 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from experiments.paper.trials import bloom, pair, survey_of
 
 from benchmarks.table import best_of
 from deniable import PairCounts, associate, pair_counts, simulate
 from deniable.analysis.source import Source
 from deniable.columns import write
-from deniable.reproduction.trials import bloom, pair, survey_of
 from deniable.simulation import exponential
 
 SURVEY = survey_of(x=bloom(), y=bloom())

@@ -18,12 +18,12 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from experiments.paper.dictionaries import prefix_survey
+from experiments.paper.trials import bloom, survey_of
 
 from benchmarks.table import Timing, best_of
 from deniable import Survey, associate, decode, discover, simulate
 from deniable.columns import ReportBatch
-from deniable.reproduction.dictionaries import prefix_survey
-from deniable.reproduction.trials import bloom, survey_of
 from deniable.results import Joint
 from deniable.simulation import Population, exponential, top_domains
 from deniable.version import __version__

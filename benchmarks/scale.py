@@ -20,11 +20,11 @@ import time
 from pathlib import Path
 
 import numpy as np
+from experiments.paper.dictionaries import prefix_survey
+from experiments.paper.trials import bloom, generators, pair, survey_of, truth_of
 
 from deniable import PairCounts, associate, discover, pair_counts, simulate
 from deniable.columns import write
-from deniable.reproduction.dictionaries import prefix_survey
-from deniable.reproduction.trials import bloom, generators, pair, survey_of, truth_of
 from deniable.simulation import Population, exponential, simulate_stream, top_domains
 
 SHARD = 1 << 20

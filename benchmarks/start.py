@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from experiments.paper.trials import bloom, survey_of
 
 from benchmarks.table import Row, of_process, show
 from deniable import simulate
 from deniable.columns import write
-from deniable.reproduction.trials import bloom, survey_of
 from deniable.simulation import Population, exponential
 
 COMMAND = "from deniable.cli import main; main()"

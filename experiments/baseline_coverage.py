@@ -26,12 +26,12 @@ from dataclasses import dataclass
 import numpy as np
 
 import deniable
-from deniable.audit import audit
 from deniable.mechanisms import Mechanism
-from deniable.reproduction.records import Row
-from deniable.reproduction.trials import choice, pair, survey_of, truth_of
 from deniable.results import Joint
 from deniable.simulation import JointPopulation, Population, simulate, zipf
+from experiments.paper.audit import audit
+from experiments.paper.records import Row
+from experiments.paper.trials import choice, pair, survey_of, truth_of
 from experiments.parallel import crowd_arguments, in_processes
 from experiments.promises import judged, share_error
 from experiments.text_tables import text_table

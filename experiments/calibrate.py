@@ -3,8 +3,8 @@
     python -m experiments.calibrate [NAME[=CROWDS] …] [--jobs 16]     or: make calibrate
 
 Without names all are run. What an experiment prints is kept in docs/results/calibration/NAME.txt,
-below the command that printed it; `make facts` then writes docs/results/promises.md. The number of
-crowds is each experiment's default, unless it is given.
+below the command that printed it; `make facts` then writes the table of docs/results/promises.md.
+The number of crowds is each experiment's default, unless it is given.
 """
 
 from __future__ import annotations

@@ -34,9 +34,9 @@ from deniable.discovery.shared.string_models import CharacterModel
 from deniable.kernels.array_types import Floats
 from deniable.planning import detectable, discoverable
 from deniable.protocols import Prefixes
-from deniable.reproduction.trials import survey_of
 from deniable.results import Discovery, Marginal
 from deniable.simulation import random_strings, top_domains
+from experiments.paper.trials import survey_of
 from experiments.parallel import crowd_arguments, in_processes
 from experiments.promises import judged, share_error
 from experiments.text_tables import text_table

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from deniable import Survey, discover, simulate
-from deniable.reproduction.records import Record, Row
 from deniable.simulation import Population
+from experiments.paper.records import Record, Row
 
 
 def trial(

@@ -39,7 +39,6 @@ from pathlib import Path
 import numpy as np
 
 from deniable import Survey, discover, simulate
-from deniable.reproduction.dictionaries import ngram_survey, prefix_survey
 from deniable.simulation import (
     Coded,
     Population,
@@ -51,6 +50,7 @@ from deniable.simulation import (
     zipf,
 )
 from experiments.options import arguments
+from experiments.paper.dictionaries import ngram_survey, prefix_survey
 from experiments.text_tables import text_table
 
 CLIENTS = 100_000

@@ -27,11 +27,11 @@ import numpy as np
 from deniable import associate, simulate
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.estimate import estimate_marginal
-from deniable.reproduction.trials import bloom, survey_of
 from deniable.results.joint import OTHER
 from deniable.simulation.populations import zipf
 from deniable.survey.cohorts import ENOUGH_COHORTS
 from experiments.direct_counts import bit_counts, random_positions, values_by_stratum
+from experiments.paper.trials import bloom, survey_of
 from experiments.parallel import crowd_arguments, in_processes
 from experiments.promises import Promise, judged, share_error
 

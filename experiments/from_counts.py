@@ -20,16 +20,6 @@ import numpy as np
 from scipy.stats import kstest
 
 import deniable
-from deniable.reproduction.records import Record
-from deniable.reproduction.trials import (
-    TrialTable,
-    bloom,
-    boolean,
-    choice,
-    coverage,
-    generators,
-    survey_of,
-)
 from deniable.simulation import (
     JointPopulation,
     correlated,
@@ -41,6 +31,16 @@ from deniable.simulation import (
 )
 from deniable.survey import Survey
 from experiments.options import arguments, finish
+from experiments.paper.records import Record
+from experiments.paper.trials import (
+    TrialTable,
+    bloom,
+    boolean,
+    choice,
+    coverage,
+    generators,
+    survey_of,
+)
 from experiments.text_tables import show
 
 OPTIONS = tuple(f"o{i:02d}" for i in range(20))

@@ -23,8 +23,10 @@ import numpy as np
 
 import deniable
 from deniable.errors import InputError
-from deniable.reproduction.records import Record
-from deniable.reproduction.trials import (
+from deniable.simulation import power, simulate, step, zipf
+from experiments.options import arguments, finish
+from experiments.paper.records import Record
+from experiments.paper.trials import (
     TrialTable,
     TrialTables,
     bloom,
@@ -33,8 +35,6 @@ from deniable.reproduction.trials import (
     pair,
     survey_of,
 )
-from deniable.simulation import power, simulate, step, zipf
-from experiments.options import arguments, finish
 from experiments.text_tables import show
 
 POPULATIONS = {"zipf": (zipf(), 5), "i^20": (power(), 5), "step": (step(), 8)}

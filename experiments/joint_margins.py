@@ -39,10 +39,10 @@ from deniable.inference.joint.uncertainty import widen_errors
 from deniable.inference.joint.unlisted import add_unlisted
 from deniable.inference.linear import estimate
 from deniable.kernels.array_types import Floats, Mask
-from deniable.reproduction.trials import survey_of, truth_of
 from deniable.results import Covariance, Joint, Marginal
 from deniable.simulation import JointPopulation, correlated, random_strings, simulate, zipf
 from deniable.survey import Survey
+from experiments.paper.trials import survey_of, truth_of
 from experiments.parallel import crowd_arguments, in_processes
 from experiments.promises import judged, share_error
 from experiments.text_tables import text_table

@@ -10,7 +10,7 @@ wave      square wave reporting (Li et al., SIGMOD 2020): a number near the own 
           expectation maximisation (EM), with or without smoothing in every step (EMS)
 
 Estimates from bins are unbiased ("raw"), or the nearest shares that are not negative and sum to 1
-("consistent", as `Marginal.consistent`), or these smoothed by the weights 1, 2, 1 ("smooth"). The
+("consistent"), or these smoothed by the weights 1, 2, 1 ("smooth"). The
 tables have thousandths of the range, averages over all crowds: the Wasserstein distance from the
 crowd's own distribution over the bins, and the absolute errors of its mean and of its quantiles .1,
 .25, .5, .75 and .9. Square waves are fitted on a finer grid of 256 cells, as in their paper.
@@ -28,7 +28,6 @@ from functools import partial
 import numpy as np
 
 from deniable.kernels.array_types import Floats, Indices
-from deniable.results.consistent import nearest_shares
 
 EPSILONS = (1.0, 2.0, 4.0)
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -130,7 +129,9 @@ def smoothed(share: Floats) -> Floats:
 
 def consistent(estimate: Floats) -> Floats:
     """Return the nearest shares that are at least 0 and sum to 1."""
-    shares = nearest_shares(estimate, np.ones(len(estimate)))
+    ordered = np.sort(estimate)[::-1]
+    excess = (np.cumsum(ordered) - 1.0) / np.arange(1, len(ordered) + 1)
+    shares = np.maximum(estimate - max(excess[ordered > excess][-1], 0.0), 0.0)
     return np.asarray(shares / shares.sum())
 
 

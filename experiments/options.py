@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from deniable.reproduction.records import Record
+from experiments.paper.records import Record
 
 
 def arguments(text: str | None, *, seed: int, **more: dict[str, Any]) -> argparse.Namespace:

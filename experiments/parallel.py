@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from deniable.reproduction.runner import process_pool
+from experiments.paper.processes import process_pool
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

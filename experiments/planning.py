@@ -20,10 +20,10 @@ from scipy.optimize import brentq
 from deniable import Survey, discover, simulate
 from deniable.kernels.array_types import Floats
 from deniable.planning import discoverable, expected_found, noise_sd
-from deniable.reproduction.records import Record
-from deniable.reproduction.trials import Settings, survey_of
 from deniable.simulation import Population, exponential, random_strings, top_domains
 from experiments.options import arguments, finish
+from experiments.paper.records import Record
+from experiments.paper.trials import Settings, survey_of
 from experiments.text_tables import show
 
 Strings = Callable[[np.random.Generator], tuple[str, ...]]

@@ -31,8 +31,8 @@ from deniable import ReportBatch, Survey, decode, discover, simulate
 from deniable.columns.batch import from_arrays
 from deniable.mechanisms import Bloom, Choice, LocalHash
 from deniable.planning import discoverable
-from deniable.reproduction.dictionaries import prefix_survey
 from deniable.simulation import Population, exponential, top_domains, zipf
+from experiments.paper.dictionaries import prefix_survey
 
 HEADER = 'name = "{}"\nversion = 1\nowner = "x"\ndescription = "x"\nexpires = 2999-12-31\n'
 QUESTIONS = {

@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
-from deniable.reproduction.dictionaries import prefix_survey
-from deniable.reproduction.records import Record
 from deniable.simulation import Population, exponential, top_domains, zipf
 from experiments.discovery_trials import run_trials, trial
 from experiments.options import arguments, finish
+from experiments.paper.dictionaries import prefix_survey
+from experiments.paper.records import Record
 from experiments.text_tables import show
 
 REPORTS = 1_000_000

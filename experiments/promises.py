@@ -1,7 +1,7 @@
 """Lines that say whether a promise was kept, as calibration experiments print them.
 
-`python -m tools.facts` reads these lines from docs/results/calibration, where `make calibrate`
-keeps what the experiments printed, and makes the table of docs/results/promises.md from them.
+`make calibrate` keeps what the experiments printed in docs/results/calibration; `tools/facts.py`
+makes the table of docs/results/promises.md from these lines.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ class Promise:
 def judged(sentence: str, values: Floats, errors: Floats, low: float, high: float) -> Promise:
     """Compare measured shares with the range in which all of them should be.
 
+    The rows outside decide, or else those close to an end. They are too imprecise if an error is
+    above half the width of the target, or above a tenth of a target without an upper end.
+
     Parameters
     ----------
     sentence : str
@@ -49,13 +52,18 @@ def judged(sentence: str, values: Floats, errors: Floats, low: float, high: floa
     """
     values, errors = np.atleast_1d(np.asarray(values)), np.broadcast_to(errors, np.shape(values))
     beyond = np.maximum(low - values, values - high)
-    if np.all(beyond <= 0):
-        verdict = "kept"
-    elif np.all(beyond <= CLOSE * errors):
-        verdict = f"kept within the error of the measurement (±{errors[beyond > 0].max():.3f})"
+    outside = beyond > 0
+    deciding = outside if outside.any() else beyond > -CLOSE * errors
+    error = float(errors[deciding].max(initial=0.0))
+    precise = error <= ((high - low) / 2 if np.isfinite(high) else low / 10)
+    if missed := int(np.sum(beyond > CLOSE * errors)):
+        verdict = f"missed in {missed} of {values.size} rows"
+    elif not precise:
+        verdict = f"not measured precisely enough (±{error:.3f})"
+    elif outside.any():
+        verdict = f"kept within error (±{error:.3f})"
     else:
-        count = int(np.sum(beyond > CLOSE * errors))
-        verdict = f"missed in {count} of {values.size} rows"
+        verdict = "kept"
     ends = sorted({f"{values.min():.3f}", f"{values.max():.3f}"})
     return Promise(sentence, _range(low, high), " to ".join(ends), verdict)
 

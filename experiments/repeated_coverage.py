@@ -6,9 +6,9 @@ Clients keep their values and their permanent noise, so that the count of a bit 
 client is Binomial(R·a, q) + Binomial(R·(n − a), p), where a clients have a permanent 1. Parameters
 are those that a survey gives a question with this ε in total (not per report).
 
-The table has the coverage of the population's share and of the share among the clients that
-answered, over all values and of the most common one; the coverage of the mass found; and the rate
-of any false detection among 20 absent strings at alpha = .05 (strings only). `former` is the
+The table has the coverage of the population's share, over all values and of the most common one;
+the coverage of the mass found; and the rate of any false detection among 20 absent strings at
+alpha = .05 (strings only). `former` is the
 coverage of the population's share by the former rule, which inflated all variances by the
 correlation of a bit that no client sets.
 
@@ -36,12 +36,12 @@ from deniable.inference.models.base import AnyModel
 from deniable.kernels.array_types import Floats, Int64s, Mask
 from deniable.mechanisms import Mechanism, Noise
 from deniable.mechanisms.noise import ONE
-from deniable.reproduction.records import Row
 from deniable.results import Marginal, Provenance
 from deniable.simulation import simulate_days
 from deniable.simulation.populations import power, zipf
 from deniable.survey import Survey
 from experiments.direct_counts import set_bits, values_by_stratum
+from experiments.paper.records import Row
 from experiments.parallel import crowd_arguments, in_processes
 from experiments.promises import Promise, judged, share_error
 from experiments.text_tables import text_table
@@ -109,11 +109,10 @@ class Crowds:
         known = getattr(self.model, "positions", None)
         return np.arange(len(self.shares))[None, :, None] if known is None else known
 
-    def draw(self, repeats: int, rng: np.random.Generator) -> tuple[AnyCounts, Floats]:
-        """Return counts of all reports, and the shares among the clients that answered."""
+    def draw(self, repeats: int, rng: np.random.Generator) -> AnyCounts:
+        """Return counts of all reports."""
         values = self.values(self.shares, self.clients, rng)
-        counts = self.reported(self.permanent(values, rng), values.sum(axis=1), repeats, rng)
-        return counts, values[:, :-1].sum(axis=0) / self.clients
+        return self.reported(self.permanent(values, rng), values.sum(axis=1), repeats, rng)
 
     def values(self, shares: Floats, clients: int, rng: np.random.Generator) -> Int64s:
         """Return the number of clients with each value and with none, int[S, values + 1]."""
@@ -159,15 +158,14 @@ class Crowds:
 class HashCrowds(Crowds):
     """Clients that report numbers, simulated one by one."""
 
-    def draw(self, repeats: int, rng: np.random.Generator) -> tuple[AnyCounts, Floats]:
-        """Return counts of all reports, and the shares among the clients that answered."""
+    def draw(self, repeats: int, rng: np.random.Generator) -> AnyCounts:
+        """Return counts of all reports."""
         names = [f"v{i}" for i in range(len(self.shares))]
         value = rng.choice(len(names), self.clients, p=self.shares / self.shares.sum())
         answers = {"x": [names[i] for i in value]}
         count = self.model.counter()
         days = simulate_days(self.survey, answers, repeats, rng=rng)
-        counts = reduce(add, (count(batch.column("x")) for batch in days))
-        return counts, np.bincount(value, minlength=len(names)) / self.clients
+        return reduce(add, (count(batch.column("x")) for batch in days))
 
 
 def covered(marginal: Marginal, truth: Floats) -> Mask:
@@ -193,23 +191,21 @@ def coverage(task: Task) -> Row:
     drawn, repeats = Crowds.of(task.name, task.epsilon), task.repeats
     rows = []
     for _ in range(task.crowds):
-        counts, realised = drawn.draw(repeats, rng)
+        counts = drawn.draw(repeats, rng)
         result = drawn.decoded(counts, repeats)
         population = covered(result, drawn.shares)
-        respondents = covered(result.of_respondents(drawn.clients), realised)
         found = drawn.shares[result.detected[: len(drawn.shares)]].sum()
         mass = result.mass_found.low <= found <= result.mass_found.high
         false = result.detected[len(drawn.shares) :].any()
         former = drawn.formerly(counts, repeats)
         old = np.zeros(1) if former is None else covered(former, drawn.shares)
-        each = (population, respondents, old)
+        each = (population, old)
         rows.append([*(x.mean() for x in each), *(x[0] for x in each), mass, false])
-    every, answered, old, top, top_answered, top_old, mass, false = np.mean(rows, axis=0)
+    every, old, top, top_old, mass, false = np.mean(rows, axis=0)
     return {
         "question": task.name, "ε": task.epsilon, "R": repeats,
-        "population": float(every), "most common": float(top), "respondents": float(answered),
-        "most common ": float(top_answered), "mass found": float(mass), "any false": float(false),
-        "former": float(old), "most common  ": float(top_old),
+        "population": float(every), "most common": float(top), "mass found": float(mass),
+        "any false": float(false), "former": float(old), "most common ": float(top_old),
         "error": float(np.std([row[0] for row in rows]) / len(rows) ** 0.5), "crowds": len(rows),
     }  # fmt: skip
 
@@ -234,8 +230,6 @@ def promises(rows: list[Row]) -> list[Promise]:
                column("population"), error, 0.93, 0.97),
         judged("Intervals of the most common value contain its share in the population",
                top, share_error(top, crowds), 0.93, 0.97),
-        judged("Intervals contain the share among the clients that answered",
-               column("respondents"), error, 0.93, 0.97),
         judged("The interval of the mass found contains it, 1 to 30 reports per client",
                mass, share_error(mass, crowds), 0.93, 0.97),
         judged("Any absent string is detected, 1 to 30 reports per client",

@@ -21,10 +21,10 @@ import numpy as np
 from deniable.analysis import decode
 from deniable.columns import ReportBatch
 from deniable.kernels.array_types import Floats
-from deniable.reproduction.records import Row
 from deniable.simulation import simulate_days
 from deniable.simulation.populations import zipf
 from deniable.survey import Survey
+from experiments.paper.records import Row
 from experiments.parallel import crowd_arguments, in_processes
 from experiments.promises import judged
 from experiments.text_tables import text_table

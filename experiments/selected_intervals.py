@@ -36,10 +36,10 @@ from deniable import Survey, discover, simulate
 from deniable.discovery.shared import run as discovery_run
 from deniable.discovery.shared.selection import SelectedStrings, corrected
 from deniable.kernels.array_types import Floats
-from deniable.reproduction.dictionaries import ngram_survey
-from deniable.reproduction.trials import survey_of
 from deniable.results import Discovery, Measured
 from deniable.simulation import Population, zipf
+from experiments.paper.dictionaries import ngram_survey
+from experiments.paper.trials import survey_of
 from experiments.parallel import crowd_arguments, in_processes
 from experiments.promises import judged, share_error
 from experiments.text_tables import text_table

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from deniable.reproduction.dictionaries import prefix_survey
-from deniable.reproduction.records import Record
 from deniable.simulation import Population, power, random_strings, zipf
 from experiments.discovery_trials import run_trials, trial
 from experiments.options import arguments, finish
+from experiments.paper.dictionaries import prefix_survey
+from experiments.paper.records import Record
 from experiments.text_tables import show
 
 SURVEY = prefix_survey(epsilon=4.394449, length=6, alphabet="a-z")

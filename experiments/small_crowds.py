@@ -35,10 +35,10 @@ from deniable.columns.batch import to_bodies
 from deniable.inference.marginal.bit_counts import Repetition
 from deniable.inference.marginal.tails import log_upper_tail
 from deniable.kernels.array_types import Floats, Int64s
-from deniable.reproduction.records import Row
-from deniable.reproduction.trials import survey_of
 from deniable.simulation import random_strings
 from deniable.store import Upload
+from experiments.paper.records import Row
+from experiments.paper.trials import survey_of
 from experiments.parallel import crowd_arguments, in_processes
 from experiments.promises import judged, share_error
 from experiments.text_tables import text_table

@@ -19,12 +19,12 @@ from deniable.mechanisms import Bloom, Noise, calibrate
 from deniable.planning import discoverable
 from deniable.privacy import split
 from deniable.protocols import Alphabet, NGrams
-from deniable.reproduction.dictionaries import run
-from deniable.reproduction.records import Record
-from deniable.reproduction.trials import survey_of
 from deniable.simulation import Population, exponential, top_domains
 from deniable.survey import Question
 from experiments.options import arguments, finish
+from experiments.paper.dictionaries import run
+from experiments.paper.records import Record
+from experiments.paper.trials import survey_of
 from experiments.text_tables import show
 
 EPSILON, REPORTS = 4.394449, 1_000_000

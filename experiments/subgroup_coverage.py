@@ -28,10 +28,10 @@ import numpy as np
 
 import deniable
 from deniable.kernels.array_types import Floats, Mask
-from deniable.reproduction.records import Row
-from deniable.reproduction.trials import Settings, bloom, choice, generators, survey_of
 from deniable.results import Marginal
 from deniable.simulation import geometric, random_strings, simulate, zipf
+from experiments.paper.records import Row
+from experiments.paper.trials import Settings, bloom, choice, generators, survey_of
 from experiments.parallel import crowd_arguments, in_processes
 from experiments.promises import judged, share_error
 from experiments.text_tables import text_table

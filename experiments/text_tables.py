@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from deniable.formatting import aligned
-from deniable.reproduction.records import Record, Row
+from experiments.paper.records import Record, Row
 
 
 def show(record: Record, part: str, rows: Sequence[Row], note: str = "") -> None:

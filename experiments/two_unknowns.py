@@ -26,11 +26,11 @@ import numpy as np
 
 from deniable import Survey, associate, discover, simulate
 from deniable.errors import InputError
-from deniable.reproduction.records import Record
-from deniable.reproduction.trials import generators, truth_of
 from deniable.results import Discovery, Joint
 from deniable.simulation import contingency, correlated, zipf
 from experiments.options import arguments, finish
+from experiments.paper.records import Record
+from experiments.paper.trials import generators, truth_of
 from experiments.text_tables import show
 
 REPORTS, STRINGS, STRENGTH, SURE, LARGE = 50_000, 16, 0.4, 0.95, 3.0

@@ -18,7 +18,7 @@ from hypothesis import settings
 collect_ignore = ["bare"]
 TESTS = Path(__file__).parent
 TIERS = {
-    "slow": ("compute", "end_to_end", "faults", "golden", "reproduction", "statistical"),
+    "slow": ("compute", "end_to_end", "faults", "golden", "statistical"),
     "external": ("browser",),
 }
 

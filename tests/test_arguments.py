@@ -85,7 +85,7 @@ def results(survey: Survey | str | Path, folder: Path) -> list[object]:
     marginal = decode(survey, file, "pet")
     return [
         marginal.to_json(),
-        associate(survey, file, ["pet", "dark"], shrink=3).table.tolist(),
+        associate(survey, file, ["pet", "dark"]).table.tolist(),
         pair_counts(survey, file, ("pet", "dark")).reports,
         discover(survey, file, "word").strings,
         trend(survey, store, "pet", since="2026-11-16", until=DAY).to_json(),

@@ -92,7 +92,6 @@ print(json.dumps(told))
 @pytest.mark.parametrize(
     "program, text",
     [
-        ("import deniable.audit", "deniable.audit needs scipy: pip install 'deniable[analysis]'"),
         (
             "import deniable.collector.app",
             "the collector needs starlette: pip install 'deniable[collector]'",
@@ -154,7 +153,6 @@ ONLY_ANALYSIS = ("scipy", "numba", "llvmlite", "sklearn", "threadpoolctl")
         ["associate", "survey.toml", "reports.dn", "--question", "a"],
         ["discover", "survey.toml", "reports.dn", "--question", "a"],
         ["count", "survey.toml", "reports.dn", "-o", "x.npz"],
-        ["reproduce", "hashes"],
     ],
     ids=lambda command: command[0],
 )

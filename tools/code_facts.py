@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from deniable import conformance, guessed
+from deniable import guessed
 from deniable.analysis import compare_mechanisms, counting
 from deniable.columns import arrow
 from deniable.formatting import epsilon_text, odds_factor
@@ -283,33 +283,6 @@ def mechanism_variances(**question: Any) -> str:
     return markdown_table(["Mechanism", *(f"ε = {row.epsilon:g}" for row in first)], rows)
 
 
-# --- the wire format -----------------------------------------------------------------------------
-
-
-def wire_examples() -> str:
-    """Return one vector of each step that begins with a value or a token."""
-    blocks = []
-    for file in EXAMPLES:
-        vectors = json.loads((VECTORS / file).read_text())
-        vector = next(vector for vector in vectors if _has_input(vector))
-        shown = json.dumps(vector, indent=1, ensure_ascii=False)
-        blocks.append(f"`{file}`:\n\n```json\n{shown}\n```")
-    return "\n\n".join(blocks)
-
-
-def _has_input(vector: Mapping[str, Any]) -> bool:
-    values = [
-        vector.get("token", "x"),
-        vector.get("value", "x"),
-        *vector.get("values", {}).values(),
-    ]
-    return all(values)
-
-
-VECTORS = Path(conformance.__file__).parent / "vectors"
-EXAMPLES = ("hashing.json", "permanent.json", "instantaneous.json", "slots.json", "reports.json")
-
-
 def shuffling_table() -> str:
     """Return ε of shuffled batches, by ε per report and size of the crowd, with the closed form."""
     rows = []
@@ -392,7 +365,6 @@ CODE_FACTS: dict[str, Callable[[], str]] = {
     "levels.decay": lambda: f"{defaults.SHARE_DECAY:g}",
     "levels.last": lambda: f"{100 * defaults.CONFIRMATION_SHARE:g}%",
     "levels.example": example_levels,
-    "wire.examples": wire_examples,
     "flood": flood_table,
     "urls.printed-epsilon": lambda: f"{3 * paper_bloom(0.32).loss.per_report:.2f}",
     "urls.third-q": q_of_a_third,

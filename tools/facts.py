@@ -14,14 +14,12 @@ On lines of their own the comments enclose a table, within a line a single figur
 | `FILE::TABLE` | a table of docs/results/data/FILE.json, with command, conditions and notes |
 | `FILE::TABLE::ROW::COLUMN` | one figure of that table |
 | `paper::EXPERIMENT` | the comparison with the paper, from docs/results/paper/EXPERIMENT.json |
-| `paper::EXPERIMENT::QUANTITY` | our mean; with `::summary` also minimum and |
-| | maximum; with `::share` in three decimals; with `::printed` the paper's number |
-| `paper::EXPERIMENT::PART::CASE::found` | strings found; with `::false` runs with a false one |
+| `paper::EXPERIMENT::QUANTITY` | our mean; with `::printed` the paper's number |
+| `paper::EXPERIMENT::PART::CASE::found` | strings found |
 | `paper::EXPERIMENT::overview::PART` | a part of the data as a compact table |
 | `paper::minutes` | how long all experiments took together |
 | `paper::verdicts` | how many numbers of each experiment agree |
-| `calibration::promises` | every promise, its target, what was measured, and the verdict |
-| `calibration::NAME` | what an experiment of `make calibrate` printed |
+| `promises` | every promise, its target, what was measured, and the verdict |
 | `code::FACT` | a constant or a table computed by `tools/code_facts.py` |
 
 A cell of a data file may itself contain `{NAME}`. `tests/test_facts.py` fails when a page is stale.
@@ -35,13 +33,17 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from experiments.calibrate import FOLDER, kept
+from experiments.promises import MARK as PROMISE
+from experiments.promises import Promise
+
 from deniable.errors import InputError
-from tools.calibration_facts import calibration_fact
 from tools.code_facts import CODE_FACTS
 from tools.markdown import cell_text, markdown_table
 from tools.paper_facts import RESULTS, ROOT, load, paper_fact
 
 MARK = re.compile(r"(<!-- generated: (.+?) -->)(.*?)(<!-- end -->)", re.DOTALL)
+PROMISE_HEADINGS = ("Promise", "Target", "Measured", "Verdict", "Output")
 NESTED = re.compile(r"\{([^{}]+)\}")
 
 
@@ -80,13 +82,25 @@ def fact(name: str) -> str:
     try:
         if source == "code":
             return CODE_FACTS[path[0]]()
-        if source == "calibration":
-            return calibration_fact(*path)
+        if source == "promises":
+            return promises()
         if source == "paper":
             return paper_fact(*path)
         return _data_file(source, *path)
     except (KeyError, StopIteration, OSError, TypeError) as error:
         raise InputError(f"no fact is called {name!r} ({error!r})") from error
+
+
+def promises() -> str:
+    """Return the promises of all experiments, each with a link to what the experiment printed."""
+    rows = []
+    for name in kept():
+        for line in (FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines():
+            if line.startswith(PROMISE):
+                p = Promise.read(line)
+                link = f"[{name}](calibration/{name}.txt)"
+                rows.append([p.sentence, p.target, p.measured, p.verdict, link])
+    return markdown_table(PROMISE_HEADINGS, rows)
 
 
 def _data_file(file: str, table: str, row: str = "", column: str = "") -> str:

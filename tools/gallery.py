@@ -1,7 +1,7 @@
 """Write the gallery of examples: `make gallery` (about a minute).
 
 Every script of `examples/gallery` runs in an empty folder and leaves one picture. The page shows
-each script's title and paragraph (its docstring), the picture and the code.
+each script's title and paragraph (its docstring) and the picture, and includes the code.
 """
 
 from __future__ import annotations
@@ -33,17 +33,16 @@ ORDER = (
 INTRODUCTION = """\
 # Gallery
 
-Each example is a complete script that saves the picture shown above it. The scripts are in
-`examples/gallery/`.
+Each example is a complete script of `examples/gallery/` that saves the picture above it.
 """
 
 
 def section(name: str) -> str:
-    """Return one example's part of the page: title, paragraph, picture and code."""
-    text = (SCRIPTS / f"{name}.py").read_text()
-    tree = ast.parse(text)
+    """Return one example's part of the page: title, paragraph, picture, and code by inclusion."""
+    path = SCRIPTS / f"{name}.py"
+    tree = ast.parse(path.read_text())
     title, _, paragraph = (ast.get_docstring(tree) or "").partition("\n\n")
-    code = "\n".join(text.splitlines()[tree.body[0].end_lineno :]).strip()
+    code = f'--8<-- "{path.relative_to(ROOT)}:{tree.body[1].lineno}"'  # from this line on
     return f"## {title}\n\n{paragraph}\n\n![{title}]({name}.png)\n\n```python\n{code}\n```\n"
 
 

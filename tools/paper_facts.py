@@ -13,16 +13,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from deniable.reproduction import PAPER
-from deniable.reproduction.records import Comparison
+from experiments.paper import PAPER
+from experiments.paper.records import Comparison
+
 from tools.markdown import markdown_table
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-HEADINGS = (
-    "Quantity", "Paper", "Ours (mean)", "Smallest to largest", "Range for the paper's", "Verdict",
-)  # fmt: skip
+HEADINGS = ("Quantity", "Paper", "Ours (mean)", "Range for the paper's", "Verdict")
+SHOWN_OTHERWISE = ("other", "length", "threshold")
+"""Experiments of which a figure or another table shows what the paper does not print."""
 
 
 def paper_fact(experiment: str, first: str = "", second: str = "", kind: str = "") -> str:
@@ -34,25 +35,17 @@ def paper_fact(experiment: str, first: str = "", second: str = "", kind: str = "
         return f"{seconds / 60:.0f}"
     data = load(RESULTS / "paper" / f"{experiment}.json")
     if not first:
-        rows = [_comparison(row) for row in data["comparisons"]]
-        made = f"Command: `deniable reproduce {experiment}`, seed {data['seed']}"
-        made += f", {data['seconds']:.0f} s."
-        return "\n\n".join([markdown_table(HEADINGS, rows), made, *map(_quantity, data["notes"])])
+        return _comparisons(experiment, data)
     if first == "overview":
         return _overview(data[second], *OVERVIEWS[second])
     if kind:
         case = next(row for row in data[first] if row["case"] == second)
-        if kind == "false":
-            return f"{case['runs with a false string']} of {case['runs']}"
         spread = f"{case['least']} to {case['most']}; {case['runs']} crowds"
         return f"{one_decimal(case[kind])} ({spread})"
     row = next(row for row in data["comparisons"] if row["quantity"] == first)
     if second == "printed":
         return str(row["paper"])
-    if second == "share":
-        return f"{row['ours']:.3f}"
-    mean = one_decimal(row["ours"])
-    return mean if not second else f"{mean} ({row['low']:g} to {row['high']:g})"
+    return one_decimal(row["ours"])
 
 
 def _verdicts() -> str:
@@ -67,17 +60,30 @@ def _verdicts() -> str:
     return markdown_table(headings, [*lines, ["all", *totals]])
 
 
+def _comparisons(experiment: str, data: dict[str, Any]) -> str:
+    """Return what the paper prints beside our means, and why they differ."""
+    rows = data["comparisons"]
+    if experiment in SHOWN_OTHERWISE:
+        rows = [row for row in rows if row["paper"]]
+    made = f"Command: `python -m experiments.paper {experiment}`, seed {data['seed']}"
+    made += f", {data['seconds']:.0f} s."
+    reasons = dict.fromkeys(row["reason"] for row in rows if row["reason"])
+    if reasons:
+        made += f" Reasons for differences: {'; '.join(reasons)}."
+    table = markdown_table(HEADINGS, map(_comparison, rows))
+    return "\n\n".join([table, made, *map(_quantity, data["notes"])])
+
+
 def _comparison(row: dict[str, Any]) -> list[str]:
     """Return the line of a table for one comparison."""
-    seen = "" if row["low"] is None else f"{_number(row['low'])} to {_number(row['high'])}"
     found = Comparison(**row)
+    verdict = found.verdict.partition(":")[0]
     predicted = ""
     if found.predicted:
         low, high = map(_number, found.predicted)
         predicted = low if low == high else f"{low} to {high}"
     paper = _number(float(row["paper"])) if re.fullmatch(r".*e-\d+", row["paper"]) else row["paper"]
-    label = _quantity(row["quantity"])
-    return [label, paper, _number(row["ours"]), seen, predicted, found.verdict]
+    return [_quantity(row["quantity"]), paper, _number(row["ours"]), predicted, verdict]
 
 
 def _quantity(label: str) -> str:

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from experiments.paper.trials import Settings, bloom, survey_of
 
 from benchmarks.peers.comparison import Comparison
 from deniable import Client, Survey, decode, discover, simulate
 from deniable.client import new_secret
-from deniable.reproduction.trials import Settings, bloom, survey_of
 from deniable.simulation import Population, power, random_strings, zipf
 
 Floats = npt.NDArray[np.float64]

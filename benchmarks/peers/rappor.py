@@ -25,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from experiments.paper.trials import bloom, pair, survey_of, truth_of
 
 from benchmarks.peers.comparison import Comparison
 from deniable import simulate
@@ -34,7 +35,6 @@ from deniable.kernels.counting.bit_sums import count_ones
 from deniable.rappor.csv_files import write_rows
 from deniable.rappor.files import Params, count_rows, hash_map, map_rows, write_params
 from deniable.rappor.reports import Reports, write_reports
-from deniable.reproduction.trials import bloom, pair, survey_of, truth_of
 from deniable.simulation import JointPopulation, exponential
 
 PARAMS = Params(k=128, h=2, m=64, p=0.25, q=0.75, f=0.0)

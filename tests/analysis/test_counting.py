@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from experiments.paper.trials import bloom, boolean, choice, survey_of
 
 import deniable
 from deniable import PairCounts, Survey, pair_counts
@@ -20,7 +21,6 @@ from deniable.columns import ReportBatch, write
 from deniable.compute.executors import Threads, threads
 from deniable.errors import InputError
 from deniable.inference.models.base import TableSettings
-from deniable.reproduction.trials import bloom, boolean, choice, survey_of
 from deniable.results import Joint
 from deniable.simulation import Population, contingency, simulate, zipf
 from tests.surveys import survey_toml
@@ -238,8 +238,6 @@ def test_what_counts_cannot_do_is_refused() -> None:
     for test in (lambda: joint.test("lrt"), joint.mutual_independence):
         with pytest.raises(InputError, match="the reports"):
             test()
-    with pytest.raises(InputError, match="into folds"):
-        associated(BATCH, ("browser", "ads"), from_counts=True, shrink=np.random.default_rng(1))
     with pytest.raises(InputError, match="associate the reports themselves"):
         wide = bloom(bits=1024, cohorts=128)
         pair_counts(survey_of(x=wide, y=wide), BATCH, ["x", "y"])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from deniable import associate, decode, simulate, store, trend
+from deniable import decode, simulate, store, trend
 from deniable.cli.app import app
 from deniable.columns.batch import to_bodies
 from deniable.errors import InputError, LossyAnswerWarning
@@ -88,34 +88,6 @@ def test_numbers_over_time(tmp_path: Path) -> None:
     assert any("mean" in note and "ms" in note for note in view_of(found).notes())
     page = report([found], survey=SURVEY)
     assert "median, 2025-03-02" in page
-
-
-def test_a_number_and_a_boolean_are_correlated() -> None:
-    given = answers(3)
-    reports = simulate(SURVEY, given, rng=3)
-    joint = associate(SURVEY, reports, ["latency", "mobile"])
-    true = np.corrcoef(given["latency"], given["mobile"])[0, 1]
-    found = joint.correlation()
-    assert found.low - 0.02 <= true <= found.high + 0.02 and found.low > 0.4
-    assert joint.linear_trend().degrees_of_freedom == 1
-    assert joint.linear_trend().p_value < 1e-6
-    again = Result.from_json(joint.to_json())
-    assert again.correlation() == found  # type: ignore[attr-defined]
-    assert any("linear trend" in note for note in view_of(joint).notes())
-    counted = associate(SURVEY, reports, ["latency", "mobile"], from_counts=True)
-    assert counted.correlation().estimate == pytest.approx(found.estimate, abs=0.05)
-    with pytest.raises(InputError, match="needs the reports"):
-        counted.linear_trend()
-
-
-def test_questions_without_numbers_have_no_correlation() -> None:
-    survey = make_survey(
-        QUESTIONS + '[questions.os]\nkind = "choice"\noptions = ["a", "b"]\nepsilon=4'
-    )
-    given = {**answers(4), "os": ["a", "b"] * 10_000}
-    joint = associate(survey, simulate(survey, given, rng=4), ["latency", "os"])
-    with pytest.raises(InputError, match="number"):
-        joint.correlation()
 
 
 def test_simulations_warn_about_numbers_outside_the_bins() -> None:

@@ -226,39 +226,3 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_work(
         assert got.exit_code in (1, 2)
         assert "you are not allowed to write" in got.output
     assert not list(tmp_path.iterdir())
-
-
-def test_reproduce_says_at_once_that_it_cannot_draw(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    got = run("reproduce", "tables", "-o", str(tmp_path / "out"))
-    assert got.exit_code == 1
-    assert "pip install 'deniable[plots]'" in got.output
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-def test_interrupted_processes_end_without_tracebacks() -> None:
-    """Ctrl-C reaches all processes of a terminal: those of `reproduce` as well."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", "from tests.cli.test_frame import many; many()"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        cwd=ROOT,
-    )  # fmt: skip
-    assert child.stdout is not None
-    child.stdout.readline()  # a worker is at work
-    os.killpg(child.pid, signal.SIGINT)
-    _, told = child.communicate(timeout=60)
-    assert told.count("Traceback") == 1, told
-
-
-def many() -> None:
-    """Run tasks in processes until interrupted; the traceback is that of this process."""
-    from deniable.reproduction.runner import in_processes
-
-    in_processes(_work, [(i,) for i in range(100)], "working")
-
-
-def _work(task: int) -> None:
-    print("at work", flush=True)
-    time.sleep(60)

@@ -130,16 +130,6 @@ def test_decode_warns_of_suspicious_reports(tmp_path: Path) -> None:
     assert "SUSPICIOUS REPORTS" in silent.stderr
 
 
-def test_decode_gives_consistent_shares_on_request(tmp_path: Path) -> None:
-    table = tmp_path / "shares.csv"
-    args = ("decode", "survey.toml", "reports.parquet", "--question", "browser", "--consistent")
-    shown = fine(*args, "-o", str(table))
-    assert "biased" in shown and "(other)" in shown and "interval" in shown
-    with table.open() as file:
-        shares = [float(row["share"]) for row in csv.DictReader(file)]
-    assert min(shares) >= 0 and sum(shares) == pytest.approx(1.0)
-
-
 def test_decoded_strings_cannot_harm(tmp_path: Path) -> None:
     """They are hostile input: no escape codes on a terminal, no formulas in a spreadsheet."""
     output = tmp_path / "page.csv"
@@ -219,8 +209,6 @@ def test_a_trend(tmp_path: Path) -> None:
     assert "2027-01-06" in shown and "Safari" in shown
     by_week = ("decode", "pages@1", "store.db", "--question", "browser", "--by", "week")
     assert "2027-01-04 to 2027-01-11: no significant change of" in fine(*by_week)
-    shown = fine(*by_week, "--same-clients", "0.5")
-    assert "if 50.0% of clients answer the same in both periods" in shown
 
 
 @pytest.mark.slow

@@ -341,7 +341,6 @@ CASES: list[tuple[str, int, str]] = [
     ("rappor decode-dist --map map.csv --counts counts.csv --params params.csv", 1, "map.csv"),
     ("rappor cliques binary.txt", 1, "binary.txt is not a text file"),
     ("rappor cliques graph.txt", 1, "graph.txt, line 1"),
-    ("reproduce table", 2, "'table' is not one of 'tables'"),
     ("conformance -- no-such-program", 1, "cannot run 'no-such-program'"),
     ("conformance --vectors report -- cat", 2, 'Did you mean "reports"?'),
 ]

@@ -9,12 +9,12 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from experiments.paper.dictionaries import ngram_survey, prefix_survey
+from experiments.paper.trials import bloom, boolean, survey_of
 
 from deniable.client import Client, SurveyLimits
 from deniable.client.limits import DEFAULT_LIMITS
 from deniable.errors import DeniableError, InputError, SurveyRefused
-from deniable.reproduction.dictionaries import ngram_survey, prefix_survey
-from deniable.reproduction.trials import bloom, boolean, survey_of
 from deniable.survey import Survey
 from tests.surveys import make_survey
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import ssl
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from deniable.client import Outbox, Sender
+from tests.certificates import make_certificate
 from tests.client.test_sender import reports
 from tests.faults.cutting_server import Server
 
@@ -18,16 +16,9 @@ from tests.faults.cutting_server import Server
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a file with key and self-signed certificate of 127.0.0.1."""
-    if shutil.which("openssl") is None:
-        assert not os.environ.get("CI"), "openssl is missing: bash .ci/setup"
-        pytest.skip("needs openssl: bash .ci/setup says how to get it")
     folder = tmp_path_factory.mktemp("tls")
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30",
-               "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1",
-               "-keyout", "key.pem", "-out", "cert.pem"]  # fmt: skip
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
     both = folder / "both.pem"
-    both.write_text((folder / "key.pem").read_text() + (folder / "cert.pem").read_text())
+    both.write_text("".join(file.read_text() for file in make_certificate(folder)))
     return both
 
 

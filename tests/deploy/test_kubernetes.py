@@ -31,6 +31,7 @@ def test_selectors_find_the_collectors() -> None:
     labels = DEPLOYMENT["spec"]["template"]["metadata"]["labels"]
     assert DEPLOYMENT["spec"]["selector"]["matchLabels"] == labels
     assert SERVICE["spec"]["selector"] == labels
+    assert SERVICE["spec"]["type"] == "ClusterIP", "only an ingress reaches it"
     assert BUDGET["spec"]["selector"]["matchLabels"] == labels
 
 

@@ -138,10 +138,6 @@ FAULTS: dict[str, Fault] = {
         "clients that send headers or bodies slowly", "{:,} each", 1000,
         lambda folder, slow, _: test_slow.inflict(folder, slow),
     ),
-    "limit": Fault(
-        "slow connections, more than may be open", "{:,} connections", 480,
-        lambda folder, slow, _: test_slow.inflict_at_limit(folder, slow),
-    ),
     "sigterm": Fault(
         "SIGTERM under load", "{:,} times", 50,
         lambda folder, stops, _: test_stop.inflict(folder, stops),

@@ -1,1 +1,1 @@
-"""Results that were frozen before the package's structure changed, and the tests that keep them."""
+"""Golden cases: estimates, errors and tests of stored reports, compared with recorded ones."""

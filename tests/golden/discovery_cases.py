@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from deniable import associate, decode, discover
 from tests.golden import freezing
-from tests.golden.analysis_cases import joint
 from tests.golden.compare import JOINT, SINGLE_PRODUCTS
 from tests.golden.crowds import CODES, GRAM_WORDS, WORDS, batch, survey
 from tests.golden.registry import case
 
 
 def discovered(name: str, question: str = "word", **settings: Any) -> dict[str, Any]:
-    """Freeze the strings found in the reports of the usual crowd."""
-    return freezing.result(discover(survey(name), batch(name), question, **settings))
+    """Freeze the strings found in the stored reports."""
+    return freezing.discovery(discover(survey(name), batch(name), question, **settings))
 
 
 @case(tolerance=SINGLE_PRODUCTS)
-def discover_ngrams(folder: Path) -> Any:
-    """The default reading of n-grams.
-
-    The threshold with `accept` is four times as high: 30% of the clients hold refused strings,
-    which stay in the tables and hide rarer ones. Of planted strings at this threshold 12 of 32 were
-    found, and none at .6 times the threshold.
-    """
+def discover_ngrams() -> Any:
+    """The default reading of n-grams."""
     return {
         "bigrams": discovered("ngrams"),
-        "fused by name": discovered("ngrams", reading="fused", alpha=0.01)["strings"],
         "overlapping": discovered("overlap"),
         "accepted": discovered("ngrams", accept="[a-z]{4}"),
     }
 
 
 @case
-def discover_ngrams_paper(folder: Path) -> Any:
+def discover_ngrams_paper() -> Any:
     """The paper's reading of n-grams, with its own pair threshold and with another."""
     return {
         "bigrams": discovered("ngrams", reading="paper"),
@@ -45,7 +37,7 @@ def discover_ngrams_paper(folder: Path) -> Any:
 
 
 @case
-def discover_prefixes(folder: Path) -> Any:
+def discover_prefixes() -> Any:
     """Prefixes in Bloom filters and as local hashes."""
     return {
         "filter": discovered("prefixes"),
@@ -55,7 +47,7 @@ def discover_prefixes(folder: Path) -> Any:
 
 
 @case
-def discover_prefixes_with_words(folder: Path) -> Any:
+def discover_prefixes_with_words() -> Any:
     """Prefixes with a list of strings and words, some of which nobody holds."""
     return {
         "strings": discovered("localhash", words=[*WORDS[:3], "deed", "ea"]),
@@ -64,7 +56,7 @@ def discover_prefixes_with_words(folder: Path) -> Any:
 
 
 @case
-def discover_whole_strings(folder: Path) -> Any:
+def discover_whole_strings() -> Any:
     """Whole strings of small domains, with and without words."""
     return {
         "word": discovered("whole"),
@@ -76,23 +68,26 @@ def discover_whole_strings(folder: Path) -> Any:
 
 
 @case(tolerance=SINGLE_PRODUCTS)
-def discover_in_few_reports(folder: Path) -> Any:
-    """Small crowds, in which light strings are missed."""
+def discover_in_few_reports() -> Any:
+    """Small crowds, in which rare strings are missed."""
+    few = slice(0, 1500)
     return {
-        name: freezing.result(discover(survey(name), batch(name, 9, 1500), "word"))
+        name: freezing.discovery(discover(survey(name), batch(name).select(few), "word"))
         for name in ("ngrams", "prefixes", "localhash", "whole")
     }
 
 
 @case
-def decode_discovered(folder: Path) -> Any:
+def decode_discovered() -> Any:
     """Strings that were discovered are decoded in other reports of the same survey."""
-    found = discover(survey("localhash"), batch("localhash"), "word")
-    return freezing.result(decode(survey("localhash"), batch("localhash", 11, 8000), "word", found))
+    whole = batch("localhash")
+    found = discover(survey("localhash"), whole.select(slice(0, 12_000)), "word")
+    rest = whole.select(slice(12_000, None))
+    return freezing.marginal(decode(survey("localhash"), rest, "word", found))
 
 
 @case(tolerance=JOINT)
-def associate_discovered(folder: Path) -> Any:
+def associate_discovered() -> Any:
     """Two questions whose strings nobody listed, and one with a boolean."""
     found = {
         question: discover(survey("whole"), batch("whole"), question)
@@ -100,20 +95,18 @@ def associate_discovered(folder: Path) -> Any:
     }
     grams = discover(survey("ngrams"), batch("ngrams"), "word")
     both = ["word", "code"]
+    known = {"word": found["word"], "code": CODES}
     return {
-        "from reports": joint(
+        "two": freezing.joint(
             associate(survey("whole"), batch("whole"), both, candidates=found, top=3)
         ),
-        "from counts": joint(
-            associate(survey("whole"), batch("whole"), both, candidates=found, top=3,
-                      from_counts=True)
+        "one known": freezing.joint(
+            associate(survey("whole"), batch("whole"), both, candidates=known, top=3)
         ),
-        "one known": joint(
-            associate(survey("whole"), batch("whole"), both,
-                      candidates={"word": found["word"], "code": CODES}, top=3)
-        ),
-        "ngrams": joint(
-            associate(survey("ngrams"), batch("ngrams"), ["word", "dark"],
-                      candidates={"word": grams}, top=len(GRAM_WORDS))
+        "ngrams": freezing.joint(
+            associate(
+                survey("ngrams"), batch("ngrams"), ["word", "dark"],
+                candidates={"word": grams}, top=len(GRAM_WORDS),
+            )
         ),
     }  # fmt: skip

@@ -9,16 +9,22 @@ from typing import Any
 
 from tests.golden.compare import CLOSE, Tolerance
 
-Make = Callable[[Path], Any]
+Make = Callable[[], Any]
+DATA = Path(__file__).parent / "data"
 
 
 @dataclass(frozen=True)
 class Case:
-    """One golden file. `make` is given an empty folder to write to."""
+    """One golden file, and what makes its data."""
 
     name: str
     make: Make
     tolerance: Tolerance
+
+    @property
+    def path(self) -> Path:
+        """The golden file."""
+        return DATA / f"{self.name}.json"
 
 
 CASES: dict[str, Case] = {}

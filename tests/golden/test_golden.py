@@ -1,28 +1,26 @@
-"""What the package computes, writes and accepts is what it was when the golden files were made."""
+"""What the verbs compute from stored reports is what it was when the golden files were recorded."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
-from tests.golden.cases import CASES, golden_path
+from tests.golden import association_cases, discovery_cases, marginal_cases  # noqa: F401
 from tests.golden.compare import differences
 from tests.golden.freezing import as_json
+from tests.golden.registry import CASES, DATA
 
 MOST_SHOWN = 20
-# Some crowds give answers that are cut or not options, on purpose.
-pytestmark = pytest.mark.filterwarnings("ignore::deniable.errors.LossyAnswerWarning")
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_golden(name: str, tmp_path: Path) -> None:
-    expected = json.loads(golden_path(name).read_text(encoding="utf-8"))
-    found = as_json(CASES[name].make(tmp_path))
-    wrong = list(differences(expected, found, CASES[name].tolerance))
+def test_golden(name: str) -> None:
+    case = CASES[name]
+    expected = json.loads(case.path.read_text(encoding="utf-8"))
+    wrong = list(differences(expected, as_json(case.make()), case.tolerance))
     assert not wrong, "\n".join([f"{len(wrong)} differences", *wrong[:MOST_SHOWN]])
 
 
 def test_every_golden_file_has_a_case() -> None:
-    assert {path.stem for path in golden_path("x").parent.glob("*.json")} == CASES.keys()
+    assert {path.stem for path in DATA.glob("*.json")} == CASES.keys()

@@ -124,9 +124,8 @@ def test_a_trend_corrects_for_its_periods_and_names_those_that_are_suspicious(bl
     assert not Trend("day", tuple("abcdefghij"), tuple(parts)).fit.suspicious
 
 
-def test_consistent_shares_and_plots_carry_the_warning(bloom):
+def test_plots_carry_the_warning(bloom):
     bad = decode(bloom.survey, bloom.select(np.zeros(2_000, int)), "word", ["wa", "wb"])
-    assert "SUSPICIOUS REPORTS" in str(bad.consistent())
     axes = bad.plot()
     assert "SUSPICIOUS REPORTS" in [text.get_text() for text in axes.texts]
 

@@ -13,9 +13,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from experiments.paper.audit import audit
 from scipy import stats
 
-from deniable.audit import audit
 from deniable.client import encode_report
 from deniable.client.encoder import Encoder
 from deniable.columns import ReportBatch

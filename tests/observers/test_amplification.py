@@ -9,9 +9,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+from experiments.paper.audit import upper_limit
 
 from deniable import amplified
-from deniable.audit import upper_limit
 from deniable.errors import InputError
 from deniable.mechanisms.local_hash import LocalHash
 from deniable.mechanisms.noise import Noise

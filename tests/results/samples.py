@@ -104,7 +104,6 @@ def samples() -> dict[str, Result]:
         "Marginal with NaN": unidentified,
         "Histogram": histogram(),
         "Trend of histograms": Trend("day", trend.periods, (histogram(0.3), histogram(0.6))),
-        "ConsistentShares": unidentified.consistent(),
         "Discovery": discovery("cat", "dog"),
         "Discovery of nothing": discovery(),
         "Joint": joint(),

@@ -119,13 +119,6 @@ def test_a_trend_of_histograms_keeps_them() -> None:
         trend.numbers("mode")
 
 
-def test_intervals_of_respondents_are_narrower() -> None:
-    found = histogram()
-    narrow = found.of_respondents(1000)
-    assert narrow.mean.high - narrow.mean.low < found.mean.high - found.mean.low
-    assert narrow.mean.estimate == found.mean.estimate
-
-
 def test_numbers_are_rounded_by_their_interval() -> None:
     assert rounded_together(0.012343, 0.0121, 0.0125) == ("0.01234", "0.01210", "0.01250")
     assert rounded_together(np.nan, 0.0, 7.0)[0] == "nan"

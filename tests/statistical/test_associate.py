@@ -1,7 +1,7 @@
 """Joint decoding by the public path: simulated crowds, `associate`, and the truth beside it.
 
 Short versions of experiments/joint_coverage.py and of the paper's experiments on joint tables
-(deniable/reproduction), with fixed seeds. Each check states how often a right implementation would
+(experiments/paper), with fixed seeds. Each check states how often a right implementation would
 fail it on a fresh seed, and a plausible mistake must fail the same check.
 """
 
@@ -12,10 +12,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.stats import kstest
-
-import deniable
-from deniable.reproduction.trials import (
+from experiments.paper.trials import (
     TrialTable,
     TrialTables,
     bloom,
@@ -26,6 +23,9 @@ from deniable.reproduction.trials import (
     pair,
     survey_of,
 )
+from scipy.stats import kstest
+
+import deniable
 from deniable.results import Joint
 from deniable.simulation import (
     JointPopulation,
@@ -72,7 +72,7 @@ def summed_error(other: Any) -> float:
 
 
 def test_tables_are_as_exact_as_their_standard_errors_say() -> None:
-    # In 10 crowds of `deniable reproduce tables`: 4.6, sd .7 each; 5.6 is four errors above.
+    # In 10 crowds of `experiments.paper tables`: 4.6, sd .7 each; 5.6 is four errors above.
     assert summed_error(True) < 5.6
 
 
@@ -162,7 +162,7 @@ def test_the_papers_t_is_not_where_categories_are_rare() -> None:
 
 def test_the_default_test_finds_associations_that_t_misses() -> None:
     score, paper = (np.mean(np.array(p) <= 0.05) for p in zip(*p_values(0.2, 20), strict=True))
-    # Shares of 200 trials of `deniable reproduce independence`: .915 and .400.
+    # Shares of 200 trials of `python -m experiments.paper independence`: .915 and .400.
     assert score > paper
 
 

@@ -10,8 +10,8 @@ import os
 from typing import Any
 
 import pytest
+from experiments.paper.audit import audit, upper_limit
 
-from deniable.audit import audit, upper_limit
 from deniable.client import Client
 from deniable.mechanisms import Boolean, Noise, schemes
 from deniable.survey import Survey

@@ -13,14 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binom, kstest
-
-import deniable
-from deniable.analysis.counting import pair_counts
-from deniable.inference.joint import uncertainty as covariance
-from deniable.inference.linear import estimate as linear_joint
-from deniable.inference.linear.joint_counts import PairCounts
-from deniable.reproduction.trials import (
+from experiments.paper.trials import (
     TrialTable,
     bloom,
     boolean,
@@ -30,6 +23,13 @@ from deniable.reproduction.trials import (
     pair,
     survey_of,
 )
+from scipy.stats import binom, kstest
+
+import deniable
+from deniable.analysis.counting import pair_counts
+from deniable.inference.joint import uncertainty as covariance
+from deniable.inference.linear import estimate as linear_joint
+from deniable.inference.linear.joint_counts import PairCounts
 from deniable.results import Joint
 from deniable.simulation import JointPopulation, correlated, simulate, zipf
 

@@ -12,13 +12,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from deniable import associate, simulate
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.models.options import OptionModel
 from deniable.kernels.array_types import Floats
 from deniable.protocols.bins import bin_labels, linear_edges
 from deniable.results import Histogram
-from tests.surveys import make_survey
 
 P, Q = 1 / (np.e + 1), 0.5
 """Noise of bits at ε = 1."""
@@ -121,80 +119,3 @@ def test_middles_of_wide_bins_alone_do_not_cover() -> None:
     assert found.low <= numbers.mean() <= found.high
     noise = (found.high - found.low) / 2 - found.discretisation
     assert abs(found.estimate - numbers.mean()) > noise, "the middles are wrong by more than noise"
-
-
-# --- the test of a linear trend ------------------------------------------------------------------
-
-PAIR = make_survey(
-    """
-    [questions.latency]
-    kind = "number"
-    epsilon = 2.0
-    low = 0
-    high = 100
-    bins = 8
-    [questions.age]
-    kind = "number"
-    epsilon = 2.0
-    edges = [0, 18, 30, 45, 60, 100]
-    """
-)
-
-
-@cache
-def trials(slope: float, crowds: int = 120, clients: int = 3_000) -> tuple[Floats, Floats, Floats]:
-    """p-values of the linear test and of the score test, and coverage of the correlation."""
-    rng = np.random.default_rng([7, round(100 * slope)])
-    linear, score, covered = [], [], []
-    big = pair(slope, 500_000, np.random.default_rng(3))
-    true = float(np.corrcoef(*map(middles, (0, 1), big))[0, 1])
-    for seed in range(crowds):
-        latency, age = pair(slope, clients, rng)
-        reports = simulate(PAIR, {"latency": latency, "age": age}, rng=seed)
-        joint = associate(PAIR, reports, ["latency", "age"])
-        linear.append(joint.linear_trend().p_value)
-        score.append(joint.test().p_value)
-        found = joint.correlation()
-        covered.append(found.low <= true <= found.high)
-    return np.array(linear), np.array(score), np.array(covered, float)
-
-
-def pair(slope: float, n: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    latency = rng.normal(50.0, 20.0, n)
-    age = 40.0 + slope * (latency - 50.0) + rng.normal(0.0, 16.0, n)
-    return np.clip(latency, 0.0, 100.0), np.clip(age, 0.0, 100.0)
-
-
-def middles(question: int, numbers: Floats) -> Floats:
-    edges = np.array(PAIR.questions[question].protocol.edges)  # type: ignore[attr-defined]
-    at = np.clip(np.searchsorted(edges, numbers, "right") - 1, 0, len(edges) - 2)
-    return (edges[at] + edges[at + 1]) / 2
-
-
-def has_level(p_values: Floats) -> bool:
-    """Whether about .05 of 120 p-values are below .05: 1 to 14 of them.
-
-    A right test fails this in 1 of 250 fresh seeds.
-    """
-    return 1 <= int((p_values < 0.05).sum()) <= 14
-
-
-def test_the_linear_test_has_its_level() -> None:
-    assert has_level(trials(0.0)[0])
-
-
-def test_the_linear_test_of_a_trend_does_not() -> None:
-    """The twin: questions that are associated. A third of the trends would be enough to fail."""
-    assert not has_level(trials(0.5)[0])
-
-
-def test_the_linear_test_finds_more_trends_than_the_score_test() -> None:
-    """With 28 degrees of freedom less, it finds about twice as many of these weak trends."""
-    linear, score, _ = trials(0.5)
-    assert (linear < 0.05).sum() > 1.3 * (score < 0.05).sum()
-
-
-@pytest.mark.parametrize("slope", [0.0, 0.5])
-def test_intervals_of_the_correlation_cover(slope: float) -> None:
-    """At least .89 of 120: fewer in 1 of 300 fresh seeds if .95 of all intervals cover."""
-    assert trials(slope)[2].mean() >= 0.89

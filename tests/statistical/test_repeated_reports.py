@@ -60,7 +60,7 @@ cohorts = 8
     ],
 )
 def test_intervals_cover(question: str, epsilon: float, repeats: int, crowds: int) -> None:
-    """All intervals, and those of the most common value, contain the share that is asked for.
+    """All intervals, and those of the most common value, contain the share in the population.
 
     The limits are .95 ± .025 for all values, and 4.5 standard errors for the most common one: with
     other seeds, less than one false alarm in 10,000 runs. With 1,500 crowds, a coverage of .90 is
@@ -68,19 +68,18 @@ def test_intervals_cover(question: str, epsilon: float, repeats: int, crowds: in
     """
     rng = np.random.default_rng([repeats, int(epsilon)])
     drawn = Crowds.of(question, epsilon)
-    population, answered, former, alone = [], [], [], []
+    population, former, alone = [], [], []
     for _ in range(crowds):
-        counts, realised = drawn.draw(repeats, rng)
+        counts = drawn.draw(repeats, rng)
         result = drawn.decoded(counts, repeats)
         population.append(covered(result, drawn.shares))
-        answered.append(covered(result.of_respondents(drawn.clients), realised))
         if (old := drawn.formerly(counts, repeats)) is not None:
             former.append(covered(old, drawn.shares))
         elif question.startswith("choice"):
             alone.append(covered(drawn.decoded(counts, 1), drawn.shares))
-    for inside in (population, answered):
-        assert abs(np.mean(inside) - 0.95) < 0.025
-        assert abs(np.mean([each[0] for each in inside]) - 0.95) < 4.5 * np.sqrt(0.0475 / crowds)
+    assert abs(np.mean(population) - 0.95) < 0.025
+    top = np.mean([each[0] for each in population])
+    assert abs(top - 0.95) < 4.5 * np.sqrt(0.0475 / crowds)
     if alone:  # the twin takes the reports of a client for those of many
         assert np.mean(alone) < 0.8
     if repeats > 1 and epsilon > 2 and former:
@@ -112,23 +111,16 @@ def test_trends_cover(tmp_path: Path) -> None:
             listed = ["a", "b", "c"] if question == "w" else None
             by_week = partial(trend, SURVEY, reports, question, listed, by="week")
             wide, wrong = (by_week(reports_per_client=r) for r in (28, 1))
-            narrow = by_week(reports_per_client=28, target="respondents")
             share, size = shares[question][0], len(missed)
             for t in (wide, wrong):
                 missed.append(int(((t.low[:, 0] > share) | (t.high[:, 0] < share)).sum()))
             assert missed[size] <= 8, question
-            assert (narrow.standard_error < wide.standard_error).all()
     assert sum(missed[::2]) <= 17 < sum(missed[1::2])
-    read = Trend.from_json(narrow.to_json())
-    assert [part.target for part in read.parts] == ["respondents"] * 40
-    assert compare(read, same_clients=0.5) == compare(narrow, same_clients=0.5)
+    read = Trend.from_json(wide.to_json())
+    assert compare(read) == compare(wide)
 
 
 def test_wrong_settings_are_refused() -> None:
     batch = next(simulate_days(SURVEY, {"w": ["a"] * 10}, 1, rng=np.random.default_rng(0)))
     with pytest.raises(InputError, match="at least 1"):
         decode(SURVEY, batch, "w", ["a"], reports_per_client=0.5)
-    with pytest.raises(InputError, match='Did you mean "respondents"'):
-        decode(SURVEY, batch, "w", ["a"], target="respondent")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="not available for a subgroup"):
-        decode(SURVEY, batch, "w", ["a"], where={"yes": True}, target="respondents")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from experiments.paper.trials import generators
 
 from deniable import ReportBatch, Survey, associate, decode, simulate
 from deniable.analysis import pair_counts
 from deniable.inference.models.subset import SubsetModel
 from deniable.kernels.array_types import Floats
-from deniable.reproduction.trials import generators
 from deniable.simulation import Coded, zipf
 from tests.surveys import make_survey
 

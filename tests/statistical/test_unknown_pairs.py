@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from experiments.paper.trials import TrialTable, generators
 
 from deniable import Survey, associate, decode, discover, simulate
 from deniable.inference.marginal import estimate
 from deniable.inference.models import Candidates, local_hash
-from deniable.reproduction.trials import TrialTable, generators
 from deniable.simulation import JointPopulation, Population, contingency, correlated, zipf
 from tests.surveys import survey_toml
 

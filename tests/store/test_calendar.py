@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -15,12 +14,8 @@ from deniable.cli.app import app
 from deniable.client.outbox import RETRY_PERIOD
 from deniable.collector.settings import Settings
 from deniable.errors import StoreError
-from deniable.store import calendar
 from deniable.store.calendar import MAX_STEP, SETTLING_DAYS, Calendar, today
 from tests.uploads import DAY, MARKS, upload
-
-STORES = Path(__file__).parents[1] / "golden" / "stores"
-"""Stores that an earlier version wrote."""
 
 
 def after(days: int) -> date:
@@ -147,29 +142,6 @@ def test_a_backup_has_the_calendar_of_its_store(url: str, tmp_path: Path) -> Non
         store.backup(to)
     with deniable.store.open(to) as copy:
         assert copy.calendar() == Calendar(DAY)
-
-
-@pytest.mark.parametrize("name", ["habits.db", "habits"])
-def test_a_store_of_an_earlier_version_starts_from_its_latest_report(
-    name: str, tmp_path: Path
-) -> None:
-    """It is not known when it was used last: a wrong clock must not be the first to say."""
-    shutil.copytree(STORES, tmp_path / "stores")
-    with deniable.store.open(tmp_path / "stores" / name) as store:
-        (survey,) = store.surveys()
-        latest = max(store.days(survey))
-        assert store.observe_day(latest + timedelta(days=60)).latest == latest
-        assert store.observe_day(latest + timedelta(days=1)).latest == latest + timedelta(days=1)
-
-
-def test_a_store_of_an_earlier_version_does_not_start_in_the_future(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(STORES, tmp_path / "stores")
-    monkeypatch.setattr(calendar, "today", lambda: date(2020, 1, 1))
-    for name in ("habits.db", "habits"):
-        with deniable.store.open(tmp_path / "stores" / name) as store:
-            assert store.calendar().latest == date(2020, 1, 1)
 
 
 class _Damaged(Calendar):

@@ -23,26 +23,20 @@ from deniable.compute.executors import AnyExecutor, executor_of
 from deniable.compute.progress import Progress, reports_progress
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
-from deniable.inference.association.correlation import correlation_of
 from deniable.inference.association.effect_size import cramers_v
 from deniable.inference.association.independence import (
     association_test,
-    conditional_independence,
     mutual_independence,
-    score_test,
 )
 from deniable.inference.joint.collapse import collapse_evidence, collapse_influence
-from deniable.inference.joint.conditioning import one_step
 from deniable.inference.joint.evidence import Evidence, evidence_of, gather
-from deniable.inference.joint.shrinkage import shrunk
 from deniable.inference.joint.solver import JointFit, maximise
 from deniable.inference.joint.uncertainty import covariance, stratum_influence, widen_errors
 from deniable.inference.joint.unlisted import add_unlisted
 from deniable.inference.linear.joint_counts import PairCounts
 from deniable.inference.models.base import AnyModel, Axis, OtherModel, TableSettings
 from deniable.kernels.array_types import Indices, Integers, Table
-from deniable.kernels.random_generator import generator_of
-from deniable.results import Covariance, Joint
+from deniable.results import Joint
 from deniable.results.association import AssociationTest, EffectSize, Tests
 from deniable.survey import Survey, SurveyOrPath
 
@@ -60,7 +54,6 @@ def associate(
     alpha: float = 0.05,
     nats: float = 0.01,
     max_passes: int = 200,
-    shrink: np.random.Generator | int | None = None,
     from_counts: bool = False,
     executor: AnyExecutor = None,
     progress: Progress | None = None,
@@ -97,10 +90,6 @@ def associate(
     max_passes : int, default 200
         Maximum number of passes over the reports. A `NotConvergedWarning` is issued if the fit
         has not converged by then.
-    shrink : int or numpy.random.Generator, optional
-        Also give point estimates that are shrunk towards independence, which are more accurate for
-        weak signals. The generator, or one with this seed, splits the reports into folds for
-        cross-validation.
     from_counts : bool, default False
         Estimate the table of two questions from counts of bits that are set together. This needs
         a single pass, and is less precise if strings have several hashes.
@@ -164,11 +153,6 @@ def associate(
     executor = executor_of(executor)
     settings = TableSettings(top, other, fitted, alpha)
     if from_counts or isinstance(reports, PairCounts):
-        if shrink is not None:
-            raise InputError(
-                "shrink splits the reports into folds, which counts do not allow: pass the "
-                "reports, without from_counts"
-            )
         counts = pair_counts(survey, reports, questions, executor=executor)
         return associate_counts(survey, counts, given, settings)
     source = Source(reports, survey)
@@ -179,7 +163,7 @@ def associate(
     rows_only, log_factors = itemgetter(0), itemgetter(1)
     evidence = evidence_of(held.hold(rows_only), shape)
     fit = maximise(evidence, nats=nats, max_passes=max_passes)
-    joint = _joint(questions, axes, evidence, fit, shrink)
+    joint = _joint(questions, axes, evidence, fit)
     return replace(
         joint,
         log_likelihood=joint.log_likelihood + sum(held.map(log_factors)),
@@ -247,10 +231,10 @@ def associate_likelihoods(
     names = questions or [f"q{i + 1}" for i in range(len(rows))]
     axes = [Axis.whole(each) for each in labels]
     shape = [len(axis.labels) for axis in axes]
-    evidence = gather([tuple(scaled)], shape, executor=executor_of(executor))
+    evidence = gather([tuple(scaled)], shape, executor=executor)
     if strata is not None:
         evidence = evidence.stratified(strata)
-    return _joint(names, axes, evidence, maximise(evidence, nats=nats), None)
+    return _joint(names, axes, evidence, maximise(evidence, nats=nats))
 
 
 # --- from reports to likelihood rows to a table --------------------------------------------------
@@ -279,7 +263,6 @@ def _joint(
     axes: Sequence[Axis],
     evidence: Evidence,
     fit: JointFit,
-    shrink: np.random.Generator | int | None,
 ) -> Joint:
     """Return the result of a fit, with its categories added up into those that are shown."""
     fit_covariance = covariance(evidence, fit.table)
@@ -291,23 +274,14 @@ def _joint(
         widened = add_unlisted(fit_covariance, influence, [axis.unlisted for axis in axes])
         influence = collapse_influence(influence, groups)
         shown = widen_errors(widened.collapsed(groups), influence, with_other)
-    point, strength = None, None
-    if shrink is not None:
-        penalised = shrunk(evidence, rng=generator_of(shrink))
-        no_errors = np.zeros_like(fit_covariance.matrix)
-        point = Covariance(penalised.fit.table, no_errors).collapsed(groups).table
-        strength = penalised.strength
     effect = partial(cramers_v, evidence, fit_covariance, groups=groups, widened=shown)
-    unconstrained = cache(lambda: one_step(evidence, fit_covariance).collapsed(groups))
-    tests = _tests(evidence, fit, effect, groups, unconstrained)
+    tests = _tests(evidence, fit, effect, groups)
     return replace(
         joint_of(questions, axes, shown, int(evidence.weight), tests),
         log_likelihood=fit.log_likelihood,
         gap_nats=fit.gap_nats,
         passes=fit.passes,
         converged=fit.converged,
-        shrunk=point,
-        shrinkage=strength,
     )
 
 
@@ -316,7 +290,6 @@ def _tests(
     fit: JointFit,
     effect: Callable[[], EffectSize],
     groups: Sequence[Indices],
-    unconstrained: Callable[[], Covariance],
 ) -> Tests:
     """Return tests about the categories that are shown. They are computed on first use."""
 
@@ -333,7 +306,4 @@ def _tests(
         lambda method: run(association_test, method=method),
         effect,
         lambda: run(mutual_independence),
-        lambda pair: run(conditional_independence, pair=pair),
-        lambda scores: score_test(shown_evidence()[0], scores=scores),
-        lambda scores: correlation_of(unconstrained(), scores),
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from deniable.arguments import BOOLEANS
-from deniable.errors import InputError, check_number, did_you_mean
+from deniable.errors import InputError, did_you_mean
 from deniable.survey import Question, Survey
 
 Answer = str | bool
@@ -75,15 +75,3 @@ def _answers(question: Question, given: Answer | Iterable[Answer]) -> tuple[str,
                 f"{did_you_mean(key, options)}"
             )
     return tuple(dict.fromkeys(options[key] for key in keys))
-
-
-def check_same_clients(same_clients: float, where: Where | None) -> None:
-    """Raise InputError unless this is a share, and 0 in a subgroup."""
-    check_number("same_clients", same_clients)
-    if not 0 <= same_clients <= 1:
-        raise InputError(f"same_clients is a share from 0 to 1, got {same_clients}")
-    if same_clients and where:
-        raise InputError(
-            "what periods have in common is not known for a subgroup: leave out where or "
-            "same_clients"
-        )

@@ -14,13 +14,12 @@ from deniable.analysis.tallying import (
 )
 from deniable.compute.executors import AnyExecutor, executor_of
 from deniable.compute.progress import Progress, reports_progress
-from deniable.errors import InputError, check_number, did_you_mean
+from deniable.errors import InputError, check_number
 from deniable.inference.fit_check import fit_check, possible_shares
 from deniable.inference.marginal.bit_counts import Repetition
 from deniable.inference.marginal.detection import Correction
 from deniable.inference.models import model_of
 from deniable.results import Marginal
-from deniable.results.marginal import Target
 from deniable.survey import Survey, SurveyOrPath
 
 
@@ -35,7 +34,6 @@ def decode(
     alpha: float = 0.05,
     correction: Correction = "holm",
     reports_per_client: float = 1.0,
-    target: Target = "population",
     executor: AnyExecutor = None,
     progress: Progress | None = None,
 ) -> Marginal:
@@ -75,10 +73,6 @@ def decode(
         permanent noise, so they hold less information than reports of as many clients. Standard
         errors, intervals and tests account for that. If clients differ much, pass the sum of their
         squared numbers of reports divided by the number of reports.
-    target : {"population", "respondents"}, default "population"
-        Whose shares the intervals contain: those of the population that the clients were drawn
-        from, or those of the clients that answered. The latter are narrower. Estimates and tests
-        are the same. Cannot be combined with `where`.
     executor : str or distributed.Client, optional
         Where the computation runs: "threads" (default), "threads:N", "dask://HOST:PORT",
         "tls://HOST:PORT" or a `distributed.Client`.
@@ -124,7 +118,9 @@ def decode(
     asked = survey.question(question)
     source = Source(reports, survey)
     backend = executor_of(executor)
-    _check_settings(reports_per_client, target, where)
+    check_number("reports_per_client", reports_per_client)
+    if not reports_per_client >= 1:
+        raise InputError(f"reports_per_client must be at least 1, got {reports_per_client}")
     if where:
         from deniable.analysis.subgroups import decode_subgroup  # needs all of joint tables
 
@@ -152,8 +148,6 @@ def decode(
         marginal = replace(marginal, reports_per_client=reports_per_client)
         if asked.kind == "number":
             marginal = histogram_of(asked, marginal, model.covariance(marginal))
-        if target == "respondents":
-            marginal = marginal.of_respondents(source.count / reports_per_client)
         marginal = replace(marginal, question=question)
         questions = (asked,)
         found, used = (marginal.estimate, marginal.standard_error), marginal.reports
@@ -166,20 +160,3 @@ def decode(
         provenance=provenance_of(survey, questions, marginal.reports, source.origin),
         fit=fit,
     )
-
-
-def _check_settings(reports_per_client: float, target: str, where: Where | None) -> None:
-    """Raise InputError for settings that cannot be."""
-    check_number("reports_per_client", reports_per_client)
-    if not reports_per_client >= 1:
-        raise InputError(f"reports_per_client must be at least 1, got {reports_per_client}")
-    if target not in (targets := ("population", "respondents")):
-        raise InputError(
-            f"target must be 'population' or 'respondents', got {target!r}."
-            f"{did_you_mean(target, targets)}"
-        )
-    if target == "respondents" and where:
-        raise InputError(
-            "intervals for the clients that answered (target 'respondents') are not available for "
-            "a subgroup: leave out where or target"
-        )

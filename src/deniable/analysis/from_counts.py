@@ -15,7 +15,6 @@ from deniable.analysis.counting import PairLayout
 from deniable.analysis.tallying import provenance_of
 from deniable.compute.executors import one_blas_thread
 from deniable.errors import InputError
-from deniable.inference.association.correlation import correlation_of
 from deniable.inference.association.effect_size import cramers_v_of
 from deniable.inference.fit_check import fit_check
 from deniable.inference.fit_counts import FitCounts, PartCounts
@@ -24,7 +23,7 @@ from deniable.inference.linear.joint_counts import PairCounts
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.models.base import AnyModel, ReportCounts, TableSettings
 from deniable.kernels.array_types import Indices
-from deniable.results import Covariance, Joint
+from deniable.results import Joint
 from deniable.results.association import AssociationTest, EffectSize, Tests
 from deniable.survey import Question, Survey
 
@@ -56,8 +55,7 @@ def associate_counts(
     effect = partial(
         cramers_v_of, shown.unconstrained, noise, counts.reports, widened=shown.covariance
     )
-    table = Covariance(shown.unconstrained, noise.matrix)
-    tests = _tests(counts, sides, groups, effect, table)
+    tests = _tests(counts, sides, groups, effect)
     joint = joint_of(counts.questions, axes, shown.covariance, counts.reports, tests)
     provenance = provenance_of(survey, asked, counts.reports, counts.origin)
     check = fit_check(survey, asked, _fit_counts(counts, layout, bit_counts))
@@ -93,7 +91,6 @@ def _tests(
     sides: Sequence[QuestionRatios],
     groups: Sequence[Indices],
     effect: Callable[[], EffectSize],
-    unconstrained: Covariance,
 ) -> Tests:
     """Return tests about the categories that are shown. They are computed on first use."""
 
@@ -112,5 +109,4 @@ def _tests(
             "this test needs the reports; for a table of two questions from counts, use test()"
         )
 
-    correlation = partial(correlation_of, unconstrained)
-    return Tests(association, effect, refused, refused, refused, correlation)
+    return Tests(association, effect, refused)

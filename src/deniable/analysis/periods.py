@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from deniable.analysis.categories import Strings
-from deniable.analysis.conditions import Subgroup, Where, check_same_clients
+from deniable.analysis.conditions import Subgroup, Where
 from deniable.analysis.decoding import decode
 from deniable.analysis.source import Stored, no_reports
 from deniable.arguments import Day, as_names, as_optional_day
@@ -17,7 +17,6 @@ from deniable.errors import InputError, did_you_mean
 from deniable.inference.marginal.detection import Correction
 from deniable.results import Discovery, Marginal, Result, Trend
 from deniable.results.base import TEST_DATA
-from deniable.results.marginal import Target
 from deniable.store import Store
 from deniable.survey import Survey, SurveyOrPath
 
@@ -34,7 +33,6 @@ def by_period(
     since: Day | None = None,
     until: Day | None = None,
     strict: bool = False,
-    same_clients: float = 0.0,
 ) -> Trend[R]:
     """Analyse each day or week of a store separately.
 
@@ -56,8 +54,6 @@ def by_period(
         Last day to analyse.
     strict : bool, default False
         If a period cannot be analysed, raise the error instead of skipping the period.
-    same_clients : float, default 0.0
-        Share of the clients of a period that give the same answer in another one; see `compare`.
 
     Returns
     -------
@@ -110,7 +106,7 @@ def by_period(
         if sources[0].is_test_data:
             origin = f"{TEST_DATA}; {origin}"
         provenance = replace(sources[0], reports=total, origin=origin)
-    return Trend(by, tuple(parts), tuple(parts.values()), skipped, provenance, same_clients)
+    return Trend(by, tuple(parts), tuple(parts.values()), skipped, provenance)
 
 
 @reports_progress
@@ -127,8 +123,6 @@ def trend(
     alpha: float = 0.05,
     correction: Correction = "holm",
     reports_per_client: float = 1.0,
-    target: Target = "population",
-    same_clients: float = 0.0,
     executor: AnyExecutor = None,
     progress: Progress | None = None,
 ) -> Trend[Marginal]:
@@ -164,12 +158,6 @@ def trend(
         How `alpha` accounts for testing many values; see `decode`.
     reports_per_client : float, default 1.0
         Average number of reports per client in one period; see `decode`.
-    target : {"population", "respondents"}, default "population"
-        Whose shares the intervals contain: those of the population that the clients were drawn
-        from, or those of the clients that answered in the period; see `decode`.
-    same_clients : float, default 0.0
-        Share of the clients of a period that give the same answer in another one. Changes between
-        periods are then known more precisely; see `compare`. Cannot be combined with `where`.
     executor : str or distributed.Client, optional
         Where the computation runs: "threads" (default), "threads:N", "dask://HOST:PORT",
         "tls://HOST:PORT" or a `distributed.Client`.
@@ -222,7 +210,6 @@ def trend(
     [[0.2], [0.8]]
     """
     survey = Survey.of(survey)
-    check_same_clients(same_clients, where)
     if candidates is not None and not isinstance(candidates, Discovery | Marginal | Mapping):
         candidates = as_names("candidates", candidates)  # read once, used in every period
 
@@ -236,7 +223,6 @@ def trend(
             alpha=alpha,
             correction=correction,
             reports_per_client=reports_per_client,
-            target=target,
             executor=executor,
         )
 
@@ -251,7 +237,6 @@ def trend(
         since=since,
         until=until,
         strict=strict,
-        same_clients=same_clients,
     )
 
 

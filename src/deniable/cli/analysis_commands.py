@@ -73,12 +73,7 @@ class AnalysisRun:
         return survey
 
     def perform(
-        self,
-        analyse: Callable[[Reports], Result],
-        *,
-        strict: bool = False,
-        same_clients: float = 0.0,
-        **notes: Any,
+        self, analyse: Callable[[Reports], Result], *, strict: bool = False, **notes: Any
     ) -> None:
         """Analyse the reports, all at once or by period; print and write the result.
 
@@ -88,8 +83,6 @@ class AnalysisRun:
             Function of the reports.
         strict
             Whether an error in one period ends the whole analysis.
-        same_clients
-            Share of the clients of a period that give the same answer in another one.
         **notes
             Options of the notes below the table, see `View.notes`.
         """
@@ -107,7 +100,6 @@ class AnalysisRun:
                     since=self.since,
                     until=self.until,
                     strict=strict,
-                    same_clients=same_clients,
                 )
         print_result(result, self.as_json, **notes)
         write_result(result, self.outputs, self.survey)
@@ -140,9 +132,6 @@ class AnalysisRun:
     "--correction", type=click.Choice(["holm", "bonferroni", "fdr", "none"]), default="holm"
 )
 @options.option("--reports-per-client", type=options.Number(1), default=1.0, metavar="NUMBER")
-@options.option("--target", type=click.Choice(["population", "respondents"]), default="population")
-@options.option("--same-clients", type=options.Number(0, 1), default=0.0, metavar="SHARE")
-@options.flag("--consistent")
 @run_options
 def decode(
     question: str | None,
@@ -151,9 +140,6 @@ def decode(
     alpha: float,
     correction: str,
     reports_per_client: float,
-    target: str,
-    same_clients: float,
-    consistent: bool,
     **common: Any,
 ) -> None:
     """Estimate how common each value of a question is, and test which values occur at all.
@@ -177,15 +163,6 @@ def decode(
         the probability of a false detection per candidate (none).
     reports_per_client
         Average number of reports per client in repeated collection; widens the standard errors.
-    target
-        Whose shares the intervals contain: those of the population that the clients were drawn from
-        (population), or those of the clients that answered (respondents), which are narrower.
-    same_clients
-        With --by: of the clients with each value in a period, the share that gives the same answer
-        in the next one, as far as you know. The test for changes then finds smaller changes.
-    consistent
-        Give shares that are not negative and sum to at most 1, for charts, instead of unbiased
-        estimates with intervals and tests.
 
     Examples
     --------
@@ -195,7 +172,7 @@ def decode(
     deniable decode survey.json sqlite:///reports.db --question browser --by week -o browser.svg
     """
     from deniable.analysis import decode as verb
-    from deniable.analysis.conditions import Subgroup, check_same_clients
+    from deniable.analysis.conditions import Subgroup
 
     run = AnalysisRun(**common)
     name = question_of(run.survey, question)
@@ -209,19 +186,16 @@ def decode(
         "alpha": alpha,
         "correction": None if correction == "none" else correction,
         "reports_per_client": reports_per_client,
-        "target": target,
         "executor": run.executor,
     }
 
     def analyse(reports: Reports) -> Result:
         strings = candidates if where else candidates.get(name)
-        decoded = verb(run.survey, reports, name, strings, **settings)
-        return decoded.consistent() if consistent else decoded
+        return verb(run.survey, reports, name, strings, **settings)
 
-    check_same_clients(same_clients, settings["where"])
     if where:
         Subgroup.of(run.survey, name, settings["where"])  # raises before any period is analysed
-    run.perform(analyse, strict=not where, same_clients=same_clients)
+    run.perform(analyse, strict=not where)
 
 
 @command(note=options.SOURCES)
@@ -332,7 +306,7 @@ def _conditions(items: tuple[str, ...]) -> dict[str, list[str]]:
 @options.question_option()
 @options.option("--accept", metavar="REGEX")
 @options.alpha_option
-@options.option("--reading", type=click.Choice(["fused", "paper", "original"]))
+@options.option("--reading", type=click.Choice(["fused", "paper"]))
 @options.option("--delta", type=options.POSITIVE_FLOAT, metavar="NUMBER")
 @options.option("--words", type=options.EXISTING_FILE, metavar="FILE")
 @options.flag("--stages")
@@ -351,11 +325,10 @@ def discover(question: str | None, words: Path | None, stages: bool, **given: An
         Consider only strings that match this regular expression as a whole. Other strings are not
         tested, so they do not make the test of the accepted ones stricter.
     reading
-        Algorithm for questions with n-grams: use all n-grams jointly (fused, the default), the
-        algorithm of Fanti, Pihur and Erlingsson, 2016 (paper), or the same with its own marginal
-        decoding and its own model of other strings, which ours replace in paper (original).
+        Algorithm for questions with n-grams: use all n-grams jointly (fused, the default), or
+        the algorithm of Fanti, Pihur and Erlingsson, 2016 (paper).
     delta
-        For --reading paper or original: minimum frequency at which two n-grams count as parts of
+        For --reading paper: minimum frequency at which two n-grams count as parts of
         one string. By default it follows from the noise and the number of reports.
     words
         Hints for prefixes: strings that clients may hold and words that these may contain. A text

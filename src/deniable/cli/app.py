@@ -55,7 +55,6 @@ SECTIONS = {
         "report": ("cli.report_command", "Make a self-contained HTML page from saved results."),
     },
     "Other commands": {
-        "reproduce": ("cli.reproduce_command", "Reproduce the paper's tables and figures."),
         "rappor": ("rappor.commands", "Analyse the files of google/rappor."),
         "conformance": ("cli.conformance_command", "Test a client against the test vectors."),
         "completion": ("cli.app", "Print a shell completion script."),

@@ -23,7 +23,6 @@ with needs_packages("the collector", extra="collector"):
 
     from deniable import store as stores
     from deniable.collector.api.routes import application
-    from deniable.collector.connections import ConnectionEvictor
     from deniable.collector.ingest.body import BodyLimits
     from deniable.collector.ingest.catalogue import Catalogue, versions_of
     from deniable.collector.ingest.upload_route import UPLOAD_PATH, UploadRoute
@@ -39,8 +38,6 @@ with needs_packages("the collector", extra="collector"):
 
 FREE_SPACE_CHECK_SECONDS = 0.25
 """How often free space is checked, in addition to after every commit."""
-EVICTION_SECONDS = 0.25
-"""How often old connections are closed if few are left for new clients."""
 DAY_CHECK_SECONDS = 600
 """How often the day is noted in the store, in addition to every maintenance."""
 MAX_STOP_SECONDS = 2.0
@@ -63,7 +60,6 @@ class Collector:
         limits = JobLimits(settings.job_memory, settings.job_time)
         self.jobs = Jobs(limits, outcomes=self.metrics.jobs)
         self.limits = BodyLimits(settings.max_body, settings.max_memory, settings.body_time)
-        self.connections = ConnectionEvictor(settings.port, settings.connections)
         self.stopping = False
         self.free_bytes: int | None = None
         """Free space for the store, or None if it cannot be determined."""
@@ -86,7 +82,7 @@ class Collector:
             return
         # Starlette answers a failure and raises it again, and the server would log its message,
         # which may quote the request. `problems` has already logged its type.
-        with suppress(Exception), self.connections.answering(scope):
+        with suppress(Exception):
             await self._other_routes(scope, receive, send)
 
     # --- starting and stopping --------------------------------------------------------------
@@ -116,7 +112,6 @@ class Collector:
             Periodic(task, seconds, work, self.metrics.failed_tasks)
             for task, seconds, work in (
                 ("free-space", FREE_SPACE_CHECK_SECONDS, self._check_free_space),
-                ("connections", EVICTION_SECONDS, self._make_room),
                 ("staged-reports", STAGED_COUNT_SECONDS, self._count_staged),
                 ("compaction", settings.compact, self.maintain_store),
                 ("day", DAY_CHECK_SECONDS, self._observe_day),
@@ -208,10 +203,6 @@ class Collector:
     def _count_staged(self) -> None:
         """Update the number of staged reports."""
         self.staged = sum(self.store.waiting(survey) for survey in self.store.surveys())
-
-    def _make_room(self) -> None:
-        """Close old connections if few are left for new clients."""
-        self.metrics.totals["closed_connections"] += self.connections.make_room()
 
     @property
     def disk_low(self) -> bool:

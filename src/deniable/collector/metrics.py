@@ -22,7 +22,6 @@ COUNTERS = {
     "store_errors": "Failed commits.",
     "compacted_reports": "Reports moved from staging to segments.",
     "deleted_reports": "Reports deleted after keep_days.",
-    "closed_connections": "Connections closed to leave room for other clients.",
 }
 ENDED_JOBS = ("done", "failed", "cancelled")
 """States of jobs that have ended."""

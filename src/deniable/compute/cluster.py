@@ -39,8 +39,8 @@ TASKS_PER_THREAD = 2
 """Maximum number of tasks per thread of the workers into which a batch of shards is cut."""
 SHARDS_PER_TASK, MIN_BATCH = 4, 32
 """Number of shards per task in a batch, if there are many, and minimum size of a batch."""
-_CLIENTS: dict[str, Any] = {}
-"""Connections by the address that was given."""
+CONNECTIONS: dict[str, Any] = {}
+"""Clients by the address that was given."""
 
 
 class Cluster(Executor):
@@ -145,18 +145,18 @@ def connected(address: str) -> Cluster:
 
     A process connects once to each address.
     """
-    client = _CLIENTS.get(address)
+    client = CONNECTIONS.get(address)
     if client is not None and client.status == "running":
         return Cluster(client)
     target = address.replace("dask://", "tcp://", 1)
     try:
         client = distributed.Client(target, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, ValueError) as error:
+    except (OSError, TypeError, ValueError) as error:  # TypeError: no certificates
         raise ClusterError(
-            f"no Dask scheduler answers at {address}: {error}; start one with `dask scheduler` "
-            "and workers with `dask worker HOST:PORT`"
+            f"cannot connect to a Dask scheduler at {address}: {error}; start one with `dask "
+            "scheduler` and workers with `dask worker HOST:PORT`"
         ) from None
-    _CLIENTS[address] = client
+    CONNECTIONS[address] = client
     return Cluster(client)
 
 

@@ -84,6 +84,10 @@ class LikelihoodRatios:
     labels: Integers
     edges: Integers
 
+    def __sizeof__(self) -> int:
+        """Return the bytes of the ratios; a cluster's scheduler leaves large results in place."""
+        return self.x.nbytes + self.y.nbytes
+
     def totals(self) -> StratumTotals:
         """Return the sums of each stratum."""
         weight, x, y = [], [], []

@@ -33,8 +33,6 @@ from deniable.kernels.likelihood.mixture_pass import (
 
 REPORTS_PER_SUM = 2048
 """Reports whose products of pairs are added up in float32."""
-QUANTILES_PER_ROW = 4
-"""Number of quantiles that stand for a distribution over rows, per row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +119,10 @@ class LikelihoodRows:
         score: Singles = ((a * (weights / d).astype(np.float32)[:, None]).T @ b).ravel()
         return score.astype(np.float64)
 
+    def __sizeof__(self) -> int:
+        """Return the bytes of the rows; a cluster's scheduler leaves large results in place."""
+        return sum(rows.nbytes for rows in self.rows)
+
     @property
     def count(self) -> int:
         """Number of rows, N."""
@@ -163,31 +165,9 @@ class LikelihoodRows:
             chosen = positions.astype(np.intp)
         else:
             chosen = np.searchsorted(np.cumsum(self.weights), positions, side="right")
-        return self._chosen(np.minimum(chosen, self.count - 1), None)
-
-    def redraws(self, table: Floats, margins: Sequence[Floats]) -> Redraws:
-        """Return what draws reports of these rows anew from a table of all variables.
-
-        margins : float64[m] per variable, its fitted margin p̂
-        """
-        strata = np.zeros(self.count, np.intp) if self.strata is None else self.strata
-        order, _, edges = by_stratum(strata)
-        weights = np.ones(self.count) if self.weights is None else self.weights[order]
-        quantiles = []
-        for rows, margin in zip(self.rows, margins, strict=True):
-            likelihoods = rows.astype(np.float64)[order].T
-            ratios = weights * likelihoods / np.maximum(margin @ likelihoods, 1e-30)
-            chosen = order[np.array([_quantiles(each, edges) for each in ratios])]
-            quantiles.append(chosen.astype(np.int32))
-        until = np.append(0, np.cumsum(weights))[edges[1:]]
-        count = round(self.weight)
-        places = (np.arange(count) + 0.5) * (until[-1] / max(count, 1))
-        return Redraws(self, table, tuple(quantiles), edges, np.searchsorted(until, places))
-
-    def weighted(self, weights: Floats) -> LikelihoodRows:
-        """Return the rows with other weights float64[N], without rows of weight 0."""
-        kept = np.flatnonzero(weights > 0)
-        return self._chosen(kept, weights[kept])
+        chosen = np.minimum(chosen, self.count - 1)
+        strata = None if self.strata is None else self.strata[chosen]
+        return LikelihoodRows(tuple(rows[chosen] for rows in self.rows), None, strata)
 
     def stratified(self, strata: Integers) -> LikelihoodRows:
         """Return the rows with these strata, integers[N]."""
@@ -216,57 +196,6 @@ class LikelihoodRows:
         """Return rows over new categories: rows times float32[m, m′] per variable, rescaled."""
         mixed = [rows @ matrix for rows, matrix in zip(self.rows, mixing, strict=True)]
         return replace(self, rows=tuple(rows / rows.max(axis=1, keepdims=True) for rows in mixed))
-
-    def _chosen(self, chosen: Indices, weights: Weights) -> LikelihoodRows:
-        """Return the chosen rows, with these weights."""
-        strata = None if self.strata is None else self.strata[chosen]
-        return LikelihoodRows(tuple(rows[chosen] for rows in self.rows), weights, strata)
-
-
-@dataclass(frozen=True, eq=False)
-class Redraws:
-    """Draws reports anew from a table of all variables.
-
-    A report has a stratum, as the rows have. It draws a cell, and then, for each variable
-    separately, a row k of its stratum with probability in proportion to w_k a_k(a) / (a_k · p̂),
-    where a is the cell's category. This distribution is kept as quantiles, some for each row.
-
-    table : float64[m, n, …]; quantiles : int32[m, N · QUANTILES_PER_ROW] per variable, rows by
-    category and stratum; edges : where each stratum begins; strata : those of new reports
-    """
-
-    held: LikelihoodRows
-    table: Floats
-    quantiles: tuple[Integers, ...]
-    edges: Integers
-    strata: Integers
-
-    def drawn(self, seed: int) -> LikelihoodRows:
-        """Return as many reports as before, one row each."""
-        rng, count = np.random.default_rng(seed), len(self.strata)
-        cells = rng.choice(self.table.size, size=count, p=self.table.ravel() / self.table.sum())
-        first = QUANTILES_PER_ROW * self.edges[self.strata]
-        size = QUANTILES_PER_ROW * np.diff(self.edges)[self.strata]
-        chosen = (
-            quantiles[values, first + (size * rng.random(count)).astype(np.intp)]
-            for quantiles, values in zip(
-                self.quantiles, np.unravel_index(cells, self.table.shape), strict=True
-            )
-        )
-        return LikelihoodRows(
-            tuple(rows[k] for rows, k in zip(self.held.rows, chosen, strict=True))
-        )
-
-
-def _quantiles(ratios: Floats, edges: Integers) -> Integers:
-    """Return the quantiles of the distribution within each stratum that has these weights."""
-    sums = np.append(0, np.cumsum(ratios))
-    size = QUANTILES_PER_ROW * np.diff(edges)
-    stratum = np.repeat(np.arange(len(size)), size)
-    place = np.arange(len(stratum)) - QUANTILES_PER_ROW * edges[stratum] + 0.5
-    low, high = sums[edges[stratum]], sums[edges[stratum + 1]]
-    found = np.searchsorted(sums[1:], low + (high - low) * place / size[stratum], side="right")
-    return np.asarray(np.clip(found, edges[stratum], edges[stratum + 1] - 1))
 
 
 def multiply_out(rows: Sequence[Singles]) -> Singles:

@@ -55,17 +55,14 @@ def discover(
     alpha : float, default 0.05
         Significance level: maximum probability that any discovered string is false, that is, held
         by no client (family-wise error rate).
-    reading : {"fused", "paper", "original"}, optional
+    reading : {"fused", "paper"}, optional
         How reports of n-grams are decoded. "fused", the default, uses the evidence of all pairs of
         n-grams, removes discovered strings and searches again; it finds more strings. "paper" is
         the procedure of the RAPPOR paper: significant n-grams, pairs above a threshold, cliques.
-        "original" is the same with the paper's own marginal decoding (LASSO, then least squares)
-        and its own model of other strings (independent bits), for comparisons: its estimates are
-        too high, since nothing stands for strings that are not candidates, and its intervals do not
-        cover. Only for a question with protocol "ngrams".
+        Only for a question with protocol "ngrams".
     delta : float, optional
-        Smallest joint frequency of two n-grams that `reading="paper"` and "original" count as a
-        pair. The default follows the formula of the paper.
+        Smallest joint frequency of two n-grams that `reading="paper"` counts as a pair. The
+        default follows the formula of the paper.
     words : sequence of str, or mapping of str to float, optional
         Strings that clients may hold, and words that their strings may contain, optionally with
         positive weights. Whole strings are tested first, and words guide the search. They need not
@@ -94,9 +91,9 @@ def discover(
     A question whose prefixes all have the maximum length is decoded without a search: every string
     of its domain is scored and tested. Strings near the detection threshold are discovered when
     their estimates happen to be high; estimates and intervals are corrected for that, and
-    `Discovery.shrunk_by` says by how much. With `reading="paper"` or "original" the detection
-    threshold is that of the last test alone: strings are also lost before it, and fewer than half
-    of those at the threshold may be found.
+    `Discovery.shrunk_by` says by how much. With `reading="paper"` the detection threshold is that
+    of the last test alone: strings are also lost before it, and fewer than half of those at the
+    threshold may be found.
 
     References
     ----------

@@ -266,15 +266,6 @@ class Mechanism(ABC):
         return self.noise.flip / ONE, self.noise.kept / ONE
 
     @property
-    def permanent_variance(self) -> float:
-        """Variance of an estimate from one client's permanent noise, however often it reports.
-
-        It is the smaller one of clients that hold the value and of those that do not.
-        """
-        p, q = self.permanent_support
-        return min(p * (1 - p), q * (1 - q)) / (q - p) ** 2
-
-    @property
     def charge(self) -> PrivacyLoss:
         """What the ledger charges: per report, and at most for all reports with the same noise.
 

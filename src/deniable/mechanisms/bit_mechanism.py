@@ -70,11 +70,6 @@ class BitMechanism(Mechanism):
     # --- the same for all -------------------------------------------------------------------
 
     @property
-    def permanent_variance(self) -> float:
-        """Variance from permanent noise: φ(1 − φ) / ((1 − 2φ)² h) if it is symmetric."""
-        return super().permanent_variance / self.hashes
-
-    @property
     def outcomes(self) -> int:
         """Number of counters: one per bit."""
         return self.width

@@ -392,20 +392,3 @@ def _legend(
         made.append(shape("rect", f"series{k % LINES}", x=start, y=at - 5, width=10, height=10))
         made.append(text(start + 16, at + 4, shortened(labels[k], longest), "label"))
     return made, max(bottom + 30, at + 12)
-
-
-def bars(
-    names: Sequence[str], shares: Sequence[float], layout: Layout = WIDE, whom: str = "clients"
-) -> str:
-    """Return shares as bars, one row per value, on a scale from 0 to the largest one."""
-    rows = _Rows(layout, len(names), 8, 70)
-    largest = max([0.0, *shares]) or 1.0
-    unit = (rows.right - rows.left) / largest
-    marks = ticks(0.0, largest, 4 if layout.narrow else 6)
-    places = [(rows.left + unit * t, tick_label(t)) for t in marks]
-    body = [rows.axis(places, f"share of {whom}")]
-    for i, (name, share) in enumerate(zip(names, shares, strict=True)):
-        place = {"x": rows.left, "y": rows.y(i) - 7, "height": 14, "rx": 2}
-        bar = shape("rect", "kept", width=unit * share, **place)
-        body += [rows.texts(i, name, percent(share)), mark(f"{name}: {percent(share)}", bar)]
-    return frame(layout.width, rows.height, f"Shares of {counted(len(names), 'value')}", body)

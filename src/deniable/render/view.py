@@ -271,7 +271,6 @@ class View(Generic[R]):
 
 
 _MODULES = {
-    "ConsistentShares": "shares_view",
     "Discovery": "values_view",
     "Histogram": "histogram_view",
     "Joint": "joint_view",

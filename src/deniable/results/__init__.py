@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from deniable.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from deniable.results.association import AssociationTest, Correlation, EffectSize
+    from deniable.results.association import AssociationTest, EffectSize
     from deniable.results.base import Provenance, Result
     from deniable.results.change import Change
-    from deniable.results.consistent import ConsistentShares
     from deniable.results.covariance import Covariance, Interval
     from deniable.results.discovery import Discovery, GramGraph, Stage
     from deniable.results.fit_check import FitCheck
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from deniable.results.marginal import Marginal, Measured
     from deniable.results.mechanism_table import MechanismRow, MechanismTable
     from deniable.results.periods import Trend
-    from deniable.results.rows import CellRow, ChangeRow, ShareRow, ValueRow
+    from deniable.results.rows import CellRow, ChangeRow, ValueRow
     from deniable.results.survey_plan import Plan, QuestionDesign
 
 __all__ = [
@@ -28,8 +27,6 @@ __all__ = [
     "CellRow",
     "Change",
     "ChangeRow",
-    "ConsistentShares",
-    "Correlation",
     "Covariance",
     "Discovery",
     "EffectSize",
@@ -47,17 +44,15 @@ __all__ = [
     "Quantity",
     "QuestionDesign",
     "Result",
-    "ShareRow",
     "Stage",
     "Trend",
     "ValueRow",
 ]
 
 _LATER = {
-    "deniable.results.association": ["AssociationTest", "Correlation", "EffectSize"],
+    "deniable.results.association": ["AssociationTest", "EffectSize"],
     "deniable.results.base": ["Provenance", "Result"],
     "deniable.results.change": ["Change"],
-    "deniable.results.consistent": ["ConsistentShares"],
     "deniable.results.covariance": ["Covariance", "Interval"],
     "deniable.results.discovery": ["Discovery", "GramGraph", "Stage"],
     "deniable.results.fit_check": ["FitCheck"],
@@ -66,7 +61,7 @@ _LATER = {
     "deniable.results.marginal": ["Marginal", "Measured"],
     "deniable.results.mechanism_table": ["MechanismRow", "MechanismTable"],
     "deniable.results.periods": ["Trend"],
-    "deniable.results.rows": ["CellRow", "ChangeRow", "ShareRow", "ValueRow"],
+    "deniable.results.rows": ["CellRow", "ChangeRow", "ValueRow"],
     "deniable.results.survey_plan": ["Plan", "QuestionDesign"],
 }
 __getattr__ = lazy_exports(__name__, _LATER)

@@ -1,13 +1,12 @@
 """Tests of independence and effect sizes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from deniable.formatting import counted, p_phrase
-from deniable.kernels.array_types import Floats
 from deniable.results.rows import ComparedByFields
 
-IN_WORDS = {"lrt": "likelihood-ratio", "paper": "the paper's", "linear": "linear-by-linear"}
+IN_WORDS = {"lrt": "likelihood-ratio", "paper": "the paper's"}
 """Tests whose name is not a word."""
 
 
@@ -18,8 +17,7 @@ class AssociationTest(ComparedByFields):
     Parameters
     ----------
     method : str
-        Name of the test: "score", "linear" (which looks for a linear trend only), "paper", "lrt",
-        or another that made the result.
+        Name of the test: "score", "paper", "lrt", or another that made the result.
     statistic : float
         Test statistic.
     degrees_of_freedom : int
@@ -28,8 +26,7 @@ class AssociationTest(ComparedByFields):
         Probability of a statistic at least as large if the questions are independent.
     reference : str
         Reference distribution: "chi2"; "weighted chi2" if directions of which reports tell more
-        have larger weights; "shuffles" if the p-value comes from shuffled reports; "bootstrap" if
-        it comes from reports that are drawn from the fitted table.
+        have larger weights; "shuffles" if the p-value comes from shuffled reports.
 
     Examples
     --------
@@ -78,38 +75,6 @@ class EffectSize(ComparedByFields):
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Correlation(ComparedByFields):
-    """Pearson's correlation of two questions whose categories stand for numbers.
-
-    Parameters
-    ----------
-    estimate : float
-        Estimated correlation, from −1 to 1; NaN if nothing is known.
-    low, high : float
-        Ends of its 95% confidence interval.
-
-    Examples
-    --------
-    >>> print(Correlation(0.31, 0.25, 0.36))
-    correlation 0.310 (95% confidence interval 0.250 to 0.360)
-    """
-
-    estimate: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return (
-            f"correlation {self.estimate:.3f} "
-            f"(95% confidence interval {self.low:.3f} to {self.high:.3f})"
-        )
-
-
-Scores = Sequence[Floats]
-"""For each question the numbers that its categories stand for, NaN where there is none."""
-
-
 @dataclass(frozen=True)
 class Tests:
     """Tests that need the reports; a result that was read from JSON has none.
@@ -122,17 +87,8 @@ class Tests:
         Cramér's V of two questions.
     mutual : callable
         Test of mutual independence of all questions.
-    conditional : callable
-        Test of conditional independence of two questions, by their axes.
-    linear : callable
-        Test of a linear trend of two questions, by the numbers of their categories.
-    correlation : callable
-        Correlation of two questions, by the numbers of their categories.
     """
 
     association: Callable[[str], AssociationTest]
     effect: Callable[[], EffectSize]
     mutual: Callable[[], AssociationTest]
-    conditional: Callable[[tuple[int, int]], AssociationTest]
-    linear: Callable[[Scores], AssociationTest]
-    correlation: Callable[[Scores], Correlation]

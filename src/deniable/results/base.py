@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from importlib import import_module
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
@@ -95,33 +93,6 @@ class Provenance:
         mechanism = self.parameters.get(question, {}).get("mechanism")
         return isinstance(mechanism, Mapping) and mechanism.get("kind") == "boolean"
 
-    def scores(self, question: str, labels: Sequence[str]) -> list[float] | None:
-        """Return the numbers that categories of a question stand for.
-
-        Parameters
-        ----------
-        question : str
-            Name of the question.
-        labels : sequence of str
-            Its categories.
-
-        Returns
-        -------
-        list of float or None
-            Middles of bins, and 1 and 0 for yes and no; NaN for other categories. None if the
-            question is neither a number nor a boolean.
-        """
-        known = {"yes": 1.0, "no": 0.0}
-        parameters = self.parameters.get(question, {})
-        if isinstance(edges := parameters.get("edges"), Sequence):
-            mechanism = cast(Mapping[str, Sequence[str]], parameters["mechanism"])
-            numbers = [float(edge) for edge in edges]
-            middles = [(first + last) / 2 for first, last in pairwise(numbers)]
-            known = dict(zip(mechanism["options"], middles, strict=True))
-        elif not self.is_boolean(question):
-            return None
-        return [known.get(label, math.nan) for label in labels]
-
     @property
     def few_cohorts(self) -> str:
         """Warning if a string question has too few cohorts; empty if none has."""
@@ -201,11 +172,6 @@ class Result(ComparedByFields, ABC):
         dict of str to sequence
             Columns by name.
         """
-
-    @property
-    def caution(self) -> str:
-        """What readers must know about such results; empty if there is nothing."""
-        return ""
 
     @property
     def limitation(self) -> str:

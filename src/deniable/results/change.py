@@ -11,7 +11,6 @@ from deniable.formatting import Z95, Columns, counted, p_phrase, percent
 from deniable.kernels.array_types import Floats, Indices, Mask
 from deniable.results.base import Provenance, Result
 from deniable.results.fit_check import FitCheck
-from deniable.results.marginal import Target
 from deniable.results.rows import ChangeRow, Rows
 
 MAX_LISTED = 5
@@ -36,16 +35,12 @@ class Change(Rows[ChangeRow], Result):
         Two-sided p-values of "the share did not change", before the correction.
     changed : ndarray of bool, shape (values,)
         Whether the test rejects that hypothesis after the correction.
-    same_clients : float
-        Share of the clients that are assumed to answer the same in both periods; see `compare`.
     alpha : float
         Significance level.
     correction : str or None
         Correction for testing many values: "holm", "bonferroni", "fdr" or None.
     question : str, default ""
         Name of the question.
-    target : {"population", "respondents"}, default "population"
-        Whose shares are compared; see `decode`.
     provenance : Provenance, optional
         Where both periods come from.
     fit : FitCheck, optional
@@ -56,7 +51,7 @@ class Change(Rows[ChangeRow], Result):
     >>> change = Change(
     ...     ("vim", "emacs"), ("2027-01-04", "2027-01-11"),
     ...     np.array([0.5, 0.3]), np.array([0.4, 0.31]), np.array([0.02, 0.02]),
-    ...     np.array([6e-7, 0.6]), np.array([True, False]), 0.0, 0.05, "holm",
+    ...     np.array([6e-7, 0.6]), np.array([True, False]), 0.05, "holm",
     ... )
     >>> print(change.summary())
     2027-01-04 to 2027-01-11: 1 of 2 values changed: vim 50.0% → 40.0% (p = 6e-07)
@@ -71,11 +66,9 @@ class Change(Rows[ChangeRow], Result):
     standard_error: Floats
     p_value: Floats
     changed: Mask
-    same_clients: float
     alpha: float
     correction: str | None
     question: str = ""
-    target: Target = "population"
     provenance: Provenance | None = None
     fit: FitCheck | None = None
 

@@ -120,8 +120,8 @@ class Discovery(Rows[ValueRow], Result):
     detection_threshold : float
         Share of clients at which a string is discovered half of the time. It holds for a string
         like the discovered ones that is not among them; if nothing was discovered, for random
-        characters. The search is followed with all of its limits, except for `reading="paper"` and
-        "original", where it is that of the last test alone.
+        characters. The search is followed with all of its limits, except for `reading="paper"`,
+        where it is that of the last test alone.
     mass_found : Measured
         Share of clients that hold a discovered string.
     mass_unexplained : Measured

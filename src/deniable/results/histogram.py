@@ -16,7 +16,7 @@ tests sums that are linear in the shares; see `ratio_intervals`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 import numpy as np
@@ -112,8 +112,6 @@ class Histogram(Marginal):
         Share of all clients that are in the subgroup.
     total_reports : int, optional
         As in a `Marginal`.
-    target : {"population", "respondents"}, default "population"
-        Whose shares the intervals contain.
     log_p_value : ndarray of float64, shape (bins,), optional
         Natural logarithms of the p-values.
     fit : FitCheck, optional
@@ -271,24 +269,6 @@ class Histogram(Marginal):
     def _unknown_quantity(self) -> Quantity:
         low, high = float(self.edges[0]), float(self.edges[-1])
         return Quantity(np.nan, low, high, high - low, self.unit)
-
-    def of_respondents(self, clients: float) -> Self:
-        """Return the same estimates with intervals for the clients that answered.
-
-        Parameters
-        ----------
-        clients : float
-            Number of clients that answered.
-
-        Returns
-        -------
-        Histogram
-            Estimates with narrower intervals.
-        """
-        share = np.clip(np.nan_to_num(self.estimate), 0.0, 1.0)
-        of_values = (np.diag(share) - np.outer(share, share)) / clients
-        narrowed = super().of_respondents(clients)
-        return replace(narrowed, covariance=self.covariance - of_values)
 
     # --- as a result -----------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import numpy as np
 from deniable.errors import DeniableError, InputError, did_you_mean
 from deniable.formatting import Columns, counted
 from deniable.kernels.array_types import Floats
-from deniable.results.association import AssociationTest, Correlation, EffectSize, Tests
+from deniable.results.association import AssociationTest, EffectSize, Tests
 from deniable.results.base import Provenance, Result
 from deniable.results.covariance import Covariance, Interval, residuals
 from deniable.results.crosstab import crosstabs
@@ -60,10 +60,6 @@ class Joint(Rows[CellRow], Result):
         Number of reports.
     other : tuple of str
         What the last category of each question stands for; empty where there is no such category.
-    shrunk : ndarray of float64, optional
-        Estimates shrunk towards independence, on request. Tests and intervals do not use them.
-    shrinkage : float, optional
-        Weight of independence in `shrunk`.
     association : AssociationTest, optional
         Test of independence of two questions, in a result that was read from JSON or unpickled.
     effect : EffectSize, optional
@@ -76,11 +72,6 @@ class Joint(Rows[CellRow], Result):
         Tests that need the reports.
     fit : FitCheck, optional
         Whether the reports look as the survey promises.
-    linear : AssociationTest, optional
-        Test of a linear trend of two questions with numbers, in a result that was read from JSON or
-        unpickled.
-    pearson : Correlation, optional
-        Correlation of two such questions, in a result that was read from JSON or unpickled.
 
     Examples
     --------
@@ -126,18 +117,14 @@ class Joint(Rows[CellRow], Result):
     converged: bool
     reports: int
     other: tuple[str, ...]
-    shrunk: Floats | None = None
-    shrinkage: float | None = None
     association: AssociationTest | None = field(default=None, compare=False)
     effect: EffectSize | None = field(default=None, compare=False)
     provenance: Provenance | None = None
     made_from: str = "reports"
     tests: Tests | None = field(default=None, compare=False)
     fit: FitCheck | None = None
-    linear: AssociationTest | None = field(default=None, compare=False)
-    pearson: Correlation | None = field(default=None, compare=False)
 
-    _optional: ClassVar = ("fit", "linear", "pearson")
+    _optional: ClassVar = ("fit",)
 
     def margin(self, question: str) -> Interval:
         """Return the distribution of one question, from this table.
@@ -244,67 +231,6 @@ class Joint(Rows[CellRow], Result):
         """
         return self.effect if self.effect is not None else self._tests.effect()
 
-    @property
-    def scores(self) -> tuple[Floats, ...] | None:
-        """Numbers that the categories of two questions stand for; None if they stand for none.
-
-        A bin stands for its middle, "yes" for 1 and "no" for 0, and no answer for no number (NaN).
-        One of the questions must be a number.
-        """
-        if self.provenance is None or len(self.questions) != 2:
-            return None
-        if all(self.provenance.is_boolean(name) for name in self.questions):
-            return None
-        found = [
-            self.provenance.scores(name, labels)
-            for name, labels in zip(self.questions, self.labels, strict=True)
-        ]
-        if any(each is None for each in found):
-            return None
-        return tuple(np.array(each) for each in found)
-
-    def linear_trend(self) -> AssociationTest:
-        """Test whether one number grows or falls with the other.
-
-        One question must be a number, the other a number or a boolean. The test has one degree of
-        freedom, so that it finds weaker associations than `test`, if they are about linear.
-
-        Returns
-        -------
-        AssociationTest
-            Outcome of the linear-by-linear score test.
-
-        Raises
-        ------
-        InputError
-            If a question has no numbers, or the reports are missing.
-        """
-        return self.linear if self.linear is not None else self._tests.linear(self._numbers)
-
-    def correlation(self) -> Correlation:
-        """Return Pearson's correlation of two numbers, or of a number and a boolean.
-
-        Returns
-        -------
-        Correlation
-            The correlation of the middles of the bins, with its 95% confidence interval.
-
-        Raises
-        ------
-        InputError
-            If a question has no numbers, or the reports are missing.
-        """
-        return self.pearson if self.pearson is not None else self._tests.correlation(self._numbers)
-
-    @property
-    def _numbers(self) -> tuple[Floats, ...]:
-        if self.scores is None:
-            raise InputError(
-                "a linear trend and a correlation need two number questions, or a number and a "
-                "boolean"
-            )
-        return self.scores
-
     def mutual_independence(self) -> AssociationTest:
         """Test whether all questions are independent of each other, by the score.
 
@@ -314,21 +240,6 @@ class Joint(Rows[CellRow], Result):
             The outcome of the test.
         """
         return self._tests.mutual()
-
-    def conditional_independence(self, first: str, second: str) -> AssociationTest:
-        """Test whether two questions are independent given the others, by the score.
-
-        Parameters
-        ----------
-        first, second : str
-            Names of the two questions.
-
-        Returns
-        -------
-        AssociationTest
-            The outcome of the test.
-        """
-        return self._tests.conditional((self._axis(first), self._axis(second)))
 
     @property
     def residuals(self) -> Floats:
@@ -395,10 +306,7 @@ class Joint(Rows[CellRow], Result):
         """Return the result without its reports, but with the tests of two questions."""
         if self.tests is None or len(self.questions) != 2:
             return replace(self, tests=None)
-        known = replace(self, tests=None, association=self.test(), effect=self.cramers_v())
-        if self.scores is None or self.made_from == "counts":
-            return known
-        return replace(known, linear=self.linear_trend(), pearson=self.correlation())
+        return replace(self, tests=None, association=self.test(), effect=self.cramers_v())
 
     def last_categories(self) -> list[str]:
         """Say what (other) or (no answer) stands for, per question that has such a category.

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, Self
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from deniable.formatting import SMALLEST_P, Z95, Columns, PValue, counted, percent, percent_within
 from deniable.kernels.array_types import Floats, Indices, Mask
 from deniable.results.base import Provenance, Result
-from deniable.results.consistent import ConsistentShares, nearest_shares
 from deniable.results.fit_check import FitCheck
 from deniable.results.rows import ComparedByFields, Rows, ValueRow
-
-Target = Literal["population", "respondents"]
-"""Whose shares intervals contain: the population's, or those of the clients that answered."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +121,6 @@ class Marginal(Rows[ValueRow], Result):
         Share of all clients that are in the subgroup.
     total_reports : int, optional
         Number of all reports, if only some of them carry information about the candidates.
-    target : {"population", "respondents"}, default "population"
-        Whose shares the intervals contain: those of the population that the clients were drawn
-        from, or those of the clients that answered.
     log_p_value : ndarray of float64, shape (candidates,), optional
         Natural logarithms of the p-values, also of those below 1e-300. Computed from `p_value` by
         default.
@@ -187,7 +180,6 @@ class Marginal(Rows[ValueRow], Result):
     where: Mapping[str, tuple[str, ...]] | None = None
     subgroup: Measured | None = None
     total_reports: int | None = None
-    target: Target = "population"
     log_p_value: Floats = field(default_factory=lambda: np.empty(0))
     fit: FitCheck | None = None
     reports_per_client: float = 1.0
@@ -272,108 +264,13 @@ class Marginal(Rows[ValueRow], Result):
 
     @property
     def whom(self) -> str:
-        """Whom the shares are shares of: all clients, those that answered, or the subgroup."""
-        if self.target == "respondents":
-            return "the clients that answered"
+        """Whom the shares are shares of: all clients, or the subgroup."""
         return "clients" if self.subgroup is None else "the subgroup"
 
     @property
     def is_boolean(self) -> bool:
         """Whether the question is a boolean: clients that do not hold "yes" hold "no"."""
         return self.provenance is not None and self.provenance.is_boolean(self.question)
-
-    def consistent(self) -> ConsistentShares:
-        """Return shares that are not negative and sum to at most 1, for pie charts and dashboards.
-
-        These shares are the closest ones to the estimates, measured in standard errors. They are
-        biased: on average rare values come out too common, because negative estimates become 0, and
-        common ones too rare if the estimates sum to more than 1. Tests and confidence intervals
-        are those of this marginal.
-
-        Returns
-        -------
-        ConsistentShares
-            One row per candidate, and one for (other), or for "no" if the question is a boolean,
-            which gets what is missing to 1. Of candidates that cannot be distinguished, each gets
-            an equal part of their sum. Candidates without an estimate are left out.
-
-        Examples
-        --------
-        >>> from deniable import decode, simulate
-        >>> from deniable.survey import example_survey
-        >>> survey = example_survey()
-        >>> reports = simulate(survey, {"dark_mode": [True] * 99}, rng=np.random.default_rng(6))
-        >>> marginal = decode(survey, reports, "dark_mode")
-        >>> marginal["yes"].estimate > 1, marginal.consistent()["yes"].share
-        (True, 1.0)
-        """
-        in_groups = {i for group in self.groups for i in group}
-        single = [(i,) for i in range(len(self.estimate)) if i not in in_groups]
-        parts = [part for part in (*single, *self.groups) if np.isfinite(self.estimate[part[0]])]
-        first, size = [part[0] for part in parts], np.array([len(part) for part in parts])
-        total = self.estimate[first] * size
-        # The interval of each member of a group ends where that of their sum ends.
-        of_sum = (self.high[first] - total) / Z95
-        error = np.where(size > 1, of_sum, self.standard_error[first])
-        share = np.zeros(len(self.estimate))
-        for part, each in zip(parts, nearest_shares(total, np.square(error)), strict=True):
-            share[list(part)] = each / len(part)
-        kept = sorted((i for part in parts for i in part), key=lambda i: (-share[i], i))
-        return ConsistentShares(
-            labels=tuple(self.names[i] for i in kept),
-            share=share[kept],
-            reports=self.reports,
-            question=self.title if self.where else self.question,
-            provenance=self.provenance,
-            fit=self.fit,
-        )
-
-    def of_respondents(self, clients: float) -> Self:
-        """Return the same estimates with intervals for the shares among the clients that answered.
-
-        An unbiased estimate that is linear in the reports varies around the share p among these
-        clients with its variance around the population's share, less p(1 − p) / clients.
-
-        Parameters
-        ----------
-        clients : float
-            Number of clients that answered.
-
-        Returns
-        -------
-        Marginal
-            Estimates with narrower intervals; tests are the same. Intervals of candidates that
-            cannot be distinguished are unchanged.
-
-        Examples
-        --------
-        >>> from deniable import decode, simulate
-        >>> from deniable.survey import example_survey
-        >>> survey = example_survey()
-        >>> reports = simulate(survey, {"dark_mode": [True] * 500 + [False] * 500}, rng=1)
-        >>> marginal = decode(survey, reports, "dark_mode")
-        >>> errors = marginal.standard_error, marginal.of_respondents(1000).standard_error
-        >>> [round(float(error[0]), 3) for error in errors]
-        [0.034, 0.03]
-        """
-
-        def narrowed(estimate: Floats, error: Floats) -> Floats:
-            share = np.clip(np.nan_to_num(estimate), 0.0, 1.0)
-            return np.sqrt(np.maximum(error**2 - share * (1 - share) / clients, 0.0))
-
-        alone = self.identified
-        error = np.where(alone, narrowed(self.estimate, self.standard_error), self.standard_error)
-        found = self.mass_found
-        mass_error = float(narrowed(np.array(found.estimate), np.array(found.standard_error)))
-        return replace(
-            self,
-            standard_error=error,
-            low=np.where(alone, self.estimate - Z95 * error, self.low),
-            high=np.where(alone, self.estimate + Z95 * error, self.high),
-            mass_found=Measured.normal(found.estimate, mass_error),
-            mass_unexplained=Measured.normal(1 - found.estimate, mass_error),
-            target="respondents",
-        )
 
     @property
     def title(self) -> str:
@@ -385,10 +282,8 @@ class Marginal(Rows[ValueRow], Result):
         return f"{question} where {conditions}" if conditions else question
 
     def _json(self) -> dict[str, object]:
-        """Leave out the target if it is the usual one."""
+        """Leave out what is as usual."""
         written = super()._json()
-        if self.target == "population":
-            del written["target"]
         if self.reports_per_client == 1:
             del written["reports_per_client"]
         if not (self.log_p_value < np.log(SMALLEST_P)).any():

@@ -44,8 +44,6 @@ class Trend(Rows[R], Result, Generic[R]):
         Periods that could not be analysed, each with the reason.
     provenance : Provenance, optional
         Where all periods together come from.
-    same_clients : float, default 0.0
-        Share of the clients of a period that give the same answer in another one; see `compare`.
 
     Raises
     ------
@@ -68,7 +66,6 @@ class Trend(Rows[R], Result, Generic[R]):
     parts: tuple[R, ...]
     skipped: Mapping[str, str] = field(default_factory=dict)
     provenance: Provenance | None = None
-    same_clients: float = 0.0
 
     def __post_init__(self) -> None:
         if len(self.periods) != len(self.parts):
@@ -240,17 +237,6 @@ class Trend(Rows[R], Result, Generic[R]):
             text += f", {self.periods[0]} to {self.periods[-1]}"
         return f"{text}; {len(self.skipped)} could not be analysed" if self.skipped else text
 
-    def heading(self) -> str:
-        """Return one line that summarises the trend, with what readers must know about its parts.
-
-        Returns
-        -------
-        str
-            The line above the printed table.
-        """
-        caution = self.parts[0].caution if self.parts else ""
-        return f"{self.summary()}; {caution}" if caution else self.summary()
-
     # --- as JSON ---------------------------------------------------------------------------------
 
     def _json(self) -> dict[str, object]:
@@ -270,8 +256,6 @@ class Trend(Rows[R], Result, Generic[R]):
         if histograms := self._histograms:
             written |= {name: getattr(histograms[0], name) for name in ("edges", "unit")}
             written["covariance"] = [part.covariance for part in histograms]
-        if self.marginals[0].target != "population":
-            written["target"] = self.marginals[0].target
         if any(part.fit is not None for part in self.marginals):
             written["fit"] = [part.fit for part in self.marginals]
         if self.marginals[0].reports_per_client != 1:
@@ -279,8 +263,6 @@ class Trend(Rows[R], Result, Generic[R]):
         log_p_value = np.stack([part.log_p_value for part in self.marginals])
         if not np.isnan(log_p_value).all():  # as in trends that earlier versions saved
             written["log_p_value"] = log_p_value
-        if self.same_clients:
-            written["same_clients"] = self.same_clients
         if self.skipped:
             written["skipped"] = self.skipped
         return {"kind": "Trend", **{key: to_json_value(v) for key, v in written.items()}}
@@ -288,7 +270,7 @@ class Trend(Rows[R], Result, Generic[R]):
     @classmethod
     def _from_json(cls, data: dict[str, object]) -> Self:
         read = _read_marginals if data["kind"] == "Trend" else _read_parts
-        names = ("by", "periods", "skipped", "provenance", "same_clients")
+        names = ("by", "periods", "skipped", "provenance")
         common = typed_fields(cls, {name: data[name] for name in names if name in data})
         return cls(parts=cast(tuple[R, ...], read(data)), **common)
 
@@ -312,7 +294,8 @@ def _read_marginals(data: dict[str, Any]) -> tuple[Result, ...]:
         "overdispersion": np.nan,
     }
     names = [*SHARES, "reports"]
-    shared |= {name: data[name] for name in ("target", "reports_per_client") if name in data}
+    if "reports_per_client" in data:
+        shared["reports_per_client"] = data["reports_per_client"]
     if "where" in data:
         shared["where"] = data["where"]
         names.append("subgroup")

@@ -115,26 +115,6 @@ class ChangeRow(NamedTuple):
     changed: bool
 
 
-class ShareRow(NamedTuple):
-    """One value of `ConsistentShares`.
-
-    Parameters
-    ----------
-    value : str
-        The value, or "(other)".
-    share : float
-        Its share, at least 0.
-
-    Examples
-    --------
-    >>> ShareRow("vim", 0.41).share
-    0.41
-    """
-
-    value: str
-    share: float
-
-
 class Rows(ABC, Generic[T]):
     """A result whose rows can be counted, iterated over and looked up by name."""
 

@@ -10,7 +10,6 @@ from deniable.inference.association import independence as association
 from deniable.inference.association.effect_size import cramers_v
 from deniable.inference.association.independence import score_test
 from deniable.inference.joint.evidence import Evidence, gather
-from deniable.inference.joint.shrinkage import shrunk
 from deniable.inference.joint.solver import maximise
 from deniable.inference.joint.uncertainty import covariance
 from tests.surveys import make_survey
@@ -115,34 +114,14 @@ def test_strata_remove_what_cohorts_alone_would_cause() -> None:
     assert score_test(evidence, strata=cohort).p_value > 0.01
 
 
-def test_three_variables_tell_mutual_from_conditional_independence() -> None:
+def test_three_variables_that_depend_on_each_other() -> None:
     rng = np.random.default_rng(6)
     z = rng.integers(2, size=30_000)
     x, y = ((z + (rng.random(30_000) < 0.3)) % 2 for _ in "xy")
     rows = tuple(basic_rows(v, 2, rng=rng) for v in (x, y, z))
     evidence = gather([rows], (2, 2, 2))
     assert association.mutual_independence(evidence).p_value < 1e-10
-    assert association.conditional_independence(evidence, pair=(0, 1)).p_value > 0.01
-    assert association.conditional_independence(evidence, pair=(0, 2)).p_value < 1e-10
     assert association.mutual_independence(evidence).degrees_of_freedom == 4
-    assert association.conditional_independence(evidence).degrees_of_freedom == 2
-
-
-def test_conditional_null_without_noise_is_closed_form() -> None:
-    counts = np.random.default_rng(7).integers(20, 200, size=(3, 2, 4))
-    expected = (
-        counts.sum(axis=0, keepdims=True)
-        * counts.sum(axis=1, keepdims=True)
-        / counts.sum(axis=(0, 1), keepdims=True)
-    )
-    deviance = 2 * (counts * np.log(counts / expected)).sum()
-    pearson = ((counts - expected) ** 2 / expected).sum()
-    ratio = association.conditional_independence(clear(counts), method="lrt")
-    score = association.conditional_independence(clear(counts))
-    assert ratio.statistic == pytest.approx(deviance, abs=0.1)
-    # The expected information comes from eight redraws of the reports, so it is 1% off.
-    assert score.statistic == pytest.approx(pearson, rel=0.05)
-    assert ratio.degrees_of_freedom == score.degrees_of_freedom == 2 * 1 * 4
 
 
 def test_mutual_independence_without_noise_is_the_textbooks() -> None:
@@ -159,29 +138,6 @@ def test_mutual_independence_without_noise_is_the_textbooks() -> None:
     assert turned.statistic == pytest.approx(found.statistic, rel=1e-3)
 
 
-def test_shrinkage_spares_strong_association_and_levels_noise() -> None:
-    rng = np.random.default_rng(8)
-    independent = dependent_table(6, 6, strength=0.0)
-    values = draw_cells(independent, 5000, rng)
-    rows = tuple(basic_rows(v, 6, rng=rng, q=0.4) for v in values)
-    found = shrunk(gather([rows], (6, 6)), rng=rng)
-    plain = maximise(gather([rows], (6, 6)))
-    assert found.strength > 0
-    assert np.abs(found.fit.table - independent).sum() < np.abs(plain.table - independent).sum() / 2
-    assert found.fit.log_likelihood <= plain.log_likelihood + 0.01
-    strong = simulated(0.9, 20_000, 9, (4, 4))
-    kept = shrunk(gather([strong], (4, 4)), rng=rng)
-    assert kept.strength <= 0.001
-    assert set(kept.held_out) >= {0.0, 1.0}
-
-
-def test_zero_strength_is_maximum_likelihood() -> None:
-    rows = simulated(0.3, 3000, 10)
-    found = shrunk(gather([rows], (3, 4)), rng=np.random.default_rng(1), strengths=[0.0])
-    best = maximise(gather([rows], (3, 4)))
-    assert found.fit.log_likelihood == pytest.approx(best.log_likelihood, abs=0.01)
-
-
 def test_refusals_say_what_to_do() -> None:
     evidence = gather([simulated(0.0, 50, 11)], (3, 4))
     with pytest.raises(InputError, match="'score', 'paper' or 'lrt'"):
@@ -190,10 +146,6 @@ def test_refusals_say_what_to_do() -> None:
         score_test(evidence, strata=[1, 2])
     with pytest.raises(InputError, match="two variables"):
         association.association_test(evidence.only(0))
-    with pytest.raises(InputError, match="include 0"):
-        shrunk(evidence, rng=np.random.default_rng(), strengths=[1.0])
-    with pytest.raises(InputError, match="three or more variables"):
-        association.conditional_independence(evidence)
 
 
 def test_an_option_that_nobody_has_leaves_the_strength_of_the_others() -> None:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from experiments.direct_rows import basic_rows, dependent_table, draw_cells
+from experiments.paper.trials import bloom, boolean, pair, survey_of
 
 import deniable
 from deniable.inference.association.effect_size import cramers_v
@@ -10,7 +11,6 @@ from deniable.inference.joint.collapse import collapse_evidence, how_many_to_fit
 from deniable.inference.joint.evidence import gather
 from deniable.inference.joint.solver import maximise
 from deniable.inference.joint.uncertainty import covariance
-from deniable.reproduction.trials import bloom, boolean, pair, survey_of
 from deniable.simulation import geometric, simulate
 
 TABLE = dependent_table(6, 4, strength=0.3)
@@ -85,4 +85,4 @@ def test_tests_speak_of_the_table_that_is_shown() -> None:
         survey, reports, ["x", "y", "z"], candidates=crowd.values, top=3, fitted=5
     )
     assert three.table.shape == (4, 4, 2)
-    assert three.conditional_independence("x", "y").degrees_of_freedom == 18
+    assert three.mutual_independence().degrees_of_freedom == 4 * 4 * 2 - 1 - 3 - 3 - 1

@@ -163,10 +163,13 @@ def test_three_variables_fold_the_way_they_came() -> None:
     np.testing.assert_allclose(fitted([rows], (2, 3, 4)).table, truth, atol=0.012)
 
 
-def test_subsamples_and_precision_do_not_show_in_the_answer() -> None:
+def test_subsamples_and_precision_do_not_show_in_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rows = simulated((6, 6), 70_000, seed=10)
     fit = fitted([rows], (6, 6))
-    again = fitted([rows], (6, 6), start=np.full((6, 6), 1 / 36), executor=Threads(1))
+    monkeypatch.setattr("deniable.inference.joint.solver._sample_sizes", lambda *_: iter(()))
+    again = fitted([rows], (6, 6), executor=Threads(1))
     assert fit.converged
     assert again.converged
     assert fit.log_likelihood == pytest.approx(again.log_likelihood, abs=0.01)
@@ -184,14 +187,6 @@ def test_pieces_on_one_or_three_threads_give_the_same_bits() -> None:
     rows = simulated((4, 5), 90_000, seed=12)
     one, three = (fitted([rows], (4, 5), executor=Threads(n)) for n in (1, 3))
     np.testing.assert_array_equal(one.table, three.table)
-
-
-def test_a_start_with_cells_at_zero_is_no_trap() -> None:
-    rows = simulated((3, 3), 3000, seed=13)
-    start = np.zeros((3, 3))
-    start[0, 0] = 1
-    fit, free = fitted([rows], (3, 3), start=start), fitted([rows], (3, 3))
-    assert fit.log_likelihood == pytest.approx(free.log_likelihood, abs=0.01)
 
 
 def test_out_of_passes_it_says_so() -> None:
@@ -227,14 +222,6 @@ def test_weighted_and_plain_shards_mix_and_sample() -> None:
 def test_tables_too_large_for_a_curvature_are_refused() -> None:
     with pytest.raises(InputError, match="fewer questions or categories"):
         fitted([(np.ones((2, 100), np.float32),) * 2], (100, 100))
-
-
-@pytest.mark.parametrize(
-    "start", [np.ones((2, 2)), np.zeros((3, 3)), np.eye(3) - 0.1, np.full((3, 3), np.nan)]
-)
-def test_a_start_that_is_no_table_of_shares_is_refused(start: np.ndarray) -> None:
-    with pytest.raises(InputError, match="start must be"):
-        fitted([simulated((3, 3), 10, seed=1)], (3, 3), start=start)
 
 
 @settings(max_examples=60, deadline=None)

@@ -156,15 +156,14 @@ class UploadRoute:
         key, bucket = self._admit(headers)
         with incoming:
             data = await incoming.read()
-            with self.collector.connections.answering(scope):
-                self.collector.metrics.totals["upload_bytes"] += len(data)
-                if headers.gzipped:
-                    data = await self._unzipped(data, incoming)
-                _check_batch(claimed_reports(data), key)
-                day, trusted_day = self.collector.arrival_days()
-                check, rest = self.collector.catalogue.upload, (headers.key, day, trusted_day)
-                upload = await _in_thread_if_large(check, data, *rest)
-                return await self._store(upload, bucket)
+            self.collector.metrics.totals["upload_bytes"] += len(data)
+            if headers.gzipped:
+                data = await self._unzipped(data, incoming)
+            _check_batch(claimed_reports(data), key)
+            day, trusted_day = self.collector.arrival_days()
+            check, rest = self.collector.catalogue.upload, (headers.key, day, trusted_day)
+            upload = await _in_thread_if_large(check, data, *rest)
+            return await self._store(upload, bucket)
 
     async def _unzipped(self, data: bytes, incoming: IncomingBody) -> bytes:
         """Decompress a body."""

@@ -13,7 +13,7 @@ from functools import cached_property, partial, reduce
 from itertools import combinations
 from math import sqrt
 from operator import add
-from typing import Protocol
+from typing import Self
 
 import numpy as np
 from scipy.stats import norm
@@ -37,6 +37,7 @@ from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.inference.marginal.regression import BitTable, fit_columns
 from deniable.inference.models.bloom import BloomModel
+from deniable.inference.models.other import Other, mixture_other
 from deniable.kernels.array_types import Floats, Indices, UInt16s
 from deniable.mechanisms import Bloom
 from deniable.protocols import NGrams
@@ -51,13 +52,6 @@ PER_CANDIDATE = (
     *("estimate", "standard_error", "low", "high"),
     *("p_value", "log_p_value", "detected", "identified"),
 )
-
-
-class MarginalDecoder(Protocol):
-    """Estimates the frequency of each candidate of a design from counts."""
-
-    def __call__(self, counts: BitCounts, design: BloomDesign, *, alpha: float) -> Marginal:
-        """Return the estimates, and which candidates are present at the level alpha."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,18 +119,16 @@ class GramReports:
     """The reports of one `ngrams` question, counted, with each position decoded.
 
     full : counts of the full-string reports; strata are cohorts
-    decoder : how positions and whole strings are decoded
+
+    `marginal` and `other` are methods, so that `experiments.paper.original` can replace them.
     """
 
     run: DiscoveryRun[NGrams]
     full: BitCounts
     positions: tuple[Position, ...]
-    decoder: MarginalDecoder = estimate_marginal
 
     @classmethod
-    def of(
-        cls, run: DiscoveryRun[NGrams], decoder: MarginalDecoder = estimate_marginal
-    ) -> GramReports:
+    def of(cls, run: DiscoveryRun[NGrams]) -> Self:
         """Count all reports, and decode every position."""
         parts = range(len(run.protocol.parts))
         counts = run.source.map(run.executor, partial(_counted, run.question.name, parts))
@@ -146,12 +138,57 @@ class GramReports:
         if run.reports == 0:
             raise InputError(NO_REPORTS)
         places = range(run.protocol.positions)
-        positions = tuple(_decoded(run.protocol, grams, g, run.alpha, decoder) for g in places)
+        positions = tuple(cls._decoded(run, grams, g) for g in places)
         significant = [len(p.significant) for p in positions]
         kept, possible = sum(significant), sum(p.possible for p in positions)
         each = ", ".join(map(str, significant))
         run.stage("grams significant", kept, possible - kept, f"by position: {each}")
-        return cls(run, full, positions, decoder)
+        return cls(run, full, positions)
+
+    @staticmethod
+    def marginal(counts: BitCounts, design: BloomDesign, alpha: float) -> Marginal:
+        """Estimate the frequency of each candidate, and test them at the level alpha."""
+        return estimate_marginal(counts, design, alpha=alpha)
+
+    @staticmethod
+    def other(position: Position, chosen: Indices) -> Other | None:
+        """Return the model of the grams of a position that are not among the chosen ones."""
+        return mixture_other(position.marginal, position.design, chosen)
+
+    @classmethod
+    def _decoded(
+        cls, run: DiscoveryRun[NGrams], parts: Sequence[BitCounts], position: int
+    ) -> Position:
+        """Decode every gram at one position; parts : counts of each gram part."""
+        protocol = run.protocol
+        noises = [m.support for m in gram_mechanisms(protocol)]
+        kinds = list(dict.fromkeys(noises))
+        kind = tuple(map(kinds.index, noises))
+        slot = bloom(protocol.parts[1].slots[position].mechanism)
+        strata = slice(position * slot.cohorts, (position + 1) * slot.cohorts)
+        # Parts with the same noise are added up.
+        ones = np.zeros((len(kinds), slot.cohorts, slot.bits), np.int64)
+        totals = np.zeros((len(kinds), slot.cohorts), np.int64)
+        for each, part in zip(kind, parts, strict=True):
+            ones[each] += part.ones[strata]
+            totals[each] += part.total[strata]
+        counts = BitCounts(ones.reshape(-1, slot.bits), totals.ravel())
+        p, q = np.repeat(kinds, slot.cohorts, axis=0).T
+
+        def design_of(grams: Rows) -> BloomModel:
+            bits = row_bits(slot, grams)
+            return BloomModel(np.tile(bits, (len(kinds), 1, 1)), slot.width, p, q)
+
+        possible = gram_count(protocol)
+        if possible <= MAX_DECODED:
+            grams = np.concatenate(list(gram_blocks(protocol)))
+        else:
+            grams = _screen(protocol, counts, design_of)
+        design = design_of(grams)
+        marginal = cls.marginal(counts, design, run.alpha * len(grams) / possible)
+        order = np.argsort(-np.nan_to_num(marginal.estimate, nan=-np.inf), kind="stable")
+        start = protocol.start(position)
+        return Position(grams, marginal, design, counts, kind, possible, start, slot).take(order)
 
     @property
     def protocol(self) -> NGrams:
@@ -165,7 +202,7 @@ class GramReports:
 
     def estimate(self, rows: Rows) -> Marginal:
         """Estimate the frequencies of whole strings from the full-string reports."""
-        return self.decoder(self.full, self.design(rows), alpha=self.run.alpha)
+        return self.marginal(self.full, self.design(rows), self.run.alpha)
 
     @cached_property
     def string_error(self) -> float:
@@ -220,44 +257,6 @@ def gram_columns(question: str, batch: ReportBatch) -> list[Column]:
 def _counted(question: str, parts: range, batch: ReportBatch) -> tuple[BitCounts, ...]:
     """Count one batch, part by part; strata of gram parts are positions times cohorts."""
     return tuple(count_bits(batch.column(question, part)) for part in parts)
-
-
-def _decoded(
-    protocol: NGrams,
-    parts: Sequence[BitCounts],
-    position: int,
-    alpha: float,
-    decoder: MarginalDecoder,
-) -> Position:
-    """Decode every gram at one position; parts : counts of each gram part."""
-    noises = [m.support for m in gram_mechanisms(protocol)]
-    kinds = list(dict.fromkeys(noises))
-    kind = tuple(map(kinds.index, noises))
-    slot = bloom(protocol.parts[1].slots[position].mechanism)
-    strata = slice(position * slot.cohorts, (position + 1) * slot.cohorts)
-    # Parts with the same noise are added up.
-    ones = np.zeros((len(kinds), slot.cohorts, slot.bits), np.int64)
-    totals = np.zeros((len(kinds), slot.cohorts), np.int64)
-    for each, part in zip(kind, parts, strict=True):
-        ones[each] += part.ones[strata]
-        totals[each] += part.total[strata]
-    counts = BitCounts(ones.reshape(-1, slot.bits), totals.ravel())
-    p, q = np.repeat(kinds, slot.cohorts, axis=0).T
-
-    def design_of(grams: Rows) -> BloomModel:
-        bits = row_bits(slot, grams)
-        return BloomModel(np.tile(bits, (len(kinds), 1, 1)), slot.width, p, q)
-
-    possible = gram_count(protocol)
-    if possible <= MAX_DECODED:
-        grams = np.concatenate(list(gram_blocks(protocol)))
-    else:
-        grams = _screen(protocol, counts, design_of)
-    design = design_of(grams)
-    marginal = decoder(counts, design, alpha=alpha * len(grams) / possible)
-    order = np.argsort(-np.nan_to_num(marginal.estimate, nan=-np.inf), kind="stable")
-    start = protocol.start(position)
-    return Position(grams, marginal, design, counts, kind, possible, start, slot).take(order)
 
 
 def _screen(protocol: NGrams, counts: BitCounts, design_of: Callable[[Rows], BloomModel]) -> Rows:

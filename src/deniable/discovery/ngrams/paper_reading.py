@@ -4,8 +4,7 @@ This module implements steps 4 to 6 of the protocol in "Building a RAPPOR with t
 are grouped by pairs of positions. The joint distribution of each group over the significant grams
 and Other is fitted by EM, and pairs more frequent than a threshold, delta, become edges of a graph,
 whose cliques are the candidates. Each client reports r grams and the full string; only the latter
-is used to test candidates, with a Bonferroni correction. `reading="original"` is the same with the
-paper's own marginals and its own model of Other; "paper" uses ours for both.
+is used to test candidates, with a Bonferroni correction. Marginals and the model of Other are ours.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ from deniable.discovery.shared.run import SearchSummary
 from deniable.discovery.shared.strings import Rows
 from deniable.inference.joint.evidence import evidence_of
 from deniable.inference.models.bloom import BloomModel
-from deniable.inference.models.other import Other, mixture_other
 from deniable.kernels.array_types import Floats, Indices, Singles
 from deniable.protocols import NGrams
 from deniable.protocols.alphabet import PAD
@@ -62,20 +60,10 @@ class GramAxis:
     position: Position
 
     @classmethod
-    def of(cls, position: Position, question: str, original: bool) -> GramAxis:
-        """Return the categories of a position, `MAX_GRAMS` grams at most.
-
-        original : whether the bits of Other are independent, as in the paper
-        """
+    def of(cls, position: Position, reports: GramReports) -> GramAxis:
+        """Return the categories of a position, `MAX_GRAMS` grams at most."""
         chosen = position.significant[:MAX_GRAMS]
-        known = position.design.take(chosen)
-        other: Other | None
-        if original:
-            estimate = position.marginal.estimate[chosen]
-            other = known.product_other(question, position.counts, estimate)
-        else:
-            other = mixture_other(position.marginal, position.design, chosen)
-        model = known.with_other(other)
+        model = position.design.take(chosen).with_other(reports.other(position, chosen))
         return cls(position.grams[chosen], model, position)
 
     @property
@@ -103,16 +91,13 @@ def pair_threshold(protocol: NGrams, reports: int) -> float:
     return max(sqrt(p * (1 - p) / reports) / abs(q - p) for p, q in probabilities)
 
 
-def read_paper(
-    reports: GramReports, delta: float | None, original: bool
-) -> tuple[ScoredStrings, SearchSummary]:
+def read_paper(reports: GramReports, delta: float | None) -> tuple[ScoredStrings, SearchSummary]:
     """Find candidates with the paper's algorithm, and test them with a Bonferroni correction.
 
     delta : minimum frequency of a pair of grams; None for the paper's formula
-    original : whether Other is modelled as in the paper
     """
     run, protocol = reports.run, reports.protocol
-    axes = [GramAxis.of(position, run.question.name, original) for position in reports.positions]
+    axes = [GramAxis.of(position, reports) for position in reports.positions]
     dropped = sum(len(axis.position.significant) - len(axis.grams) for axis in axes)
     if dropped:
         kept = sum(len(axis.grams) for axis in axes)
@@ -140,10 +125,8 @@ def read_paper(
         above = f"all above {cliques.complete_above:.4g} are in"
         cuts.append(f"cliques ({cliques.truncation}): {above}")
     return found, SearchSummary(
-        reading="original" if original else "paper",
-        correction=f"Bonferroni: each of {count:,} candidates at {run.alpha:g}/{count}"
-        + "; estimates and intervals are too high, since no strings but candidates are fitted"
-        * original,
+        reading="paper",
+        correction=f"Bonferroni: each of {count:,} candidates at {run.alpha:g}/{count}",
         detection_threshold=reports.detection_threshold(cutoff),
         mass_at_end=reports.mass_at_end,
         evidence_name="weakest pair's frequency",

@@ -1,6 +1,6 @@
 """Discovery by the paper's protocol (section IV): clients report full strings and n-grams.
 
-Count the reports, decode each position, propose and test strings by one of three readings, and
+Count the reports, decode each position, propose and test strings by one of two readings, and
 estimate the discovered strings.
 """
 
@@ -12,18 +12,16 @@ from scipy.stats import norm
 
 from deniable.compute.executors import one_blas_thread
 from deniable.discovery.ngrams.gram_reports import GramReports
-from deniable.discovery.ngrams.original_marginal import original_marginal
 from deniable.discovery.ngrams.paper_reading import read_paper
 from deniable.discovery.ngrams.peeling import read_fused
 from deniable.discovery.shared.run import DiscoveryRun
 from deniable.discovery.shared.selection import Cut, SelectedStrings
 from deniable.errors import InputError, did_you_mean
-from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.kernels.array_types import Floats
 from deniable.protocols import NGrams
 from deniable.results import Discovery, Marginal
 
-READINGS = ("fused", "paper", "original")
+READINGS = ("fused", "paper")
 LOG_HALF = float(np.log(0.5))
 
 
@@ -33,23 +31,19 @@ def discover_ngrams(
     """Find the strings of an `ngrams` question; see `discover` for the parameters."""
     if reading not in (None, *READINGS):
         hint = did_you_mean(reading, READINGS)
-        expected = "'fused', 'paper' or 'original'"
-        raise InputError(f"expected reading {expected}, got {reading!r}.{hint}")
-    if delta is not None and reading not in ("paper", "original"):
+        raise InputError(f"expected reading 'fused' or 'paper', got {reading!r}.{hint}")
+    if delta is not None and reading != "paper":
         raise InputError("delta is the pair threshold of reading='paper': set that, too")
     # While other threads are busy, small matrix products on several BLAS threads are slow.
     with one_blas_thread():
-        original = reading == "original"
-        reports = GramReports.of(run, original_marginal if original else estimate_marginal)
-        if original or reading == "paper":
-            found, summary = read_paper(reports, delta, original)
-        else:
-            found, summary = read_fused(reports)
+        reports = GramReports.of(run)
+        read = read_fused(reports) if reading != "paper" else read_paper(reports, delta)
+        found, summary = read
         fitted = reports.estimate(found.rows)
-    return run.result(found, _selected(fitted, found.easiest), found.score, summary)
+    return run.result(found, selected(fitted, found.easiest), found.score, summary)
 
 
-def _selected(fitted: Marginal, easiest: Floats) -> SelectedStrings:
+def selected(fitted: Marginal, easiest: Floats) -> SelectedStrings:
     """Return the strings with what they had to exceed, given the largest cut-off of each.
 
     The test is made on the same reports as the estimate. A string that cannot be told from others

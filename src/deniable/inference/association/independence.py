@@ -10,11 +10,8 @@ T and the likelihood ratio follow χ² only if no cell is estimated at 0. At 6 �
 categories and 10,000 reports, 22% of the cells are, and both tests reject none of 120 true
 hypotheses at .05. They are kept for comparison with the paper.
 
-If the categories of both variables stand for numbers, the score test can look in one direction
-only: a linear trend (`scores`). It has one degree of freedom, and so finds weaker trends.
-
-For three or more variables there are tests of mutual independence, and of conditional independence
-of two variables given the others: by the score, or by likelihood ratio with the same reservation.
+For three or more variables there is a test of mutual independence: by the score, or by likelihood
+ratio with the same reservation.
 
 The score test asks whether the likelihood ratios of two variables are correlated. With
 α_k = a_k / (a_k · p̂_X) and β_k = b_k / (b_k · p̂_Y) at the two *marginal* fits, the score of the
@@ -41,7 +38,7 @@ square root of its information about shares, relative to a multinomial distribut
 U in a basis in which Σ δ²/p is the squared length of a deviation δ from a product p. All directions
 keep a weight above 0, so that with enough reports every association is found. The reference
 distribution is that of a sum of weighted χ². The weights depend on the margins only, so shuffles
-are as exact as before. `conditional` has the test of conditional independence.
+are as exact as before.
 
 Each two-way test takes three passes over the parts, each of which returns sums only: means of the
 strata, the scatters around them, and the tails. Up to a million rows are gathered to be shuffled.
@@ -61,7 +58,6 @@ from deniable.compute.executors import Held, one_blas_thread
 from deniable.compute.ratios import LikelihoodRatios, Scatters, StratumTotals, concatenated
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError, did_you_mean
-from deniable.inference.association.conditional import efficient_score_test, fit_conditional
 from deniable.inference.joint.evidence import Evidence
 from deniable.inference.joint.solver import JointFit, maximise
 from deniable.inference.marginal.tails import chi2_tail, weighted_chi2_tail
@@ -94,8 +90,8 @@ def association_test(
     """
     if len(evidence.shape) != 2:
         raise InputError(
-            f"this test is for two variables, got {len(evidence.shape)}; use mutual_independence "
-            "or conditional_independence, or test a pair of variables"
+            f"this test is for two variables, got {len(evidence.shape)}; use mutual_independence, "
+            "or test a pair of variables"
         )
     if method == "score":
         return score_test(evidence)
@@ -122,33 +118,6 @@ def mutual_independence(
     return _ratio_test(fit.log_likelihood - margins, freedom)
 
 
-def conditional_independence(
-    evidence: Evidence,
-    *,
-    pair: Sequence[int] = (0, 1),
-    method: str = "score",
-    fit: JointFit | None = None,
-) -> AssociationTest:
-    """Test whether two variables are independent given all the others.
-
-    method : "score" or "lrt"; fit : joint fit of the same evidence, if there is one
-    """
-    first, second = pair
-    if len(evidence.shape) < 3 or first == second:
-        raise InputError(
-            "conditional independence needs three or more variables and two different ones to "
-            f"test, got {len(evidence.shape)} variables and the pair {tuple(pair)}"
-        )
-    fit = fit or maximise(evidence)
-    with one_blas_thread():
-        null = fit_conditional(evidence, fit.table, (first, second))
-        if method == "score":
-            return efficient_score_test(evidence, null, (first, second))
-    conditions = prod(evidence.shape) // (evidence.shape[first] * evidence.shape[second])
-    freedom = (evidence.shape[first] - 1) * (evidence.shape[second] - 1) * conditions
-    return _ratio_test(fit.log_likelihood - null.evaluation.log_likelihood, freedom)
-
-
 def _ratio_test(gain: float, freedom: int) -> AssociationTest:
     """Return the likelihood-ratio test of a gain of log-likelihood in nats."""
     statistic = max(0.0, 2.0 * gain)
@@ -172,7 +141,6 @@ def score_test(
     evidence: Evidence,
     *,
     strata: npt.ArrayLike | None = None,
-    scores: Sequence[Floats] | None = None,
     shuffles: int = 999,
     rng: np.random.Generator | None = None,
 ) -> AssociationTest:
@@ -184,9 +152,6 @@ def score_test(
         Likelihood rows of all reports.
     strata : array of int, optional
         Stratum of each row, in the order of the shards. The strata of the evidence by default.
-    scores : sequence of two float64 arrays, optional
-        Numbers that the categories of two variables stand for, NaN where they stand for none. The
-        test then looks only for a linear trend: whether one number grows with the other.
     shuffles : int
         Number of shuffles, if they are needed.
     rng : numpy.random.Generator, optional
@@ -194,11 +159,8 @@ def score_test(
     """
     if len(evidence.shape) < 2:
         raise InputError(f"the score test needs two variables or more, got {len(evidence.shape)}")
-    if scores is not None and len(evidence.shape) != 2:
-        raise InputError(f"a trend is one of two variables, got {len(evidence.shape)}")
     if strata is not None:
         evidence = evidence.stratified(strata)
-    name = "score" if scores is None else "linear"
     if len(evidence.shape) > 2:  # the largest variable last: the others are multiplied out
         evidence = evidence.only(*np.argsort(evidence.shape, kind="stable").tolist())
     with one_blas_thread():
@@ -206,7 +168,7 @@ def score_test(
             maximise(evidence.only(variable)).table.astype(np.float32)
             for variable in range(len(evidence.shape))
         ]
-        steps = [_Step.of(evidence, margins[: last + 1], scores) for last in range(1, len(margins))]
+        steps = [_Step.of(evidence, margins[: last + 1]) for last in range(1, len(margins))]
         weights = np.concatenate([step.weights for step in steps])
         freedom = len(weights)
         scale = freedom / max(float(weights.sum()), 1e-300)  # so that the mean is `freedom`
@@ -219,11 +181,11 @@ def score_test(
             )
             as_large = int(np.sum(shuffled >= statistic * (1 - 1e-6)))
             p_value = (1 + as_large) / (shuffles + 1)
-            return AssociationTest(name, statistic, freedom, p_value, "shuffles")
+            return AssociationTest("score", statistic, freedom, p_value, "shuffles")
     if len(steps) > 1:
         p_value = weighted_chi2_tail(scale * weights, statistic)
         return AssociationTest("score", statistic, freedom, p_value, "weighted chi2")
-    return AssociationTest(name, statistic, freedom, chi2_tail(freedom, statistic), "chi2")
+    return AssociationTest("score", statistic, freedom, chi2_tail(freedom, statistic), "chi2")
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,12 +204,7 @@ class _Step:
     wants_shuffles: bool
 
     @classmethod
-    def of(
-        cls,
-        evidence: Evidence,
-        margins: Sequence[Singles],
-        scores: Sequence[Floats] | None = None,
-    ) -> "_Step":
+    def of(cls, evidence: Evidence, margins: Sequence[Singles]) -> "_Step":
         """Test the last of the variables that have margins; of two variables, without weights."""
         ratios = evidence.rows.hold(partial(LikelihoodRows.ratios, margins=margins))
         means = ratios.sum(LikelihoodRatios.totals).means()
@@ -256,14 +213,6 @@ class _Step:
         sides = [inverse_root(s.sum(axis=0) / evidence.weight) for s in (scatters.x, scatters.y)]
         if len(evidence.shape) > 2:
             root, weights = _weighting(means, scatters, margins)
-        elif scores is not None:
-            sides = [_trend_direction(*pair) for pair in zip(margins, scores, strict=True)]
-            root, weights = _trend_root(means, scatters, sides), np.ones(1)
-            spreads = (scatters.x.sum(axis=0), scatters.y.sum(axis=0))
-            sides = [
-                side / np.sqrt(max(float((side.T @ s @ side)[0, 0]), 1e-300) / evidence.weight)
-                for side, s in zip(sides, spreads, strict=True)
-            ]
         else:
             root = _whitening(means, scatters)
             weights = np.ones(root.shape[1])
@@ -341,28 +290,6 @@ def _positive(spread: Floats) -> tuple[Floats, Floats]:
     return values[kept], vectors[:, kept]
 
 
-def _trend_direction(margin: Singles, score: Floats) -> Floats:
-    """Return the direction float64[m, 1] in which a category's share grows with its score.
-
-    The score test in this direction correlates the scores that are expected given each report.
-    """
-    share = np.where(np.isnan(score), 0.0, margin.astype(np.float64))
-    score = np.nan_to_num(score)
-    mean = float(share @ score) / max(float(share.sum()), 1e-300)
-    return np.asarray((share * (score - mean))[:, np.newaxis])
-
-
-def _trend_root(means: StratumTotals, scatters: Scatters, sides: Sequence[Floats]) -> Floats:
-    """Return the matrix float64[mn, 1] for which rootᵀ·vec(U) has variance 1 under shuffling."""
-    x, y = sides
-    variance = sum(
-        float((x.T @ xx @ x)[0, 0] * (y.T @ yy @ y)[0, 0]) / (count - 1)
-        for xx, yy, count in zip(scatters.x, scatters.y, means.weight, strict=True)
-        if count > 1
-    )
-    return np.asarray(np.kron(x, y) / np.sqrt(max(variance, 1e-300)))
-
-
 def _heavy_tails(
     count: float, sides: Sequence[Floats], centred: Held[LikelihoodRatios], freedom: int
 ) -> bool:
@@ -371,7 +298,7 @@ def _heavy_tails(
     For whitened x of dimension r, b = E|x|⁴ − r(r+2) is 0 if x is normal. Shuffling n pairs gives
     the statistic the variance 2·dof + b_x·b_y / n, to first order.
 
-    count : n; sides : for each variable, the matrix that whitens it, or one direction of it
+    count : n; sides : for each variable, the matrix that whitens it
     """
     roots = [side.astype(np.float32) for side in sides]
     fourth = centred.sum(partial(LikelihoodRatios.fourth_powers, roots=roots)) / count

@@ -17,7 +17,7 @@ This gap, in nats for all reports together, decides when a fit has converged. Sm
 prove nothing.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.compute.executors import AnyExecutor, Held, executor_of
-from deniable.compute.rows import LikelihoodRows, Redraws
+from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
 from deniable.kernels.array_types import Floats, Int64s, RowShard, Singles
 from deniable.kernels.likelihood.pairs import pair_index
@@ -154,17 +154,6 @@ class Evidence:
         if count <= MAX_GATHERED_SAMPLE:
             rows = rows.gathered()
         return replace(self, rows=rows, counts=counts, weights=counts.astype(np.float64))
-
-    def redrawn(
-        self, table: Floats, margins: Sequence[Floats], rng: np.random.Generator
-    ) -> "Iterator[Evidence]":
-        """Yield reports drawn from a table, without strata, again and again; see `Redraws`."""
-        redraws = self.rows.hold(partial(LikelihoodRows.redraws, table=table, margins=margins))
-        counts = np.round(self.weights).astype(np.int64)
-        while True:
-            seeds = rng.integers(1 << 63, size=len(counts)).tolist()
-            rows = redraws.hold(Redraws.drawn, seeds)
-            yield replace(self, rows=rows, counts=counts, weights=counts.astype(np.float64))
 
     def stratified(self, strata: npt.ArrayLike) -> "Evidence":
         """Return the same evidence with the stratum of each row, in the order of the shards."""

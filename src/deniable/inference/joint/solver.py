@@ -71,9 +71,7 @@ def maximise(
     evidence: Evidence,
     *,
     nats: float = 0.01,
-    start: Floats | None = None,
     max_passes: int = 200,
-    pseudocounts: Floats | None = None,
 ) -> JointFit:
     """Fit the joint distribution of one or more variables by maximum likelihood.
 
@@ -84,13 +82,8 @@ def maximise(
     nats : float
         Tolerance: the fit has converged when its log-likelihood is within this distance of the
         maximum.
-    start : float64 array, optional
-        Table to start from. The result does not depend on it.
     max_passes : int
         Maximum number of passes over all reports.
-    pseudocounts : float64 array of shape (m, n), optional
-        Number of imaginary reports without noise that are added to each cell. The log-likelihood
-        and gap of the result include them.
 
     Examples
     --------
@@ -107,11 +100,8 @@ def maximise(
             f"than the limit of {MAX_CELLS}: use fewer questions or categories"
         )
     with one_blas_thread():
-        if start is None:
-            table, curvature = _from_subsamples(evidence)
-        else:
-            table, curvature = _checked_start(start, evidence), None
-        solver = SqpSolver(evidence, pseudocounts, curvature, "fitting the table")
+        table, curvature = _from_subsamples(evidence)
+        solver = SqpSolver(evidence, curvature, "fitting the table")
         table, evaluation = solver.run(table, nats, max_passes)
     gap = evaluation.gap
     if gap > nats:
@@ -123,18 +113,6 @@ def maximise(
         )
     shaped = table.reshape(evidence.shape)
     return JointFit(shaped, evaluation.log_likelihood, gap, solver.passes, gap <= nats)
-
-
-def _checked_start(start: Floats, evidence: Evidence) -> Floats:
-    """Return `start` as a matrix with all cells above 0, since EM never leaves 0."""
-    table = np.asarray(start, np.float64)
-    if table.shape != evidence.shape or not np.all(table >= 0) or not table.sum() > 0:
-        raise InputError(
-            f"start must be a non-negative table of shape {evidence.shape} with a positive sum, "
-            f"got shape {table.shape}"
-        )
-    opened: Floats = 0.999 * (table / table.sum()).reshape(evidence.folded) + 0.001 / table.size
-    return opened
 
 
 def _from_subsamples(evidence: Evidence) -> tuple[Floats, Floats | None]:
@@ -150,7 +128,7 @@ def _from_subsamples(evidence: Evidence) -> tuple[Floats, Floats | None]:
         if curvature is None:
             for _ in range(_EM_PASSES):
                 table = sample.evaluate(table, precise=False).em_step(table)
-        solver = SqpSolver(sample, None, curvature)
+        solver = SqpSolver(sample, curvature)
         table, _ = solver.run(table, 0.05 * table.size, 30)
         table, curvature = _opened(table), solver.curvature
         if size == evidence.count // _LAST_SAMPLE:
@@ -192,8 +170,6 @@ class SqpSolver:
     ----------
     evidence : Evidence
         Likelihood rows of all reports.
-    pseudocounts : float64 array of shape (m, n), optional
-        Number of imaginary reports per cell.
     curvature : float64 array of shape (mn, mn), optional
         Curvature of f; None if it must be sampled.
     stage : str
@@ -204,7 +180,6 @@ class SqpSolver:
     """
 
     evidence: Evidence
-    pseudocounts: Floats | None = None
     curvature: Floats | None = None
     stage: str = ""
     passes: int = 0
@@ -213,12 +188,6 @@ class SqpSolver:
     _first_gap: float = 0.0
     _best_gap: float = np.inf
     _rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(2))
-
-    @property
-    def weight(self) -> float:
-        """Number of reports, real and imaginary."""
-        imaginary = 0.0 if self.pseudocounts is None else float(self.pseudocounts.sum())
-        return self.evidence.weight + imaginary
 
     def run(self, table: Floats, nats: float, max_passes: int) -> tuple[Floats, Evaluation]:
         """Improve a positive table; return the last table and its evaluation in float64."""
@@ -237,23 +206,15 @@ class SqpSolver:
                 precise = True
                 current = self._evaluate(table, precise)
                 continue
-            precise = precise or gap < _PRECISE_BELOW * self.weight
+            precise = precise or gap < _PRECISE_BELOW * self.evidence.weight
             new_table, new = self._step(table, current, precise)
             self._update_curvature(table, current, new_table, new, nats)
             table, current = new_table, new
 
     def _evaluate(self, table: Floats, precise: bool) -> Evaluation:
-        """Pass over all reports, and add the imaginary ones."""
+        """Pass over all reports."""
         self.passes += 1
-        real = self.evidence.evaluate(table, precise=precise)
-        if self.pseudocounts is None:
-            return real
-        held = self.pseudocounts > 0
-        with np.errstate(divide="ignore"):
-            logs = float(np.sum(self.pseudocounts[held] * np.log(table[held])))
-        gradient = real.gradient * self.evidence.weight
-        gradient[held] += self.pseudocounts[held] / np.maximum(table[held], 1e-300)
-        return Evaluation(real.log_likelihood + logs, gradient / self.weight, self.weight)
+        return self.evidence.evaluate(table, precise=precise)
 
     def _step(self, table: Floats, current: Evaluation, precise: bool) -> tuple[Floats, Evaluation]:
         """Return the next table: that of the quadratic model, or else that of EM.
@@ -262,7 +223,7 @@ class SqpSolver:
         so far. The gap still measures progress when rounding hides changes of the likelihood.
         """
         target = self._target(table, current)
-        rise = self.weight * float(np.sum((target - table) * current.gradient))
+        rise = self.evidence.weight * float(np.sum((target - table) * current.gradient))
         share = 1.0
         for _ in range(_MAX_HALVINGS if rise > 0 else 0):
             trial = table + share * (target - table)
@@ -281,12 +242,8 @@ class SqpSolver:
         if self.curvature is None:
             self.curvature = self._sampled_curvature(table, current)
         at = table.ravel()
-        # With pseudocounts, f has a logarithm, which a quadratic models well near the table only.
-        low = np.zeros(at.size)
-        if self.pseudocounts is not None:
-            low = 0.1 * at * (self.pseudocounts.ravel() > 0)
-        linear = 1.0 - current.gradient.ravel() - self.curvature @ (at - low)
-        target = low + minimise_quadratic(self.curvature, linear, at > low)
+        linear = 1.0 - current.gradient.ravel() - self.curvature @ at
+        target = minimise_quadratic(self.curvature, linear, at > 0.0)
         total = float(target.sum())
         return (target / total).reshape(table.shape) if total > 0 else table
 
@@ -298,11 +255,7 @@ class SqpSolver:
         large while the cell is near 0, and an average with that would keep it there.
         """
         sample = self.evidence.sample(self._sample_size(), self._rng)
-        share = self.evidence.weight / sample.weight
-        curvature = sample.information(table) * (share / self.weight)
-        if self.pseudocounts is not None:
-            diagonal = np.diag_indices_from(curvature)
-            curvature[diagonal] += (self.pseudocounts / table**2).ravel() / self.weight
+        curvature = sample.information(table) / sample.weight
         if sample is not self.evidence:
             self._sampled += 1
             if current.gap > table.size:

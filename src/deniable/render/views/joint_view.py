@@ -49,20 +49,7 @@ class JointView(View[Joint]):
         else:
             outcome, effect = joint.mutual_independence(), ""
         verdict = "are associated" if outcome.p_value < ALPHA else "show no association"
-        told = [f"The questions {verdict} ({outcome}).{effect}", *self._trend_of_numbers()]
-        return [*told, *joint.last_categories()]
-
-    def _trend_of_numbers(self) -> list[str]:
-        """Say whether one number grows with the other, if the questions have numbers."""
-        joint = self.result
-        if joint.scores is None:
-            return []
-        correlation = f"Between the middles of bins: {joint.correlation()}."
-        if joint.made_from == "counts":
-            return [correlation]
-        outcome = joint.linear_trend()
-        verdict = "There is a" if outcome.p_value < ALPHA else "There is no significant"
-        return [f"{verdict} linear trend ({outcome}). {correlation}"]
+        return [f"The questions {verdict} ({outcome}).{effect}", *joint.last_categories()]
 
     def figure_size(self, most: int, graph: bool) -> tuple[float, float]:
         """Return a size with room for every cell."""
@@ -119,7 +106,6 @@ class JointView(View[Joint]):
             elements.title(f"Joint distribution of {', '.join(first)} and {last}"),
             elements.numbers(facts),
             *pair,
-            *map(elements.paragraph, self._trend_of_numbers()),
             *map(elements.paragraph, joint.last_categories()),
             elements.details("All cells", elements.table(joint)),
         ]

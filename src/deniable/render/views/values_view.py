@@ -262,9 +262,7 @@ class MarginalView(ValuesView[Marginal]):
         if len(trend.periods) < 2:
             return []
         change = self.change(trend)
-        same = f"{percent(change.same_clients)} of clients answer the same in both periods"
-        known = f"if {same}" if change.same_clients else "whether or not clients are the same"
-        return [f"{change.summary()} (at significance level {change.alpha:g}, {known})."]
+        return [f"{change.summary()} (at significance level {change.alpha:g})."]
 
     def trend_section(self, trend: Trend[Marginal], survey: Survey | None) -> str:
         """Return one chart with the values over all periods."""
