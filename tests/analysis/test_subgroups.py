@@ -177,7 +177,7 @@ def test_repeated_reports_widen_the_intervals() -> None:
     assert often.estimate == pytest.approx(once.estimate)
 
 
-def test_files_and_backends_give_the_same(tmp_path: Path) -> None:
+def test_files_and_executors_give_the_same(tmp_path: Path) -> None:
     path = tmp_path / "reports.parquet"
     write(path, crowd()[1])
     expected = decoded("editor", {"browser": "Firefox"})

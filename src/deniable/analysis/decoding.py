@@ -117,7 +117,7 @@ def decode(
     survey = Survey.of(survey)
     asked = survey.question(question)
     source = Source(reports, survey)
-    backend = executor_of(executor)
+    executor = executor_of(executor)
     check_number("reports_per_client", reports_per_client)
     if not reports_per_client >= 1:
         raise InputError(f"reports_per_client must be at least 1, got {reports_per_client}")
@@ -130,17 +130,17 @@ def decode(
             subgroup,
             source,
             {name: strings for name, strings in lists.items() if strings is not None},
-            backend,
+            executor,
             alpha=alpha,
             correction=correction,
             # An upper bound: R reports of a client hold at least as much information as one.
             inflation=reports_per_client,
         )
         questions = subgroup.questions
-        fit = check_all(source, backend, questions, reports_per_client=reports_per_client)
+        fit = check_all(source, executor, questions, reports_per_client=reports_per_client)
     else:
         model = model_of(candidates_of(asked, candidates))
-        counts, checked = count_and_check(source, backend, asked, model)
+        counts, checked = count_and_check(source, executor, asked, model)
         if reports_per_client > 1:
             shared = Repetition.of(asked.protocol.mechanisms[0], reports_per_client)
             counts = counts.repeated(shared)
