@@ -23,11 +23,8 @@ ORDER = (
     "association_over_time",
     "choose_epsilon",
     "plan_survey",
-    "compare_mechanisms",
     "poisoning",
     "repeated_collection",
-    "what_attackers_guess",
-    "from_rappor",
     "hundred_million",
 )
 INTRODUCTION = """\

@@ -37,6 +37,10 @@ def dask() -> Replacements | None:
     return {} if find_spec("distributed") else None
 
 
+def checkout() -> Replacements:
+    return {"CHECKOUT": str(ROOT)}
+
+
 def curl() -> Replacements | None:
     return {} if shutil.which("curl") and shutil.which("openssl") else None
 
@@ -58,7 +62,7 @@ def available(page: Path, request: pytest.FixtureRequest) -> dict[str, Replaceme
         if need == "postgres":
             met = empty_database(request) if postgres.programs() is not None else None
         else:
-            met = {"dask": dask, "curl": curl}[need]()
+            met = {"dask": dask, "curl": curl, "checkout": checkout}[need]()
         if met is not None:
             found[need] = met
         elif os.environ.get("CI"):

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from deniable import Survey, associate, plan, simulate
-from deniable.analysis import compare, compare_mechanisms
+from deniable.analysis import compare
 from deniable.results import Discovery, Histogram, Joint, Marginal, Measured, Result, Trend
 from tests.surveys import make_survey
 
@@ -109,7 +109,6 @@ def samples() -> dict[str, Result]:
         "Joint": joint(),
         "Joint of three": joint("editor", "dark", "tabs"),
         "Joint from JSON": Joint.from_json(joint().to_json()),
-        "MechanismTable": compare_mechanisms(kind="choice", epsilons=[1.0, 2.0], timed=False),
         "Plan": plan(clients=100_000, epsilon=4.0, kind="boolean"),
         "Trend": trend,
         "Change": compare(trend),

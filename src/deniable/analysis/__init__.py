@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from deniable.analysis.changes import compare
     from deniable.analysis.counting import pair_counts
     from deniable.analysis.decoding import decode
-    from deniable.analysis.mechanism_comparison import compare_mechanisms
     from deniable.analysis.periods import by_period, trend
     from deniable.analysis.source import Stored
     from deniable.inference.linear.joint_counts import PairCounts
@@ -24,7 +23,6 @@ __all__ = [
     "associate_likelihoods",
     "by_period",
     "compare",
-    "compare_mechanisms",
     "decode",
     "pair_counts",
     "trend",
@@ -37,7 +35,6 @@ __getattr__ = lazy_exports(
         "deniable.analysis.changes": ["compare"],
         "deniable.analysis.counting": ["pair_counts"],
         "deniable.analysis.decoding": ["decode"],
-        "deniable.analysis.mechanism_comparison": ["compare_mechanisms"],
         "deniable.analysis.periods": ["by_period", "trend"],
         "deniable.analysis.source": ["Stored"],
         "deniable.inference.linear.joint_counts": ["PairCounts"],

@@ -55,7 +55,7 @@ SECTIONS = {
         "report": ("cli.report_command", "Make a self-contained HTML page from saved results."),
     },
     "Other commands": {
-        "rappor": ("rappor.commands", "Analyse the files of google/rappor."),
+        "rappor": ("rappor.commands", "Move from google/rappor: import its reports."),
         "conformance": ("cli.conformance_command", "Test a client against the test vectors."),
         "completion": ("cli.app", "Print a shell completion script."),
     },

@@ -16,6 +16,7 @@ import click
 
 from deniable.cli.suggesting_group import SuggestingGroup
 from deniable.errors import DeniableError
+from deniable.formatting import printable
 from deniable.survey import Survey
 
 Decorator = Callable[[Any], Any]
@@ -107,6 +108,22 @@ class WholeNumber(click.IntRange):
         if isinstance(value, str):
             value = int(number) if "e" in value.lower() else value.replace(",", "")
         return super().convert(value, param, ctx)
+
+
+class CheckedText(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.5
+    """What a function returns for a text; the function raises DeniableError for a wrong one."""
+
+    name = "text"
+
+    def __init__(self, parse: Callable[[str], Any]) -> None:
+        self.parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: Context) -> Any:
+        """Return the value; fail with the sentence of the error."""
+        try:
+            return self.parse(value)
+        except DeniableError as error:
+            self.fail(printable(str(error)), param, ctx)
 
 
 POSITIVE_INT = WholeNumber(1)

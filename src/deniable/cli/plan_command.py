@@ -33,13 +33,11 @@ if TYPE_CHECKING:
 @options.flag("--random")
 @options.collect_option
 @options.alpha_option
-@options.flag("--compare")
 @options.option("--write", "survey_file", type=options.OutputPath(".toml"), metavar="FILE")
 @options.flag("--force")
 @options.output_option
 @options.json_option()
 def plan(
-    compare: bool,
     survey_file: Path | None,
     force: bool,
     outputs: tuple[Path, ...],
@@ -48,8 +46,7 @@ def plan(
 ) -> None:
     """Recommend parameters for a question and predict what it will be able to detect.
 
-    Give two of --clients, --epsilon and --detect; the third is computed. With --compare, print
-    all mechanisms that can ask the question side by side instead.
+    Give two of --clients, --epsilon and --detect; the third is computed.
 
     Parameters
     ----------
@@ -76,9 +73,6 @@ def plan(
         Length of a typical unknown string; by default half the maximum.
     random
         Unknown strings have no pattern, like identifiers and unlike words.
-    compare
-        Compare all mechanisms for this question: variance beside its lower bound, strength of one
-        lying client, bytes, and time. At ε = 0.5, 1, 2 and 4.39, unless --epsilon is given.
     survey_file
         Write a survey file with the recommended parameters to FILE.
     force
@@ -90,16 +84,8 @@ def plan(
     deniable plan --clients 1000000 --detect 0.1% --unknown --write survey.toml
     deniable plan --epsilon 1 --detect 0.01 --kind boolean
     deniable plan --clients 1e6 --epsilon 4.4 --unknown --max-length 20 -o plan.svg
-    deniable plan --compare --kind choice --options 4
     """
     from deniable.planning.recommend import plan as make_plan
-
-    if compare:
-        names = {"--write": survey_file, "--clients": asked["clients"], "--detect": asked["detect"]}
-        if unused := [name for name, value in names.items() if value is not None]:
-            raise click.UsageError(f"--compare does not use {unused[0]}: leave it out")
-        _compare(asked, outputs, as_json)
-        return
 
     given = [f"--{name}" for name in ("clients", "epsilon", "detect") if asked[name] is not None]
     if len(given) != 2:
@@ -118,27 +104,6 @@ def plan(
         survey_file.write_text(planned.survey_file(survey_file.name), encoding="utf-8")
         echo(f"Wrote {survey_file}. Next: deniable check {survey_file}", err=True)
     write_result(planned, outputs)
-
-
-def _compare(asked: dict[str, Any], outputs: tuple[Path, ...], as_json: bool) -> None:
-    """Print the mechanisms side by side, and write the comparison to files."""
-    from deniable.analysis.mechanism_comparison import EPSILONS, compare_mechanisms
-    from deniable.render import view_of
-
-    epsilon = asked["epsilon"]
-    names = ("kind", "options", "unknown", "collect", "max_length", "alphabet")
-    compared = compare_mechanisms(
-        **{name: asked[name] for name in names}, epsilons=EPSILONS if epsilon is None else [epsilon]
-    )
-    if as_json:
-        echo_json(compared.to_json())
-    else:
-        out, view = console(), view_of(compared)
-        out.print(f"[bold]{compared.question}[/], collected {compared.collect}\n")
-        print_table(view.table(), out)
-        for note in view.notes():
-            out.print(note)
-    write_result(compared, outputs)
 
 
 def _show(planned: Plan) -> None:
@@ -191,8 +156,9 @@ def _show(planned: Plan) -> None:
         ]
         title = "Strings detected on average, by their number and distribution"
         print_table(TextTable(["strings", *shapes], rows, title=title), out)
-    shuffled = amplified(Survey.from_toml(planned.survey_file()), planned.clients)
-    out.print(shuffled_meaning(shuffled) + "\n", markup=False)
+    if once:
+        shuffled = amplified(Survey.from_toml(planned.survey_file()), planned.clients)
+        out.print(shuffled_meaning(shuffled) + "\n", markup=False)
     rows = [
         [f"{size:,}", *(threshold_text(float(t), size) for t in thresholds)]
         for size, thresholds in zip(planned.sizes, planned.thresholds.T, strict=True)

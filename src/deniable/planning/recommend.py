@@ -63,7 +63,7 @@ class OpenDesign:
     settings : mapping
         Settings of the question in the survey file.
     dictionary : mapping, optional
-        Settings of its dictionary, if the strings are unknown.
+        Settings of its dictionary; empty unless the strings are unknown.
     """
 
     kind: str
@@ -71,13 +71,11 @@ class OpenDesign:
     predict: Callable[[Question, float], float]
     name: str = ""
     settings: Mapping[str, object] = field(default_factory=dict)
-    dictionary: Mapping[str, object] | None = None
+    dictionary: Mapping[str, object] = field(default_factory=dict)
 
     def draft(self, epsilon: float) -> Draft:
         """Return a survey that asks only this question."""
-        asked = DraftQuestion(
-            "answer", self.kind, epsilon, settings=self.settings, dictionary=self.dictionary
-        )
+        asked = DraftQuestion("answer", self.kind, epsilon, self.settings, self.dictionary)
         return Draft("plan", (asked,), collect=self.collect)
 
     def threshold(self, epsilon: float, clients: float) -> float:
@@ -336,17 +334,11 @@ def _check(
             check_number(name, value)
     if clients is not None and not 1 <= clients < 1e12:
         raise InputError(f"clients must be between 1 and 10^12, got {clients:g}")
-    if epsilon is not None:
-        check_planned_epsilon(epsilon)
+    if epsilon is not None and not MIN_EPSILON <= epsilon <= MAX_EPSILON:
+        raise InputError(
+            f"epsilon must be between {MIN_EPSILON} and {MAX_EPSILON:g}, got {epsilon:g}"
+        )
     if detect is not None and not 0 < detect < 1:
         raise InputError(f"detect must be a frequency between 0 and 1, got {detect:g}")
     if length is not None and length <= 0:
         raise InputError(f"length must be above 0, got {length:g}")
-
-
-def check_planned_epsilon(epsilon: float) -> None:
-    """Raise InputError unless plans cover this ε."""
-    if not MIN_EPSILON <= epsilon <= MAX_EPSILON:
-        raise InputError(
-            f"epsilon must be between {MIN_EPSILON} and {MAX_EPSILON:g}, got {epsilon:g}"
-        )

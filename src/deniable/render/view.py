@@ -275,7 +275,6 @@ _MODULES = {
     "Histogram": "histogram_view",
     "Joint": "joint_view",
     "Marginal": "values_view",
-    "MechanismTable": "mechanism_view",
     "Plan": "plan_view",
     "Trend": "trend_view",
 }

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from deniable.results.histogram import Histogram, Quantity
     from deniable.results.joint import Joint
     from deniable.results.marginal import Marginal, Measured
-    from deniable.results.mechanism_table import MechanismRow, MechanismTable
     from deniable.results.periods import Trend
     from deniable.results.rows import CellRow, ChangeRow, ValueRow
     from deniable.results.survey_plan import Plan, QuestionDesign
@@ -37,8 +36,6 @@ __all__ = [
     "Joint",
     "Marginal",
     "Measured",
-    "MechanismRow",
-    "MechanismTable",
     "Plan",
     "Provenance",
     "Quantity",
@@ -59,7 +56,6 @@ _LATER = {
     "deniable.results.histogram": ["Histogram", "Quantity"],
     "deniable.results.joint": ["Joint"],
     "deniable.results.marginal": ["Marginal", "Measured"],
-    "deniable.results.mechanism_table": ["MechanismRow", "MechanismTable"],
     "deniable.results.periods": ["Trend"],
     "deniable.results.rows": ["CellRow", "ChangeRow", "ValueRow"],
     "deniable.results.survey_plan": ["Plan", "QuestionDesign"],

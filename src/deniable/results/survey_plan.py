@@ -155,9 +155,9 @@ class Plan(Rows[QuestionDesign], Result):
         str
             The survey in TOML.
         """
-        from deniable.survey.draft import survey_name, toml_string
+        from deniable.survey.draft import survey_name, toml_value
 
-        renamed = self.draft.replace('name = "plan"', f"name = {toml_string(survey_name(name))}", 1)
+        renamed = self.draft.replace('name = "plan"', f"name = {toml_value(survey_name(name))}", 1)
         return renamed.replace("survey.toml", name)
 
     def columns(self) -> Columns:

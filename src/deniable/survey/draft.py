@@ -1,7 +1,7 @@
-"""Drafts of survey files: TOML with a comment on every choice.
+"""Survey files that people go on to edit: TOML with a comment on every choice.
 
-`deniable init` writes one from its options, `deniable plan` from its recommendation. Settings that
-a draft leaves out get their defaults when the file is read.
+`deniable init` writes one from answers, `deniable plan` from its recommendation. Settings that a
+file leaves out get their defaults when it is read.
 """
 
 from __future__ import annotations
@@ -59,20 +59,17 @@ class DraftQuestion:
         Kind of the question.
     epsilon : float
         ε in nats.
-    description : str, default ""
-        What is asked.
     settings : mapping, optional
         Further settings of its table. A value may be a pair of the value and a comment.
-    dictionary : mapping or None, default None
-        Settings of its dictionary, for discovering strings; None if there is no dictionary.
+    dictionary : mapping, optional
+        Settings of its dictionary, for discovering strings; empty if there is no dictionary.
     """
 
     name: str
     kind: str
     epsilon: float
-    description: str = ""
     settings: Mapping[str, object] = field(default_factory=dict)
-    dictionary: Mapping[str, object] | None = None
+    dictionary: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_name("question", self.name)
@@ -84,25 +81,13 @@ class DraftQuestion:
 
     def toml(self) -> str:
         """Return the tables of the question as TOML."""
-        kind = KINDS[self.kind] if self.dictionary is None else "# any text"
-        lines = [f"[questions.{self.name}]", _line("kind", self.kind, kind)]
-        if self.description:
-            lines.append(_line("description", self.description))
-        lines.append(
-            _line(
-                "epsilon",
-                self.epsilon,
-                "# in nats: smaller is more private, larger is more accurate",
-            )
-        )
-        lines += [_line(key, value) for key, value in self.settings.items()]
-        if self.dictionary is not None:
-            lines += [
-                "",
-                f"[questions.{self.name}.dictionary]  # unlisted strings can be discovered",
-                *(_line(key, value) for key, value in self.dictionary.items()),
-            ]
-        return "\n".join(lines) + "\n"
+        nats = "# in nats: smaller is more private, larger is more accurate"
+        kind = "# any text" if self.dictionary else KINDS[self.kind]
+        first = {"kind": (self.kind, kind), "epsilon": (self.epsilon, nats)}
+        text = f"[questions.{self.name}]\n{_settings({**first, **self.settings})}"
+        if self.dictionary:
+            text += f"\n[questions.{self.name}.dictionary]  # unlisted strings can be discovered\n"
+        return text + _settings(self.dictionary)
 
 
 @dataclass(frozen=True)
@@ -115,40 +100,31 @@ class Draft:
         Name of the survey.
     questions : tuple of DraftQuestion
         Its questions.
-    owner, description : str
-        Placeholders by default, which `deniable check` reports.
-    expires : datetime.date or None, default None
+    owner, description : str or None
+        As in the survey file; if None, placeholders that `deniable check` reports.
+    expires : datetime.date or None
         Last day of the survey; None means one year from today.
-    collect : {"once", "repeatedly"}, default "once"
+    collect : {"once", "repeatedly"}
         How often a client reports.
     """
 
     name: str
     questions: tuple[DraftQuestion, ...]
-    owner: str = OWNER_PLACEHOLDER
-    description: str = DESCRIPTION_PLACEHOLDER
+    owner: str | None = None
+    description: str | None = None
     expires: dt.date | None = None
     collect: str = "once"
 
-    def __post_init__(self) -> None:
-        check_name("survey", self.name)
-        names = [question.name for question in self.questions]
-        if twice := {name for name in names if names.count(name) > 1}:
-            raise InputError(
-                f"two questions are called {sorted(twice)[0]!r}: give each its own name"
-            )
-
     def toml(self, file: str = "survey.toml") -> str:
         """Return the file, with comments."""
-        expires = self.expires or dt.date.today() + dt.timedelta(days=365)
         head = HEAD.format(
             file=shlex.quote(file),
-            name=toml_string(self.name),
-            owner=toml_string(self.owner),
-            description=toml_string(self.description),
-            expires=expires.isoformat(),
+            name=toml_value(self.name),
+            owner=toml_value(self.owner or OWNER_PLACEHOLDER),
+            description=toml_value(self.description or DESCRIPTION_PLACEHOLDER),
+            expires=self.expires or dt.date.today() + dt.timedelta(days=365),
+            collect=f"{toml_value(self.collect):18} {COLLECT[self.collect]}",
             defaults=NEWEST,
-            collect=f"{toml_string(self.collect):18} {COLLECT[self.collect]}",
         )
         return "\n".join([head, *(question.toml() for question in self.questions)])
 
@@ -157,10 +133,10 @@ class Draft:
         return Survey.from_toml(self.toml())
 
 
-def toml_string(value: str) -> str:
-    r"""Return a text as a TOML string on one line.
+def toml_value(value: object) -> str:
+    r"""Return a text, number or list as TOML on one line.
 
-    >>> toml_string('a "quoted" word\n')
+    >>> toml_value('a "quoted" word\n')
     '"a \\"quoted\\" word\\n"'
     """
     # TOML has the escapes of JSON, and also requires one for DEL.
@@ -176,11 +152,10 @@ def survey_name(file: str) -> str:
     return suggested_name(file.lower().removesuffix(".toml"), "-") or "survey"
 
 
-def _line(key: str, value: object, comment: str = "") -> str:
-    """Return one setting with a comment; the value may be a pair of both."""
-    if isinstance(value, tuple):
-        value, comment = value
-    written = (
-        toml_string(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    )
-    return f"{f'{key} = {written}':28} {comment}".rstrip()
+def _settings(table: Mapping[str, object]) -> str:
+    """Return one line per setting; a value may be a pair of the value and a comment."""
+    text = ""
+    for key, given in table.items():
+        value, comment = given if isinstance(given, tuple) else (given, "")
+        text += f"{f'{key} = {toml_value(value)}':28} {comment}".rstrip() + "\n"
+    return text
