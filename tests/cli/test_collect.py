@@ -41,7 +41,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def files(tmp_path: Path) -> list[Path]:
     """10,000 reports in each form."""
-    found = [tmp_path / name for name in ("a.parquet", "b.arrow", "c.dn")]
+    found = [tmp_path / name for name in ("a.parquet", "b.parquet", "c.dn")]
     for file in found:
         write(file, from_bodies(os.urandom(16 * 10_000), MARKS))
     MARKS.publish(tmp_path / "marks.json")
@@ -67,14 +67,14 @@ def test_import_compact_export(path: Path, files: list[Path], tmp_path: Path) ->
 
 
 def test_import_from_a_store(path: Path, files: list[Path], tmp_path: Path) -> None:
-    folder = tmp_path / "bulk"
-    run("import", folder, files[0], "--day", DAY)
-    run("import", folder, files[1], "--day", NEXT)
-    assert said("import", path, folder)["new"] == 20_000
-    with deniable.store.open(path) as store, deniable.store.open(folder) as bulk:
+    other = tmp_path / "bulk.db"
+    run("import", other, files[0], "--day", DAY)
+    run("import", other, files[1], "--day", NEXT)
+    assert said("import", path, other)["new"] == 20_000
+    with deniable.store.open(path) as store, deniable.store.open(other) as bulk:
         assert store.days(MARKS) == {DAY: 10_000, NEXT: 10_000}
         assert kept(store) == kept(bulk)
-    assert "perhaps the same ones" in run("import", path, folder, code=1).output
+    assert "perhaps the same ones" in run("import", path, other, code=1).output
 
 
 def test_compact_forgets_old_keys(path: Path, files: list[Path]) -> None:
@@ -153,7 +153,7 @@ def test_damage_is_named_until_it_is_accepted(path: Path) -> None:
 
 def test_mistakes_are_told(path: Path, tmp_path: Path, files: list[Path]) -> None:
     assert "there is no store" in run("compact", path, code=1).output
-    assert "there is no store" in run("store", "status", tmp_path, code=1).output
+    assert "is not a store" in run("store", "status", tmp_path, code=1).output
     assert "give the survey" in run("import", path, files[2], code=1).output
     run("import", path, files[0])
     assert "marks@1" in run("export", path, "other", tmp_path / "x.dn", code=1).output

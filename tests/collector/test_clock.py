@@ -36,7 +36,8 @@ class Clock:
 
 def stored(collector: Collector) -> dict[date, int]:
     """Return every report, by day, including those that are not shuffled yet."""
-    return collector.store._days(SURVEY, compacted_only=False)
+    with deniable.store.open(collector.settings.store) as store:
+        return store.days(SURVEY)
 
 
 def days_ahead(metrics: str) -> float:

@@ -85,8 +85,8 @@ def batch() -> ReportBatch:
 
 @pytest.fixture(scope="module")
 def store(batch: ReportBatch, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Segments and what is staged, in a folder that every worker reads through fsspec."""
-    url = f"local://{tmp_path_factory.mktemp('cluster') / 'bucket'}"
+    """Segments, which every worker reads, and what is staged."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('cluster') / 'reports.db'}"
     with deniable.store.open(url, create=True) as opened:
         opened.add_survey(SURVEY)
         for start in range(0, len(batch), 4000):

@@ -67,11 +67,11 @@ def check_device(folder: Path, marks: Marks) -> None:
     Client.open(SURVEY, device).answer_and_queue({"dark": True})
 
 
-def check_store(name: str, folder: Path, marks: Marks) -> None:
+def check_store(folder: Path, marks: Marks) -> None:
     appended = len(said(marks, "appended"))
     groups = uploads()
     if said(marks, "surveyed"):
-        with deniable.store.open(str(folder / name)) as store:
+        with deniable.store.open(folder / "reports.db") as store:
             assert store.check() == []
             found = kept(store)
             now = reports_of(u for group in groups[:appended] for u in group)
@@ -83,8 +83,8 @@ def check_store(name: str, folder: Path, marks: Marks) -> None:
                 assert set(store.append(promised)) <= {Outcome.REPEATED}
             assert found in possible, "a report was lost, counts twice, or came back"
     if said(marks, "deleted"):
-        assert not [path for path in folder.rglob("*.parquet") if "segments" in str(path)]
-    with deniable.store.open(str(folder / name), create=True) as store:  # and goes on
+        assert not list(folder.rglob("*.parquet"))
+    with deniable.store.open(folder / "reports.db", create=True) as store:  # and goes on
         store.add_survey(MARKS)
         more = upload(40, NEXT)
         store.append([more, upload(40, NEXT)])
@@ -113,14 +113,9 @@ CASES = [
         ("files are not synced", "folders are not synced", "outbox OFF", "outbox FULL"),
     ),
     Case(
-        "sqlite",
-        lambda folder, marks: check_store("reports.db", folder, marks),
+        "store",
+        check_store,
         ("files are not synced", "folders are not synced", "store OFF", "store NORMAL"),
-    ),
-    Case(
-        "folder",
-        lambda folder, marks: check_store("reports", folder, marks),
-        ("files are not synced", "folders are not synced"),
     ),
 ]
 

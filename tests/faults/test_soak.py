@@ -28,12 +28,12 @@ from tests.faults.soak.verdict import FILES_LIMIT, MEMORY_LIMIT, MIB, judge
 SHORT = Plan(seconds=20, rate=60)
 FORGETS = """
 from deniable.store import Outcome
-from deniable.store.sql.sql_store import SqlStore
-real = SqlStore.append
+from deniable.store.base import Store
+real = Store.append
 def append(self, uploads):
     real(self, [upload for upload in uploads if upload.key[0] > 12])
     return [Outcome.STORED] * len(uploads)
-SqlStore.append = append
+Store.append = append
 """
 """A store that acknowledges one upload in twenty without storing it."""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import deniable.store
-from deniable.store.sql.acknowledged import Acknowledged
+from deniable.store.acknowledged import Acknowledged
 from tests.uploads import MARKS, kept, reports_of, upload
 
 APPENDS = 12

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import sqlite3
 from collections.abc import Iterator
@@ -14,9 +13,7 @@ import pytest
 import deniable.store
 from deniable.errors import StoreError
 from deniable.store import Compacted, Outcome, Store
-from deniable.store.parquet.folder_store import FolderStore
-from deniable.store.sql.sql_store import SqlStore
-from deniable.store.sql.sqlite import SqliteStore
+from deniable.store.sqlite import SqliteStore
 from tests.postgres import Server
 from tests.uploads import DAY, MARKS, NEXT, kept, reports_of, survey, upload
 
@@ -33,7 +30,7 @@ def store(path: Path) -> Iterator[SqliteStore]:
         yield found
 
 
-def change(store: SqlStore, column: str, value: object) -> None:
+def change(store: Store, column: str, value: object) -> None:
     """Change a value of the second upload, as a flipped byte would."""
     ids = store._rows("SELECT id FROM staged ORDER BY id")
     store._write(
@@ -41,7 +38,7 @@ def change(store: SqlStore, column: str, value: object) -> None:
     )
 
 
-def damage_of_a_row_is_noticed(store: SqlStore) -> None:
+def damage_of_a_row_is_noticed(store: Store) -> None:
     """Check that reading and `check` name the upload, and that compaction goes on without it."""
     with pytest.raises(StoreError, match="damaged: deniable"):
         kept(store)
@@ -87,7 +84,6 @@ def test_text_that_is_no_text_is_noticed(store: SqliteStore) -> None:
 def test_a_changed_column_is_noticed_in_postgresql(postgres_server: Server, name: str) -> None:
     postgres_server.wipe()
     with deniable.store.open(postgres_server.url, create=True) as store:
-        assert isinstance(store, SqlStore)
         store.add_survey(MARKS)
         store.append([upload(60) for _ in range(3)])
         change(store, name, VALUES[name])
@@ -115,11 +111,7 @@ def test_what_was_set_aside_is_deleted_with_age(store: SqliteStore) -> None:
     store.append([upload(60) for _ in range(3)])
     change(store, "reports", 59)
     store.compact(at_least=50, today=DAY)
-    is_deleted_with_age(store)
-
-
-def is_deleted_with_age(store: Store) -> None:
-    """Check that only age deletes what was set aside, not the deletion of some survey's reports."""
+    # Only age deletes what was set aside, not the deletion of some survey's reports.
     store.add_survey(other := survey(name="other"))
     store.delete(other, before=NEXT)
     assert store.delete_damaged(DAY) == 0 and len(store.damage()) == 1
@@ -139,29 +131,25 @@ def test_a_backup_carries_checksums_and_known_damage(store: SqliteStore, tmp_pat
             kept(copy)
 
 
-@pytest.mark.parametrize("name", ["reports.db", "folder"])
 def test_a_backup_of_a_damaged_or_missing_segment_fails_and_names_it(
-    name: str, tmp_path: Path
+    store: SqliteStore, tmp_path: Path
 ) -> None:
-    to = tmp_path / f"copy-{name}"
-    with deniable.store.open(tmp_path / name, create=True) as store:
-        store.add_survey(MARKS)
-        store.append([upload(60), upload(60)])
-        store.compact(at_least=50, today=DAY)
-        (segment,) = (f for f in tmp_path.rglob("*.parquet") if "keys" not in f.parts)
-        intact = segment.read_bytes()
-        segment.write_bytes(intact[:500] + bytes([intact[500] ^ 1]) + intact[501:])
-        with pytest.raises(StoreError, match=f"{segment.name}.* SHA-256 differs.*from a backup"):
-            store.backup(to)
-        if name == "reports.db":
-            segment.unlink()
-            with pytest.raises(StoreError, match=f"{segment.name} is missing: restore it from a"):
-                store.backup(to)
-            segment.write_bytes(intact)
-            store.backup(to)
-            with deniable.store.open(to) as copy:
-                assert copy.check() == []
-                assert kept(copy) == kept(store)
+    to = tmp_path / "copy.db"
+    store.append([upload(60), upload(60)])
+    store.compact(at_least=50, today=DAY)
+    (segment,) = tmp_path.rglob("*.parquet")
+    intact = segment.read_bytes()
+    segment.write_bytes(intact[:500] + bytes([intact[500] ^ 1]) + intact[501:])
+    with pytest.raises(StoreError, match=f"{segment.name}.* SHA-256 differs.*from a backup"):
+        store.backup(to)
+    segment.unlink()
+    with pytest.raises(StoreError, match=f"{segment.name} is missing: restore it from a"):
+        store.backup(to)
+    segment.write_bytes(intact)
+    store.backup(to)
+    with deniable.store.open(to) as copy:
+        assert copy.check() == []
+        assert kept(copy) == kept(store)
 
 
 def test_a_damaged_survey_is_noticed(store: SqliteStore, path: Path) -> None:
@@ -273,126 +261,3 @@ def test_processes_number_their_uploads_together(path: Path) -> None:
         assert [id for (id,) in db.execute("SELECT id FROM staged")] == list(range(1, 11))
     path.unlink()
     path.with_name("reports.db-wal").unlink(missing_ok=True)
-
-
-# --- folders -------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[FolderStore]:
-    with FolderStore(str(tmp_path / "reports"), create=True) as found:
-        found.add_survey(MARKS)
-        yield found
-
-
-def flip(folder: Store, name: str, at: int) -> None:
-    """Flip one bit of a file."""
-    file = Path(folder.url) / name
-    data = bytearray(file.read_bytes())
-    data[at] ^= 4
-    file.write_bytes(data)
-
-
-@pytest.mark.parametrize("at", [3, 200, 1000, -3, -40, -300])
-def test_a_flipped_byte_of_a_staged_file_is_noticed(folder: FolderStore, at: int) -> None:
-    uploads = [upload(60) for _ in range(3)]
-    for one in uploads:
-        folder.append([one])
-    (name,) = (n for n in folder._names("staged") if uploads[1].bodies in folder._folder.get(n))
-    flip(folder, name, at)
-    with pytest.raises(StoreError, match=f"{name} is damaged"):
-        kept(folder)
-    with pytest.raises(StoreError, match=f"{name} is damaged"):
-        folder.days(MARKS)
-    assert len([text for text in folder.check() if name in text]) == 1
-    assert folder.compact(at_least=50, today=DAY) == Compacted(1, 120, 0, damaged=1)
-    assert kept(folder) == reports_of([uploads[0], uploads[2]])
-    (sentence,) = folder.check()
-    assert Path(name).name in sentence and "was set aside" in sentence
-    assert len(folder.accept_damage()) == 1 and folder.check() == []
-
-
-def test_a_file_damaged_between_two_reads_is_set_aside(
-    folder: FolderStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from deniable.store.parquet import folder_files
-
-    for _ in range(3):
-        folder.append([upload(60)])
-    read_groups, first = folder_files.read_groups, folder._names("staged")[0]
-
-    def then_damaged(location: object, name: str) -> object:
-        groups = read_groups(location, name)  # type: ignore[arg-type]
-        if name == first:
-            flip(folder, name, 1000)
-        return groups
-
-    monkeypatch.setattr(folder_files, "read_groups", then_damaged)
-    assert folder.compact(at_least=50, today=DAY) == Compacted(1, 120, 0, damaged=1)
-
-
-def test_a_damaged_file_does_not_stop_uploads(folder: FolderStore) -> None:
-    one, two = upload(60), upload(60)
-    folder.append([one])
-    flip(folder, folder._names("staged")[0], 100)
-    with FolderStore(folder.url) as other:
-        assert other.append([two]) == [Outcome.STORED]
-        assert other.append([one]) == [Outcome.STORED], "what was set aside is not counted"
-        assert kept(other) == reports_of([one, two]) and len(other.damage()) == 1
-
-
-def test_damaged_keys_are_said_to_count_repeats_again(folder: FolderStore) -> None:
-    uploads = [upload(60), upload(60)]
-    folder.append(uploads)
-    folder.compact(at_least=50, today=DAY)
-    flip(folder, folder._names("keys")[0], 60)
-    with FolderStore(folder.url) as again:
-        assert again.append(uploads[:1]) == [Outcome.STORED], "its key is not known any more"
-        (sentence,) = again.damage()
-        assert "repeats of 2 uploads would be counted again" in sentence
-        assert "is not counted" not in sentence
-        assert sum(kept(again).values()) == 180
-
-
-def test_a_damaged_file_does_not_stop_a_folder_of_an_earlier_version(folder: FolderStore) -> None:
-    """Such a store has no calendar yet, and setting a file aside needs one."""
-    one, two = upload(60), upload(60)
-    for each in (one, two):
-        folder.append([each])
-    manifest = Path(folder.url) / "store.json"
-    generation = json.loads(manifest.read_bytes())["generation"]
-    content = {"format": "deniable-store/1", "generation": generation, "loose": []}
-    manifest.write_text(json.dumps(content))
-    (name,) = (n for n in folder._names("staged") if one.bodies in folder._folder.get(n))
-    flip(folder, name, 100)
-    with FolderStore(folder.url) as again:
-        assert again.calendar().latest == DAY
-        assert again.append([two]) == [Outcome.REPEATED]
-        assert kept(again) == reports_of([two]) and len(again.damage()) == 1
-
-
-@pytest.mark.parametrize("kind", ["segments", "keys"])
-def test_a_flipped_byte_of_other_files_is_noticed(folder: FolderStore, kind: str) -> None:
-    folder.append([upload(60), upload(60)])
-    folder.compact(at_least=50, today=DAY)
-    (name,) = folder._names(kind)
-    flip(folder, name, 60)
-    assert [text for text in folder.check() if name in text]
-
-
-def test_a_flipped_byte_of_the_manifest_is_noticed(folder: FolderStore) -> None:
-    manifest = (Path(folder.url) / "store.json").read_bytes()
-    for at in range(0, len(manifest), 5):
-        (Path(folder.url) / "store.json").write_bytes(manifest)
-        flip(folder, "store.json", at)
-        with pytest.raises(StoreError, match=r"is damaged|update deniable"):
-            deniable.store.open(folder.url, create=True)
-
-
-def test_what_was_set_aside_in_a_folder_is_deleted_with_age(folder: FolderStore) -> None:
-    folder.accept_clock(DAY)
-    for _ in range(3):
-        folder.append([upload(60)])
-    flip(folder, folder._names("staged")[0], 100)
-    folder.compact(at_least=50, today=DAY)
-    is_deleted_with_age(folder)

@@ -12,7 +12,7 @@ import pytest
 import deniable.store
 from deniable.errors import StoreError, StoreUnavailable
 from deniable.store import Outcome, Store
-from deniable.store.sql.postgres import PostgresStore
+from deniable.store.postgres import PostgresStore
 from tests.postgres import Server
 from tests.uploads import DAY, MARKS, kept, reports_of, upload
 
@@ -63,7 +63,7 @@ def test_a_restarted_server_is_waited_for(store: Store, server: Server) -> None:
 def test_a_server_that_stays_away_is_unavailable(
     store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deniable.store.sql.postgres.RETRY_SECONDS", 0.2)
+    monkeypatch.setattr("deniable.store.postgres.RETRY_SECONDS", 0.2)
     one = upload(3)
     server.stop()
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,8 +18,11 @@ from deniable.collector.settings import MIN_KEY_DAYS, check_key_days
 from deniable.errors import InputError, StoreError
 from deniable.formatting import counted
 from deniable.observers import amplified
-from deniable.store import Store, calendar
+from deniable.store import calendar
 from deniable.survey import Survey
+
+if TYPE_CHECKING:
+    from deniable.store import Store
 
 
 def _days_before(day: date, days: int) -> date:
@@ -181,16 +184,15 @@ def _trusted_day(opened: Store) -> date:
 @command(
     make=store.command,
     note=options.STORES,
-    short_help="Accept a clock change, recorded damage or a stale lock.",
+    short_help="Accept a clock change or recorded damage.",
 )
 @click.argument("store")
 @options.flag("--clock")
 @options.flag("--damage")
-@options.flag("--lock")
 @options.flag("--yes")
 @options.json_option("the outcome")
-def accept(store: str, clock: bool, damage: bool, lock: bool, yes: bool, as_json: bool) -> None:
-    """Accept a clock change, recorded damage or a stale lock of STORE.
+def accept(store: str, clock: bool, damage: bool, yes: bool, as_json: bool) -> None:
+    """Accept a clock change or recorded damage of STORE.
 
     A store does not trust a clock that is suddenly days ahead or behind: it would delete reports
     and forget idempotency keys too early. It trusts the clock by itself once it has been used
@@ -203,9 +205,6 @@ def accept(store: str, clock: bool, damage: bool, lock: bool, yes: bool, as_json
         Trust the clock, whatever day it shows.
     damage
         Delete damaged uploads that were set aside, and end the messages about lost ones.
-    lock
-        Remove the lock that a process left in a remote folder when it was killed. Be sure that no
-        process writes to the folder.
     yes
         Delete damaged uploads without asking for confirmation.
 
@@ -213,14 +212,11 @@ def accept(store: str, clock: bool, damage: bool, lock: bool, yes: bool, as_json
     --------
     deniable store accept reports.db --clock
     """
-    if not (clock or damage or lock):
-        raise click.UsageError("give --clock, --damage or --lock")
+    if not (clock or damage):
+        raise click.UsageError("give --clock or --damage")
     lines: list[str] = []
     data: dict[str, object] = {"store": store}
     with deniable.store.open(store) as opened:
-        if lock:
-            data["lock_removed"] = opened.unlock()
-            lines.append("Removed the lock." if data["lock_removed"] else "There was no lock.")
         if damage:
             if (known := opened.damage()) and not yes:
                 echo("\n".join(known), err=as_json)
@@ -246,7 +242,7 @@ def accept(store: str, clock: bool, damage: bool, lock: bool, yes: bool, as_json
 def import_(
     store: str, files: tuple[str, ...], day: date | None, survey_file: Path | None, as_json: bool
 ) -> None:
-    """Add the reports in FILES (.parquet, .arrow, .dn, or other stores) to STORE.
+    """Add the reports in FILES (.parquet, .dn, or other stores) to STORE.
 
     The store is created if it does not exist. A file that is imported twice is counted once, as
     long as the store has the idempotency keys of the first import (see deniable compact
@@ -311,7 +307,7 @@ def export(
 ) -> None:
     """Write the reports of SURVEY (NAME or NAME@VERSION) in STORE to FILE.
 
-    The format follows the extension of FILE: .parquet, .arrow or .dn.
+    The format follows the extension of FILE: .parquet or .dn.
 
     Examples
     --------

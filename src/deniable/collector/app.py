@@ -91,11 +91,6 @@ class Collector:
         settings = self.settings
         if not settings.store:
             raise InputError("there is no store: give one, such as --store sqlite:///reports.db")
-        if not stores.is_database(settings.store):
-            raise InputError(
-                "a collector stores reports in FILE.db, sqlite:///FILE.db or postgresql://…, and "
-                "--store is none of these: folders of Parquet files are for imports and archives"
-            )
         # Analysts must never see reports before they are shuffled, and nothing else here reads any.
         self.store = stores.open(settings.store, create=True, compacted_only=True)
         self.store.check_writable()

@@ -20,7 +20,7 @@ from deniable.store.locations import Location, OpenSource
 from deniable.survey import Survey
 
 if TYPE_CHECKING:
-    from deniable.columns.arrow import Groups
+    from deniable.columns.arrow import ParquetGroups
 
 
 def survey_folder(survey: Survey) -> str:
@@ -48,7 +48,7 @@ def partitions(source: OpenSource, name: str, kind: type[RowGroup] = RowGroup) -
 
 
 @contextmanager
-def _open_groups(source: OpenSource, name: str) -> Iterator[Groups]:
+def _open_groups(source: OpenSource, name: str) -> Iterator[ParquetGroups]:
     """Open a segment as row groups; raise StoreError if the file is damaged."""
     from deniable.columns.arrow import ParquetGroups, damage_as
 

@@ -23,11 +23,12 @@ from deniable.columns import ReportBatch
 from deniable.columns.batch import from_bodies
 from deniable.columns.partition import LocalPartition, LocalRowGroup, Partition, RowGroup, load_all
 from deniable.formatting import counted
-from deniable.store.base import MAX_BATCH_ROWS
 from deniable.store.locations import Location, OpenSource, cached_source
 from deniable.store.segments import partitions, shuffle_bodies
 from deniable.survey import Survey
 
+MAX_BATCH_ROWS = 1 << 18
+"""Largest number of reports that `Snapshot.batches` yields at once."""
 MAX_BYTES_IN_MEMORY = 1 << 26
 """Largest size of copied staged reports before they go to a temporary file."""
 FOOTER_READERS = 8

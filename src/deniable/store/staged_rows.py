@@ -16,8 +16,8 @@ from zlib import crc32
 
 from deniable.errors import StoreError
 from deniable.formatting import counted
-from deniable.store.base import Upload
-from deniable.store.sql.database import Row, Session, read_setting, sql_lists, write_setting
+from deniable.store.database import Row, Session, read_setting, sql_lists, write_setting
+from deniable.store.uploads import Upload
 from deniable.survey import Survey
 
 COLUMNS = "id, survey, day, reports, bodies, checksum"

@@ -8,6 +8,7 @@ another. Several processes on one machine may use the file at the same time.
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -25,12 +26,12 @@ from deniable.errors import (
     StoreReplaced,
     StoreUnavailable,
 )
+from deniable.store import staged_rows
+from deniable.store.acknowledged import Acknowledged
+from deniable.store.base import Store
+from deniable.store.database import Row, Session, T, Transact, insert_rows
 from deniable.store.locations import LocalFolder, Location, lock_of
-from deniable.store.sql import staged_rows
-from deniable.store.sql.acknowledged import Acknowledged
-from deniable.store.sql.database import Row, Session, T, Transact, insert_rows
-from deniable.store.sql.sql_store import SqlStore
-from deniable.store.sql.staged_rows import StagedRow
+from deniable.store.staged_rows import StagedRow
 
 LOCK_TIMEOUT_SECONDS = 30.0
 """How long a transaction waits for another process to finish writing."""
@@ -58,7 +59,7 @@ def parse(url: str) -> tuple[Path, str | None]:
     return Path(text), settings.get("segments", [""])[0] or None
 
 
-class SqliteStore(SqlStore):
+class SqliteStore(Store):
     """A store in a SQLite file; see `store.base.Store`."""
 
     def __init__(self, url: str, *, create: bool = False) -> None:
@@ -160,7 +161,7 @@ class SqliteStore(SqlStore):
 
     def room(self) -> int | None:
         """Return the free bytes of the file's disk."""
-        return LocalFolder(self.path.parent).room()
+        return shutil.disk_usage(self.path.parent).free
 
     def check_files(self) -> None:
         """Raise StoreReplaced unless database and log are the files that were opened."""

@@ -1,4 +1,4 @@
-"""The interface between a SQL store and its database: tables, sessions and transactions.
+"""The interface between a store and its database: tables, sessions and transactions.
 
 Statements use `?` for values, and only SQL that SQLite and PostgreSQL both understand.
 """
@@ -6,8 +6,11 @@ Statements use `?` for values, and only SQL that SQLite and PostgreSQL both unde
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date
 from itertools import chain
 from typing import Any, Protocol, TypeVar
+
+from deniable.survey import Survey
 
 VERSIONS: tuple[tuple[str, ...], ...] = (
     # 1: staged uploads
@@ -38,9 +41,12 @@ VERSIONS: tuple[tuple[str, ...], ...] = (
 )
 """Statements that create the tables, per schema version. Opening an older store upgrades it.
 
-Released statements never change: every change of the tables is a new version. `SqlStore.type_names`
+Released statements never change: every change of the tables is a new version. `Store.type_names`
 fills in the words in braces.
 """
+
+IN_DAYS = "survey = ? AND day BETWEEN ? AND ?"
+"""Condition for the rows of one survey in a range of days; `day_range` has its values."""
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -79,6 +85,11 @@ def sql_lists(values: Sequence[object]) -> Iterator[tuple[str, Row]]:
     for start in range(0, len(values), MAX_VALUES):
         chunk = tuple(values[start : start + MAX_VALUES])
         yield f"({', '.join('?' * len(chunk))})", chunk
+
+
+def day_range(survey: Survey, first: date, last: date) -> tuple[bytes, str, str]:
+    """Return the values of `IN_DAYS`."""
+    return survey.digest, first.isoformat(), last.isoformat()
 
 
 def insert_rows(db: Session, table: str, columns: str, rows: Iterable[Row]) -> None:

@@ -20,9 +20,9 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
 from deniable.errors import InputError, StoreError, StoreFull, StoreUnavailable
+from deniable.store.base import Store
+from deniable.store.database import Row, Session, T, Transact, delete_named
 from deniable.store.locations import Location
-from deniable.store.sql.database import Row, Session, T, Transact, delete_named
-from deniable.store.sql.sql_store import SqlStore
 
 RETRY_SECONDS = 20.0
 """How long a transaction is retried before StoreUnavailable is raised."""
@@ -55,7 +55,7 @@ def parse(url: str) -> tuple[str, str | None]:
     return f"{target}?{urlencode(query, doseq=True)}" if query else target, segments
 
 
-class PostgresStore(SqlStore):
+class PostgresStore(Store):
     """A store in a PostgreSQL database; see `store.base.Store`."""
 
     def __init__(self, url: str, *, create: bool = False) -> None:
