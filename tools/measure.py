@@ -253,8 +253,7 @@ def wide_functions(root: Path = PACKAGE) -> list[str]:
     """List the functions with many parameters; verbs, commands and kernels are allowed them."""
     found = []
     for path, _, tree in modules(root):
-        parts = path.relative_to(root).parts
-        if parts[0] == "cli":
+        if path.relative_to(root).parts[0] == "cli":
             continue
         for node in ast.walk(tree):
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name in VERBS:

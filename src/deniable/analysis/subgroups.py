@@ -17,7 +17,7 @@ from deniable.analysis.categories import Strings, candidates_of, check_listed
 from deniable.analysis.conditions import Subgroup
 from deniable.analysis.source import Source
 from deniable.analysis.tallying import count_all, has_tests, histogram_of
-from deniable.compute.backend import Backend
+from deniable.compute.executors import Executor
 from deniable.errors import InputError
 from deniable.inference.distributions import normal_quantile
 from deniable.inference.joint.collapse import collapse_influence
@@ -43,7 +43,7 @@ def decode_subgroup(
     subgroup: Subgroup,
     source: Source,
     candidates: Mapping[str, Strings],
-    executor: Backend,
+    executor: Executor,
     *,
     alpha: float,
     correction: Correction,
@@ -59,7 +59,7 @@ def decode_subgroup(
         The reports.
     candidates : mapping
         Candidates of string questions, by question.
-    executor : Backend
+    executor : Executor
         Where the computation runs.
     alpha, correction
         Significance level, and how it accounts for several candidates; see `decode`.
@@ -76,9 +76,9 @@ def decode_subgroup(
     tested = has_tests(source.survey, questions, source.count, inflation)
     models, axes = _axes(subgroup, tables, counted, TableSettings(alpha=alpha, tested=tested))
     by_name = {q.name: model for q, model in zip(questions, models, strict=True)}
-    rows = partial(likelihood_rows, by_name, executor.arrays, cohorts > 1)
+    rows = partial(likelihood_rows, by_name, cohorts > 1)
     held = source.hold(executor, rows).hold(itemgetter(0))
-    evidence = evidence_of(held, [len(axis.labels) for axis in axes], executor.arrays)
+    evidence = evidence_of(held, [len(axis.labels) for axis in axes])
     rates = Rates(_cells(evidence, axes, subgroup, inflation))
     names, fitted = listed[0].names, axes[0].labels
     rows_of = np.array([fitted.index(name) if name in fitted else -1 for name in names], np.intp)

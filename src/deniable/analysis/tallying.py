@@ -9,7 +9,7 @@ import numpy as np
 
 from deniable.analysis.source import NO_REPORTS, Source
 from deniable.columns import ReportBatch
-from deniable.compute.backend import Backend
+from deniable.compute.executors import Executor
 from deniable.errors import InputError
 from deniable.inference.fit_check import FitTest, fit_check
 from deniable.inference.fit_counts import FitCounter, FitCounts
@@ -24,7 +24,7 @@ from deniable.version import __version__
 
 
 def count_all(
-    source: Source, executor: Backend, question: Question, model: AnyModel
+    source: Source, executor: Executor, question: Question, model: AnyModel
 ) -> ReportCounts:
     """Count all reports of a question, as the marginal of its model needs them.
 
@@ -43,7 +43,7 @@ def _count(question: str, counter: Counter, batch: ReportBatch) -> ReportCounts:
 
 
 def count_and_check(
-    source: Source, executor: Backend, question: Question, model: AnyModel
+    source: Source, executor: Executor, question: Question, model: AnyModel
 ) -> tuple[ReportCounts, FitCounts]:
     """Count all reports of a question as `count_all` does, and what `fit_check` needs to know."""
     check = FitCounter((question.name,), source.count)
@@ -64,7 +64,7 @@ def _count_both(
 
 def check_all(
     source: Source,
-    executor: Backend,
+    executor: Executor,
     questions: Sequence[Question],
     shares: Sequence[FitTest] = (),
     reports_per_client: float = 1.0,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from deniable.analysis.source import Reports, Source
 from deniable.analysis.tallying import has_tests
-from deniable.compute.backend import Backend
-from deniable.compute.named import backend_of
+from deniable.compute.executors import AnyExecutor, executor_of
 from deniable.compute.progress import Progress, reports_progress
 from deniable.discovery.ngrams.run import check_reading, discover_ngrams
 from deniable.discovery.prefixes.run import discover_prefixes
@@ -29,7 +28,7 @@ def discover(
     reading: str | None = None,
     delta: float | None = None,
     words: Words = (),
-    executor: Backend | None = None,
+    executor: AnyExecutor = None,
     progress: Progress | None = None,
 ) -> Discovery:
     """Find the strings that clients hold, without a list of candidates.
@@ -70,8 +69,9 @@ def discover(
         positive weights. Whole strings are tested first, and words guide the search. They need not
         occur. Strings discovered in the same reports must not be among them, because the tests
         would no longer be valid. Only for a question with protocol "prefixes".
-    executor : Backend, optional
-        Where the computation runs. Threads of this process by default.
+    executor : str or distributed.Client, optional
+        Where the computation runs: "threads" (default), "threads:N", "dask://HOST:PORT",
+        "tls://HOST:PORT" or a `distributed.Client`.
     progress : callable, optional
         Called with the name of the current stage and the fraction of it that is done.
 
@@ -133,7 +133,7 @@ def discover(
     survey = Survey.of(survey)
     asked = survey.question(question)
     accepted = predicate(accept)
-    source, executor = Source(reports, survey), backend_of(executor)
+    source, executor = Source(reports, survey), executor_of(executor)
     tested = has_tests(survey, (asked,), source.count)
     match asked.protocol:
         case NGrams() as protocol:

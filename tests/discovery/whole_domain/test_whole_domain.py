@@ -14,6 +14,7 @@ from deniable import discover
 from deniable.analysis.source import Source
 from deniable.cli.app import app
 from deniable.discovery.shared.mixture import Mixture
+from deniable.discovery.shared.screening import hashed_sums
 from deniable.discovery.shared.string_models import CharacterModel, Lexicon
 from deniable.discovery.shared.tables import MassTables
 from deniable.discovery.shared.tally import Tally
@@ -96,7 +97,7 @@ def test_every_string_is_scored_once(
     some = domain.above(evidence, least)
     # A quarter of the sum must come from the first half of the families.
     families = (counted.families + 1) // 2
-    half = counted.kernels.evidence(counted.header(0), rows, 5, evidence.entry[0, :families])
+    half = hashed_sums(counted.header(0), rows, 5, evidence.entry[0, :families])
     high = (sums >= least) & (half >= 0.25 * least)
     assert {r.tobytes() for r in some} == {r.tobytes() for r in rows[high]}
     assert 80 < len(some) < 100

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtri_exp
 from scipy.stats import norm
 
-from deniable.compute.cpu.threads import one_blas_thread
+from deniable.compute.executors import one_blas_thread
 from deniable.discovery.ngrams.gram_reports import GramReports
 from deniable.discovery.ngrams.paper_reading import read_paper
 from deniable.discovery.ngrams.peeling import read_fused

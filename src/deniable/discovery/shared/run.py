@@ -12,7 +12,7 @@ import numpy as np
 
 from deniable.analysis.source import Source
 from deniable.analysis.tallying import check_all, provenance_of
-from deniable.compute.backend import Backend
+from deniable.compute.executors import Executor
 from deniable.discovery.shared.selection import SelectedStrings, corrected, corrected_total
 from deniable.discovery.shared.strings import Rows, StringTests
 from deniable.errors import InputError
@@ -59,7 +59,7 @@ class DiscoveryRun(Generic[AnyProtocol]):
     protocol: AnyProtocol
     accept: Accept | None
     alpha: float
-    executor: Backend
+    executor: Executor
     reports: int = 0
     candidates: int = 0
     stages: list[Stage] = field(default_factory=list)

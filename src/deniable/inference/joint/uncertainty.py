@@ -15,12 +15,12 @@ differ between strata by even more.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from deniable.compute.backend import MethodCall
-from deniable.compute.cpu.threads import one_blas_thread
+from deniable.compute.executors import one_blas_thread
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
 from deniable.inference.joint.evidence import Evidence
@@ -54,8 +54,10 @@ def stratum_influence(evidence: Evidence, fitted: Covariance) -> Floats:
     """
     cells = fitted.table.size
     sums = evidence.rows.sum(
-        MethodCall(
-            LikelihoodRows.stratum_scores, fitted.table.reshape(evidence.folded), STRATUM_GROUPS
+        partial(
+            LikelihoodRows.stratum_scores,
+            table=fitted.table.reshape(evidence.folded),
+            groups=STRATUM_GROUPS,
         )
     )
     weight, score = sums[:, cells], sums[:, :cells]

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from deniable.compute.cpu.threads import one_blas_thread
+from deniable.compute.executors import one_blas_thread
 from deniable.errors import InputError
 from deniable.inference.distributions import normal_quantile
 from deniable.inference.marginal.bit_counts import BitCounts
