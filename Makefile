@@ -52,13 +52,6 @@ $(VENV)/.ready: pyproject.toml | $(VENV)/.python
 	@$(INSTALL) -e '.[dev]'
 	@touch $(VENV)/.demo $@
 
-# Tests of GPU code also run on the CPU, through PyTorch. Its build without CUDA, a tenth of the size, is preferred.
-# Without PyTorch these tests are skipped; with CI=true they fail.
-$(VENV)/.torch: $(VENV)/.ready
-	@$(INSTALL) 'torch==2.13.0+cpu' 2>/dev/null || $(INSTALL) 'torch>=2.4' \
-	  || echo "no PyTorch: tests of GPU code are skipped"
-	@touch $@
-
 demo: $(VENV)/.demo
 	@$(BIN)/python examples/demo.py
 
@@ -80,7 +73,7 @@ fast: kernels
 check: $(VENV)/.ready
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync lint fast
 
-test: lint kernels $(VENV)/.torch
+test: lint kernels
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=10
 
 # Compare the golden cases, or record all or some of them anew: RECORD="decode_filter changes".
@@ -143,11 +136,10 @@ else
 	$(BIN)/python -m tests.faults.campaign_sender --times 4
 endif
 
-# Write data, picture and table of the soak test anew; FLAGS=--long-jumps lets the clock jump by more than a few days.
+# Write data, picture and table of the soak test anew.
 MINUTES ?= 60
-FLAGS ?=
 soak: $(VENV)/.ready
-	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) $(FLAGS) --output docs/results/data/soak.json
+	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) --output docs/results/data/soak.json
 	$(BIN)/python -m tests.faults.soak.plot docs/results/data/soak.json docs/results/soak.png
 	$(BIN)/python -m tools.facts
 

@@ -18,7 +18,6 @@ EXTRAS = {
     "cluster": ("dask", "distributed"),
     "collector": ("granian", "numpy", "pyarrow", "starlette", "uvloop"),
     "frames": ("pandas", "polars"),
-    "gpu": ("torch",),
     "plots": ("matplotlib",),
     "postgres": ("numpy", "psycopg", "pyarrow"),
 }

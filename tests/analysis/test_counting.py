@@ -18,8 +18,7 @@ from deniable.analysis.counting import PairLayout
 from deniable.analysis.source import Source
 from deniable.analysis.tallying import count_all
 from deniable.columns import ReportBatch, write
-from deniable.compute.cpu.threads import Threads
-from deniable.compute.named import default_backend
+from deniable.compute.executors import Threads, threads
 from deniable.errors import InputError
 from deniable.inference.models.base import TableSettings
 from deniable.results import Joint
@@ -45,7 +44,7 @@ kind = "string"
 mechanism = "localhash"
 epsilon = 3.0
 values = 19
-families = 4
+families = 8
 [questions.word.dictionary]
 protocol = "prefixes"
 max_length = 3
@@ -149,7 +148,7 @@ def test_a_local_hash_counts_as_its_reports_do() -> None:
     layout = PairLayout((SURVEY.question("word"), SURVEY.question("ads")))
     counts = pair_counts(SURVEY, BATCH, ["word", "ads"])
     assert (counts.first.sum(axis=1) == counts.total).all()  # one number a report
-    count = partial(count_all, Source(BATCH, SURVEY), default_backend())
+    count = partial(count_all, Source(BATCH, SURVEY), threads())
     _, axes = axes_of(layout.questions, LISTED, count, TableSettings(top=3))
     assert axes[0].labels == associated_labels(counts)
 

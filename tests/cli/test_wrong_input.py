@@ -216,7 +216,7 @@ CASES: list[tuple[str, int, str]] = [
     (f"{DECODE} homepage --candidates joint.json", 1, "a result of decode or discover"),
     (f"{DECODE} browser --alpha nan", 2, "expected a number, got 'nan'"),
     (f"{DECODE} browser --correction bonferoni", 2, "'bonferoni' is not one of 'holm'"),
-    (f"{DECODE} browser --executor gpux", 1, 'Did you mean "gpu"?'),
+    (f"{DECODE} browser --executor thread", 1, 'Did you mean "threads"?'),
     (f"{DECODE} browser --executor threads:0", 1, "workers must be at least 1"),
     (f"{DECODE} browser -o missing/x.csv", 2, "the folder missing does not exist"),
     (f"{DECODE} browser --since 2026-11-01", 1, "need one store"),

@@ -1,7 +1,4 @@
-"""Each extra, installed alone from the wheel, runs the first command that the documentation names.
-
-`gpu` is left out: PyTorch would be downloaded, some hundred megabytes.
-"""
+"""Each extra, installed alone from the wheel, runs the first command in the documentation."""
 
 from __future__ import annotations
 

@@ -18,6 +18,8 @@ import pytest
 import deniable.store
 from deniable.client import Client, Ledger, Outbox, load_secret
 from deniable.store import Outcome
+from deniable.store.acknowledged import Acknowledged
+from deniable.store.staged_rows import ADVICE, UNKNOWN_NUMBER
 from deniable.survey.report import BATCH, BATCH_HEADER_SIZE, HEADER_SIZE, MAGIC
 from tests.faults.power_loss import losses, needs_strace, record, write_tree
 from tests.faults.power_loss_programs import SURVEY, uploads
@@ -68,11 +70,14 @@ def check_device(folder: Path, marks: Marks) -> None:
 
 
 def check_store(folder: Path, marks: Marks) -> None:
+    last = Acknowledged(folder / "reports.db")
+    damaged = last.path.exists() and last.read() is None  # its sector was torn
+    expected = [f"{UNKNOWN_NUMBER}: {ADVICE}"] if damaged else []
     appended = len(said(marks, "appended"))
     groups = uploads()
     if said(marks, "surveyed"):
         with deniable.store.open(folder / "reports.db") as store:
-            assert store.check() == []
+            assert store.check() in ([], expected)
             found = kept(store)
             now = reports_of(u for group in groups[:appended] for u in group)
             soon = reports_of(u for group in groups[: appended + 1] for u in group)
@@ -89,7 +94,7 @@ def check_store(folder: Path, marks: Marks) -> None:
         more = upload(40, NEXT)
         store.append([more, upload(40, NEXT)])
         store.compact(at_least=20, today=NEXT)
-        assert store.check() == []
+        assert store.check() in ([], expected)
         assert reports_of([more]) <= kept(store)
 
 
@@ -149,6 +154,7 @@ def inflict(folder: Path, torn: int) -> str:
 
 
 @needs_strace
+@pytest.mark.filterwarnings("ignore:.*number of the last upload")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.program)
 def test_nothing_promised_is_lost(case: Case, memory_path: Path) -> None:
     assert lose_power(case, memory_path, torn=1) > 100

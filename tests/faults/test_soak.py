@@ -173,9 +173,9 @@ def test_the_clock_of_one_process_is_wrong(days: int, tmp_path: Path) -> None:
     program = main_with_clock(tmp_path / "clock").removesuffix(MAIN)
     program += """
 import datetime, sys
-from deniable.store import calendar
-assert isinstance(datetime.date(2025, 3, 9), calendar.date)
-print(calendar.today())
+from deniable.store import clock
+assert isinstance(datetime.date(2025, 3, 9), clock.date)
+print(clock.today())
 """
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
     shown = date.fromisoformat(done.stdout.decode().strip())

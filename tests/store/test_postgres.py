@@ -150,35 +150,6 @@ def test_a_backup_moves_between_databases(store: Store, server: Server, tmp_path
         assert back.append(uploads) == [Outcome.REPEATED] * 3
 
 
-def test_an_older_store_is_brought_up_to_date(server: Server) -> None:
-    one = upload(60)
-    day = DAY.isoformat()
-    with psycopg.connect(server.url, autocommit=True) as old:
-        for statement in (
-            "CREATE SCHEMA deniable",
-            "SET search_path = deniable",
-            "CREATE TABLE survey (digest BYTEA PRIMARY KEY, canonical BYTEA NOT NULL)",
-            "CREATE TABLE upload (name BYTEA PRIMARY KEY, seal BYTEA NOT NULL, day TEXT NOT NULL)",
-            "CREATE TABLE staged (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "
-            "survey BYTEA NOT NULL REFERENCES survey, day TEXT NOT NULL, reports INTEGER NOT NULL, "
-            "bodies BYTEA NOT NULL)",
-            "CREATE TABLE version (number INTEGER NOT NULL)",
-            "INSERT INTO version VALUES (1)",
-        ):
-            old.execute(statement)
-        old.execute("INSERT INTO survey VALUES (%s, %s)", (MARKS.digest, MARKS.canonical))
-        old.execute("INSERT INTO upload VALUES (%s, %s, %s)", (*one.receipt, day))
-        old.execute(
-            "INSERT INTO staged (survey, day, reports, bodies) VALUES (%s, %s, 60, %s)",
-            (MARKS.digest, day, one.bodies),
-        )
-    with deniable.store.open(server.url) as store:
-        two = upload(60)
-        assert store.append([one, two]) == [Outcome.REPEATED, Outcome.STORED]
-        assert store.compact(at_least=50).reports == 120
-        assert kept(store) == reports_of([one, two])
-
-
 def test_a_newer_store_is_refused(store: Store, server: Server) -> None:
     with psycopg.connect(server.url, autocommit=True) as connection:
         connection.execute("UPDATE deniable.version SET number = 1000")

@@ -21,17 +21,6 @@ from deniable.store.database import MAX_STATEMENT_BYTES, insert_rows
 from deniable.store.sqlite import SqliteStore
 from tests.uploads import DAY, MARKS, NEXT, kept, reports_of, survey, upload
 
-# The tables as version 1 made them: not to be changed.
-VERSION_1 = """
-CREATE TABLE survey (digest BLOB PRIMARY KEY, canonical BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE upload (name BLOB PRIMARY KEY, seal BLOB NOT NULL, day TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE staged (
-    id INTEGER PRIMARY KEY, survey BLOB NOT NULL REFERENCES survey, day TEXT NOT NULL,
-    reports INTEGER NOT NULL, bodies BLOB NOT NULL
-);
-PRAGMA user_version = 1;
-"""
-
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
@@ -43,25 +32,6 @@ def store(path: Path) -> Iterator[SqliteStore]:
     with SqliteStore(str(path), create=True) as found:
         found.add_survey(MARKS)
         yield found
-
-
-def test_an_older_store_is_brought_up_to_date(path: Path) -> None:
-    one = upload(60)
-    with closing(sqlite3.connect(path)) as old, old:
-        old.executescript(VERSION_1)
-        old.execute("INSERT INTO survey VALUES (?, ?)", (MARKS.digest, MARKS.canonical))
-        old.execute("INSERT INTO upload VALUES (?, ?, ?)", (*one.receipt, DAY.isoformat()))
-        old.execute(
-            "INSERT INTO staged (survey, day, reports, bodies) VALUES (?, ?, ?, ?)",
-            (MARKS.digest, DAY.isoformat(), 60, one.bodies),
-        )
-    for _ in range(2):
-        with deniable.store.open(path) as store:
-            assert store.append([one]) == [Outcome.REPEATED]
-            assert kept(store) >= reports_of([one])
-            store.append([upload(60)])
-            store.compact(at_least=50)
-            assert store.check() == []
 
 
 def test_a_newer_store_is_refused_untouched(path: Path) -> None:

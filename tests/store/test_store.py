@@ -13,7 +13,7 @@ import pytest
 
 import deniable.store
 from deniable.errors import InputError, StoreError, UnknownSurvey
-from deniable.store import Compacted, Outcome, Store
+from deniable.store import Compacted, Outcome, Store, base
 from tests.uploads import DAY, MARKS, NEXT, again, kept, reports_of, survey, upload
 
 STORED, REPEATED, CONFLICT = Outcome.STORED, Outcome.REPEATED, Outcome.CONFLICT
@@ -50,6 +50,20 @@ def test_the_same_key_for_another_survey_is_a_conflict(store: Store) -> None:
     one, second = upload(), survey(2)
     store.add_survey(second)
     assert store.append([one, again(one, digest=second.digest)]) == [STORED, CONFLICT]
+
+
+def test_an_older_store_is_brought_up_to_date(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = upload(60)
+    with deniable.store.open(url, create=True) as older:
+        older.add_survey(MARKS)
+        older.append([one])
+    newer = (*base.VERSIONS, ("ALTER TABLE staged ADD COLUMN later BIGINT",))
+    monkeypatch.setattr(base, "VERSIONS", newer)
+    for _ in range(2):
+        with deniable.store.open(url) as store:
+            assert store.append([one]) == [REPEATED]
+            assert store._rows("SELECT later FROM staged") == [(None,)]
+            assert kept(store) == reports_of([one]) and store.check() == []
 
 
 def test_what_is_appended_survives(url: str) -> None:

@@ -19,8 +19,7 @@ from deniable.arguments import as_names
 from deniable.columns import ReportBatch
 from deniable.columns.batch import packed_numbers
 from deniable.columns.partition import Partition
-from deniable.compute.backend import Backend
-from deniable.compute.named import backend_of
+from deniable.compute.executors import AnyExecutor, Executor, executor_of
 from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError
 from deniable.inference.linear.joint_counts import PairCounts
@@ -104,7 +103,7 @@ def pair_counts(
     reports: Reports | PairCounts | Iterable[Part | PairCounts],
     questions: Sequence[str],
     *,
-    executor: Backend | None = None,
+    executor: AnyExecutor = None,
     progress: Progress | None = None,
 ) -> PairCounts:
     """Count how often each pair of bits of two questions is set in the same report.
@@ -121,8 +120,9 @@ def pair_counts(
         Reports to count. Earlier counts and .npz files of counts are added to them.
     questions : sequence of str
         Names of the two questions.
-    executor : Backend, optional
-        Where the computation runs. Threads of this process by default.
+    executor : str or distributed.Client, optional
+        Where the computation runs: "threads" (default), "threads:N", "dask://HOST:PORT",
+        "tls://HOST:PORT" or a `distributed.Client`.
     progress : callable, optional
         Called with the name of the current stage and the fraction of it that is done.
 
@@ -182,7 +182,7 @@ def pair_counts(
         _check_belongs(earlier, survey, layout)
     if parts or not counts:
         source = Source(parts, survey)
-        new = _count_source(layout, survey, source, backend_of(executor))
+        new = _count_source(layout, survey, source, executor_of(executor))
         counts.append(replace(new, origin=source.origin))
     return reduce(add, counts)
 
@@ -237,7 +237,7 @@ def _packed_bits(question: Question, batch: ReportBatch) -> Bytes:
 
 
 def _count_source(
-    layout: PairLayout, survey: Survey, source: Source, executor: Backend
+    layout: PairLayout, survey: Survey, source: Source, executor: Executor
 ) -> PairCounts:
     """Count all reports of a source."""
     strata, (k, m) = layout.strata, layout.widths

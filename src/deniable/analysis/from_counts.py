@@ -13,7 +13,7 @@ import numpy as np
 from deniable.analysis.categories import Strings, axes_of, joint_of
 from deniable.analysis.counting import PairLayout
 from deniable.analysis.tallying import provenance_of
-from deniable.compute.cpu.threads import one_blas_thread
+from deniable.compute.executors import one_blas_thread
 from deniable.errors import InputError
 from deniable.inference.association.effect_size import cramers_v_of
 from deniable.inference.fit_check import fit_check

@@ -14,7 +14,7 @@ from deniable.columns import ReportBatch
 from deniable.columns.files import SUFFIXES, open_groups, partitions
 from deniable.columns.frames import ArrowStream, PandasFrame
 from deniable.columns.partition import BatchPartition, Partition, row_groups
-from deniable.compute.backend import Backend, Held
+from deniable.compute.executors import Executor, Held
 from deniable.compute.progress import report_progress
 from deniable.errors import InputError
 from deniable.formatting import counted
@@ -123,11 +123,13 @@ class Source:
         """Number of reports."""
         return sum(each.count for each in self.partitions)
 
-    def map(self, executor: Backend, function: Callable[[ReportBatch], Result]) -> Iterator[Result]:
+    def map(
+        self, executor: Executor, function: Callable[[ReportBatch], Result]
+    ) -> Iterator[Result]:
         """Yield function(batch) for the reports of each partition, in order."""
         return executor.map(partial(_apply, function), self._with_progress())
 
-    def hold(self, executor: Backend, function: Callable[[ReportBatch], Result]) -> Held[Result]:
+    def hold(self, executor: Executor, function: Callable[[ReportBatch], Result]) -> Held[Result]:
         """Return function(batch) for each partition, kept on the worker that computed it."""
         return executor.hold(partial(_apply, function), self._with_progress())
 
@@ -213,10 +215,12 @@ class Source:
             snapshot = store.snapshot(self.survey, since=part.since, until=part.until)
             url = store.url
             waiting = store.waiting(self.survey) if store.compacted_only else 0
+        snapshot.warn()
         if not len(snapshot):
             raise no_reports(self.survey, url, part, waiting)
         days = snapshot.days
-        return snapshot.partitions(), f"{url}, {min(days)} to {max(days)}"
+        origin = "; ".join([f"{url}, {min(days)} to {max(days)}", *snapshot.damage])
+        return snapshot.partitions(), origin
 
 
 def no_reports(survey: Survey, url: str, part: Stored, waiting: int = 0) -> InputError:

@@ -166,7 +166,9 @@ class ParquetGroups:
     """Row groups of a Parquet file, given as a path or as an open file."""
 
     def __init__(self, source: Path | IO[bytes]) -> None:
-        self._file = pq.ParquetFile(source, memory_map=isinstance(source, Path))
+        self._file = pq.ParquetFile(
+            source, memory_map=isinstance(source, Path), page_checksum_verification=True
+        )
         self.schema = self._file.schema_arrow
 
     @property
@@ -207,18 +209,28 @@ class ParquetGroups:
         return rows
 
 
-def parquet_writer(sink: Path | IO[bytes] | pa.NativeFile, schema: pa.Schema) -> pq.ParquetWriter:
-    """Return a writer of uncompressed Parquet to a path or file."""
+def parquet_writer(
+    sink: Path | IO[bytes] | pa.NativeFile, schema: pa.Schema, *, checksums: bool = False
+) -> pq.ParquetWriter:
+    """Return a writer of uncompressed Parquet to a path or file.
+
+    checksums : whether to write checksums, which are compared when the file is read
+    """
     return pq.ParquetWriter(
-        sink, schema, compression="none", use_dictionary=False, write_statistics=False
+        sink,
+        schema,
+        compression="none",
+        use_dictionary=False,
+        write_statistics=False,
+        write_page_checksum=checksums,
     )
 
 
 def to_parquet(batch: ReportBatch) -> bytes:
-    """Return reports as the content of a Parquet file."""
+    """Return reports as the content of a Parquet file with checksums."""
     sink = pa.BufferOutputStream()
     record = to_arrow(batch)
-    with parquet_writer(sink, record.schema) as file:
+    with parquet_writer(sink, record.schema, checksums=True) as file:
         file.write_batch(record, MAX_ROW_GROUP_ROWS)
     return bytes(sink.getvalue())
 

@@ -14,16 +14,15 @@ survey    published surveys
 upload    name and seal of every upload, to recognise repeats
 staged    uploads as they arrived, one row each
 segment   segments that are part of the store
-damaged   uploads that a compaction set aside: see `staged_rows`
 loose     files that may exist but are not part of the store: see `compaction`
-setting   location of the segments, the calendar, and numbers of uploads
+setting   location of the segments, the last day of a collector, numbers and losses of uploads
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
@@ -32,9 +31,9 @@ from typing import ClassVar, Self
 import deniable.store
 from deniable.arguments import Day, as_day, as_optional_day
 from deniable.columns import ReportBatch
-from deniable.errors import DeniableError, InputError, StoreError, StoreUnavailable, UnknownSurvey
-from deniable.store import calendar, staged_rows
-from deniable.store.calendar import Calendar
+from deniable.errors import DeniableError, InputError, StoreError, UnknownSurvey
+from deniable.store import clock, staged_rows
+from deniable.store.clock import Today, day_that_counts
 from deniable.store.compaction import Compacted, Compaction, delete_loose_files
 from deniable.store.database import (
     IN_DAYS,
@@ -51,7 +50,7 @@ from deniable.store.database import (
 from deniable.store.locations import Location, location_of
 from deniable.store.segments import check_segment, intact_file
 from deniable.store.snapshot import MAX_BATCH_ROWS, Snapshot
-from deniable.store.staged_rows import StagedRow
+from deniable.store.staged_rows import KnownSurveys, StagedRow
 from deniable.store.uploads import Outcome, Upload, classify
 from deniable.survey import Survey, SurveyOrPath
 
@@ -62,15 +61,12 @@ FORGET_SLICES = 256
 BACKUP_TABLES = {
     "survey": "digest, canonical",
     "upload": "name, seal, day",
-    "staged": "survey, day, reports, bodies, checksum",
-    "damaged": "survey, day, reports, bodies, checksum, set_aside",
     "segment": "name, survey, day, reports, size, sha256",
 }
-"""Tables and columns that a backup copies."""
-STRAY = "survey NOT IN (SELECT digest FROM survey)"
-"""Condition for staged rows of no survey, which must be damaged."""
-CALENDAR = "calendar"
-"""Name of the setting that holds the calendar."""
+"""Tables and columns that a backup copies as they are."""
+STAGED_COLUMNS = "survey, day, reports, bodies, checksum"
+LAST_DAY = "last_day"
+"""Name of the setting that holds the last day on which a collector used the store."""
 
 
 class Store(ABC):
@@ -131,10 +127,6 @@ class Store(ABC):
         for number in range(version + 1, newest + 1):
             for statement in (*VERSIONS[number - 1], *self.extra_statements.get(number, ())):
                 db.run(statement.format(**self.type_names))
-        if read_setting(db, CALENDAR) is None:
-            ((known,),) = db.rows("SELECT max(day) FROM upload")
-            calendar = Calendar.starting(date.fromisoformat(known) if known else None)
-            write_setting(db, CALENDAR, calendar.to_text())
         self._set_version(db, newest)
 
     # --- supplied by subclasses ------------------------------------------------------------------
@@ -170,8 +162,7 @@ class Store(ABC):
 
     def _insert_staged(self, db: Session, rows: Sequence[StagedRow]) -> int:
         """Insert rows; return the number of the last one, or 0 if they are not numbered."""
-        columns = "survey, day, reports, bodies, checksum"
-        insert_rows(db, "staged", columns, [row[1:] for row in rows])
+        insert_rows(db, "staged", STAGED_COLUMNS, [row[1:] for row in rows])
         return 0
 
     def _acknowledge(self, number: int) -> None:
@@ -272,7 +263,7 @@ class Store(ABC):
         if survey is None or survey.digest != digest:
             raise StoreError(
                 f"{self.url}: the survey with digest {digest.hex()[:12]} is damaged: restore the "
-                "store from a backup"
+                "backup"
             )
         return survey
 
@@ -392,15 +383,15 @@ class Store(ABC):
 
         def take(db: Session) -> Snapshot:
             names = db.rows(f"SELECT name FROM segment WHERE {IN_DAYS}", chosen)
-            days = _days(db, chosen, self._tables)
-            segments, bodies = (name for (name,) in names), iter(list[bytes]())
+            days = _days(db, chosen, ("segment",))
+            damaged: list[StagedRow] = []
+            rows = iter(list[StagedRow]())
             if not self.compacted_only:
-                for (stray,) in db.rows(f"SELECT id FROM staged WHERE {STRAY} LIMIT 1"):
-                    raise staged_rows.damaged_row(stray)
-                columns = staged_rows.COLUMNS
-                rows = db.stream(f"SELECT {columns} FROM staged WHERE {IN_DAYS}", chosen)
-                bodies = staged_rows.intact_bodies(rows)
-            return Snapshot(survey, days, self._location, segments, bodies)
+                rows = staged_rows.intact_rows(db, damaged)
+            bodies = _bodies(rows, chosen, days)
+            found = Snapshot(survey, days, self._location, (name for (name,) in names), bodies)
+            found.damage = staged_rows.damage(db, damaged, self._known)
+            return found
 
         return self._read(take)
 
@@ -430,7 +421,9 @@ class Store(ABC):
         ReportBatch
             At most `rows` reports.
         """
-        yield from self.snapshot(survey, since=since, until=until).batches(rows)
+        snapshot = self.snapshot(survey, since=since, until=until)
+        snapshot.warn()
+        yield from snapshot.batches(rows)
 
     def _rows(self, statement: str) -> list[Row]:
         """Return the rows of a query in a new transaction."""
@@ -458,7 +451,7 @@ class Store(ABC):
         Compacted
             Number of segments, of compacted reports and of reports that are still staged.
         """
-        rule = (at_least, as_optional_day("today", today) or calendar.today(), self._survey)
+        rule = (at_least, as_optional_day("today", today) or clock.today(), self._survey)
         with self._exclusive() as write:
             delete_loose_files(write, self._location)
             compacted = Compaction(*rule, self._read, write, self._location).run()
@@ -473,8 +466,7 @@ class Store(ABC):
         survey : Survey, str or Path
             Survey whose reports are deleted, or the path of its file.
         before : date or str, optional
-            Delete only reports from before this day; by default, delete all. Damaged uploads that
-            were set aside stay: see `delete_damaged`.
+            Delete only reports from before this day; by default, delete all.
 
         Returns
         -------
@@ -525,103 +517,74 @@ class Store(ABC):
         statement = "DELETE FROM upload WHERE name >= ? AND name < ? AND day < ?"
         return self._write(lambda db: db.run(statement, values))
 
-    def calendar(self) -> Calendar:
-        """Return the days that the store has seen.
+    def today(self) -> Today:
+        """Return the day that counts.
 
         Returns
         -------
-        Calendar
-            Latest day that is trusted, and the days that are not trusted yet, if any.
+        Today
+            The day, and why the clock is not trusted; see `store.clock`.
         """
-        return self._read_calendar()
+        return day_that_counts(clock.today(), self._read(lambda db: read_setting(db, LAST_DAY)))
 
-    def observe_day(self, day: Day | None = None) -> Calendar:
-        """Note which day it is, and return the calendar, whose latest day can be trusted.
-
-        Count ages from this day, never from the clock: a clock that is wrong for a moment would
-        delete reports and forget keys. See `store.calendar`.
+    def move_day(self, clock_is_right: bool = False) -> str:
+        """Move the last day on which a collector used the store to today, if the clock is trusted.
 
         Parameters
         ----------
-        day : date or str, optional
-            Day that the clock shows; by default, today in UTC.
+        clock_is_right : bool, default False
+            Trust the clock, whatever it shows.
 
         Returns
         -------
-        Calendar
-            Days that the store has seen, including this one if it can be trusted.
+        str
+            Last day, as text.
         """
-        before = self._read_calendar()
-        after = before.observe(as_optional_day("day", day) or calendar.today())
-        if after != before:
-            self._write_calendar(after)
-        return after
 
-    def accept_clock(self, day: Day | None = None) -> Calendar:
-        """Trust the clock at once, however far it is from the latest day of the store.
+        def move(db: Session) -> str:
+            stored = None if clock_is_right else read_setting(db, LAST_DAY)
+            day, doubt = day_that_counts(clock.today(), stored)
+            if stored is not None and (doubt or stored == day.isoformat()):
+                return stored
+            write_setting(db, LAST_DAY, day.isoformat())
+            return day.isoformat()
 
-        Parameters
-        ----------
-        day : date or str, optional
-            Day that the clock shows; by default, today in UTC.
-
-        Returns
-        -------
-        Calendar
-            The calendar, whose latest day is this day.
-        """
-        accepted = Calendar(as_optional_day("day", day) or calendar.today())
-        self._write_calendar(accepted)
-        return accepted
-
-    def _read_calendar(self) -> Calendar:
-        text = self._read(lambda db: read_setting(db, CALENDAR))
-        return Calendar.from_text(text or "")
-
-    def _write_calendar(self, calendar: Calendar) -> None:
-        self._write(lambda db: write_setting(db, CALENDAR, calendar.to_text()))
+        return self._write(move)
 
     def damage(self) -> list[str]:
-        """Return what the store knows to be lost or damaged, without reading everything.
+        """Read all staged reports, and return what is damaged or known to be lost.
 
         Returns
         -------
         list of str
-            One sentence per damaged upload that was set aside, and per loss of uploads.
+            One sentence per damaged upload, and per loss of uploads.
         """
-        return self._read(lambda db: staged_rows.known_damage(db, self._surveys_by_digest))
+        known = self._surveys_by_digest()
+        return self._read(lambda db: staged_rows.damage(db, staged_rows.damaged_rows(db), known))
 
-    def accept_damage(self) -> list[str]:
-        """Delete damaged uploads that were set aside, and no longer mention losses.
+    def delete_damaged(self) -> list[str]:
+        """Delete damaged uploads, and no longer mention losses.
 
         Returns
         -------
         list of str
             Sentences that `damage` no longer returns.
         """
+        known = self._surveys_by_digest()
+
+        def drop(db: Session) -> list[str]:
+            damaged = staged_rows.damaged_rows(db)
+            sentences = staged_rows.damage(db, damaged, known)
+            staged_rows.keep_last_number(db)
+            for marks, ids in sql_lists([row.id for row in damaged]):
+                db.run(f"DELETE FROM staged WHERE id IN {marks}", ids)
+            write_setting(db, staged_rows.LOSSES, None)
+            return sentences
+
         with self._exclusive() as write:
-            accepted = write(lambda db: staged_rows.forget_damage(db, self._surveys_by_digest))
+            ended = write(drop)
             self._purge()
-        return accepted
-
-    def delete_damaged(self, before: Day) -> int:
-        """Delete damaged uploads that were set aside long ago, of whatever survey.
-
-        Parameters
-        ----------
-        before : date or str
-            Delete what was set aside before this day.
-
-        Returns
-        -------
-        int
-            Number of deleted uploads.
-        """
-        statement, day = "DELETE FROM damaged WHERE set_aside < ?", as_day("before", before)
-        with self._exclusive() as write:
-            deleted = write(lambda db: db.run(statement, (day.isoformat(),)))
-            self._purge()
-        return deleted
+        return ended
 
     def check(self) -> list[str]:
         """Read everything and return what is wrong with the store.
@@ -632,28 +595,12 @@ class Store(ABC):
             One sentence per problem; empty if there is none.
         """
         with self._exclusive():
-            problems = self._check_database()
-            known = self._surveys_by_digest()
-            columns = staged_rows.COLUMNS
-            problems += self._read(
-                lambda db: list(
-                    staged_rows.check_rows(db.stream(f"SELECT {columns} FROM staged"), known)
-                )
-            )
-            problems += [*self._check_calendar(), *self.damage()]
+            problems, known = self._check_database(), self._surveys_by_digest()
+            problems += self.damage()
             segments = self._rows("SELECT name, survey, reports, sha256 FROM segment ORDER BY name")
             for name, digest, reports, sha256 in segments:
                 problems += check_segment(self._location, name, known.get(digest), reports, sha256)
         return problems
-
-    def _check_calendar(self) -> Iterator[str]:
-        """Yield what is wrong with the recorded calendar."""
-        try:
-            self._read_calendar()
-        except StoreUnavailable:
-            raise
-        except StoreError as error:
-            yield str(error)
 
     def backup(self, to: str | Path) -> None:
         """Copy the store, as it is at one moment, to a new store; uploads may go on meanwhile.
@@ -682,7 +629,11 @@ class Store(ABC):
                 for name, day, sha256 in segments:
                     content = intact_file(self._location, name, sha256)
                     target._location.put(name, content, date.fromisoformat(day))
-                self._read(lambda source: target._write(lambda copy: _copy_tables(source, copy)))
+                known = self._surveys_by_digest()
+                self._read(
+                    lambda source: target._write(lambda copy: _copy_tables(source, copy, known))
+                )
+                target._acknowledge(target._read(staged_rows.last_number))
 
     def room(self) -> int | None:
         """Return the free space where the store writes.
@@ -701,7 +652,7 @@ class Store(ABC):
     def check_writable(self) -> None:
         """Raise StoreError if nothing can be written now; the content stays as it is."""
         statement = "UPDATE setting SET value = value WHERE name = ?"
-        self._write(lambda db: db.run(statement, (CALENDAR,)))
+        self._write(lambda db: db.run(statement, (LAST_DAY,)))
 
     @abstractmethod
     def close(self) -> None:
@@ -738,12 +689,15 @@ class Store(ABC):
         return chosen
 
 
-def _copy_tables(source: Session, copy: Session) -> None:
-    """Copy the rows of a backup to another database."""
+def _copy_tables(source: Session, copy: Session, known: KnownSurveys) -> None:
+    """Copy the rows of a backup to another database; of damaged ones, only what is said of them."""
     for table, columns in BACKUP_TABLES.items():
         insert_rows(copy, table, columns, source.stream(f"SELECT {columns} FROM {table}"))
-    for name in (CALENDAR, staged_rows.LOST_NUMBERS):
-        write_setting(copy, name, read_setting(source, name))
+    damaged: list[StagedRow] = []
+    rows = staged_rows.intact_rows(source, damaged)
+    insert_rows(copy, "staged", STAGED_COLUMNS, (row[1:] for row in rows))
+    staged_rows.note_losses(copy, staged_rows.damage(source, damaged, known))
+    write_setting(copy, LAST_DAY, read_setting(source, LAST_DAY))
     write_setting(copy, staged_rows.LAST_NUMBER, str(staged_rows.last_number(source)))
     copy.run("DELETE FROM loose")
 
@@ -755,10 +709,23 @@ def _days(db: Session, days: tuple[bytes, str, str], tables: Sequence[str]) -> d
         f"SELECT day, sum(reports) FROM ({every}) AS every GROUP BY day ORDER BY day",
         days * len(tables),
     )
-    try:
-        return {date.fromisoformat(day): int(count) for day, count in rows}
-    except (TypeError, ValueError):
-        raise StoreError(
-            "the day of a staged upload is damaged: deniable store check STORE names it, and "
-            "deniable compact STORE sets it aside, so that the others can be read"
-        ) from None
+    found = {}
+    for day, count in rows:
+        with suppress(TypeError, ValueError):  # the day of a damaged upload
+            found[date.fromisoformat(day)] = int(count)
+    return found
+
+
+def _bodies(
+    rows: Iterable[StagedRow], chosen: tuple[bytes, str, str], days: dict[date, int]
+) -> Iterator[bytes]:
+    """Yield the bodies of the reports of chosen rows, and count them in `days`.
+
+    chosen : digest of the survey, first and last day
+    """
+    digest, first, last = chosen
+    for row in rows:
+        if row.survey == digest and first <= row.day <= last:
+            day = date.fromisoformat(row.day)
+            days[day] = days.get(day, 0) + row.reports
+            yield row.bodies

@@ -22,7 +22,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from itertools import groupby
 from operator import itemgetter
@@ -39,7 +39,7 @@ from deniable.store.database import (
 )
 from deniable.store.locations import Location
 from deniable.store.segments import segment_file, survey_folder
-from deniable.store.staged_rows import COLUMNS, StagedRow, keep_last_number, set_aside
+from deniable.store.staged_rows import COLUMNS, StagedRow, keep_last_number
 from deniable.survey import Survey
 
 MAX_SEGMENT_BYTES = 1 << 24
@@ -63,9 +63,8 @@ class Compacted:
     reports : int
         Number of reports moved from staging into segments.
     waiting : int
-        Number of reports that are still staged, because there are too few for a batch.
-    damaged : int, default 0
-        Number of staged uploads that were found damaged and set aside; see `Store.damage`.
+        Number of reports that are still staged, because there are too few for a batch, or because
+        their upload is damaged.
 
     Examples
     --------
@@ -76,7 +75,6 @@ class Compacted:
     segments: int
     reports: int
     waiting: int
-    damaged: int = 0
 
 
 @dataclass
@@ -98,8 +96,8 @@ class Compaction:
     write: Transact
     location: Location
 
-    damaged = 0
-    """Number of uploads that were found damaged and set aside."""
+    damaged: set[int] = field(default_factory=set)
+    """Ids of uploads that were found damaged, and stay where they are."""
     newest = 0
     """Id of the last upload to compact, so that a busy collector cannot keep this running."""
 
@@ -121,7 +119,7 @@ class Compaction:
                 staged = self._count_staged(survey, days)
                 waiting += staged if first is None else staged - rest
                 rest, first = staged, days[0] if staged and day < self.day else None
-        return Compacted(segments, reports, waiting, self.damaged)
+        return Compacted(segments, reports, waiting)
 
     def _groups(self) -> list[tuple[bytes, date]]:
         """Return survey digest and day of all staged uploads, and note the newest of them."""
@@ -133,19 +131,8 @@ class Compaction:
             try:
                 groups.append((self.survey_of(digest).digest, date.fromisoformat(day)))
             except (UnknownSurvey, AttributeError, TypeError, ValueError):
-                self._set_aside_group(digest, day)
+                continue  # a damaged upload
         return groups
-
-    def _set_aside_group(self, digest: object, day: object) -> None:
-        """Set uploads aside whose survey or day cannot be right."""
-        # Damaged text is not what it was read as, so the database cannot search for it.
-        rows = self.read(lambda db: db.rows("SELECT id, survey, day FROM staged"))
-        self._set_aside([id for id, *values in rows if values == [digest, day]])
-
-    def _set_aside(self, ids: list[int]) -> None:
-        """Set damaged uploads aside, so that they do not stop this compaction and later ones."""
-        self.write(lambda db: set_aside(db, ids, self.day))
-        self.damaged += len(ids)
 
     def _count_staged(self, survey: Survey, days: Days) -> int:
         """Return the number of reports of these days that are staged."""
@@ -163,7 +150,7 @@ class Compaction:
             ids, bodies, damaged = self.read(lambda db: self._take(db, survey, days))
             if not damaged:
                 break
-            self._set_aside(damaged)
+            self.damaged.update(damaged)
         if not ids:
             return 0
         day = days[-1]
@@ -179,23 +166,22 @@ class Compaction:
     def _take(self, db: Session, survey: Survey, days: Days) -> tuple[list[int], bytes, list[int]]:
         """Return ids and bodies of the next segment's uploads, and ids of damaged uploads."""
         # Every upload has a report, so this many uploads always suffice for a segment.
-        enough = MAX_SEGMENT_UPLOADS + self.at_least + 1
-        chosen = db.rows(
+        enough = MAX_SEGMENT_UPLOADS + self.at_least + 1 + len(self.damaged)
+        found = db.rows(
             f"SELECT id, reports FROM staged WHERE {IN_DAYS} AND id <= ? ORDER BY day, id LIMIT ?",
             (*day_range(survey, *days), self.newest, enough),
         )
+        chosen = [row for row in found if row[0] not in self.damaged and isinstance(row[1], int)]
         sizes = ((reports, reports * survey.body_size) for _, reports in chosen)
-        count = uploads_of_segment(sizes, self.at_least)
-        # If there are too few, they stay staged, but are read to see whether they are intact.
-        ids = [id for id, _ in chosen[: count or None]]
+        ids = [id for id, _ in chosen[: uploads_of_segment(sizes, self.at_least)]]
         bodies, damaged = [], []
         for marks, chunk in sql_lists(ids):
             rows = db.stream(f"SELECT {COLUMNS} FROM staged WHERE id IN {marks}", chunk)
             for row in map(StagedRow._make, rows):
                 bodies.append(row.bodies)
-                if not row.intact or len(row.bodies) != row.reports * survey.body_size:
+                if not row.intact:
                     damaged.append(row.id)
-        return (ids, b"".join(bodies), []) if count and not damaged else ([], b"", damaged)
+        return ids, b"" if damaged else b"".join(bodies), damaged
 
 
 def uploads_of_segment(staged: Iterable[tuple[int, int]], at_least: int) -> int:

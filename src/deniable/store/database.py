@@ -13,30 +13,19 @@ from typing import Any, Protocol, TypeVar
 from deniable.survey import Survey
 
 VERSIONS: tuple[tuple[str, ...], ...] = (
-    # 1: staged uploads
     (
         "CREATE TABLE survey (digest {blob} PRIMARY KEY, canonical {blob} NOT NULL){sorted}",
         "CREATE TABLE upload ("
         "name {blob} PRIMARY KEY, seal {blob} NOT NULL, day TEXT NOT NULL){sorted}",
         "CREATE TABLE staged ("
         "id {serial} PRIMARY KEY, survey {blob} NOT NULL REFERENCES survey, day TEXT NOT NULL, "
-        "reports INTEGER NOT NULL, bodies {blob} NOT NULL)",
-    ),
-    # 2: segments
-    (
+        "reports INTEGER NOT NULL, bodies {blob} NOT NULL, checksum BIGINT NOT NULL)",
         "CREATE INDEX staged_days ON staged (survey, day, reports)",
         "CREATE TABLE segment ("
         "name TEXT PRIMARY KEY, survey {blob} NOT NULL REFERENCES survey, day TEXT NOT NULL, "
         "reports INTEGER NOT NULL, size INTEGER NOT NULL, sha256 {blob} NOT NULL){sorted}",
         "CREATE TABLE loose (name TEXT PRIMARY KEY){sorted}",
         "CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL){sorted}",
-    ),
-    # 3: checksums; damaged uploads
-    (
-        "ALTER TABLE staged ADD COLUMN checksum BIGINT",
-        "CREATE TABLE damaged ("
-        "id {serial} PRIMARY KEY, survey {blob}, day TEXT, reports BIGINT, bodies {blob}, "
-        "checksum BIGINT, set_aside TEXT NOT NULL)",
     ),
 )
 """Statements that create the tables, per schema version. Opening an older store upgrades it.

@@ -145,8 +145,7 @@ def _translate_errors(file: str | Path) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise StoreError(
-            f"{file} is missing: restore it from a backup; if reports were deleted just now, read "
-            "again"
+            f"{file} is missing: restore the backup; if reports were deleted just now, read again"
         ) from error
     except PermissionError as error:
         raise StoreForbidden(

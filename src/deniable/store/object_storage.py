@@ -95,7 +95,7 @@ class ObjectFolder(Location):
             yield file_system(f"{parts.scheme}://{parts.netloc}?{options}"), path
         except FileNotFoundError as error:
             raise StoreError(
-                f"{parts.scheme}://{path} is missing: restore it from a backup; if reports were "
+                f"{parts.scheme}://{path} is missing: restore the backup; if reports were "
                 "deleted just now, read again"
             ) from error
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

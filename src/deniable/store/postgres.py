@@ -84,8 +84,8 @@ class PostgresStore(Store):
     }
     extra_statements: ClassVar = {
         # Noise does not compress, so the server must not try.
-        1: ("ALTER TABLE staged ALTER bodies SET STORAGE EXTERNAL",),
-        2: (
+        1: (
+            "ALTER TABLE staged ALTER bodies SET STORAGE EXTERNAL",
             "CREATE TABLE file (name TEXT PRIMARY KEY, data BYTEA NOT NULL)",
             "ALTER TABLE file ALTER data SET STORAGE EXTERNAL",
         ),
@@ -189,7 +189,7 @@ class PostgresStore(Store):
     def _purge(self) -> None:
         """Free the space of deleted rows, so that new rows overwrite them."""
         with self._connect() as connection:
-            connection.execute("VACUUM staged, damaged, file")
+            connection.execute("VACUUM staged, file")
 
     def _default_location(self) -> Location:
         return DatabaseFiles(self)

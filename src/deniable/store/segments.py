@@ -53,7 +53,7 @@ def _open_groups(source: OpenSource, name: str) -> Iterator[ParquetGroups]:
     from deniable.columns.arrow import ParquetGroups, damage_as
 
     def damaged(what: object) -> StoreError:
-        return StoreError(f"segment {name} is damaged: {what}; restore it from a backup")
+        return StoreError(f"segment {name} is damaged: {what}; restore the backup")
 
     try:
         with source(name) as file, damage_as(damaged):
@@ -73,8 +73,8 @@ def intact_file(location: Location, name: str, sha256: bytes) -> bytes:
     content = location.get(name)
     if hashlib.sha256(content).digest() != sha256:
         raise StoreError(
-            f"segment {name} was changed: its SHA-256 differs from the recorded one; restore it "
-            "from a backup"
+            f"segment {name} was changed: its SHA-256 differs from the recorded one; restore the "
+            "backup"
         )
     return content
 

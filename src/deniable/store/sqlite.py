@@ -76,6 +76,8 @@ class SqliteStore(Store):
         self._writer = _connect(self.path)
         self._files: list[FileIdentity] = []
         super().__init__(f"sqlite:///{self.path}", segments, create=True)
+        if self._acknowledged.read() is None:
+            self._acknowledged.create(self._read(staged_rows.last_number))
         self._files = _identities(self.path)
 
     type_names: ClassVar = {"blob": "BLOB", "serial": "INTEGER", "sorted": " WITHOUT ROWID"}

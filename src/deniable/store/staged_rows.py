@@ -1,7 +1,7 @@
-"""Staged uploads as rows: their numbers, their checksums, and what is done with damaged ones.
+"""Staged uploads as rows: their numbers and checksums, and what is known to be damaged or lost.
 
 Every row has a checksum of its other columns. It is compared whenever the reports are read. A
-compaction moves damaged rows to the table `damaged`, so that they stop nothing else.
+damaged row stays where it is; whoever reads the reports leaves it out, and says so.
 
 In SQLite, uploads are numbered in the order of arrival, and no number is used twice: see
 `acknowledged`. The number of the last one survives the deletion of its row in a setting.
@@ -9,22 +9,25 @@ In SQLite, uploads are numbered in the order of arrival, and no number is used t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import date
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
-from deniable.errors import StoreError
-from deniable.formatting import counted
-from deniable.store.database import Row, Session, read_setting, sql_lists, write_setting
+from deniable.formatting import counted, visible
+from deniable.store.database import Session, read_setting, write_setting
 from deniable.store.uploads import Upload
 from deniable.survey import Survey
 
 COLUMNS = "id, survey, day, reports, bodies, checksum"
 """Columns of `staged`, in the order of `StagedRow`."""
-LAST_NUMBER, LOST_NUMBERS = "last_upload", "lost_uploads"
-"""Settings: number of the last upload, and ranges of numbers whose uploads were lost."""
-KnownSurveys = dict[bytes, Survey]
+LAST_NUMBER, LOSSES = "last_upload", "losses"
+"""Settings: number of the last upload, and what is known to be lost, one sentence per line."""
+ADVICE = "restore the backup, or let it go with deniable store delete STORE --damaged"
+UNKNOWN_NUMBER = (
+    "the file with the number of the last upload (.last) was missing or damaged, so a loss of "
+    "uploads before would not be noticed"
+)
+KnownSurveys = Mapping[bytes, Survey]
 
 
 class StagedRow(NamedTuple):
@@ -35,7 +38,7 @@ class StagedRow(NamedTuple):
     day: str
     reports: int
     bodies: bytes
-    checksum: int | None
+    checksum: int
 
     @classmethod
     def new(cls, upload: Upload) -> StagedRow:
@@ -45,9 +48,9 @@ class StagedRow(NamedTuple):
 
     @property
     def intact(self) -> bool:
-        """Whether the checksum is right; rows of earlier versions have none."""
+        """Whether the checksum is right."""
         try:
-            return self.checksum in (None, _checksum(*self[1:5]))
+            return self.checksum == _checksum(*self[1:5])
         except (TypeError, AttributeError):  # the type of a value is damaged
             return False
 
@@ -57,92 +60,46 @@ def _checksum(survey: bytes, day: str, reports: int, bodies: bytes) -> int:
     return crc32(bodies, crc32(b"%b %b %d " % (survey, day.encode(), reports)))
 
 
-def intact_bodies(rows: Iterable[Row]) -> Iterator[bytes]:
-    """Yield the bodies of the reports in rows of `COLUMNS`; raise StoreError after a damaged row.
-
-    The error comes at the end, because a session must read its rows to the end.
-    """
-    damaged = None
-    for row in map(StagedRow._make, rows):
+def intact_rows(db: Session, damaged: list[StagedRow]) -> Iterator[StagedRow]:
+    """Yield the rows of all staged uploads that are intact, and append the others to a list."""
+    for row in map(StagedRow._make, db.stream(f"SELECT {COLUMNS} FROM staged")):
         if row.intact:
-            yield row.bodies
+            yield row
         else:
-            damaged = row.id
-    if damaged is not None:
-        raise damaged_row(damaged)
+            damaged.append(row)
 
 
-def damaged_row(number: int) -> StoreError:
-    """Return the error for reading a damaged row."""
-    return StoreError(
-        f"staged upload {number} is damaged: deniable store check STORE tells more, and deniable "
-        "compact STORE sets it aside, so that the others can be read"
-    )
+def damaged_rows(db: Session) -> list[StagedRow]:
+    """Return the rows of all staged uploads that are damaged."""
+    damaged: list[StagedRow] = []
+    for _ in intact_rows(db, damaged):
+        pass
+    return damaged
 
 
-def check_rows(rows: Iterable[Row], known: KnownSurveys) -> Iterator[str]:
-    """Yield what is wrong with rows of `COLUMNS`."""
-    for row in map(StagedRow._make, rows):
-        name = f"staged upload {row.id} ({_described(row[1:4], known)})"
-        if not row.intact:
-            yield f"{name} is damaged: deniable compact STORE sets it aside"
-        elif row.survey not in known:
-            yield f"{name} answers a survey that the store does not have"
-        elif len(row.bodies) != row.reports * known[row.survey].body_size:
-            yield f"{name} has {len(row.bodies)} bytes, which is no whole number of reports"
+def damage(db: Session, damaged: Sequence[StagedRow], known: KnownSurveys) -> list[str]:
+    """Return a sentence for each of these damaged rows, and for each known loss."""
+    sentences = [f"{_described(row, known)} is damaged and left out: {ADVICE}" for row in damaged]
+    return sentences + losses(db)
 
 
-def _described(columns: Row, known: KnownSurveys) -> str:
-    """Return survey, day and number of reports of a row that may be damaged."""
-    survey, day, reports = columns
-    found = known.get(survey) if isinstance(survey, bytes) else None
-    amount = counted(reports, "report") if isinstance(reports, int) else "some reports"
-    name = f"{found.name} v{found.version}" if found else "an unknown survey"
-    return f"{amount} of {name}, {day!s:.20}"
+def _described(row: StagedRow, known: KnownSurveys) -> str:
+    """Return number, reports, survey and day of a damaged row."""
+    survey = known.get(row.survey) if isinstance(row.survey, bytes) else None
+    amount = counted(row.reports, "report") if isinstance(row.reports, int) else "some reports"
+    name = f"{survey.name} v{survey.version}" if survey else "an unknown survey"
+    return f"staged upload {row.id} ({amount} of {name}, {visible(str(row.day))[:20]})"
 
 
-# --- damaged and lost uploads --------------------------------------------------------------------
+def losses(db: Session) -> list[str]:
+    """Return the sentences about known losses."""
+    return (read_setting(db, LOSSES) or "").splitlines()
 
 
-def set_aside(db: Session, ids: Sequence[int], day: date) -> None:
-    """Move damaged rows to the table `damaged`."""
-    keep_last_number(db)
-    columns = "survey, day, reports, bodies, checksum"
-    for marks, chunk in sql_lists(ids):
-        db.run(
-            f"INSERT INTO damaged ({columns}, set_aside) SELECT {columns}, ? FROM staged "
-            f"WHERE id IN {marks}",
-            (day.isoformat(), *chunk),
-        )
-        db.run(f"DELETE FROM staged WHERE id IN {marks}", chunk)
-
-
-def known_damage(db: Session, known: Callable[[], KnownSurveys]) -> list[str]:
-    """Return a sentence for each damaged upload that was set aside, and for each loss."""
-    advice = "restore the store from a backup, or run deniable store accept STORE --damage"
-    rows = db.rows("SELECT survey, day, reports, set_aside FROM damaged ORDER BY id")
-    surveys = known() if rows else {}
-    sentences = [
-        f"a damaged upload ({_described(row[:3], surveys)}) was set aside on {row[3]} and is not "
-        f"counted: {advice}, which deletes it"
-        for row in rows
-    ]
-    for numbers in (read_setting(db, LOST_NUMBERS) or "").split():
-        first, last = map(int, numbers.split("-"))
-        sentences.append(
-            f"{counted(last - first + 1, 'acknowledged upload')} (numbers {first:,} to {last:,}) "
-            "disappeared: the file or its log was damaged, or replaced by an older copy; "
-            f"{advice}, which ends this message"
-        )
-    return sentences
-
-
-def forget_damage(db: Session, known: Callable[[], KnownSurveys]) -> list[str]:
-    """Delete damaged uploads that were set aside, and the record of losses; return what it was."""
-    sentences = known_damage(db, known)
-    db.run("DELETE FROM damaged")
-    write_setting(db, LOST_NUMBERS, None)
-    return sentences
+def note_losses(db: Session, sentences: Sequence[str]) -> None:
+    """Add sentences about losses to those that are known."""
+    noted = dict.fromkeys([*losses(db), *sentences])
+    write_setting(db, LOSSES, "\n".join(noted) or None)
 
 
 # --- numbers -------------------------------------------------------------------------------------
@@ -163,10 +120,18 @@ def keep_last_number(db: Session) -> None:
     write_setting(db, LAST_NUMBER, str(last_number(db)))
 
 
-def note_lost(db: Session, acknowledged: int) -> None:
-    """Record the loss of uploads after the last one that is stored, up to this number."""
+def note_lost(db: Session, acknowledged: int | None) -> None:
+    """Note the loss of uploads after the last one that is stored.
+
+    acknowledged : number of the last acknowledged upload; None if it is not known
+    """
     stored = last_number(db)
-    if acknowledged > stored:
-        lost = (read_setting(db, LOST_NUMBERS) or "").split()
-        write_setting(db, LOST_NUMBERS, " ".join([*lost, f"{stored + 1}-{acknowledged}"]))
+    if acknowledged is None:
+        if stored:
+            note_losses(db, [f"{UNKNOWN_NUMBER}: {ADVICE}"])
+    elif acknowledged > stored:
+        lost = counted(acknowledged - stored, "acknowledged upload")
+        lost += f" (numbers {stored + 1:,} to {acknowledged:,})"
+        cause = "the file or its log was damaged, or replaced by an older copy"
+        note_losses(db, [f"{lost} disappeared: {cause}; {ADVICE}"])
         write_setting(db, LAST_NUMBER, str(acknowledged))

@@ -1,18 +1,15 @@
-"""Tests and intervals for few strata or heavy unlisted strings, which can look like candidates.
+"""Tests and intervals beside heavy unlisted strings, which can look like candidates.
 
 With many strata, an unlisted string shares only a few of the bits of a given candidate, and the
-scatter of all bits tells how far it can move the candidate's estimate. With one to seven strata it
-may share half of them or all, and the mean of so few bits is far from normal. An unlisted string
-that stands out from everything else, say 30% of the clients, does the same to the most similar of
-1,000 candidates with any number of strata. One thing is known nevertheless: the bits of an absent
-candidate are random (see `randomisation`).
+scatter of all bits tells how far it can move the candidate's estimate. But an unlisted string that
+stands out from everything else, say 30% of the clients, looks like the most similar of 1,000
+candidates with any number of strata. One thing is known nevertheless: the bits of an absent
+candidate are random.
 
 *Tests* rank the residuals of each stratum, with the candidate itself taken out of the fit, and turn
 ranks into scores, so that one heavy string counts no more than one bit. They compare the
-sum of the scores of the candidate's bits with that of random bits. The smallest p-value is about
-(1/k)^h per stratum. With one stratum it may be too large to detect anything among many candidates:
-one of them would too often have the bits of an unlisted string. The detection threshold is that of
-this test (`power.random_bits`).
+sum of the scores of the candidate's bits with that of random bits. The detection threshold is that
+of this test (`power.random_bits`).
 
 *Intervals* use the distribution of the mean residual of random bits in place of the normal one.
 They do so up to 63 strata: there a heavy unlisted string shares no bit with most candidates, and
@@ -35,7 +32,6 @@ from deniable.inference.marginal.tails import IntegerSum, fast_length
 from deniable.inference.power.random_bits import weight_half_found
 from deniable.kernels.array_types import Floats, Indices, Int32s, Int64s, Mask
 from deniable.results.marginal import Measured
-from deniable.survey.cohorts import ENOUGH_COHORTS
 
 SHAPED_BELOW = 64
 """Number of strata below which intervals have the shape of the distribution of random bits."""
@@ -174,12 +170,6 @@ class Ranked:
 def no_threshold(cutoff: float) -> float:
     """Return the threshold of candidates without evidence."""
     return np.inf
-
-
-def has_few_strata(table: BitTable, design: BloomDesign) -> bool:
-    """Return whether some candidate has evidence in fewer than `ENOUGH_COHORTS` strata."""
-    strata = design.informative[table.live].sum(axis=0)
-    return table.background and bool(((strata > 0) & (strata < ENOUGH_COHORTS)).any())
 
 
 def has_heavy_unlisted(table: BitTable, fit: RegressionFit) -> bool:
