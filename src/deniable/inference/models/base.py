@@ -26,7 +26,6 @@ from deniable.compute.arrays import ArrayKernels, Likelihood
 from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
 from deniable.formatting import percent
-from deniable.inference.joint.collapse import category_averages
 from deniable.inference.joint.unlisted import Unlisted
 from deniable.inference.marginal.bit_counts import BitCounts, Repetition
 from deniable.inference.marginal.detection import Correction
@@ -200,13 +199,6 @@ class Components:
     mixing: Floats
     exclusive: bool = False
     contrast_variance: Floats | None = None
-
-    def collapsed(self, groups: Indices, margin: Floats) -> Components:
-        """Return the components of categories that are added up.
-
-        Category i, with the share margin[i], becomes part of category groups[i].
-        """
-        return replace(self, mixing=category_averages(groups, margin) @ self.mixing)
 
 
 class CategoryModel(ABC, Generic[C]):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from deniable.inference.linear.estimate import QuestionRatios, linear_joint, linear_test
-from deniable.inference.linear.joint_counts import PairCounts
-from deniable.inference.linear.ratios import LinearRatios, fit_margin
+from deniable.inference.joint.collapse import category_averages
+from deniable.inference.linear import LinearRatios, linear_joint, linear_test
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.models.base import Components
 
@@ -40,47 +40,50 @@ def outcomes(made: Components, stratum: int) -> tuple[Floats, Floats]:
 
 def sides(
     strata: int, seed: int, *, exclusive: bool = False
-) -> list[tuple[Components, QuestionRatios]]:
+) -> list[tuple[Components, LinearRatios]]:
+    """Two questions, and their ratios at the margins of counts without noise."""
     rng = np.random.default_rng(seed)
     found = []
     for one_of in (exclusive, False):
         made = components(strata, rng, exclusive=one_of)
-        margin = rng.dirichlet(np.ones(3))
-        found.append((made, QuestionRatios(made, margin, *[np.arange(strata)] * 2)))
+        margin, total = rng.dirichlet(np.ones(3)), np.full(strata, SCALE)
+        ones = np.rint(SCALE * (margin @ made.mixing @ made.theta(np.arange(strata))))
+        ratios = LinearRatios.of(made, BitCounts(ones.astype(np.int64), total), np.arange(strata))
+        assert ratios.margin == pytest.approx(margin, abs=1e-6)
+        found.append((made, ratios))
     return found
 
 
-def expected_counts(table: Floats, made: list[Components], strata: int) -> PairCounts:
+def expected_pairs(table: Floats, made: list[Components], strata: int) -> Floats:
     """What reports of this table give on average, `SCALE` of them in stratum 0, fewer in others."""
     total = SCALE // np.arange(1, strata + 1)
     means = [m.mixing @ m.theta(np.arange(strata)) for m in made]  # [S, categories, bits]
-    both = np.einsum("ij,sia,sjb->sab", table, *means)
-    first = np.einsum("i,sia->sa", table.sum(axis=1), means[0])
-    second = np.einsum("j,sjb->sb", table.sum(axis=0), means[1])
-    scaled = [np.rint(a * total.reshape(-1, *[1] * (a.ndim - 1))) for a in (both, first, second)]
-    return PairCounts("", ("x", "y"), *(a.astype(np.int64) for a in scaled), total)  # type: ignore[arg-type]
+    x, y = (np.concatenate([m, np.ones((*m.shape[:2], 1))], axis=2) for m in means)
+    return np.rint(np.einsum("ij,sia,sjb,s->sab", table, x, y, total))
 
 
 @pytest.mark.parametrize("exclusive", [False, True])
 def test_moments_of_ratios_are_those_of_every_report(exclusive: bool) -> None:
-    made, side = sides(2, 3, exclusive=exclusive)[0]
-    ratios: LinearRatios = side.ratios
+    made, ratios = sides(2, 3, exclusive=exclusive)[0]
     for s in range(2):
         reports, given = outcomes(made, s)
-        values = 1 + (reports - ratios.centre[s]) @ ratios.slope[s]
+        values = np.column_stack([reports, np.ones(len(reports))]) @ ratios.weights[s]
         chance = given @ made.mixing.T  # of each report, given each category
         assert ratios.gain[s] == pytest.approx(chance.T @ values)
         pairs = (values[:, :, None] * values[:, None, :]).reshape(len(values), -1)
         assert ratios.square[s] == pytest.approx(chance.T @ pairs)
         assert ratios.margin @ ratios.gain[s] == pytest.approx(np.ones(3))
+        weight = chance @ ratios.margin
+        spread = (values - 1).T @ ((values - 1) * weight[:, None])
+        assert ratios.variance[s] == pytest.approx(spread)
 
 
 def test_exclusive_ratios_are_likelihood_ratios() -> None:
-    made, side = sides(1, 4, exclusive=True)[0]
+    made, ratios = sides(1, 4, exclusive=True)[0]
     reports, given = outcomes(made, 0)
     chance = given @ made.mixing.T
-    values = 1 + (reports - side.ratios.centre[0]) @ side.ratios.slope[0]
-    assert values == pytest.approx(chance / (chance @ side.ratios.margin)[:, None])
+    values = np.column_stack([reports, np.ones(len(reports))]) @ ratios.weights[0]
+    assert values == pytest.approx(chance / (chance @ ratios.margin)[:, None])
 
 
 @pytest.mark.parametrize("exclusive", [False, True])
@@ -89,43 +92,57 @@ def test_exact_counts_give_the_exact_table(exclusive: bool) -> None:
     table = np.random.default_rng(6).dirichlet(np.ones(9)).reshape(3, 3)
     table[0, 0] += table[1, 2]
     table[1, 2] = 0.0
-    counts = expected_counts(table, [made for made, _ in both], 3)
-    fit = linear_joint(counts, *(side for _, side in both))
-    assert fit.unconstrained == pytest.approx(table, abs=1e-6)
-    assert fit.covariance.table == pytest.approx(table, abs=1e-6)
-    margin = fit_margin(BitCounts(counts.first, counts.total), both[0][0])
-    assert margin == pytest.approx(table.sum(axis=1), abs=1e-6)
+    pairs = expected_pairs(table, [made for made, _ in both], 3)
+    fit, unconstrained, _ = linear_joint(pairs, *(ratios for _, ratios in both))
+    assert unconstrained.table == pytest.approx(table, abs=1e-6)
+    assert fit.table == pytest.approx(table, abs=1e-6)
 
 
 def test_covariance_is_that_of_the_estimate_over_reports() -> None:
     """One report's estimate is linear in it: its covariance over every pair of reports, exactly."""
     both = sides(1, 7)
     table = np.random.default_rng(8).dirichlet(np.ones(9)).reshape(3, 3)
-    counts = expected_counts(table, [made for made, _ in both], 1)
-    fit = linear_joint(counts, *(side for _, side in both))
+    pairs = expected_pairs(table, [made for made, _ in both], 1)
+    fit, _, _ = linear_joint(pairs, *(ratios for _, ratios in both))
     values, chances = [], []
-    for made, side in both:
+    for made, ratios in both:
         reports, given = outcomes(made, 0)
-        values.append(1 + (reports - side.ratios.centre[0]) @ side.ratios.slope[0])
+        values.append(np.column_stack([reports, np.ones(len(reports))]) @ ratios.weights[0])
         chances.append(given @ made.mixing.T)
     products = np.einsum("ri,tj->rtij", *values).reshape(-1, 9)
     chance = np.einsum("ri,tj,ij->rt", *chances, table).ravel()
     mean = chance @ products
     spread = (products - mean).T @ ((products - mean) * chance[:, None])
-    normal = np.kron(both[0][1].ratios.gain[0].T, both[1][1].ratios.gain[0].T)
+    normal = np.kron(both[0][1].gain[0].T, both[1][1].gain[0].T)
     assert mean == pytest.approx(normal @ table.ravel())
     basis = np.linalg.svd(np.ones((1, 9)))[2][1:].T
     bread = basis @ np.linalg.inv(basis.T @ normal @ basis) @ basis.T
-    assert fit.covariance.matrix * counts.reports == pytest.approx(
-        bread @ spread @ bread, rel=1e-4, abs=1e-6
-    )
+    assert fit.matrix * SCALE == pytest.approx(bread @ spread @ bread, rel=1e-4, abs=1e-6)
 
 
 def test_independent_answers_have_a_statistic_of_nought() -> None:
-    both = sides(2, 9)
+    both, apart = sides(2, 9), [np.arange(3)] * 2
     margins = [np.array([0.2, 0.3, 0.5]), np.array([0.6, 0.3, 0.1])]
-    apart = expected_counts(np.outer(*margins), [made for made, _ in both], 2)
-    test = linear_test(apart, *(side for _, side in both))
+    made, (x, y) = zip(*both, strict=True)
+    test = linear_test(expected_pairs(np.outer(*margins), made, 2), x, y, apart)
     assert test.degrees_of_freedom == 4 and test.statistic < 1e-3 and test.p_value > 0.99
-    tied = expected_counts(np.diag(margins[0]), [made for made, _ in both], 2)
-    assert linear_test(tied, *(side for _, side in both)).statistic > 1e6
+    tied = expected_pairs(np.diag(margins[0]), made, 2)
+    assert linear_test(tied, x, y, apart).statistic > 1e6
+    together = [np.array([0, 0, 1]), np.arange(3)]
+    assert linear_test(tied, x, y, together).degrees_of_freedom == 2
+
+
+def test_categories_that_are_added_up_are_tested_as_one() -> None:
+    """As with ratios of a question that has the averages of these categories."""
+    (one, x), (other, y) = sides(2, 9)
+    table = np.random.default_rng(3).dirichlet(np.ones(9)).reshape(3, 3)
+    pairs = expected_pairs(table, [one, other], 2)
+    groups = [np.array([0, 0, 1]), np.arange(3)]
+    means = x.margin @ one.mixing @ one.theta(np.arange(2))
+    counts = BitCounts(np.rint(SCALE * means).astype(np.int64), np.full(2, SCALE))
+    averaged = replace(one, mixing=category_averages(groups[0], x.margin) @ one.mixing)
+    fewer = LinearRatios.of(averaged, counts, np.arange(2))
+    expected = linear_test(pairs, fewer, y, [np.arange(2), np.arange(3)])
+    found = linear_test(pairs, x, y, groups)
+    assert found.degrees_of_freedom == expected.degrees_of_freedom == 2
+    assert found.statistic == pytest.approx(expected.statistic, rel=1e-4)
