@@ -15,13 +15,11 @@ from dataclasses import astuple
 from fractions import Fraction
 from pathlib import Path
 
-from deniable import guessed
 from deniable.analysis import counting
 from deniable.columns import arrow
 from deniable.formatting import epsilon_text, odds_factor
 from deniable.mechanisms import Bloom, Choice, Noise, calibrate
-from deniable.observers import closed_forms
-from deniable.observers.amplification import DEFAULT_DELTA
+from deniable.observers.amplification import DEFAULT_DELTA, shuffled_epsilon
 from deniable.observers.clone_sums import numerical_epsilon
 from deniable.planning import discoverable
 from deniable.privacy import binary_response, total_variation
@@ -33,19 +31,6 @@ MEANINGS = tomllib.loads((Path(__file__).parent / "survey_keys.toml").read_text(
 PAPER_EPSILON = 4.39
 SHUFFLED_EPSILONS = (0.5, 1, 2, PAPER_EPSILON)
 SHUFFLED_CROWDS = (1001, 10**4, 10**5, 10**6, 10**8)
-FOUR_OPTIONS = """
-name = "facts"
-version = 1
-owner = "documentation"
-description = "four options"
-expires = 2999-12-31
-collect = "{}"
-defaults = 2
-[questions.q]
-kind = "choice"
-options = ["a", "b", "c", "d"]
-epsilon = {}
-"""
 STRING = """
 name = "facts"
 version = 1
@@ -276,28 +261,11 @@ def shuffling_table() -> str:
         row = [f"{epsilon:g}"]
         for crowd in SHUFFLED_CROWDS:
             bound = numerical_epsilon(epsilon, variation, crowd, DEFAULT_DELTA)
-            formula = closed_forms.shuffled_epsilon(epsilon, crowd, DEFAULT_DELTA)
+            formula = shuffled_epsilon(epsilon, crowd, DEFAULT_DELTA)
             known = f" ({epsilon_text(formula)})" if formula else ""
             row.append(f"{epsilon_text(bound)}{known}" if bound < epsilon else "no gain")
         rows.append(row)
     headings = ["ε per report", *(f"{crowd:,} reports" for crowd in SHUFFLED_CROWDS)]
-    return markdown_table(headings, rows)
-
-
-def guess_table() -> str:
-    """Return how often an attacker guesses one of four options, by ε."""
-    rows = []
-    for epsilon in SHUFFLED_EPSILONS:
-        once, daily = (
-            Survey.from_toml(FOUR_OPTIONS.format(collect, epsilon))
-            for collect in ("once", "repeatedly")
-        )
-        one, year = guessed(once, "q"), guessed(daily, "q", reports=(365,))
-        unprotected = guessed(once, "q", reports=(365,))
-        shares = (one.without, one.store, one.after[1], year.after[365], unprotected.after[365])
-        rows.append([f"{epsilon:g}", *(f"{100 * share:.1f}%" for share in shares)])
-    headings = ["ε", "no report", "shuffled batch of 1,000,000 (at most)", "one report"]
-    headings += ["365 reports, permanent noise (ε in total)", "365 reports, one-time noise"]
     return markdown_table(headings, rows)
 
 
@@ -354,7 +322,6 @@ CODE_FACTS: dict[str, Callable[[], str]] = {
     "counters.5": lambda: bloom_counters(5.0),
     "epsilon.table": epsilon_table,
     "shuffling.table": shuffling_table,
-    "shuffling.guesses": guess_table,
     "odds.paper": lambda: f"{math.exp(PAPER_EPSILON):.0f}",
     "evidence.changed": lambda: str(math.ceil(change_evidence()[0])),
     "evidence.average": lambda: f"{change_evidence()[1]:.1f}",

@@ -25,7 +25,6 @@ ORDER = (
     "plan_survey",
     "poisoning",
     "repeated_collection",
-    "what_attackers_guess",
     "from_rappor",
     "hundred_million",
 )

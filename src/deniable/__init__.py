@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from deniable.client import Client
     from deniable.columns import ReportBatch
     from deniable.discovery import discover
-    from deniable.observers import amplified, guessed
+    from deniable.observers import amplified
     from deniable.planning.recommend import plan
     from deniable.simulation import simulate
     from deniable.survey import Report, Survey
@@ -32,7 +32,6 @@ __all__ = [
     "count",
     "decode",
     "discover",
-    "guessed",
     "plan",
     "simulate",
     "trend",
@@ -43,7 +42,7 @@ _LATER = {
     "deniable.client": ["Client"],
     "deniable.columns": ["ReportBatch"],
     "deniable.discovery": ["discover"],
-    "deniable.observers": ["amplified", "guessed"],
+    "deniable.observers": ["amplified"],
     "deniable.planning.recommend": ["plan"],
     "deniable.simulation": ["simulate"],
     "deniable.survey": ["Report", "Survey"],

@@ -149,9 +149,18 @@ def binary_response(epsilon: float) -> tuple[tuple[float, float], tuple[float, f
     >>> [[round(p, 3) for p in pair] for pair in binary_response(math.log(3))]
     [[0.75, 0.25], [0.25, 0.75]]
     """
-    kept = 1 / (1 + math.exp(-epsilon))
+    kept = right_guesses(epsilon)
     changed = 1 / (1 + math.exp(min(epsilon, 700)))
     return (kept, changed), (changed, kept)
+
+
+def right_guesses(epsilon: float) -> float:
+    """Return how often a guess between two equally likely answers is right, at most, given ε.
+
+    >>> round(right_guesses(math.log(3)), 2), right_guesses(math.inf)
+    (0.75, 1.0)
+    """
+    return 1 / (1 + math.exp(-epsilon))
 
 
 def binomial(n: int, k: int, p: float) -> float:

@@ -76,6 +76,12 @@ def test_check_says_what_a_budget_allows_repeatedly(tmp_path: Path) -> None:
     assert f"{ALLOWED}3." in told and CHANGED not in told
 
 
+def test_shuffling_is_only_said_to_help_reports_that_are_collected_once(tmp_path: Path) -> None:
+    once, repeatedly = (check(tmp_path, survey_text(collect=c)) for c in ("once", "repeatedly"))
+    assert "Seen only in a batch" in once and "Seen only" not in repeatedly
+    assert "after one report." in once and "after all reports" in repeatedly
+
+
 def test_a_large_epsilon_warns(tmp_path: Path) -> None:
     assert "Warning" not in check(tmp_path, survey_text("epsilon = 2.9"))
     assert "warnings" not in json.loads(check(tmp_path, survey_text("epsilon = 2.9"), "--json"))

@@ -17,11 +17,10 @@ from deniable.mechanisms.local_hash import LocalHash
 from deniable.mechanisms.noise import Noise
 from deniable.mechanisms.options import Choice
 from deniable.observers import amplification
-from deniable.observers.clone_composition import composed_batches
+from deniable.observers.amplification import shuffled_epsilon, smallest_crowd
 from deniable.observers.clone_sums import numerical_delta, numerical_epsilon
 from deniable.observers.clones import exponential_delta, exponential_epsilon
-from deniable.observers.closed_forms import composed_epsilon, shuffled_epsilon, smallest_crowd
-from deniable.privacy import binary_response, binomial, total_variation
+from deniable.privacy import binary_response, total_variation
 from tests.surveys import make_survey
 
 Distribution = dict[int, float]
@@ -248,73 +247,28 @@ def test_small_batches_have_no_amplification() -> None:
     assert str(bound).endswith("as without shuffling")
 
 
-def test_batches_compose_without_permanent_noise() -> None:
-    survey = make_survey(QUESTIONS.split("[questions.page]")[0])
-    one, month = amplified(survey, 10**5), amplified(survey, 10**5, batches=30)
-    # Roughly with the root of the number of batches, as for normal losses.
-    assert one.epsilon * 30**0.5 < month.epsilon < 1.3 * one.epsilon * 30**0.5
-    assert month.local == pytest.approx(30, abs=1e-3)
-
-
-def test_composed_batches_are_never_below_the_exact_computation() -> None:
-    # Two batches of 40 binary responses; all others answer no. The observer sees two counts.
-    local, crowd = 1.0, 40
-    yes = math.exp(local) / (1 + math.exp(local))
-    others = [binomial(crowd - 1, k, 1 - yes) for k in range(crowd)]
-    first, second = (np.convolve(others, [1 - chance, chance]) for chance in (yes, 1 - yes))
-    for delta in (0.02, 0.1):
-        epsilon = composed_batches(local, crowd, 2, delta)
-        excess = np.outer(first, first) - math.exp(epsilon) * np.outer(second, second)
-        assert np.maximum(excess, 0).sum() <= delta
-
-
-def test_batches_with_permanent_noise_are_bounded_by_epsilon_in_total() -> None:
-    toml = QUESTIONS.split("[questions.page]")[0]
-    survey = make_survey(toml, collect="repeatedly")
-    year = amplified(survey, 10**6, batches=365)
-    longer = amplified(survey, 10**6, batches=36500)
-    assert year.local == pytest.approx(survey.loss.in_total, rel=1e-3)
-    assert year.epsilon == pytest.approx(longer.epsilon, rel=1e-2) and year.epsilon < 0.05
-
-
-def test_composition_equals_the_binomial_computation() -> None:
-    # Exact δ of 6 binary responses at the composed ε, one step below it, and at the full sum.
-    def exact(total: float, each: float, times: int) -> float:
-        q = 1 / (1 + math.exp(-each))
-        return sum(
-            math.comb(times, i)
-            * max(
-                0.0,
-                q**i * (1 - q) ** (times - i) - math.exp(total) * q ** (times - i) * (1 - q) ** i,
-            )
-            for i in range(times + 1)
-        )
-
-    for delta in (0.3, 0.05, 1e-3, 1e-9):
-        total = composed_epsilon(0.4, 6, delta)
-        assert exact(total, 0.4, 6) <= delta
-        assert total <= 0.81 or exact(total - 0.8, 0.4, 6) > delta
-
-
 def test_without_numpy_the_exponential_bound_is_used_and_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in ("clone_sums", "clone_composition"):
-        monkeypatch.delitem(sys.modules, f"deniable.observers.{name}")
+    monkeypatch.delitem(sys.modules, "deniable.observers.clone_sums")
     monkeypatch.setitem(sys.modules, "numpy", None)
     survey = make_survey(QUESTIONS.split("[questions.page]")[0])
     bound = amplified(survey, 10**6)
     assert bound.method == "exponential" and "exponential bound" in str(bound)
     assert bound.epsilon < 0.0055 < bound.closed_form
-    assert amplified(survey, 10**6, batches=10).method == "exponential"
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"reports": 0}, {"reports": 1.5}, {"delta": 0.0}, {"delta": 1.0}, {"batches": 0}]
+    "wrong", [{"reports": 0}, {"reports": 1.5}, {"delta": 0.0}, {"delta": 1.0}]
 )
 def test_arguments_out_of_range(wrong: dict[str, float]) -> None:
     with pytest.raises(InputError):
         amplified(make_survey(QUESTIONS), **{"reports": 1000, **wrong})
+
+
+def test_nothing_is_said_about_reports_that_are_collected_repeatedly() -> None:
+    with pytest.raises(InputError, match="collected once"):
+        amplified(make_survey(QUESTIONS.split("[questions.page]")[0], collect="repeatedly"), 10**6)
 
 
 def test_module_has_a_default_delta() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +24,7 @@ from deniable.planning.acceptance import acceptance_warnings, refuse_supercookie
 from deniable.planning.in_words import (
     cohort_warnings,
     epsilon_meaning,
+    guessing_meaning,
     privacy_warnings,
     shuffled_meaning,
     threshold_text,
@@ -48,8 +49,6 @@ DEFAULT_SIZES = (10**4, 10**5, 10**6, 10**7, 10**8)
 """Numbers of clients for which thresholds are predicted by default."""
 BATCH = 10**6
 """Number of reports of a shuffled batch for which privacy is stated."""
-BATCHES = 30
-"""Number of such batches to which a client contributes, if it reports repeatedly."""
 WARN_DAYS = 30
 """A note says that the survey ends if fewer days are left."""
 MAX_EXACT_COUNT = 10**12
@@ -70,7 +69,6 @@ THRESHOLD_TITLES = {
 @click.argument("file", type=options.EXISTING_FILE)
 @options.option("-o", "--output", type=options.OutputPath(".json"), metavar="FILE")
 @options.option("--clients", "sizes", multiple=True, type=options.parse_count, metavar="N")
-@options.option("--prior", "priors", multiple=True, metavar="QUESTION=FILE")
 @options.flag("--testing")
 @options.option("--against", type=options.EXISTING_FILE, metavar="OLD")
 @options.json_option("the findings")
@@ -78,7 +76,6 @@ def check(
     file: Path,
     output: Path | None,
     sizes: tuple[int, ...],
-    priors: tuple[str, ...],
     testing: bool,
     against: Path | None,
     as_json: bool,
@@ -93,9 +90,6 @@ def check(
         Publish the survey: write the canonical JSON that clients load to FILE.
     sizes
         Predict thresholds for this many clients; may be repeated.  [default: 10,000 to 100,000,000]
-    priors
-        File of weights, one per line: how common the values of a question are, as an attacker knows
-        it. By default, all options, or 1,000 strings, are equally common.
     testing
         Mark the survey as one for testing, which only Client.for_testing answers. It has another
         digest, so no collector of the real survey accepts its reports.
@@ -113,7 +107,7 @@ def check(
     if testing:
         survey = survey.for_testing()
     refuse_supercookie(survey)
-    findings = describe(survey, sizes or DEFAULT_SIZES, dict(map(_prior, priors)))
+    findings = describe(survey, sizes or DEFAULT_SIZES)
     findings["notes"] += _ranges(file)
     if against:
         findings["changes"] = [asdict(x) for x in version_changes(Survey.load(against), survey)]
@@ -130,23 +124,7 @@ def check(
         click.get_current_context().exit(ERROR)
 
 
-def _prior(given: str) -> tuple[str, list[float]]:
-    """Return the question and the weights that QUESTION=FILE names."""
-    question, equals, file = given.partition("=")
-    if not equals:
-        raise click.UsageError(f"expected --prior QUESTION=FILE, got {given!r}")
-    lines = read_text(file).split()
-    try:
-        return question, [float(line) for line in lines]
-    except ValueError as error:
-        raise InputError(f"{file} must have one weight per line: {error}") from None
-
-
-def describe(
-    survey: Survey,
-    sizes: Sequence[int] = DEFAULT_SIZES,
-    priors: Mapping[str, Sequence[float]] | None = None,
-) -> Findings:
+def describe(survey: Survey, sizes: Sequence[int] = DEFAULT_SIZES) -> Findings:
     """Return everything that `check` shows, as plain data. An infinite ε is None."""
     warnings = privacy_warnings(survey) + cohort_warnings(survey)
     warnings += acceptance_warnings(survey, datetime.now(UTC).date())
@@ -155,9 +133,6 @@ def describe(
     if survey.collect == "repeatedly":
         for question, findings in zip(survey.questions, questions, strict=True):
             findings |= _repeated(question)
-    for name in priors or {}:
-        survey.question(name)  # raises an error if there is none
-    shuffled = amplified(survey, BATCH, batches=1 if survey.collect == "once" else BATCHES)
     return {
         "name": survey.name,
         "version": survey.version,
@@ -172,8 +147,8 @@ def describe(
         "groups": survey.groups,
         "smallest_group": survey.smallest_group,
         "questions": questions,
-        "shuffled": asdict(shuffled),
-        "guesses": _guesses(survey, priors or {}, missing),
+        "shuffled": asdict(amplified(survey, BATCH)) if survey.collect == "once" else None,
+        "guesses": list(map(guessing_meaning, survey.questions)),
         "notes": [*_testing(survey), *_placeholders(survey), *_expiry(survey), *missing],
         **({"warnings": warnings} if warnings else {}),
         **({"testing": True} if survey.testing else {}),
@@ -218,24 +193,6 @@ def _repeated(question: Question) -> Findings:
         for row in accuracy
     ]
     return {"repeated": rows}
-
-
-def _guesses(
-    survey: Survey, priors: Mapping[str, Sequence[float]], missing: set[str]
-) -> list[Findings]:
-    """Return how often an attacker guesses each answer; see `_describe_question` for `missing`."""
-    reports = (1,) if survey.collect == "once" else (1, 30)
-    try:
-        from deniable.observers import guessed
-
-        guesses = [
-            guessed(survey, q.name, priors.get(q.name), reports=reports, batch=BATCH)
-            for q in survey.questions
-        ]
-    except MissingPackage as error:
-        missing.add(str(error))
-        return []
-    return [{**asdict(guess), "text": str(guess)} for guess in guesses]
 
 
 def _finite(x: float) -> float | None:
@@ -338,8 +295,9 @@ def _show(survey: Survey, findings: Findings) -> None:
     ]
     print_table(TextTable(names + ["ε in total"] * repeatedly, rows), out)
     sentences = [*_promises(survey), *_sizes(survey, findings)]
-    sentences += [shuffled_meaning(Amplification(**findings["shuffled"]))]
-    sentences += [f"{guess['text']}." for guess in findings["guesses"]]
+    if findings["shuffled"]:
+        sentences += [shuffled_meaning(Amplification(**findings["shuffled"]))]
+    sentences += [f"{guess}." for guess in findings["guesses"]]
     sentences += [
         f"Clients report for {question['name']}: {question['levels']}."
         for question in findings["questions"]

@@ -156,8 +156,9 @@ def _show(planned: Plan) -> None:
         ]
         title = "Strings detected on average, by their number and distribution"
         print_table(TextTable(["strings", *shapes], rows, title=title), out)
-    shuffled = amplified(Survey.from_toml(planned.survey_file()), planned.clients)
-    out.print(shuffled_meaning(shuffled) + "\n", markup=False)
+    if once:
+        shuffled = amplified(Survey.from_toml(planned.survey_file()), planned.clients)
+        out.print(shuffled_meaning(shuffled) + "\n", markup=False)
     rows = [
         [f"{size:,}", *(threshold_text(float(t), size) for t in thresholds)]
         for size, thresholds in zip(planned.sizes, planned.thresholds.T, strict=True)

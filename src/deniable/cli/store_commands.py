@@ -342,8 +342,8 @@ def compact(store: str, at_least: int, keep_keys: int, as_json: bool) -> None:
 
     The store keeps new uploads as they arrived (staged) until it can shuffle them with enough
     others of the same day. The rest of a day that is over joins a batch of the next day. A
-    collector may keep running meanwhile. What is printed last is the privacy of one client against
-    an analyst who sees only shuffled batches; small batches add nothing to ε of the report.
+    collector may keep running meanwhile. For surveys that are collected once, the last lines say
+    how private a client is against analysts, who see only shuffled batches.
 
     Parameters
     ----------
@@ -364,7 +364,8 @@ def compact(store: str, at_least: int, keep_keys: int, as_json: bool) -> None:
         done = opened.compact(at_least=at_least, today=day)
         forgotten = opened.forget(_days_before(day, keep_keys))
         warnings = _warnings(opened)
-        bounds = {s: amplified(s, at_least + 1) for s in opened.surveys()}
+        once = [survey for survey in opened.surveys() if survey.collect == "once"]
+        bounds = {survey: amplified(survey, at_least + 1) for survey in once}
     print_outcome(
         {
             **asdict(done),

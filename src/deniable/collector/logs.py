@@ -18,7 +18,7 @@ EVENTS = {
     "listening": "The collector accepts requests at `host` and `port`.",
     "stopped": "The collector has stopped; totals since its start.",
     "totals": "Totals since the start: `reports`, `commits`, and `uploads` by HTTP status.",
-    "batch-privacy": "Privacy of one client in the smallest batch of `survey` that analysts see.",
+    "batch-privacy": "Privacy of one client in the smallest batch of a one-time `survey`.",
     "small-batches": "Analysts see smaller batches than by default.",
     "idle-quota": "An ingest key has a quota, but uploads without a key are accepted.",
     "testing-survey": "The reports of `survey` are test data.",

@@ -131,9 +131,10 @@ def describe_start(app: Collector) -> None:
             message = f"survey {name} is FOR TESTING: its reports are test data, and "
             message += "the reports of real clients are refused"
             log_event("testing-survey", message, logging.WARNING, survey=name)
-        batch = amplified(survey, settings.at_least + 1)
-        message = f"survey {name}: analysts see shuffled batches only; {batch}"
-        log_event("batch-privacy", message, survey=name)
+        if survey.collect == "once":
+            batch = amplified(survey, settings.at_least + 1)
+            message = f"survey {name}: analysts see shuffled batches only; {batch}"
+            log_event("batch-privacy", message, survey=name)
 
 
 async def serve(settings: Settings) -> None:

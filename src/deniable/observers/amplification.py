@@ -1,4 +1,4 @@
-"""Amplification by shuffling: ε for an observer who sees only shuffled batches of reports.
+"""Amplification by shuffling: ε for an observer who sees only a shuffled batch of reports.
 
 The reports of a batch are shuffled before anybody sees them. An observer who knows neither order
 nor origin of the reports, such as an analyst, learns less about one client than from its report
@@ -12,12 +12,13 @@ know those of a client: only clients with the same clear fields hide it. They ar
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from deniable.errors import InputError, MissingPackage
 from deniable.formatting import counted, epsilon_text
-from deniable.observers import clones, closed_forms
-from deniable.privacy import binary_response, total_variation
+from deniable.observers import clones
+from deniable.privacy import total_variation
 from deniable.survey import Survey, SurveyOrPath
 
 DEFAULT_DELTA = 1e-8
@@ -32,15 +33,13 @@ class Amplification:
     Parameters
     ----------
     epsilon, delta : float
-        Upper bound of ε in nats at this δ, of all batches together.
+        Upper bound of ε in nats at this δ.
     local : float
-        Privacy loss ε of the same reports of one client without shuffling.
+        Privacy loss ε of one report without shuffling.
     reports : int
-        Number of reports per batch.
+        Number of reports of the batch.
     crowd : int
         Number of these reports that hide a client: those with the same clear fields.
-    batches : int
-        Number of batches with a report of this client.
     method : str
         "numerical"; "exponential" if NumPy is not installed; or "none" if shuffling adds nothing.
     closed_form : float or None
@@ -58,7 +57,6 @@ class Amplification:
     local: float
     reports: int
     crowd: int
-    batches: int
     method: str
     closed_form: float | None
 
@@ -69,8 +67,6 @@ class Amplification:
 
     def __str__(self) -> str:
         batch = f"a batch of {counted(self.reports, 'report')}"
-        if self.batches > 1:
-            batch = f"{self.batches:,} batches of {counted(self.reports, 'report')}"
         crowd = (
             f", of which at least {self.crowd:,} share a client's clear fields"
             if self.crowd < self.reports
@@ -82,27 +78,21 @@ class Amplification:
         return f"{batch}{crowd}: ε ≤ {epsilon_text(self.epsilon)} at δ = {self.delta:g}{name}"
 
 
-def amplified(
-    survey: SurveyOrPath, reports: int, delta: float = DEFAULT_DELTA, *, batches: int = 1
-) -> Amplification:
-    """Bound the privacy loss against an observer who sees only shuffled batches of reports.
+def amplified(survey: SurveyOrPath, reports: int, delta: float = DEFAULT_DELTA) -> Amplification:
+    """Bound the privacy loss against an observer who sees only a shuffled batch of reports.
 
     The bound assumes that nobody else than the observer is malicious: that the collector shuffles,
     and that the other reports of a batch come from honest clients. Against the collector itself,
-    only `Survey.loss` holds.
+    only `Survey.loss` holds. Nothing is known about reports that are collected repeatedly.
 
     Parameters
     ----------
     survey : Survey, str or Path
-        The survey, or the path of its file.
+        The survey, or the path of its file. Reports must be collected once.
     reports : int
-        Number of reports per batch, each from a different client.
+        Number of reports of the batch, each from a different client.
     delta : float, default 1e-8
         Probability δ with which the bound may fail.
-    batches : int, default 1
-        Number of batches to which each client contributes a report, about the same answers. The
-        reports of one client count as one output, which is hidden by those clients that contribute
-        to the same batches. Without permanent noise, the losses of single batches also compose.
 
     Returns
     -------
@@ -112,7 +102,7 @@ def amplified(
     Raises
     ------
     InputError
-        If an argument is out of range.
+        If an argument is out of range, or the survey is collected repeatedly.
 
     Examples
     --------
@@ -123,25 +113,21 @@ def amplified(
     (1.0, 0.005, 0.027)
     """
     survey = Survey.of(survey)
-    for name, count in (("reports", reports), ("batches", batches)):
-        if type(count) is not int or count < 1:
-            raise InputError(f"{name} must be a whole number of at least 1, not {count!r:.80}")
+    if survey.collect != "once":
+        raise InputError(
+            "shuffling is only known to add to the privacy of reports that are collected once"
+        )
+    if type(reports) is not int or reports < 1:
+        raise InputError(f"reports must be a whole number of at least 1, not {reports!r:.80}")
     if not 0 < delta < 1:
         raise InputError(f"delta must be between 0 and 1, not {delta!r:.80}")
     parts = [m for question in survey.questions for m in question.protocol.mechanisms]
-    local = sum(part.loss_after(batches) for part in parts) * (1 + 1e-12)
+    local = sum(part.loss_after(1) for part in parts) * (1 + 1e-12)
     crowd_delta = CROWD_SHARE * delta if survey.smallest_group < 1 else 0.0
-    crowd = closed_forms.smallest_crowd(reports, survey.smallest_group, crowd_delta / batches)
+    crowd = smallest_crowd(reports, survey.smallest_group, crowd_delta)
     left = delta - crowd_delta
-    if batches == 1:
-        variation = total_variation([part.worst_outcomes for part in parts])
-    else:  # all reports of a client, as one output of which only ε is known
-        variation = total_variation([binary_response(local)])
+    variation = total_variation([part.worst_outcomes for part in parts])
     epsilon, method = _bounded(local, variation, crowd, left)
-    if batches > 1 and not any(part.noise.flip for part in parts):
-        # Reports without permanent noise are independent.
-        composed = _composed(survey.loss.per_report, crowd, batches, left)
-        epsilon, method = min((epsilon, method), composed)
     amplifies = epsilon < local
     return Amplification(
         epsilon=min(epsilon, local),
@@ -149,21 +135,9 @@ def amplified(
         local=local,
         reports=reports,
         crowd=crowd,
-        batches=batches,
         method=method if amplifies else "none",
-        closed_form=closed_forms.shuffled_epsilon(local, crowd, left),
+        closed_form=shuffled_epsilon(local, crowd, left),
     )
-
-
-def _composed(local: float, crowd: int, batches: int, delta: float) -> tuple[float, str]:
-    """Return ε of batches with independent reports, and the method by which it was bounded."""
-    try:
-        from deniable.observers.clone_composition import composed_batches
-    except MissingPackage:
-        variation = total_variation([binary_response(local)])
-        one = clones.exponential_epsilon(local, variation, crowd, delta / (2 * batches))
-        return closed_forms.composed_epsilon(one, batches, delta / 2), "exponential"
-    return composed_batches(local, crowd, batches, delta), "numerical"
 
 
 def _bounded(local: float, variation: float, crowd: int, delta: float) -> tuple[float, str]:
@@ -173,3 +147,36 @@ def _bounded(local: float, variation: float, crowd: int, delta: float) -> tuple[
     except MissingPackage:
         return clones.exponential_epsilon(local, variation, crowd, delta), "exponential"
     return numerical_epsilon(local, variation, crowd, delta), "numerical"
+
+
+def shuffled_epsilon(epsilon: float, crowd: int, delta: float) -> float | None:
+    """Return ε of `crowd` shuffled reports at δ; None if the formula does not apply.
+
+    This is theorem 3.1 of Feldman, McMillan and Talwar, "Hiding among the clones" (2021).
+
+    epsilon : ε of one report
+
+    >>> round(shuffled_epsilon(1.0, 10**6, 1e-8), 3), shuffled_epsilon(1.0, 100, 1e-8)
+    (0.027, None)
+    """
+    if crowd < 2 or epsilon > math.log(crowd / (16 * math.log(2 / delta))):
+        return None
+    ratio = math.exp(epsilon)
+    root = 8 * math.sqrt(ratio * math.log(4 / delta) / crowd)
+    bound = math.log1p((ratio - 1) / (ratio + 1) * (root + 8 * ratio / crowd))
+    return min(epsilon, bound * (1 + 1e-12))
+
+
+def smallest_crowd(reports: int, share: float, delta: float) -> int:
+    """Return a size that the group of a client has, except with probability δ.
+
+    Each of the other clients is in the group with probability `share`. Chernoff: a binomial count
+    with mean m is below m − √(2m·ln(1/δ)) with probability at most δ.
+
+    >>> smallest_crowd(10**6, 1 / 64, 1e-8), smallest_crowd(1000, 1.0, 1e-8)
+    (14868, 1000)
+    """
+    if share >= 1:
+        return reports
+    mean = (reports - 1) * share
+    return 1 + max(0, math.ceil(mean - math.sqrt(2 * mean * math.log(1 / delta))))

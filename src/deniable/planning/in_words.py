@@ -1,9 +1,12 @@
 """What ε promises and what a survey can detect, in words for people who are new to both."""
 
+import math
+
 from deniable.errors import MissingPackage
 from deniable.formatting import Z95, epsilon_text, odds_factor, percent, rounded_up
 from deniable.observers import Amplification
 from deniable.planning.thresholds import detectable, discoverable, noise_sd
+from deniable.privacy import right_guesses
 from deniable.survey import Question, Survey
 from deniable.survey.cohorts import few_cohorts, has_few_cohorts
 
@@ -37,6 +40,26 @@ def shuffled_meaning(shuffled: Amplification) -> str:
         f"Seen only in {shuffled}. This holds against analysts and readers of the shuffled store, "
         "if the collector is trusted to shuffle; against the collector itself, only ε of the "
         "reports holds."
+    )
+
+
+def guessing_meaning(question: Question) -> str:
+    """Say how often a guess between two answers to a question is right at most.
+
+    >>> from deniable.survey import example_survey
+    >>> guessing_meaning(example_survey().question("dark_mode")).split(": ")[1]
+    'a guess between two equally likely answers is right in at most 73.2% after one report'
+    """
+
+    def share(epsilon: float) -> str:
+        return f"{rounded_up(100 * right_guesses(epsilon), 3):g}%"
+
+    loss = question.loss
+    known = f"{share(loss.per_report)} after one report"
+    if loss.per_report < loss.in_total < math.inf:
+        known += f", and in {share(loss.in_total)} after all reports about one answer"
+    return (
+        f"{question.name}: a guess between two equally likely answers is right in at most {known}"
     )
 
 

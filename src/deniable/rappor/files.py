@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from deniable.analysis.counting import MAX_REPORTS
 from deniable.errors import InputError, check_integer, did_you_mean
-from deniable.inference.linear.joint_counts import MAX_REPORTS
 from deniable.kernels.array_types import Floats, Int32s, Int64s
 from deniable.mechanisms import Noise
 from deniable.mechanisms.schemes import scheme_named

@@ -128,7 +128,7 @@ def _privacy(survey: Survey | None, results: Iterable[Result]) -> str:
 def _shuffled(survey: Survey, results: Iterable[Result]) -> str:
     """Return what shuffling adds for those who saw only shuffled reports."""
     counts = [result.provenance.reports for result in results if result.provenance]
-    if not counts or min(counts) < 1:
+    if survey.collect != "once" or not counts or min(counts) < 1:
         return ""
     bound = html_text(str(amplified(survey, min(counts))))
     return (
