@@ -183,7 +183,7 @@ class PairLayout:
         _, slots, cohorts = self.strata
         for batch in (part.load() for part in parts):
             x, y = (batch.column(q.name).slot.astype(np.int64) for q in self.questions)
-            stratum = (x * slots + y) * cohorts + batch.cohort % cohorts
+            stratum = (x * slots + y) * cohorts + batch.cohort.astype(np.int64) % cohorts
             first, second = (_words(question, batch) for question in self.questions)
             add_pairs(pairs, first, second, stratum)
         return pairs
