@@ -20,6 +20,7 @@ from deniable.arguments import as_names
 from deniable.columns import ReportBatch
 from deniable.compute.arrays import ArrayKernels
 from deniable.compute.backend import Backend
+from deniable.compute.cpu.threads import one_blas_thread
 from deniable.compute.named import backend_of
 from deniable.compute.progress import Progress, reports_progress
 from deniable.compute.rows import LikelihoodRows
@@ -37,11 +38,11 @@ from deniable.inference.joint.solver import JointFit, maximise
 from deniable.inference.joint.uncertainty import covariance, stratum_influence, widen_errors
 from deniable.inference.joint.unlisted import add_unlisted
 from deniable.inference.linear import LinearRatios, linear_joint, linear_test
-from deniable.inference.models.base import AnyModel, Axis, OtherModel, ReportCounts, TableSettings
+from deniable.inference.models.base import AnyModel, Axis, OtherModel, TableSettings
 from deniable.kernels.array_types import Floats, Indices, Integers, Table
 from deniable.results import Covariance, Joint
 from deniable.results.association import AssociationTest, EffectSize, Tests
-from deniable.survey import Question, Survey, SurveyOrPath
+from deniable.survey import Survey, SurveyOrPath
 
 
 @reports_progress
@@ -326,25 +327,24 @@ def _associate_counts(
     layout = PairLayout(tuple(map(survey.question, counts.questions)))
     asked, pairs = layout.questions, counts.pairs.astype(np.float64)
     bits = [layout.bit_counts(counts.pairs, side) for side in (0, 1)]
-
-    def counted(question: Question, model: AnyModel) -> ReportCounts:
-        converted: ReportCounts = model.counts_from_bits(bits[asked.index(question)])
-        return converted
-
-    models, axes = axes_of(asked, candidates, counted, settings)
-    x, y = (
-        LinearRatios.of(model.components(), bits[side], layout.question_strata(side))
-        for side, model in enumerate(models)
+    models, axes = axes_of(
+        asked, candidates, lambda q, model: model.counts_from_bits(bits[asked.index(q)]), settings
     )
     groups = [axis.groups for axis in axes]
-    table, unconstrained, influence = linear_joint(pairs, x, y)
-    shown = _widened(table, influence, axes)
+    with one_blas_thread():
+        x, y = (
+            LinearRatios.of(model.components(), bits[side], layout.question_strata(side))
+            for side, model in enumerate(models)
+        )
+        table, unconstrained, influence = linear_joint(pairs, x, y)
+        shown = _widened(table, influence, axes)
 
     @cache
     def test(method: str = "score") -> AssociationTest:
         if method != "score":
             raise InputError(f"the {method!r} test needs the reports: counts have the 'score' test")
-        return linear_test(pairs, x, y, groups)
+        with one_blas_thread():
+            return linear_test(pairs, x, y, groups)
 
     free, noise = unconstrained.collapsed(groups).table, table.collapsed(groups)
     effect = partial(cramers_v_of, free, noise, counts.reports, widened=shown)
