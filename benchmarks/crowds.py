@@ -18,7 +18,6 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,6 @@ from numpy.typing import NDArray
 from deniable.kernels.hashing.positions import bloom_positions, hash_pairs
 from deniable.kernels.noise.noisy_rows import BitPositions, encode_rows
 from deniable.kernels.noise.sampler import CERTAIN, Response
-from deniable.rappor.reports import Reports, read_reports, write_reports
 
 K, COHORTS, VALUES, HASHES = 128, 64, 100, 2
 FIRST_CALL = """
@@ -144,31 +142,6 @@ def hashing(rows: int) -> None:
     line("Bloom positions, 1 thread", len(x) * COHORTS * HASHES, taken)
 
 
-def files(rows: int, k: int) -> None:
-    """Read one of three columns of a reports file, and write all; compare with plain Python."""
-    rng = np.random.default_rng(7)
-    bits = rng.integers(0, 256, (rows, k // 8), dtype=np.uint8)
-    cohort = rng.integers(0, COHORTS, rows).astype(np.uint16)
-    clients = np.arange(rows).astype(np.bytes_)
-    reports = Reports(clients, cohort, dict.fromkeys(("bloom", "prr", "irr"), (bits, k)))
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "reports.csv"
-        writing = best(lambda: write_reports(path, reports))
-        reading = best(lambda: read_reports(path, columns=["irr"]))
-        text = path.read_bytes()
-    small = text[: len(text) // 20].split(b"\n", 1)[1].rsplit(b"\n", 1)[0]
-
-    def plain() -> list[tuple[int, bytes]]:
-        fields = [row.rstrip(b"\r").split(b",") for row in small.split(b"\n")]
-        return [(int(field[1]), int(field[4], 2).to_bytes(k // 8, "little")) for field in fields]
-
-    seconds = best(plain, 3)
-    name = f"a reports file of {rows:,} × 3 × {k} bits"
-    line("read a reports file, plain Python", len(small), seconds, unit="MB/s")
-    line(f"read {name}", len(text), reading, len(small) / seconds / 1e6, "MB/s")
-    line(f"write {name}", len(text), writing, unit="MB/s")
-
-
 def first_calls() -> None:
     """Time first calls in new processes: nothing cached, then everything."""
     for name, part in (("encode", NO_HASHING), ("hash, positions, encode", HASHING)):
@@ -193,8 +166,6 @@ def main() -> None:
     print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors")
     encoding(rows)
     hashing(rows)
-    for k in (32, 128):
-        files(rows, k)
     first_calls()
     print(f"load average {os.getloadavg()[0]:.1f}")
 

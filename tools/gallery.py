@@ -25,7 +25,6 @@ ORDER = (
     "plan_survey",
     "poisoning",
     "repeated_collection",
-    "from_rappor",
     "hundred_million",
 )
 INTRODUCTION = """\

@@ -360,7 +360,9 @@ def main() -> None:
     parser.add_argument("--no-home", action="store_true", help="as a user without a home folder")
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT / "src"))  # this checkout, whichever one is installed
-    met: dict[str, dict[str, str]] = {"curl": {}} if shutil.which("curl") else {}
+    met = {"checkout": {"CHECKOUT": str(ROOT)}}
+    if shutil.which("curl"):
+        met["curl"] = {}
     for path in options.pages or pages():
         ran = run_page(path, met, update=options.update, no_home=options.no_home)
         print(f"{path}: {len(ran)} blocks ran")

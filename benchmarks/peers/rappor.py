@@ -1,10 +1,11 @@
 """Compare with the decoders of google/rappor, in R and C++, on the same reports.
 
 Both sides read the same files, which our code writes. The times are processor times of whole
-processes, with their start. Our commands are `deniable rappor decode-dist` and `decode-assoc`.
-decode-assoc also computes standard errors and a test of independence, which google/rappor's does
-not. Its command for associations takes only a string and a boolean, so `joint_table.R` calls its
-functions. For the fit alone, our fit gets the likelihoods that its R code wrote for fast_em.
+processes, with their start. Our commands are `deniable rappor import` and then `decode` or
+`associate`; decode_dist.R gets the sums of the reports. Only ours compute standard errors of joint
+tables and a test of independence. Its command for associations takes only a string and a boolean,
+so `joint_table.R` calls its functions. For the fit alone, our fit gets the likelihoods that its R
+code wrote for fast_em.
 The summed error is that of all estimated shares, against the shares among the simulated clients;
 a string that was not detected has the estimate 0.
 """
@@ -19,22 +20,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from experiments.paper.trials import bloom, pair, survey_of, truth_of
+from tools.rappor_files import write_map, write_params, write_reports, write_rows
 
 from benchmarks.peers.comparison import Comparison
 from deniable import simulate
 from deniable.inference.joint.evidence import gather
 from deniable.inference.joint.solver import maximise
 from deniable.kernels.counting.bit_sums import count_ones
-from deniable.rappor.csv_files import write_rows
-from deniable.rappor.files import Params, count_rows, hash_map, map_rows, write_params
-from deniable.rappor.reports import Reports, write_reports
+from deniable.rappor.files import Params
 from deniable.simulation import JointPopulation, exponential
 
 PARAMS = Params(k=128, h=2, m=64, p=0.25, q=0.75, f=0.0)
@@ -95,7 +95,7 @@ def run(command: Sequence[str], environment: dict[str, str] | None = None) -> fl
 
 def deniable(*arguments: str) -> float:
     """Run one of our commands and return its processor seconds."""
-    return run([sys.executable, "-m", "deniable", "rappor", *arguments])
+    return run([sys.executable, "-m", "deniable", *arguments])
 
 
 # --- files -----------------------------------------------------------------------------------
@@ -113,13 +113,16 @@ def write_files(folder: Path) -> dict[int, JointPopulation]:
     write_params(folder / "params.csv", PARAMS)
     (folder / "schema.csv").write_text(SCHEMA)
     for name, values in population.values.items():
-        write_rows(folder / f"map_{name}.csv", map_rows(hash_map(values, PARAMS), PARAMS))
-    counts = count_ones(bits["x"], PARAMS.k, batch.cohort, PARAMS.m)
-    write_rows(folder / "counts.csv", count_rows(*counts))
+        write_map(folder / f"map_{name}.csv", [str(value) for value in values], PARAMS)
+    ones, total = count_ones(bits["x"], PARAMS.k, batch.cohort, PARAMS.m)
+    write_rows(folder / "counts.csv", np.column_stack([total, ones]).tolist())
+    unpacked = {
+        name: np.unpackbits(packed, axis=1, bitorder="little") for name, packed in bits.items()
+    }
     for count in (MANY, FEW):
-        ids = np.arange(1, count + 1).astype(np.bytes_)
-        columns = {name: (packed[:count], PARAMS.k) for name, packed in bits.items()}
-        write_reports(folder / f"{count}.csv", Reports(ids, batch.cohort[:count], columns))
+        columns = {name: each[:count] for name, each in unpacked.items()}
+        write_reports(folder / f"{count}.csv", range(count), batch.cohort[:count], columns)
+    write_reports(folder / "x.csv", range(MANY), batch.cohort, {"irr": unpacked["x"]})
     codes = [drawn[name].codes for name in "xy"]
     return {
         count: JointPopulation(population.values, _shares([c[:count] for c in codes]))
@@ -140,9 +143,8 @@ def read_results(path: Path) -> list[list[str]]:
         return list(csv.reader(file))[1:]
 
 
-def marginal_error(path: Path, crowd: JointPopulation) -> float:
-    """Return the summed absolute error of results.csv."""
-    found = {row[0]: float(row[3]) for row in read_results(path)}
+def marginal_error(found: Mapping[str, float], crowd: JointPopulation) -> float:
+    """Return the summed absolute error of the shares of detected strings."""
     truth = dict(zip(crowd.values["x"], crowd.table.sum(axis=1), strict=True))
     return float(sum(abs(found.get(str(name), 0.0) - share) for name, share in truth.items()))
 
@@ -152,7 +154,7 @@ def joint_errors(path: Path, crowd: JointPopulation) -> tuple[float, float]:
     rows = read_results(path)
     labels = [list(dict.fromkeys(row[axis] for row in rows)) for axis in (0, 1)]
     table = np.zeros((len(labels[0]), len(labels[1])))
-    for x, y, share in rows:
+    for x, y, share, *_ in rows:
         table[labels[0].index(x), labels[1].index(y)] = float(share)
     errors = np.abs(table - truth_of(crowd, labels))
     known = (
@@ -167,14 +169,28 @@ def joint_errors(path: Path, crowd: JointPopulation) -> tuple[float, float]:
 
 def marginal(programs: Programs, crowd: JointPopulation) -> Iterator[Comparison]:
     """Yield the marginal estimates of 100 candidates."""
-    folder, output = programs.folder, programs.folder / "ours"
-    options = [f"--{name}={folder / file}.csv" for name, file in
-               (("map", "map_x"), ("counts", "counts"), ("params", "params"))]  # fmt: skip
-    deniable("decode-dist", *options, f"--output-dir={output}")  # loads compiled code
-    mine = deniable("decode-dist", *options, f"--output-dir={output}")
+    folder = programs.folder
+    files = [f"--{name}={folder / file}.csv" for name, file in
+             (("map", "map_x"), ("params", "params"))]  # fmt: skip
+
+    def ours(output: Path) -> float:
+        """Import and decode; return the processor seconds."""
+        source = [str(output / name) for name in ("survey.toml", "reports.parquet")]
+        candidates = f"--candidates={output / 'candidates-value.txt'}"
+        result = f"--output={output / 'results.csv'}"
+        return deniable(
+            "rappor", "import", "--client=cpp", *files, str(folder / "x.csv"), f"-o{output}"
+        ) + deniable("decode", *source, candidates, result)
+
+    ours(folder / "first")  # loads compiled code
+    mine = ours(folder / "second")
     script = programs.checkout / "bin" / "decode_dist.R"
-    theirs = programs.rscript(script, *options, f"--output-dir={folder}")
-    errors = (marginal_error(path / "results.csv", crowd) for path in (output, folder))
+    counts = f"--counts={folder / 'counts.csv'}"
+    theirs = programs.rscript(script, *files, counts, f"--output-dir={folder}")
+    rows = read_results(folder / "second" / "results.csv")
+    detected = {row[0]: float(row[1]) for row in rows if row[-1] == "True"}
+    listed = {row[0]: float(row[3]) for row in read_results(folder / "results.csv")}
+    errors = (marginal_error(found, crowd) for found in (detected, listed))
     work = f"marginal, N = {MANY:,}, 100 candidates (google/rappor: decode_dist.R)"
     yield Comparison(work, "time to decode", mine, theirs)
     yield Comparison("", "summed error", *errors)
@@ -184,17 +200,24 @@ def joint(
     programs: Programs, crowd: JointPopulation, count: int, side: int, *, compiled: bool
 ) -> Iterator[Comparison]:
     """Yield a joint table of side × side cells, by EM in R or in C++."""
-    folder, output = programs.folder, programs.folder / "ours"
-    names = [f"--{name}={value}" for name, value in (
-        ("metric-name", "m"), ("schema", folder / "schema.csv"), ("params-dir", folder),
-        ("reports", folder / f"{count}.csv"), ("var1", "x"), ("map1", folder / "map_x.csv"),
-        ("var2", "y"), ("map2", folder / "map_y.csv"), ("top", side - 1), ("output-dir", output),
-    )]  # fmt: skip
-    deniable("decode-assoc", *names)  # loads compiled code
-    mine = deniable("decode-assoc", *names)
+    folder = programs.folder
+    maps = [f"--maps={name}={folder / f'map_{name}.csv'}" for name in "xy"]
+    files = [f"--schema={folder / 'schema.csv'}", *maps, str(folder / f"{count}.csv")]
+
+    def ours(output: Path) -> float:
+        """Import and associate; return the processor seconds."""
+        source = [str(output / name) for name in ("survey.toml", "reports.parquet")]
+        lists = [f"--candidates={name}={output / f'candidates-{name}.txt'}" for name in "xy"]
+        options = [*lists, f"--top={side - 1}", f"--output={output / 'results.csv'}"]
+        return deniable("rappor", "import", "--client=cpp", *files, f"-o{output}") + deniable(
+            "associate", *source, *options
+        )
+
+    ours(folder / f"first-{count}-{side}")  # loads compiled code
+    mine = ours(folder / f"second-{count}-{side}")
     program = [str(programs.em)] if compiled else []
     theirs = programs.rscript(JOINT_TABLE, str(folder), f"{count}.csv", str(side - 1), *program)
-    found = (output / "assoc-results.csv", folder / "joint-results.csv")
+    found = (folder / f"second-{count}-{side}" / "results.csv", folder / "joint-results.csv")
     errors, known = zip(*(joint_errors(path, crowd) for path in found), strict=True)
     where = "C++ EM" if compiled else "R EM"
     work = f"joint table, N = {count:,}, {side} × {side} (google/rappor: {where})"

@@ -81,11 +81,6 @@ def test_a_console_keeps_its_own_colours(
     assert capsys.readouterr().out == "\x1b[1m\N{REPLACEMENT CHARACTER}[31mx\x1b[0m\n"
 
 
-def test_data_for_a_pipe_are_unchanged(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    output.echo_data(b"a\tb\x1b\r\n")
-    assert capsysbinary.readouterr().out == b"a\tb\x1b\r\n"
-
-
 def test_commands_print_in_one_place_only() -> None:
     """`output.py` makes text safe; `completion` prints a script of click for a file."""
     allowed = {"cli/output.py": None, "cli/app.py": 1, "cli/__init__.py": 1}

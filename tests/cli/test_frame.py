@@ -29,8 +29,7 @@ EVERY = [
     for path, command in commands(name, app.get_command(click.Context(app), name))  # type: ignore[arg-type]
 ]
 NO_JSON = {"completion", "serve"}
-NO_JSON |= {f"rappor {name}" for name in ("example", "sum-bits", "hash-candidates", "survey")}
-"""Commands that print a script, a log until they are stopped, or files of another format."""
+"""Commands that print a script, or a log until they are stopped."""
 
 
 def run(*args: str) -> Result:

@@ -46,6 +46,10 @@ def gpu() -> Replacements | None:
     return {} if torch.cuda.is_available() else {"gpu": "gpu:cpu"}
 
 
+def checkout() -> Replacements:
+    return {"CHECKOUT": str(ROOT)}
+
+
 def curl() -> Replacements | None:
     return {} if shutil.which("curl") and shutil.which("openssl") else None
 
@@ -67,7 +71,7 @@ def available(page: Path, request: pytest.FixtureRequest) -> dict[str, Replaceme
         if need == "postgres":
             met = empty_database(request) if postgres.programs() is not None else None
         else:
-            met = {"dask": dask, "gpu": gpu, "curl": curl}[need]()
+            met = {"dask": dask, "gpu": gpu, "curl": curl, "checkout": checkout}[need]()
         if met is not None:
             found[need] = met
         elif os.environ.get("CI") and need != "gpu":

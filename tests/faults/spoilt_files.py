@@ -16,6 +16,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
+from tools.rappor_files import write_map, write_params
 
 from deniable import Survey, count, simulate
 from deniable.analysis.counting import read_counts
@@ -89,6 +90,11 @@ def _compressed(path: Path) -> None:
     path.write_bytes(gzip.compress(RAPPOR_REPORTS.encode()))
 
 
+_read_map = partial(rappor.read_map, params=PARAMS, client="cpp")
+_read_schema = partial(rappor.read_schema, metric=None)
+_read_reports = partial(read_reports, widths={"v": 8}, cohorts=4)
+
+
 def _charged(path: Path) -> None:
     Ledger(path).charge("tests", 9, [Charge("noise", 2, None)], owner="me")
 
@@ -108,12 +114,11 @@ KINDS = [
     Kind("answers.csv", _text("editor,page\nvim,ab\nemacs,\n,cdef\n"), _answers),
     Kind("strings.csv", _text("value,weight\nred,3\n'=1+1,2.5e3\n"), read_strings),
     Kind("words.csv", _text("value,weight\nred,3\n'=1+1,2.5e3\n"), read_words),
-    Kind("params.csv", lambda path: rappor.write_params(path, PARAMS), rappor.read_params),
-    Kind("bits.csv", _text("9,1,2,3,4,5,6,7,8\n" * 4), partial(rappor.read_counts, params=PARAMS)),
-    Kind("map.csv", _text("red,1,2,9,10,17,18,25,26\n"), partial(rappor.read_map, params=PARAMS)),
-    Kind("reports.csv", _text(RAPPOR_REPORTS), read_reports),
-    Kind("reports.csv.gz", _compressed, read_reports),
-    Kind("schema.csv", _text("metric,var,var_type,params\nm,v,string,p\n"), rappor.read_schema),
+    Kind("params.csv", lambda path: write_params(path, PARAMS), rappor.read_params),
+    Kind("map.csv", lambda path: write_map(path, ["red"], PARAMS), _read_map),
+    Kind("reports.csv", _text(RAPPOR_REPORTS), _read_reports),
+    Kind("reports.csv.gz", _compressed, _read_reports),
+    Kind("schema.csv", _text("metric,var,var_type,params\nm,v,string,p\n"), _read_schema),
 ]
 
 

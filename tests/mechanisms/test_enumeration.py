@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from deniable.mechanisms import BitMechanism, base, noise, schemes
+from deniable.mechanisms import BitMechanism, base, bit_mechanism, noise
 from deniable.survey import Answer, Survey, from_bytes
 from deniable.survey.report import REPORT, header
 from tests.enumeration import Distribution, distribution, expected, worst_log_ratio
@@ -242,14 +242,14 @@ def test_a_bit_that_is_never_flipped_is_caught(broken: pytest.MonkeyPatch) -> No
     def mutant(bits: int, *rest: Any) -> int:
         return (real(bits, *rest) & ~1) | (bits & 1)
 
-    broken.setattr(schemes, "randomise", mutant)
+    broken.setattr(bit_mechanism, "randomise", mutant)
     found = [distribution(BASIC, {"dark": dark}) for dark in (True, False)]
     assert worst_log_ratio(found) > claimed(BASIC, 1)
 
 
 def test_p_and_q_swapped_for_one_bit_is_caught(broken: pytest.MonkeyPatch) -> None:
-    real = schemes.Scheme.fresh
-    broken.setattr(schemes.Scheme, "fresh", lambda self, bits, *r: real(self, bits ^ 1, *r))
+    real = BitMechanism.fresh
+    broken.setattr(BitMechanism, "fresh", lambda self, bits, *r: real(self, bits ^ 1, *r))
     assert fails(BASIC, {"colour": "red", "dark": True})
 
 

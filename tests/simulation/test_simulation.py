@@ -46,7 +46,7 @@ from deniable.simulation.number_parts import TrueNumbers, noise_numbers
 from deniable.survey import Survey
 from tests.replayed import replayed_client
 from tests.single_reports import single_reports
-from tests.surveys import ANY_SURVEY, EDITOR_AND_PAGE, make_survey, survey_toml
+from tests.surveys import ANY_SURVEY, EDITOR_AND_PAGE, make_survey
 from tests.vectors import make
 
 SURVEYS = {s.name: s for s in make.surveys()}
@@ -58,53 +58,10 @@ def secrets_of(n: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
     return np.frombuffer(raw, np.uint8).reshape(n, 32)
 
 
-RAPPOR = survey_toml(
-    """
-[questions.a]
-kind = "string"
-scheme = "rappor-python"
-bits = 32
-hashes = 2
-cohorts = 4
-p = 0.25
-q = 0.75
-f = 0.5
-[questions.b]
-kind = "string"
-scheme = "rappor-java"
-bits = 64
-hashes = 2
-cohorts = 4
-p = 0.25
-q = 0.75
-f = 0.5
-[questions.b.dictionary]
-protocol = "ngrams"
-max_length = 6
-alphabet = "a-z"
-[questions.c]
-kind = "string"
-scheme = "rappor-java"
-bits = 64
-cohorts = 4
-p = 0.25
-q = 0.75
-f = 0.5
-[questions.c.dictionary]
-protocol = "prefixes"
-max_length = 6
-alphabet = "bytes"
-""",
-    name="compatible",
-    collect="repeatedly",
-    budget=1000,
-)
-
-
 @pytest.mark.parametrize(
     "survey",
     # Subsets are drawn by another algorithm; tests/statistical/test_subset.py compares shares.
-    [*(s for s in SURVEYS.values() if s.name != "subset"), Survey.from_toml(RAPPOR)],
+    [s for s in SURVEYS.values() if s.name != "subset"],
     ids=lambda s: s.name,
 )
 def test_equals_the_real_client_on_the_same_secrets_and_random_words(survey: Survey) -> None:
@@ -129,7 +86,7 @@ def test_equals_the_real_client_on_the_same_secrets_and_random_words(survey: Sur
             rows = noise_numbers(m, state.numbers, uniform).tolist()
         else:
             rows = [
-                m.scheme.fresh(int.from_bytes(row.tobytes(), "little"), m.width, m.noise, own)
+                m.fresh(int.from_bytes(row.tobytes(), "little"), own)
                 for row, own in zip(state.bits, rand, strict=True)
             ]
         joined = b"".join(row.to_bytes(m.size, "little") for row in rows)

@@ -4,8 +4,8 @@
 writes a result in the format that the extension of the file names.
 
 Names in files, cells and decoded strings may be hostile: an escape sequence in them could change
-what a terminal shows. All that commands print therefore passes through `echo`, `echo_json`,
-`echo_data` or `console`, which let no control character through.
+what a terminal shows. All that commands print therefore passes through `echo`, `echo_json`
+or `console`, which let no control character through.
 """
 
 from __future__ import annotations
@@ -47,13 +47,6 @@ def echo(text: str, *, err: bool = False) -> None:
 def echo_json(text: str) -> None:
     """Print JSON; characters that could control a terminal are escaped, which keeps its meaning."""
     click.echo("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
-
-
-def echo_data(part: bytes) -> None:
-    """Print a part of a file: unchanged, unless a terminal would show it."""
-    if sys.stdout.isatty():
-        part = printable(part.decode(errors="replace")).encode()
-    click.echo(part, nl=False)
 
 
 def print_outcome(data: Mapping[str, object], text: str, as_json: bool) -> None:

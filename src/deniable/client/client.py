@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from deniable.arguments import Day, as_optional_day
-from deniable.client.encoder import Encoder, Values
+from deniable.client.encoder import Encoder, Values, check_schemes
 from deniable.client.files import expanded
 from deniable.client.ledger import Ledger
 from deniable.client.limits import DEFAULT_LIMITS, SurveyLimits
@@ -68,7 +68,7 @@ class Client:
     InputError
         If the survey was published for testing; see `for_testing`.
     SurveyRefused
-        If the survey exceeds the limits.
+        If the survey exceeds the limits, or describes reports of google/rappor's clients.
 
     Examples
     --------
@@ -332,6 +332,7 @@ class Client:
                 f"survey {survey.name!r} was published for testing, so people cannot answer it: "
                 "use Client.for_testing, or publish it with deniable check, without --testing"
             )
+        check_schemes(survey)
         limits.check(survey)
 
     def _charge(self, tokens: Sequence[Token], day: dt.date) -> None:

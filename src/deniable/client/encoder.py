@@ -11,12 +11,25 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from deniable.client.ledger import Charge
-from deniable.errors import InputError
+from deniable.errors import InputError, SurveyRefused
 from deniable.mechanisms.base import Token
+from deniable.mechanisms.schemes import DENIABLE_1
 from deniable.survey import Answer, Report, Survey, SurveyOrPath
 
 Values = Mapping[str, Token]
 """Answers by name of the question; a question that is left out is not answered."""
+
+
+def check_schemes(survey: Survey) -> None:
+    """Raise SurveyRefused if a question hashes strings as clients of google/rappor do."""
+    for question in survey.questions:
+        for mechanism in question.protocol.mechanisms:
+            if mechanism.scheme is not DENIABLE_1:
+                raise SurveyRefused(
+                    f"question {question.name!r} of survey {survey.name!r} has the scheme "
+                    f"{mechanism.scheme.name}, which is only for analysing reports of "
+                    "google/rappor's clients: nobody can answer this survey"
+                )
 
 
 class Encoder:
@@ -31,6 +44,7 @@ class Encoder:
     """
 
     def __init__(self, survey: Survey, secret: bytes) -> None:
+        check_schemes(survey)
         self.survey = survey
         self._secret = secret
         self.cohort, self.draws = survey.draw(secret)

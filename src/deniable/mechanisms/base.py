@@ -173,7 +173,7 @@ class Mechanism(ABC):
 
     @property
     def scheme(self) -> Scheme:
-        """How strings are hashed and noise is derived."""
+        """How strings are hashed."""
         return DENIABLE_1
 
     @property

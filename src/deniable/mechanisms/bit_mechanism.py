@@ -15,7 +15,7 @@ from typing import ClassVar
 from deniable.errors import InputError
 from deniable.mechanisms import prf
 from deniable.mechanisms.base import Mechanism, Token
-from deniable.mechanisms.noise import ONE
+from deniable.mechanisms.noise import ONE, randomise
 from deniable.mechanisms.schemes import DENIABLE_1
 from deniable.privacy import PrivacyLoss, binomial
 
@@ -76,8 +76,8 @@ class BitMechanism(Mechanism):
 
     @cached_property
     def rand_size(self) -> int:
-        """Number of random bytes that `encode` takes, as the scheme requires."""
-        return self.scheme.rand_size(self.width, self.noise)
+        """Number of random bytes that `encode` takes: binary digits of one number per bit."""
+        return self.noise.fresh_digits * self.size
 
     @cached_property
     def loss(self) -> PrivacyLoss:
@@ -125,11 +125,25 @@ class BitMechanism(Mechanism):
         """Return the bits with permanent noise: a function of bits, cohort, domain and secret."""
         if self.noise.flip == 0:
             return bits
-        return self.scheme.permanent(bits, self, cohort, secret)
+        noise = self.noise
+        words = prf.words(secret, self.permanent_message(bits, cohort), self.size)
+        return randomise(bits, self.width, noise.flip, noise.kept, words)
+
+    def fresh(self, bits: int, rand: bytes) -> int:
+        """Return the bits with fresh noise.
+
+        rand : `rand_size` random bytes that are used for nothing else
+        """
+        size = self.size
+
+        def word(digit: int) -> int:
+            """Return one binary digit of every bit's random number, as `randomise` needs it."""
+            return int.from_bytes(rand[digit * size : (digit + 1) * size], "little")
+
+        return randomise(bits, self.width, self.noise.p, self.noise.q, word)
 
     def encode(self, token: Token, *, cohort: int, secret: bytes, rand: bytes) -> bytes:
         """Return the packed report: the bits of the token with permanent, then fresh noise."""
         self.check_inputs(cohort, rand)
         permanent = self.permanent(self.true_bits(token, cohort), cohort, secret)
-        reported = self.scheme.fresh(permanent, self.width, self.noise, rand)
-        return reported.to_bytes(self.size, "little")
+        return self.fresh(permanent, rand).to_bytes(self.size, "little")

@@ -32,7 +32,7 @@ class Bloom(BitMechanism, StringMechanism):
     cohorts : int, default 1
         Number of cohorts (m).
     scheme_name : str, default "deniable-1"
-        How strings are hashed and noise is derived; see `schemes.SCHEME_NAMES`.
+        How strings are hashed; see `schemes.SCHEME_NAMES`.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Bloom(BitMechanism, StringMechanism):
 
     @cached_property
     def scheme(self) -> Scheme:
-        """How strings are hashed and noise is derived."""
+        """How strings are hashed."""
         return scheme_named(self.scheme_name)
 
     @property

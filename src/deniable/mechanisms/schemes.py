@@ -1,19 +1,14 @@
-"""Schemes: how strings are hashed and how noise is derived. The default is `deniable-1`.
+"""Schemes: how strings are hashed. The scheme of clients is `deniable-1`.
 
-The other schemes hash as the three clients of google/rappor do, so that reports can be decoded with
-existing map files; see `rappor_schemes.py`.
+The other schemes hash as the three clients of google/rappor do. They are for the analysis of
+imported reports only: clients refuse surveys with them. See `rappor_schemes.py`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from deniable.errors import InputError, did_you_mean
 from deniable.mechanisms import prf
-from deniable.mechanisms.noise import Noise, randomise
-
-if TYPE_CHECKING:
-    from deniable.mechanisms.bit_mechanism import BitMechanism
+from deniable.mechanisms.noise import Noise
 
 MASK_64 = (1 << 64) - 1
 """Reduces an integer to 64 bits."""
@@ -29,8 +24,8 @@ def mix64(z: int) -> int:
 class Scheme:
     """The scheme `deniable-1`, and the base class of the others.
 
-    It hashes with SHA-256, derives permanent noise with HMAC-SHA-256, and supports any number of
-    bits, hashes and cohorts. A published scheme never changes, since surveys refer to it by name.
+    It hashes with SHA-256, and supports any number of bits, hashes and cohorts. A published scheme
+    never changes, since surveys refer to it by name.
     """
 
     name = "deniable-1"
@@ -54,29 +49,6 @@ class Scheme:
         first = x + (cohort * hashes + 1) * y
         states = range(first, first + hashes * y, y)
         return tuple([((mix64(state & MASK_64) >> 32) * width) >> 32 for state in states])
-
-    def permanent(self, bits: int, mechanism: BitMechanism, cohort: int, secret: bytes) -> int:
-        """Add permanent noise to the bits: the same noise for the same secret, bits and cohort."""
-        noise = mechanism.noise
-        words = prf.words(secret, mechanism.permanent_message(bits, cohort), mechanism.size)
-        return randomise(bits, mechanism.width, noise.flip, noise.kept, words)
-
-    def rand_size(self, width: int, noise: Noise) -> int:
-        """Return the number of random bytes that `fresh` takes."""
-        return noise.fresh_digits * ((width + 7) // 8)
-
-    def fresh(self, bits: int, width: int, noise: Noise, rand: bytes) -> int:
-        """Add fresh noise to the bits.
-
-        rand : `rand_size` random bytes that are used for nothing else
-        """
-        word_size = (width + 7) // 8
-
-        def word(digit: int) -> int:
-            """Return one binary digit of every bit's random number, as `randomise` needs it."""
-            return int.from_bytes(rand[digit * word_size : (digit + 1) * word_size], "little")
-
-        return randomise(bits, width, noise.p, noise.q, word)
 
 
 DENIABLE_1 = Scheme()

@@ -1,1 +1,1 @@
-"""Files, analyses and commands of google/rappor."""
+"""Moving over from google/rappor: its parameters, maps and reports become a survey and reports."""

@@ -1,9 +1,9 @@
-"""`deniable rappor`: the commands of google/rappor, on its files."""
+"""`deniable rappor import`: files of google/rappor become a survey and reports."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from functools import partial
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,202 +13,156 @@ from deniable.cli.options import (
     EXISTING_FILE,
     EXISTING_FOLDER,
     FOLDER,
-    POSITIVE_INT,
-    Number,
-    alpha_option,
     command,
     json_option,
     new_group,
     option,
 )
 from deniable.cli.output import echo, print_outcome, progress_bars
-from deniable.formatting import counted, p_phrase
-from deniable.rappor import file_commands
+from deniable.errors import InputError
+from deniable.formatting import counted
+from deniable.survey import Survey
 
 if TYPE_CHECKING:
-    from deniable.inference.marginal.detection import Correction
-
-CORRECTIONS: dict[str, Correction] = {"fdr": "fdr", "bonferroni": "bonferroni", "none": None}
-
-input_file = partial(option, type=EXISTING_FILE)
-output_folder = option("--output-dir", type=FOLDER, default=Path(), show_default=False)
+    from deniable.rappor.importing import RapporQuestion
 
 
 @command(make=new_group)
 def rappor() -> None:
-    """Analyse and convert the files of google/rappor, and write files that its tools read.
-
-    Files that are compressed with gzip are read as they are.
+    """Move from google/rappor: import the reports of its clients.
 
     Examples
     --------
-    deniable rappor example legacy
-    deniable rappor sum-bits params.csv reports.csv -o counts.csv
-    deniable rappor hash-candidates params.csv candidates.txt -o map.csv
-    deniable rappor decode-dist --map map.csv --counts counts.csv --params params.csv
+    deniable rappor import --client cpp --params params.csv --map map.csv reports.csv -o visits
     """
 
 
-for made in file_commands.COMMANDS:
-    rappor.add_command(made)
-
-
-@command("decode-dist", make=rappor.command)
-@input_file("--map", "map_file", required=True)
-@input_file("--counts", "counts_file", required=True)
-@input_file("--params", "params_file", required=True)
-@output_folder
-@alpha_option
-@option(
-    "--correction",
-    type=click.Choice(["FDR", "bonferroni", "None"], case_sensitive=False),
-    default="bonferroni",
-)
-@json_option("the metrics")
-def decode_dist(
-    output_dir: Path, alpha: float, correction: str, as_json: bool, **input_files: Path
-) -> None:
-    """Estimate how common each candidate string of a map is.
-
-    Parameters
-    ----------
-    map_file
-        Candidate strings and the bits that they set (map.csv).
-    counts_file
-        Number of reports and of set bits per cohort (counts.csv).
-    params_file
-        Parameters k, h, m, p, q and f (params.csv).
-    output_dir
-        Folder for results.csv and metrics.json, created if necessary; by default the current
-        folder.
-    correction
-        What --alpha bounds: the probability of any false detection (bonferroni), the expected
-        share of false detections (FDR), or the probability of a false detection per string (None).
-
-    Examples
-    --------
-    deniable rappor decode-dist --map map.csv --counts counts.csv --params params.csv
-    """
-    from deniable.rappor.analysis import decode_dist as decode
-    from deniable.rappor.files import write_metrics, write_results
-
-    rows, metrics = decode(**input_files, alpha=alpha, correction=CORRECTIONS[correction.lower()])
-    output_dir.mkdir(parents=True, exist_ok=True)
-    write_results(output_dir / "results.csv", rows)
-    write_metrics(output_dir / "metrics.json", metrics)
-    found = counted(len(rows), "string")
-    text = f"{found} detected, written to {output_dir / 'results.csv'}"
-    print_outcome(asdict(metrics), text, as_json)
-
-
-@command("decode-assoc", make=rappor.command)
-@option("--metric-name", required=True)
-@input_file("--schema", required=True)
-@input_file("--reports", required=True)
-@option("--params-dir", type=EXISTING_FOLDER, default=Path(), show_default=False)
-@option("--var1", required=True)
-@input_file("--map1")
-@option("--var2", required=True)
-@input_file("--map2")
-@option("--top", type=POSITIVE_INT, default=10, metavar="COUNT")
-@alpha_option
-@output_folder
-@json_option("the table and its test")
-def decode_assoc(
-    var1: str,
-    map1: Path | None,
-    var2: str,
-    map2: Path | None,
-    top: int,
-    alpha: float,
-    output_dir: Path,
+@command("import", make=rappor.command, short_help="Import parameters, maps and reports.")
+@click.argument("files", metavar="REPORTS.csv...", nargs=-1, required=True, type=EXISTING_FILE)
+@option("--client", type=click.Choice(["python", "cpp", "java"]), required=True)
+@option("--params", "params_file", type=EXISTING_FILE, metavar="FILE")
+@option("--map", "map_file", type=EXISTING_FILE, metavar="FILE")
+@option("--schema", type=EXISTING_FILE, metavar="FILE")
+@option("--maps", multiple=True, metavar="VARIABLE=FILE")
+@option("--metric-name", metavar="NAME")
+@option("--params-dir", type=EXISTING_FOLDER, metavar="FOLDER")
+@option("--survey", "earlier", type=EXISTING_FILE, metavar="FILE")
+@option("-o", "--output", "folder", required=True, type=FOLDER, metavar="FOLDER")
+@json_option("the outcome")
+def import_(
+    files: tuple[Path, ...],
+    client: str,
+    earlier: Path | None,
+    folder: Path,
     as_json: bool,
-    **source: Any,
+    **sources: Any,
 ) -> None:
-    r"""Estimate the joint distribution of two variables.
+    r"""Turn google/rappor's parameters, maps and reports into a survey and reports.
 
-    Each variable is a string or a boolean with its own parameters.
+    Give --params and --map for reports of one string (columns client, cohort and irr), or --schema
+    and --maps for association reports (one column per variable). All files may be compressed with
+    gzip. If a line of a file is wrong, the message names it, and nothing is written.
+
+    FOLDER gets survey.toml and survey.json, reports.parquet, and a list of candidates from each
+    map. The ids of clients are not kept. The commands to analyse these files are printed.
 
     Parameters
     ----------
-    metric_name
-        Metric of the schema that both variables belong to.
+    client
+        Client that made the reports; each has its own hash functions.
+    params_file
+        Parameters of one string: k,h,m,p,q,f.
+    map_file
+        Candidates of this string, with their bits.
     schema
-        Types and parameter files of all variables: metric,var,var_type,params.
-    reports
-        Reports of both variables: client,cohort,VAR1,VAR2.
+        Variables of association reports: metric,var,var_type,params.
+    maps
+        Candidates of a variable that is a string, with their bits. Repeat it for each of them.
+    metric_name
+        Metric of the schema. Required if it has several.
     params_dir
-        Folder of the parameter files that the schema names; by default the current folder.
-    var1
-        Name of the first variable in the schema.
-    map1
-        Map of the first variable. Required if it is a string.
-    var2
-        Name of the second variable in the schema.
-    map2
-        Map of the second variable. Required if it is a string.
-    top
-        Number of most common strings per variable that get a category; all other strings are
-        counted as (other).
-    output_dir
-        Folder for assoc-results.csv, created if necessary; by default the current folder.
+        Folder of the parameter files that the schema names; by default that of the schema.
+    earlier
+        Survey of an earlier import (its survey.json), to use it again, so that the reports of both
+        can be analysed together. A new survey has today as its last day.
+    folder
+        Folder to write to. It must be empty or not exist.
 
     Examples
     --------
-    deniable rappor decode-assoc --metric-name m --schema schema.csv --reports reports.csv \
-        --var1 domain --map1 map.csv --var2 https
+    deniable rappor import --client cpp --params params.csv --map map.csv reports.csv -o visits
+    deniable rappor import --client cpp --schema rappor-vars.csv --maps domain=map.csv \
+        assoc-reports.csv -o both
+    deniable rappor import --client cpp --params params.csv --map map.csv tuesday.csv -o tuesday \
+        --survey monday/survey.json
     """
-    from deniable.rappor.analysis import AssocSource
-    from deniable.rappor.analysis import decode_assoc as decode
-    from deniable.rappor.files import write_assoc_results
+    from deniable.rappor.importing import import_reports, survey_toml
 
-    maps = [(var1, map1), (var2, map2)]
+    if folder.exists() and any(folder.iterdir()):
+        raise InputError(f"{folder} is not empty: choose another folder for --output")
     with progress_bars():
-        joint = decode(AssocSource(**source), maps, top=top, alpha=alpha)
-    output_dir.mkdir(parents=True, exist_ok=True)
-    path = output_dir / "assoc-results.csv"
-    write_assoc_results(path, joint.questions, joint.labels, joint.table)
-    test = joint.test()
-    result = {
-        "file": str(path),
-        "reports": joint.reports,
-        "gap_nats": joint.gap_nats,
-        "statistic": test.statistic,
-        "degrees_of_freedom": test.degrees_of_freedom,
-        "p_value": test.p_value,
-    }
-    text = (
-        f"{joint}\n\nTest of independence: score statistic {test.statistic:.2f}, "
-        f"{test.degrees_of_freedom} degrees of freedom, {p_phrase(test.p_value)}\nwritten to {path}"
-    )
-    print_outcome(result, text, as_json)
+        metric, questions = _questions(client, **sources)
+        name = metric or folder.resolve().name
+        text = survey_toml(name, questions, client, Survey.load(earlier) if earlier else None)
+        reports, clients = import_reports(files, text, questions, folder)
+    if clients < reports:
+        echo(
+            f"warning: the {counted(reports, 'report')} come from {counted(clients, 'client')}. "
+            "Estimates will be shares of reports, not of clients, and intervals will be too "
+            "narrow, because reports of one client are not independent.",
+            err=True,
+        )
+    commands = _commands(folder, questions)
+    outcome = {"reports": reports, "clients": clients, "commands": commands}
+    lines = [f"Wrote {counted(reports, 'report')} to {folder}. To analyse them:", *commands]
+    print_outcome(outcome, "\n".join(lines), as_json)
 
 
-@command("cliques", make=rappor.command, short_help="Find the strings in a graph of n-grams.")
-@click.argument("file", type=EXISTING_FILE)
-@option("--most", type=POSITIVE_INT, default=100_000, metavar="COUNT")
-@option("--seconds", type=Number(min=0), metavar="SECONDS")
-@json_option("the strings")
-def cliques(file: Path, most: int, seconds: float | None, as_json: bool) -> None:
-    """Print the candidate strings in FILE, a graph of n-grams that google/rappor wrote.
+def _questions(
+    client: str,
+    params_file: Path | None,
+    map_file: Path | None,
+    schema: Path | None,
+    maps: tuple[str, ...],
+    metric_name: str | None,
+    params_dir: Path | None,
+) -> tuple[str, list[RapporQuestion]]:
+    """Return the metric, if the files name one, and the questions."""
+    from deniable.rappor.files import read_schema
+    from deniable.rappor.importing import one_string, variables_of
 
-    A candidate is a clique of the graph, with one n-gram for each position of the string.
+    if params_file and map_file and not (schema or maps or metric_name or params_dir):
+        return "", one_string(params_file, map_file, client)
+    if not schema or params_file or map_file:
+        raise click.UsageError("give either --params and --map, or --schema and --maps")
+    metric, variables = read_schema(schema, metric_name)
+    return metric, variables_of(variables, params_dir or schema.parent, _pairs(maps), client)
 
-    Parameters
-    ----------
-    most
-        Stop after this number of strings.
-    seconds
-        Stop after this number of seconds, so that the result depends on the machine. By default the
-        search stops after about 10⁹ steps instead.
 
-    Examples
-    --------
-    deniable rappor cliques graph.txt
-    """
-    from deniable.rappor.gram_graph import graph_strings, read_graph
+def _pairs(maps: Sequence[str]) -> dict[str, Path]:
+    """Return the maps by variable, from VARIABLE=FILE."""
+    pairs = {}
+    for item in maps:
+        name, equals, file = item.partition("=")
+        if not (name and equals and Path(file).is_file()):
+            raise click.UsageError(
+                f"expected --maps VARIABLE=FILE and an existing file, got {item}"
+            )
+        pairs[name] = Path(file)
+    return pairs
 
-    strings, cut = graph_strings(read_graph(file), most=most, seconds=seconds)
-    if cut:
-        echo(f"The search stopped early: {cut}", err=True)
-    print_outcome({"cliques": strings, "cut": cut}, "\n".join(strings), as_json)
+
+def _commands(folder: Path, questions: Sequence[RapporQuestion]) -> list[str]:
+    """Return the commands that decode the first question, and associate all, if there are more."""
+    start = [str(folder / "survey.toml"), str(folder / "reports.parquet")]
+    first, *others = questions
+    lists = {q.name: str(folder / q.candidates_file) for q in questions if q.candidates}
+    decode = ["deniable", "decode", *start]
+    if others:
+        decode += ["--question", first.name]
+    if first.candidates:
+        decode += ["--candidates", lists[first.name]]
+    if not others:
+        return [shlex.join(decode)]
+    options = [word for name, path in lists.items() for word in ("--candidates", f"{name}={path}")]
+    return [shlex.join(decode), shlex.join(["deniable", "associate", *start, *options])]

@@ -1,34 +1,58 @@
-"""Read and write the CSV and JSON files of google/rappor.
-
-Bit strings have the most significant bit first. Cohorts are numbered from 0. The entries of a map
-number bits from 1 over all cohorts: cohort·k + bit + 1. Lines end with CR LF, as the tools of that
-project write them. Text is not escaped against formulas of spreadsheets, because those tools would
-not undo it.
-"""
+"""Read google/rappor's parameters, schemas and maps, which may be compressed with gzip."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import asdict, astuple, dataclass, fields
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, cast
 
-import numpy as np
-
-from deniable.analysis.counting import MAX_REPORTS
 from deniable.errors import InputError, check_integer, did_you_mean
-from deniable.kernels.array_types import Floats, Int32s, Int64s
 from deniable.mechanisms import Noise
 from deniable.mechanisms.schemes import scheme_named
-from deniable.rappor.csv_files import Rows, csv_rows, integers, write_rows
+from deniable.text_files import decode_text
 
-ANY_NOISE = Noise.of(p=0.25, q=0.75)
-"""Noise that every client supports, to check the other parameters."""
+GZIP_MAGIC = b"\x1f\x8b"
+MAX_TEXT_BYTES = 1 << 30
+"""Largest schema or map, uncompressed: a small compressed file may unfold to any size."""
 LARGEST_COUNT = 65536
 """Largest number of bits, hashes and cohorts."""
+ANY_NOISE = Noise.of(p=0.25, q=0.75)
+"""Noise that every client supports, to check the other parameters."""
+PARAMS_HEADER = ["k", "h", "m", "p", "q", "f"]
+SCHEMA_HEADER = ["metric", "var", "var_type", "params"]
+Row = tuple[int, list[str]]
+"""A row of a CSV file, with the number of its line."""
 
 
-# --- params.csv ------------------------------------------------------------------------------
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a file to read it, decompressed."""
+    with path.open("rb") as file:
+        compressed = file.read(2) == GZIP_MAGIC
+        file.seek(0)
+        try:
+            yield cast(BinaryIO, gzip.GzipFile(fileobj=file)) if compressed else file
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise InputError(f"cannot decompress {path}: {error}") from None
+
+
+def csv_rows(path: Path) -> list[Row]:
+    """Return the rows of a CSV file that are not empty."""
+    with opened(path) as file:
+        data = file.read(MAX_TEXT_BYTES + 1)
+    if len(data) > MAX_TEXT_BYTES:
+        raise InputError(f"{path} has more than {MAX_TEXT_BYTES:,} bytes: divide it")
+    reader = csv.reader(io.StringIO(decode_text(data, str(path)), newline=""))
+    try:
+        return [(reader.line_num, row) for row in reader if row]
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num}: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -47,29 +71,21 @@ class Params:
             check_integer(name, getattr(self, name), 1, LARGEST_COUNT)
         Noise.of(p=self.p, q=self.q, f=self.f)  # raises if they are no probabilities
 
-    @property
-    def noise(self) -> Noise:
-        """Noise with the probabilities as exact thresholds."""
-        return Noise.of(p=self.p, q=self.q, f=self.f)
 
-
-PARAMS_HEADER = [field.name for field in fields(Params)]
-
-
-def read_params(path: str | Path) -> Params:
+def read_params(path: Path) -> Params:
     """Read params.csv: the header `k,h,m,p,q,f` and one row."""
     rows = csv_rows(path)
-    if len(rows) != 2 or [c.strip() for c in rows[0][1]] != PARAMS_HEADER:
+    if len(rows) != 2 or [cell.strip() for cell in rows[0][1]] != PARAMS_HEADER:
         got = " / ".join(",".join(row) for _, row in rows[:2]) or "an empty file"
-        raise InputError(f"{path}: expected the header k,h,m,p,q,f and one row, got {got}")
+        raise InputError(f"{path}: expected the header k,h,m,p,q,f and one row, got {got:.80}")
     line, row = rows[1]
     try:
-        k, h, m = (int(c) for c in row[:3])
-        p, q, f = (float(c) for c in row[3:])
+        k, h, m = map(int, row[:3])
+        p, q, f = map(float, row[3:])
     except ValueError:
         raise InputError(
             f"{path}, line {line}: expected three whole numbers and three probabilities, got "
-            f"{','.join(row)}"
+            f"{','.join(row):.80}"
         ) from None
     try:
         return Params(k, h, m, p, q, f)
@@ -77,174 +93,32 @@ def read_params(path: str | Path) -> Params:
         raise InputError(f"{path}, line {line}: {error}") from None
 
 
-def write_params(path: str | Path, params: Params) -> None:
-    """Write params.csv."""
-    write_rows(path, [PARAMS_HEADER, astuple(params)])
-
-
-# --- counts.csv and map.csv --------------------------------------------------------------------
-
-
-def read_counts(path: str | Path, params: Params) -> tuple[Int64s, Int64s]:
-    """Read counts.csv: set bits int64[m, k] and reports int64[m] per cohort."""
-    rows = csv_rows(path)
-    if len(rows) != params.m:
-        raise InputError(
-            f"{path}: expected {params.m} rows, one per cohort (m in the parameters), got "
-            f"{len(rows)}"
-        )
-    for line, row in rows:
-        if len(row) != params.k + 1:
-            raise InputError(
-                f"{path}, line {line}: expected {params.k + 1} columns (the number of reports, then"
-                f" {params.k} bits, k in the parameters), got {len(row)}"
-            )
-    table = integers(path, rows)
-    ones, total = table[:, 1:], table[:, 0]
-    possible = (ones >= 0) & (ones <= total[:, np.newaxis])
-    if (bad := np.flatnonzero(~possible.all(axis=1))).size:
-        raise InputError(
-            f"{path}, line {rows[bad[0]][0]}: expected every bit to be set 0 to {total[bad[0]]} "
-            "times, the number of reports"
-        )
-    if total.sum(dtype=np.float64) > MAX_REPORTS:
-        raise InputError(f"{path} counts more than {MAX_REPORTS:,} reports, the maximum")
-    if not total.any():
-        raise InputError(f"{path} has no reports: the first number of every line is 0")
-    return ones, total
-
-
-def count_rows(ones: Int64s, total: Int64s) -> Rows:
-    """Return the rows of counts.csv."""
-    rows: Rows = np.column_stack([total, ones]).tolist()
-    return rows
-
-
-@dataclass(frozen=True, eq=False)
-class Map:
-    """Bits that each candidate sets.
-
-    strings : V candidates; positions : int32[m, V, h], numbered from 0 in each cohort.
-    """
-
-    strings: tuple[str, ...]
-    positions: Int32s
-
-
-def read_map(path: str | Path, params: Params) -> Map:
-    """Read map.csv: per row a candidate string, then m·h numbers of bits."""
-    rows = csv_rows(path)
-    if not rows:
-        raise InputError(f"{path} is empty: expected a string and its bits per line")
-    expected = params.m * params.h
-    seen: dict[str, int] = {}
-    for line, row in rows:
-        if len(row) - 1 != expected:
-            raise InputError(
-                f"{path}, line {line}: expected a string and {expected} numbers (m·h in the "
-                f"parameters), got {len(row) - 1} numbers"
-            )
-        if (first := seen.setdefault(row[0], line)) != line:
-            raise InputError(f"{path}, line {line}: {row[0]!r} is already in line {first}")
-    flat = integers(path, [(line, row[1:]) for line, row in rows])
-    places = flat.reshape(len(rows), params.m, params.h) - 1
-    positions = places - np.arange(params.m)[:, np.newaxis] * params.k
-    if (bad := np.flatnonzero(((positions < 0) | (positions >= params.k)).any((1, 2)))).size:
-        raise InputError(
-            f"{path}, line {rows[bad[0]][0]}: the numbers of cohort c must be from c·k+1 to "
-            f"(c+1)·k, with k = {params.k}; was the map made for other parameters?"
-        )
-    return Map(tuple(seen), positions.transpose(1, 0, 2).astype(np.int32))
-
-
-def hash_map(strings: Sequence[str], params: Params, scheme: str = "rappor-cpp") -> Map:
-    """Return the map that the tools of google/rappor would make for these strings.
-
-    scheme : hashing scheme; the Python client of google/rappor hashes as its C++ client does.
-    """
-    hashing = scheme_named(scheme)
-    hashing.check(params.k, params.h, ANY_NOISE)
-    rows = [
-        [hashing.positions(s.encode(), c, params.k, params.h, b"") for s in strings]
-        for c in range(params.m)
-    ]
-    shape = (params.m, len(strings), params.h)
-    return Map(tuple(strings), np.array(rows, np.int32).reshape(shape))
-
-
-def map_rows(candidates: Map, params: Params) -> Rows:
-    """Return the rows of map.csv."""
-    offsets = np.arange(params.m)[:, np.newaxis, np.newaxis] * params.k + 1
-    places = (
-        (candidates.positions + offsets).transpose(1, 0, 2).reshape(len(candidates.strings), -1)
-    )
-    return [[s, *row] for s, row in zip(candidates.strings, places.tolist(), strict=True)]
-
-
-# --- schema and results ---------------------------------------------------------------------------
-
-
-SCHEMA_HEADER = ["metric", "var", "var_type", "params"]
-VARIABLE_TYPES = ("string", "boolean")
-
-
 @dataclass(frozen=True)
 class Variable:
-    """One row of a schema: metric, variable, its type, and the name of its parameter file."""
+    """A variable of a schema: its name, its kind, and the name of its parameter file."""
 
-    metric: str
     name: str
     kind: str
     params: str
 
 
-@dataclass(frozen=True)
-class ResultRow:
-    """One row of results.csv: estimates for a detected string, as clients and as a proportion."""
-
-    string: str
-    estimate: float
-    std_error: float
-    proportion: float
-    prop_std_error: float
-    prop_low_95: float
-    prop_high_95: float
-
-
-@dataclass(frozen=True)
-class DistMetrics:
-    """Content of metrics.json: figures about a whole run of decode-dist."""
-
-    sample_size: int
-    allocated_mass: float
-    num_detected: int
-    explained_var: float
-    missing_var: float
-    total_elapsed_time: float
-
-
-def read_schema(path: str | Path) -> tuple[Variable, ...]:
-    """Read a schema: the header `metric,var,var_type,params` and one row per variable."""
-    rows = csv_rows(path)
-    if not rows or rows[0][1] != SCHEMA_HEADER:
-        got = ",".join(rows[0][1]) if rows else "an empty file"
-        raise InputError(f"{path}: expected the header metric,var,var_type,params; got {got}")
-    if len(rows) == 1:
-        raise InputError(f"{path} has no variables: expected lines metric,var,var_type,params")
-    for line, row in rows[1:]:
+def read_schema(path: Path, metric: str | None) -> tuple[str, list[Variable]]:
+    """Read a metric of a schema, by default the only one; return its name and its variables."""
+    (_, header), *rows = csv_rows(path) or [(0, ["an empty file"])]
+    if header != SCHEMA_HEADER:
+        raise InputError(
+            f"{path}: expected the header metric,var,var_type,params; got {','.join(header):.80}"
+        )
+    for line, row in rows:
         if len(row) != 4:
-            raise InputError(f"{path}, line {line}: expected 4 columns, got {','.join(row)}")
-        if row[2] not in VARIABLE_TYPES:
+            raise InputError(f"{path}, line {line}: expected 4 columns, got {','.join(row):.80}")
+        if row[2] not in ("string", "boolean"):
             raise InputError(
-                f"{path}, line {line}: expected var_type string or boolean, got {row[2]!r}"
+                f"{path}, line {line}: expected var_type string or boolean, got {row[2]!r:.40}"
             )
-    return tuple(Variable(*row) for _, row in rows[1:])
-
-
-def read_metric(path: str | Path, metric: str | None) -> list[Variable]:
-    """Read the variables of a metric of a schema, by default of the only one."""
-    rows = read_schema(path)
-    metrics = sorted({row.metric for row in rows})
+    metrics = list(dict.fromkeys(row[0] for _, row in rows))
+    if not metrics:
+        raise InputError(f"{path} has no variables: expected lines metric,var,var_type,params")
     if metric is None and len(metrics) > 1:
         raise InputError(
             f"{path} has the metrics {', '.join(metrics)}: choose one with --metric-name"
@@ -255,28 +129,38 @@ def read_metric(path: str | Path, metric: str | None) -> list[Variable]:
             f"{path} has no metric {wanted!r}, only {', '.join(metrics)}."
             f"{did_you_mean(wanted, metrics)}"
         )
-    return [row for row in rows if row.metric == wanted]
+    return wanted, [Variable(*row[1:]) for _, row in rows if row[0] == wanted]
 
 
-def write_results(path: str | Path, rows: Sequence[ResultRow]) -> None:
-    """Write results.csv."""
-    header = [field.name for field in fields(ResultRow)]
-    write_rows(path, [header, *map(astuple, rows)])
+def read_map(path: Path, params: Params, client: str) -> list[str]:
+    """Return the candidates of a map; raise InputError if the client hashes them otherwise.
 
-
-def write_metrics(path: str | Path, metrics: DistMetrics) -> None:
-    """Write metrics.json."""
-    Path(path).write_text(json.dumps(asdict(metrics), indent=2) + "\n")
-
-
-def write_assoc_results(
-    path: str | Path, names: Sequence[str], labels: Sequence[Sequence[str]], table: Floats
-) -> None:
-    """Write assoc-results.csv: `<var1>,<var2>,proportion`, the largest proportion first."""
-    order = np.argsort(-table.ravel(), kind="stable")
-    cells = zip(*np.unravel_index(order, table.shape), strict=True)
-    rows = [
-        [*(axis[i] for axis, i in zip(labels, cell, strict=True)), float(table[cell])]
-        for cell in cells
-    ]
-    write_rows(path, [[*names, "proportion"], *rows])
+    A row is a string, then h numbers for each of m cohorts: cohort·k + bit + 1.
+    """
+    scheme = scheme_named(f"rappor-{client}")
+    scheme.check(params.k, params.h, ANY_NOISE)
+    lines: dict[str, int] = {}
+    for line, (text, *numbers) in csv_rows(path):
+        where = f"{path}, line {line}"
+        if len(numbers) != params.m * params.h:
+            raise InputError(
+                f"{where}: expected a string and {params.m * params.h} numbers (m·h in the "
+                f"parameters), got {len(numbers)} numbers"
+            )
+        if not text or text.splitlines() != [text]:
+            raise InputError(f"{where}: {text!r:.80} cannot be a line of text: remove it")
+        if (first := lines.setdefault(text, line)) != line:
+            raise InputError(f"{where}: {text!r:.80} is already in line {first}: remove one")
+        expected = [
+            str(cohort * params.k + bit + 1)
+            for cohort in range(params.m)
+            for bit in scheme.positions(text.encode(), cohort, params.k, params.h, b"")
+        ]
+        if [number.strip() for number in numbers] != expected:
+            raise InputError(
+                f"{where}: {text!r:.80} has other bits than the {client} client sets with these "
+                "parameters: choose the client of the reports with --client, and its own map"
+            )
+    if not lines:
+        raise InputError(f"{path} is empty: expected a string and its bits per line")
+    return list(lines)

@@ -1,111 +1,186 @@
-"""Read reports of google/rappor's clients as reports of a survey."""
+"""Make a survey, reports and lists of candidates from the files of google/rappor."""
 
 from __future__ import annotations
 
+import datetime as dt
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from deniable.columns import ReportBatch
+from deniable.columns import ReportBatch, write
 from deniable.columns.batch import column_sizes
+from deniable.compute.progress import report_progress
 from deniable.errors import InputError, did_you_mean
-from deniable.mechanisms import Bloom
-from deniable.rappor.reports import ReportsFile
-from deniable.rappor.survey_file import SCHEMES, question_name
-from deniable.survey import Question, Survey
+from deniable.rappor.files import LARGEST_COUNT, Params, Variable, read_map, read_params
+from deniable.rappor.reports import read_reports
+from deniable.survey import Survey
+from deniable.survey.survey import suggested_name
 
 ORIGIN = "reports of google/rappor's clients"
+HEAD = """\
+# Reports of google/rappor's clients. Nobody can answer this survey: it is for their analysis only.
+name = "{name}"
+version = 1
+owner = "the owner of the google/rappor clients"
+description = "Reports of clients that were deployed with google/rappor"
+expires = {expires}
+collect = "{collect}"
+"""
+STRING = """\
+scheme = "rappor-{client}"
+bits = {params.k}
+hashes = {params.h}
+cohorts = {params.m}
+"""
 
 
-@dataclass(frozen=True, eq=False)
-class ImportedFile:
-    """The reports of one file, and the ids of their clients, which a survey's reports lack."""
+@dataclass(frozen=True)
+class RapporQuestion:
+    """One question.
 
-    batch: ReportBatch
-    clients: NDArray[np.bytes_]
-
-
-def read_files(
-    paths: Sequence[Path], survey: Survey, columns: Mapping[str, str]
-) -> list[ImportedFile]:
-    """Read reports files as reports of a survey; raise InputError if anything is wrong with one.
-
-    columns : bit column of some questions; of the others, it is the column of the same name
+    column : column of its reports; kind : string or boolean
+    candidates : strings that clients may have; none for a boolean
     """
-    for name in columns:
-        survey.question(name)  # raises if there is none
-    for question in survey.questions:
-        _check_question(question)
-    return [_read_file(path, survey, columns) for path in paths]
+
+    column: str
+    kind: str
+    params: Params
+    candidates: Sequence[str] = ()
+
+    @property
+    def name(self) -> str:
+        """Name of the question in the survey."""
+        return suggested_name(self.column, "-") or "value"
+
+    @property
+    def candidates_file(self) -> str:
+        """Name of the file of its candidates."""
+        return f"candidates-{self.name}.txt"
+
+    @property
+    def width(self) -> int:
+        """Number of bits in its column."""
+        return self.params.k if self.kind == "string" else 1
+
+    def toml(self, client: str) -> str:
+        """Return the table of the question; client : python, cpp or java."""
+        drawn = drawn_noise(self.params, client)
+        text = f'\n[questions.{self.name}]\nkind = "{self.kind}"\n'
+        if self.kind == "string":
+            text += STRING.format(client=client, params=drawn)
+        for name in "pqf":
+            asked, got = getattr(self.params, name), getattr(drawn, name)
+            rounded = "" if asked == got else f"  # {asked}, as the {client} client rounds it"
+            text += f"{name} = {got}{rounded}\n"
+        return text
 
 
-def count_clients(files: Sequence[ImportedFile]) -> int:
-    """Return the number of different client ids."""
-    ids = pa.chunked_array([pa.array(file.clients, pa.binary()) for file in files])
-    return int(pc.count_distinct(ids).as_py())
+def drawn_noise(params: Params, client: str) -> Params:
+    """Return the parameters with the probabilities that a client really draws with.
 
-
-def _read_file(path: Path, survey: Survey, columns: Mapping[str, str]) -> ImportedFile:
-    """Return the reports of one file."""
-    file = ReportsFile(path)
-    chosen = {q.name: _column_of(q, survey, file, columns) for q in survey.questions}
-    if len(set(chosen.values())) != len(chosen):
-        pairs = ", ".join(f"{name}={column}" for name, column in chosen.items())
-        raise InputError(f"{file.name}: two questions have the same column ({pairs})")
-    mechanisms = {q.name: q.protocol.mechanisms[0] for q in survey.questions}
-    # All questions share the cohort, and booleans ignore it.
-    cohorts = min((m.cohorts for m in mechanisms.values() if m.kind == "bloom"), default=None)
-    reports = file.read(
-        columns=list(chosen.values()),
-        cohorts=cohorts,
-        bits={column: mechanisms[name].width for name, column in chosen.items()},
-    )
-    count = len(reports)
-    batch = ReportBatch(
-        survey,
-        reports.cohort if cohorts is not None else np.zeros(count, np.uint16),
-        tuple(np.empty((count, fields), np.uint8) for _, fields, _ in column_sizes(survey)),
-        tuple((reports.columns[column][0],) for column in chosen.values()),
-        ORIGIN,
-    )
-    return ImportedFile(batch, reports.clients)
-
-
-def _check_question(question: Question) -> None:
-    """Raise InputError unless google/rappor's clients can have answered the question."""
-    mechanism, *others = question.protocol.mechanisms
-    where = f"question {question.name!r}"
-    if others or question.protocol.clear or mechanism.kind not in ("bloom", "boolean"):
+    The C++ client compares random bytes with ⌊256p⌋, ⌊256q⌋ and random 7-bit numbers with ⌊128f⌋;
+    the Python client compares 7-bit numbers with 128f.
+    """
+    if client == "python":
+        return replace(params, f=math.ceil(128 * params.f) / 128)
+    if client == "java":
+        return params
+    p, q = (math.floor(256 * share) / 256 for share in (params.p, params.q))
+    try:
+        return replace(params, p=p, q=q, f=math.floor(128 * params.f) / 128)
+    except InputError as error:
         raise InputError(
-            f"{where}: clients of google/rappor report only booleans, and strings with a Bloom "
-            "filter and without a dictionary"
-        )
-    if isinstance(mechanism, Bloom) and mechanism.scheme_name not in SCHEMES.values():
-        raise InputError(
-            f"{where} hashes strings with the scheme {mechanism.scheme_name}, which no client of "
-            f"google/rappor does: set scheme to {', '.join(SCHEMES.values())}"
-        )
+            f"the C++ client rounds p and q down to multiples of 1/256, f to one of 1/128: {error}"
+        ) from None
 
 
-def _column_of(
-    question: Question, survey: Survey, file: ReportsFile, columns: Mapping[str, str]
+def survey_toml(
+    name: str, questions: Sequence[RapporQuestion], client: str, earlier: Survey | None
 ) -> str:
-    """Return the bit column with the reports of a question."""
-    if question.name in columns:
-        file.check_column(columns[question.name])
-        return columns[question.name]
-    option = f"--column {question.name}=COLUMN"
-    named = [column for column in file.columns if question_name(column) == question.name]
-    if len(named) == 1:
-        return named[0]
-    if len(survey.questions) == 1 and not named:
-        return file.main_column(option)
-    raise InputError(
-        f"{file.name} has the bit columns {', '.join(file.columns) or 'none'}: say with {option} "
-        f"which one answers {question.name!r}.{did_you_mean(question.name, file.columns)}"
+    """Return the survey file of these questions.
+
+    earlier : survey of an earlier import, whose name and last day it gets: then the two are equal
+    """
+    names = [question.name for question in questions]
+    if len(set(names)) != len(names):
+        columns = ", ".join(repr(question.column) for question in questions)
+        raise InputError(f"rename variables, of which two become one question: {columns}")
+    permanent = all(drawn_noise(question.params, client).f > 0 for question in questions)
+    head = HEAD.format(
+        name=earlier.name if earlier else suggested_name(name, "-") or "survey",
+        expires=earlier.expires if earlier else dt.date.today(),
+        collect="repeatedly" if permanent else "once",
     )
+    text = head + "".join(question.toml(client) for question in questions)
+    if earlier and Survey.from_toml(text) != earlier:
+        raise InputError(
+            "the survey of the earlier import describes other reports: give the same parameters, "
+            "schema and client as then, and its survey.toml or survey.json unchanged"
+        )
+    return text
+
+
+def one_string(params_file: Path, map_file: Path, client: str) -> list[RapporQuestion]:
+    """Return the question that reports of one string answer."""
+    params = read_params(params_file)
+    return [RapporQuestion("value", "string", params, read_map(map_file, params, client))]
+
+
+def variables_of(
+    variables: Sequence[Variable], params_dir: Path, maps: Mapping[str, Path], client: str
+) -> list[RapporQuestion]:
+    """Return the questions that association reports answer.
+
+    maps : map of each variable that is a string, by its name
+    """
+    strings = [variable.name for variable in variables if variable.kind == "string"]
+    if unknown := sorted(maps.keys() - set(strings)):
+        raise InputError(
+            f"{unknown[0]!r} of --maps is not a string of the schema, which has "
+            f"{', '.join(strings) or 'none'}.{did_you_mean(unknown[0], strings)}"
+        )
+    if missing := [name for name in strings if name not in maps]:
+        raise InputError(f"{missing[0]} is a string: give its map with --maps {missing[0]}=FILE")
+    questions = []
+    for variable in variables:
+        params = read_params(params_dir / f"{variable.params}.csv")
+        strings = read_map(maps[variable.name], params, client) if variable.name in maps else []
+        questions.append(RapporQuestion(variable.name, variable.kind, params, strings))
+    return questions
+
+
+def import_reports(
+    paths: Sequence[Path], text: str, questions: Sequence[RapporQuestion], folder: Path
+) -> tuple[int, int]:
+    """Write a survey file, its published form, candidates, and the reports in these files.
+
+    Return the numbers of reports and of clients. If a report is wrong, nothing is written.
+    """
+    survey = Survey.from_toml(text)
+    widths = {question.column: question.width for question in questions}
+    strings = [question.params.m for question in questions if question.kind == "string"]
+    cohorts = min(strings, default=LARGEST_COUNT)  # questions share it, and booleans ignore it
+    batches, clients = [], []
+    for done, path in enumerate(paths, 1):
+        reports = read_reports(path, widths, cohorts)
+        clients += reports.clients.chunks
+        count = len(reports.cohort)
+        cohort = reports.cohort if strings else np.zeros(count, np.uint16)
+        clear = tuple(np.empty((count, fields), np.uint8) for _, fields, _ in column_sizes(survey))
+        bits = tuple((column,) for column in reports.bits)
+        batches.append(ReportBatch(survey, cohort, clear, bits, ORIGIN))
+        report_progress("reading", done / len(paths))
+    folder.mkdir(parents=True, exist_ok=True)
+    total = write(folder / "reports.parquet", batches)
+    (folder / "survey.toml").write_text(text, "utf-8", newline="\n")
+    survey.publish(folder / "survey.json")
+    for question in questions:
+        if question.candidates:
+            lines = "".join(f"{string}\n" for string in question.candidates)
+            (folder / question.candidates_file).write_text(lines, "utf-8", newline="\n")
+    return total, int(pc.count_distinct(pa.chunked_array(clients)).as_py())

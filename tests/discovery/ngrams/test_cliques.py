@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import combinations, count, product
-from pathlib import Path
+from itertools import combinations, product
 
 import networkx
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from deniable.cli.app import app
 from deniable.discovery.ngrams.cliques import PartiteGraph, find_cliques, iterate_cliques
 from deniable.errors import InputError
-
-TRAP = """num_partitions 3
-ngram_size 2
-edge 0.aa 1.bb
-edge 1.bb 2.cc
-edge 0.dd 1.ee
-edge 1.ee 2.ff
-edge 0.gg 1.hh
-edge 1.hh 2.ii
-edge 0.gg 2.ii
-"""
 
 
 def brute_force(graph: PartiteGraph) -> dict[tuple[int, ...], float]:
@@ -108,23 +94,9 @@ def test_a_truncated_search_lists_the_strongest_cliques() -> None:
     np.testing.assert_array_equal(few.evidence, everything.evidence[:100])
     sure = everything.nodes[everything.evidence > few.complete_above].tolist()
     assert all(nodes in few.nodes.tolist() for nodes in sure)
-    for limit in ({"max_seconds": 0.0}, {"max_pieces": 0}):
-        late = find_cliques(graph, **limit)
-        assert late.truncation
-        assert np.all(everything.evidence[len(late.nodes) :] <= late.complete_above)
-
-
-def test_a_slow_machine_finds_the_same_cliques(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only counts limit a search by default: a clock that jumps by hours changes nothing."""
-    graph = random_graph(np.random.default_rng(3), [9, 9, 9, 9], 0.8)
-    monkeypatch.setattr("deniable.discovery.ngrams.cliques.CHUNK", 8)
-    fast = find_cliques(graph, max_pieces=20)
-    hours = count(step=3600)
-    monkeypatch.setattr("time.monotonic", lambda: float(next(hours)))
-    slow = find_cliques(graph, max_pieces=20)
-    assert fast.truncation == slow.truncation and "steps" in slow.truncation
-    np.testing.assert_array_equal(fast.nodes, slow.nodes)
-    assert len(find_cliques(graph, max_pieces=20, max_seconds=1.0).nodes) < len(slow.nodes)
+    late = find_cliques(graph, max_pieces=0)
+    assert late.truncation
+    assert np.all(everything.evidence[len(late.nodes) :] <= late.complete_above)
 
 
 def test_interrupting_the_search_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,13 +143,13 @@ def test_a_million_edges() -> None:
     assert planted.tolist() in found.nodes.tolist()
 
 
-def test_google_rappors_graph_file(tmp_path: Path) -> None:
-    """Their finder reports false cliques on this one; the only clique is gghhii."""
-    file = tmp_path / "graph.txt"
-    file.write_bytes(TRAP.replace("\n", "\r\n").encode())
-    result = CliRunner().invoke(app, ["rappor", "cliques", str(file)])
-    assert result.exit_code == 0, result.output
-    assert result.output.split() == ["gghhii"]
+def test_a_graph_that_misleads_the_finder_of_google_rappor() -> None:
+    """It reports false cliques; the only one is gghhii."""
+    grams = ["aa", "dd", "gg", "bb", "ee", "hh", "cc", "ff", "ii"]
+    pairs = ["aa bb", "bb cc", "dd ee", "ee ff", "gg hh", "hh ii", "gg ii"]
+    edges = np.array([[grams.index(gram) for gram in pair.split()] for pair in pairs])
+    (nodes,) = find_cliques(PartiteGraph((3, 3, 3), edges, np.ones(7))).nodes.tolist()
+    assert "".join(grams[node] for node in nodes) == "gghhii"
 
 
 @pytest.mark.parametrize(

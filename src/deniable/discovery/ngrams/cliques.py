@@ -10,7 +10,6 @@ that a graph gives the same cliques on every machine; a limit in seconds is the 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -97,18 +96,15 @@ def find_cliques(
     *,
     max_count: int = 1_000_000,
     max_pieces: int = MAX_PIECES,
-    max_seconds: float | None = None,
 ) -> Cliques:
     """Return all cliques, or the strongest `max_count`, or those found within `max_pieces`.
 
     max_pieces : pieces of the search, see `iterate_cliques`
-    max_seconds : a limit that makes the result depend on the machine; None for no such limit
 
     >>> edges = np.array([[0, 1], [1, 2], [0, 2]])
     >>> find_cliques(PartiteGraph((1, 1, 1), edges, np.ones(3))).nodes
     array([[0, 1, 2]])
     """
-    deadline = np.inf if max_seconds is None else time.monotonic() + max_seconds
     nodes, evidence = [np.empty((0, len(graph.sizes)), np.int64)], [np.empty(0)]
     count, truncation, reached = 0, "", -np.inf
     for piece, (more, weakest, weight) in enumerate(iterate_cliques(graph), 1):
@@ -119,8 +115,6 @@ def find_cliques(
             truncation = f"more than {max_count:,} cliques"
         elif piece > max_pieces:
             truncation = f"more than {max_pieces * STEPS:,} steps"
-        elif time.monotonic() > deadline:
-            truncation = f"more than {max_seconds:g} seconds"
         if truncation:
             reached = weight
             break
