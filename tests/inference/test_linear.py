@@ -132,6 +132,20 @@ def test_independent_answers_have_a_statistic_of_nought() -> None:
     assert linear_test(tied, x, y, together).degrees_of_freedom == 2
 
 
+def test_strata_of_no_report_or_one_say_nothing() -> None:
+    (one, x), (other, y) = sides(2, 9)
+    pairs = expected_pairs(np.diag([0.2, 0.3, 0.5]), [one, other], 2) * (100 / SCALE)
+    one_report = np.ones_like(pairs[:1])
+    wider = [
+        replace(side, weights=side.weights[[0, 1, 0, 1]], square=side.square[[0, 1, 0, 1]],
+                gain=side.gain[[0, 1, 0, 1]])
+        for side in (x, y)
+    ]  # fmt: skip
+    more = np.concatenate([pairs, 0 * one_report, one_report])
+    found = linear_test(more, *wider, [np.arange(3)] * 2)
+    assert found.statistic == pytest.approx(linear_test(pairs, x, y, [np.arange(3)] * 2).statistic)
+
+
 def test_categories_that_are_added_up_are_tested_as_one() -> None:
     """As with ratios of a question that has the averages of these categories."""
     (one, x), (other, y) = sides(2, 9)

@@ -225,7 +225,7 @@ def _spread(total: Floats, x: LinearRatios, y: LinearRatios, table: Floats) -> F
     """
     m, n = table.shape
     second = table @ y.square * total[:, None, None]
-    square = x.square.reshape(-1, m * m).T @ second.reshape(-1, n * n)
+    square = np.tensordot(x.square, second, axes=((0, 1), (0, 1)))
     means = _means(x, y, table).reshape(len(total), -1)
     return _cells(square, m, n) - (means * total[:, None]).T @ means
 
