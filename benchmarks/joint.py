@@ -24,7 +24,7 @@ from experiments.direct_rows import bloom_rows, dependent_table, draw_cells
 from numba import njit
 
 from benchmarks.table import Row, best_of, of_process, seconds, show
-from deniable.compute.cpu.threads import Threads, one_blas_thread
+from deniable.compute.executors import Threads, one_blas_thread
 from deniable.inference.association.independence import score_test
 from deniable.inference.joint.evidence import Evidence, gather
 from deniable.inference.joint.solver import JointFit, maximise

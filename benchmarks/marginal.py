@@ -19,8 +19,8 @@ from experiments.direct_counts import bit_counts, random_positions, values_by_st
 
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.estimate import estimate_marginal
-from deniable.inference.models.bit_likelihood import channel_rows
 from deniable.inference.models.bloom import BloomModel
+from deniable.inference.models.likelihood import channel_rows
 from deniable.inference.models.other import mixture_other
 from deniable.simulation.populations import zipf
 

@@ -23,12 +23,10 @@ from statistics import median
 from unittest import mock
 
 import deniable.store
-from deniable.store import Store, Upload
-from deniable.store.sql import staged_rows
-from deniable.store.sql.database import Session
-from deniable.store.sql.sql_store import SqlStore
-from deniable.store.sql.sqlite import SqliteStore
-from deniable.store.sql.staged_rows import StagedRow
+from deniable.store import Store, Upload, staged_rows
+from deniable.store.database import Session
+from deniable.store.sqlite import SqliteStore
+from deniable.store.staged_rows import StagedRow
 from deniable.survey import Survey
 
 GROUP, ROUNDS = 32, 7
@@ -104,7 +102,7 @@ class UnprotectedStore(SqliteStore):
     """A SQLite store that would not notice damaged or lost uploads."""
 
     def _insert_staged(self, db: Session, rows: Sequence[StagedRow]) -> int:
-        return SqlStore._insert_staged(self, db, rows)
+        return Store._insert_staged(self, db, rows)
 
     def _acknowledge(self, number: int) -> None:
         pass

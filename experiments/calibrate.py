@@ -29,7 +29,6 @@ NAMES = (
     "false_discoveries",
     "detection_threshold",
     "few_cohorts",
-    "small_crowds",
     "three_way",
     "fit_check",
     "mechanism_gains",

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from deniable import Survey, discover, simulate
-from deniable.compute.backend import Backend
 from deniable.simulation import Population
 from experiments.paper.records import Record, Row
 
@@ -18,7 +17,7 @@ def trial(
     clients: int,
     rng: np.random.Generator,
     words: Mapping[str, float] | None = None,
-    executor: Backend | None = None,
+    executor: str | None = None,
 ) -> dict[str, float]:
     """Return the numbers of true and false strings, and the coverage of the intervals."""
     words = words or {}

@@ -24,6 +24,7 @@ from deniable.columns import ReportBatch
 from deniable.columns.batch import from_arrays
 from deniable.results import FitCheck
 from deniable.simulation import simulate_days
+from deniable.survey.detection import MIN_REPORTS
 from experiments.parallel import crowd_arguments, in_processes
 from experiments.promises import judged, share_error
 
@@ -49,8 +50,6 @@ SURVEYS = {
     "n-grams": STRING + "epsilon = 6.0\n"
     'dictionary = {protocol = "ngrams", max_length = 6, alphabet = "a-z"}',
     "local hash, ε = 4": STRING + "epsilon = 4.0\n" + PREFIXES,
-    "local hash, ε = 1": STRING + "epsilon = 1.0\nfamilies = 1\n" + PREFIXES,
-    "local hash, 67 cohorts": STRING + "epsilon = 4.2\nvalues = 67\nfamilies = 1\n" + PREFIXES,
     "choice": 'kind = "choice"\noptions = ["wa", "wb", "wc", "wd"]\nepsilon = 2.0',
     "boolean": 'kind = "boolean"\nepsilon = 2.0',
 }
@@ -259,6 +258,8 @@ def honest_rows(crowds: int, seed: int) -> list[list[Honest]]:
     """Return the rows of the first table: one task per population."""
     kinds = [(name, 0, reports) for name in SURVEYS for reports in SIZES]
     kinds += [(n, r, size) for n in REPEATED for r in (1, 7, 30) for size in (100, 3_000)]
+    # Reports of fewer than 1,000 strings are not checked.
+    kinds = [k for k in kinds if k[0] in ("choice", "boolean") or k[2] >= MIN_REPORTS]
     return [[Honest(*kind, p, crowds, seed) for p in POPULATIONS] for kind in kinds]
 
 

@@ -1,7 +1,7 @@
 """Discover unlisted strings from prefixes by local hashing: the paper's URL experiment.
 
     python -m experiments.prefixes [--quick] [--seed 1] [--trials 20]
-        [--words FILE] [--executor gpu] [-o FOLDER]
+        [--words FILE] [--executor dask://HOST:PORT] [-o FOLDER]
 
 The 100 domains of `top_domains()`, weights ∝ exp(−rank/25), M = 20, N = 10⁶, ε = 4.394 in total,
 one report of four bytes per client; and the same strings with Zipf(1) weights. About 20 s of
@@ -19,7 +19,6 @@ from pathlib import Path
 
 import numpy as np
 
-from deniable.compute.named import executor_of
 from deniable.simulation import Population, exponential, top_domains, zipf
 from experiments.discovery_trials import run_trials, trial
 from experiments.options import arguments, finish
@@ -44,7 +43,7 @@ def main() -> None:
         seed=1,
         trials={"type": int, "default": 20, "help": "trials per population"},
         words={"type": Path, "default": None, "help": "list of strings and words"},
-        executor={"default": "threads", "help": "threads, gpu, or a Dask address"},
+        executor={"default": "threads", "help": "threads, or the address of a cluster"},
     )
     trials = 1 if options.quick else options.trials
     record = Record("prefixes", options.seed, {"reports": REPORTS, "trials": trials})
@@ -55,16 +54,15 @@ def main() -> None:
         print(f"{len(words):,} strings in the list, {listed} of the 100 domains among them")
         weights = {"exponential, words": exponential(100, 25.0)}
     summary = []
-    with executor_of(options.executor) as executor:
-        for name, shares in weights.items():
-            population = Population(top_domains(), shares)
+    for name, shares in weights.items():
+        population = Population(top_domains(), shares)
 
-            def run_one(
-                rng: np.random.Generator, population: Population = population
-            ) -> dict[str, float]:
-                return trial(SURVEY, population, REPORTS, rng, words, executor)
+        def run_one(
+            rng: np.random.Generator, population: Population = population
+        ) -> dict[str, float]:
+            return trial(SURVEY, population, REPORTS, rng, words, options.executor)
 
-            summary.append(run_trials(record, name, trials, run_one))
+        summary.append(run_trials(record, name, trials, run_one))
     show(record, "prefixes", summary, "Strings found of 100, without a dictionary (the paper: 5)")
     finish(record, options)
 

@@ -67,15 +67,17 @@ def postgres_server() -> Iterator[object]:
 POSTGRES = pytest.param("postgres", marks=pytest.mark.external)
 
 
-@pytest.fixture(params=["sqlite", POSTGRES, "folder", "memory"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of a store that does not exist yet, of every kind."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/reports.db"
-    if request.param == "folder":
-        return str(tmp_path / "reports")
-    if request.param == "memory":
-        return f"memory://{tmp_path}"
-    server = request.getfixturevalue("postgres_server")
-    server.wipe()
-    return str(server.url)
+@pytest.fixture(params=["sqlite", POSTGRES, "objects"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a store that does not exist yet: of every kind, or with segments elsewhere."""
+    if request.param == "postgres":
+        server = request.getfixturevalue("postgres_server")
+        server.wipe()
+        yield str(server.url)
+    elif request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/reports.db"
+    else:
+        from tests.object_storage import objects_in
+
+        with objects_in(tmp_path / "objects"):
+            yield f"sqlite:///{tmp_path}/reports.db?segments=s3://bucket/reports"

@@ -190,8 +190,8 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "trend": (lambda: trend(SURVEY, "r.db", "word", "vim"), "candidates must be a list of strings"),
     "store": (lambda: trend(SURVEY, None, "pet"), "store must be an open store"),  # type: ignore[arg-type]
     "executor": (
-        lambda: decode(SURVEY, simulate(SURVEY, ANSWERS, rng=1), "pet", executor="dask"),  # type: ignore[arg-type]
-        "executor must be an open backend, not a name: with deniable.compute.named.executor_of",
+        lambda: decode(SURVEY, simulate(SURVEY, ANSWERS, rng=1), "pet", executor="dask"),
+        "unknown executor 'dask': expected threads, threads:N, dask://HOST:PORT or tls://HOST:PORT",
     ),
     "reports": (lambda: decode(SURVEY, 7, "pet"), "reports must be a ReportBatch"),  # type: ignore[arg-type]
 }

@@ -124,7 +124,7 @@ def test_modules_name_the_extra(program: str, text: str) -> None:
         # Said before reports are looked for:
         ("matplotlib", ["decode", "survey.toml", "none.parquet", "-o", "x.png"], "plots"),
         ("pyarrow", ["decode", "survey.toml", "none.dn", "-o", "x.parquet"], "analysis"),
-        ("pyarrow", ["export", "reports.db", "s", "x.arrow"], "collector"),
+        ("pyarrow", ["export", "reports.db", "s", "x.parquet"], "collector"),
     ],
 )
 def test_commands_name_the_extra(

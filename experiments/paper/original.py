@@ -20,8 +20,7 @@ from sklearn.linear_model import Lasso
 
 from deniable.analysis.source import Source
 from deniable.columns import ReportBatch
-from deniable.compute.cpu.threads import one_blas_thread
-from deniable.compute.named import backend_of
+from deniable.compute.executors import executor_of, one_blas_thread
 from deniable.discovery.ngrams.gram_reports import GramReports, Position
 from deniable.discovery.ngrams.paper_reading import read_paper
 from deniable.discovery.ngrams.run import selected
@@ -62,7 +61,7 @@ def discover_original(
     asked = survey.question(question)
     assert isinstance(asked.protocol, NGrams)
     source = Source(reports, survey)
-    run = DiscoveryRun(source, asked, asked.protocol, None, 0.05, backend_of(None))
+    run = DiscoveryRun(source, asked, asked.protocol, None, 0.05, executor_of(None))
     with one_blas_thread():
         grams = OriginalReports.of(run)
         found, summary = read_paper(grams, delta)

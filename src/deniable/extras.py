@@ -6,7 +6,6 @@ from deniable.errors import MissingPackage
 
 EXTRAS = {
     "analysis": (
-        "fsspec",
         "llvmlite",
         "numba",
         "numpy",
@@ -17,12 +16,10 @@ EXTRAS = {
     ),
     "cli": ("click", "rich"),
     "cluster": ("dask", "distributed"),
-    "collector": ("fsspec", "granian", "numpy", "pyarrow", "starlette", "uvloop"),
+    "collector": ("granian", "numpy", "pyarrow", "starlette", "uvloop"),
     "frames": ("pandas", "polars"),
-    "gpu": ("torch",),
     "plots": ("matplotlib",),
-    "postgres": ("fsspec", "numpy", "psycopg", "pyarrow"),
-    "s3": ("s3fs",),
+    "postgres": ("numpy", "psycopg", "pyarrow"),
 }
 """Extras of this package, and the packages that each installs, by the names to import.
 

@@ -21,14 +21,13 @@ from scipy import stats
 from deniable import ReportBatch, Survey, associate, count, decode, mechanisms
 from deniable.columns import Column
 from deniable.columns.batch import packed_numbers
-from deniable.compute.arrays import ArrayKernels, Likelihood
-from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.closed_form import estimate_basic
 from deniable.inference.marginal.detection import Correction
 from deniable.inference.models import Candidates, CategoryModel, register
 from deniable.inference.models.base import MODELS, Axis, Components, TableSettings
+from deniable.inference.models.likelihood import Likelihood
 from deniable.mechanisms.base import Settings
 from deniable.mechanisms.noise import ONE, Noise
 from deniable.mechanisms.number_mechanism import NumberMechanism, number_noise
@@ -101,7 +100,6 @@ class KaryModel(CategoryModel[BitCounts]):
         self,
         bits: NDArray[np.uint8],
         stratum: NDArray[np.integer],
-        arrays: ArrayKernels = CPU_KERNELS,
     ) -> Likelihood:
         own = packed_numbers(bits)[:, None] == np.arange(len(self.options))
         rows = np.where(own, 1.0, self.p / self.q).astype(np.float32)

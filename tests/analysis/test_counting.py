@@ -18,8 +18,7 @@ from deniable.analysis.counting import PairLayout, read_counts
 from deniable.analysis.source import Source
 from deniable.analysis.tallying import count_all
 from deniable.columns import ReportBatch, write
-from deniable.compute.cpu.threads import Threads
-from deniable.compute.named import default_backend
+from deniable.compute.executors import threads
 from deniable.errors import InputError
 from deniable.inference.models.base import TableSettings
 from deniable.results import Joint
@@ -45,7 +44,7 @@ kind = "string"
 mechanism = "localhash"
 epsilon = 3.0
 values = 19
-families = 4
+families = 8
 [questions.word.dictionary]
 protocol = "prefixes"
 max_length = 3
@@ -155,7 +154,7 @@ def test_a_local_hash_counts_as_its_reports_do() -> None:
     counts = count(SURVEY, BATCH, ["word", "ads"])
     one_number = counts.pairs[:, :-1, -1].sum(axis=1)
     assert (one_number == counts.pairs[:, -1, -1]).all()
-    of_reports = partial(count_all, Source(BATCH, SURVEY), default_backend())
+    of_reports = partial(count_all, Source(BATCH, SURVEY), threads())
     _, axes = axes_of(questions, LISTED, of_reports, TableSettings(top=3))
     listed = {"word": LISTED["word"]}
     joint = deniable.associate(SURVEY, counts, ["word", "ads"], candidates=listed, top=8)
@@ -167,7 +166,7 @@ def test_a_local_hash_counts_as_its_reports_do() -> None:
 
 def test_counts_of_shards_add_up(tmp_path: Path) -> None:
     pair = ["page", "browser"]
-    whole = count(SURVEY, BATCH, pair, executor=Threads(2))
+    whole = count(SURVEY, BATCH, pair, executor="threads:2")
     parts = [count(SURVEY, BATCH.select(slice(i, None, 3)), pair) for i in range(3)]
     parts[2].save(tmp_path / "third.npz")
     write(tmp_path / "first.parquet", BATCH.select(slice(0, None, 3)))

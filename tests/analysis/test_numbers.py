@@ -119,8 +119,10 @@ def test_commands_take_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     run("init", "s.toml", "--number", "latency=0,50,5", "--no-ask")
     assert "bins = 5" in Path("s.toml").read_text()
     assert "expected --number" in run("init", "t.toml", "--number", "latency", "--no-ask", code=2)
-    for wrong in ("5,1", "a,b", "0,1,1", "0,1,2.5", "0,inf"):
+    for wrong in ("5,1", "0,1,1", "0,1,2.5"):
         run("init", "t.toml", "--number", f"latency={wrong}", "--no-ask", code=1)
+    for wrong in ("a,b", "0,inf"):
+        run("init", "t.toml", "--number", f"latency={wrong}", "--no-ask", code=2)
     Path("s.toml").write_text(survey_toml(QUESTIONS))
     assert "numbers outside count in the first or last bin" in " ".join(
         run("check", "s.toml").split()

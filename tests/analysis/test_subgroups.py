@@ -16,7 +16,7 @@ from deniable import store
 from deniable.analysis import Stored, associate, count, decode, subgroups, trend
 from deniable.cli.app import app
 from deniable.columns import ReportBatch, write
-from deniable.compute.cpu.threads import Threads
+from deniable.compute.executors import Threads
 from deniable.errors import InputError
 from deniable.formatting import PValue, p_value, percent
 from deniable.render.view import view_of
@@ -177,7 +177,7 @@ def test_repeated_reports_widen_the_intervals() -> None:
     assert often.estimate == pytest.approx(once.estimate)
 
 
-def test_files_and_backends_give_the_same(tmp_path: Path) -> None:
+def test_files_and_executors_give_the_same(tmp_path: Path) -> None:
     path = tmp_path / "reports.parquet"
     write(path, crowd()[1])
     expected = decoded("editor", {"browser": "Firefox"})

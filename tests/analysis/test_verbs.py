@@ -14,7 +14,7 @@ import deniable
 from deniable.analysis import associate, compare, decode
 from deniable.columns import ReportBatch, write
 from deniable.columns.arrow import to_arrow
-from deniable.compute.cpu.threads import Threads
+from deniable.compute.executors import Threads
 from deniable.errors import InputError
 from deniable.inference.joint.solver import NotConvergedWarning
 from deniable.results import Joint, Marginal, Result, Trend

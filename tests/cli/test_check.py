@@ -15,6 +15,7 @@ from deniable.cli.app import app
 from deniable.client.ledger import Ledger
 from deniable.errors import BudgetExceeded
 from deniable.planning.in_words import outlook
+from deniable.survey.detection import NOT_TESTED
 from tests.surveys import survey_toml
 
 HEAD = """\
@@ -119,8 +120,10 @@ def test_one_group_and_one_byte(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_plan_with_too_few_clients_or_too_large_an_epsilon() -> None:
-    few = CliRunner().invoke(app, ["plan", "--clients", "10", "--epsilon", "0.1"]).output
+    few = CliRunner().invoke(app, ["plan", "--clients", "1000", "--epsilon", "0.1"]).output
     assert "Not even a value that all clients have is detected" in few
+    fewer = CliRunner().invoke(app, ["plan", "--clients", "999", "--epsilon", "4"]).output
+    assert NOT_TESTED in " ".join(fewer.split()) and "is detected half" not in fewer
     large = CliRunner().invoke(app, ["plan", "--clients", "1e4", "--epsilon", "9"]).output
     assert "Warning: ε = 9 per report is practically no protection" in large
 
@@ -142,8 +145,11 @@ def test_few_cohorts_warn_before_anybody_answers(tmp_path: Path) -> None:
     question = (
         '[questions.page]\nkind = "string"\nepsilon = 2.0\nbits = 64\nhashes = 2\ncohorts = {}'
     )
-    assert "fewer than 8 cohorts" not in check(tmp_path, survey_toml(question.format(8)))
-    assert "Warning: page: fewer than 8 cohorts" in check(tmp_path, survey_toml(question.format(7)))
+    assert NOT_TESTED not in check(tmp_path, survey_toml(question.format(8)))
+    told = check(tmp_path, survey_toml(question.format(7)))
+    assert f"Warning: page: {NOT_TESTED}" in told and "(–: nothing is tested)" in told
+    told = check(tmp_path, survey_toml(question.format(8)), "--clients", "999")
+    assert f"Note: {NOT_TESTED}" in told
 
 
 def test_thresholds_of_unknown_strings_name_the_extra_that_they_need(

@@ -16,8 +16,8 @@ import deniable.store
 from deniable.cli.app import app
 from deniable.columns import read, write
 from deniable.columns.batch import from_bodies
-from deniable.store import calendar
-from deniable.store.calendar import today
+from deniable.store import clock
+from deniable.store.clock import today
 from tests.uploads import DAY, MARKS, NEXT, kept, survey, upload
 
 
@@ -41,7 +41,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def files(tmp_path: Path) -> list[Path]:
     """10,000 reports in each form."""
-    found = [tmp_path / name for name in ("a.parquet", "b.arrow", "c.dn")]
+    found = [tmp_path / name for name in ("a.parquet", "b.parquet", "c.dn")]
     for file in found:
         write(file, from_bodies(os.urandom(16 * 10_000), MARKS))
     MARKS.publish(tmp_path / "marks.json")
@@ -56,7 +56,7 @@ def test_import_compact_export(path: Path, files: list[Path], tmp_path: Path) ->
     done = said("compact", path, "--keep-keys", 36500)
     bound = done.pop("smallest_batch")["marks@1"]
     assert (bound["reports"], bound["method"]) == (1001, "none")
-    counts = {"segments": 1, "reports": 30_000, "waiting": 0, "damaged": 0}
+    counts = {"segments": 1, "reports": 30_000, "waiting": 0}
     assert done == {**counts, "keys_forgotten": 0, "warnings": []}
     out = tmp_path / "out.parquet"
     run("export", path, "marks", out, "--since", DAY, "--until", DAY)
@@ -67,14 +67,14 @@ def test_import_compact_export(path: Path, files: list[Path], tmp_path: Path) ->
 
 
 def test_import_from_a_store(path: Path, files: list[Path], tmp_path: Path) -> None:
-    folder = tmp_path / "bulk"
-    run("import", folder, files[0], "--day", DAY)
-    run("import", folder, files[1], "--day", NEXT)
-    assert said("import", path, folder)["new"] == 20_000
-    with deniable.store.open(path) as store, deniable.store.open(folder) as bulk:
+    other = tmp_path / "bulk.db"
+    run("import", other, files[0], "--day", DAY)
+    run("import", other, files[1], "--day", NEXT)
+    assert said("import", path, other)["new"] == 20_000
+    with deniable.store.open(path) as store, deniable.store.open(other) as bulk:
         assert store.days(MARKS) == {DAY: 10_000, NEXT: 10_000}
         assert kept(store) == kept(bulk)
-    assert "perhaps the same ones" in run("import", path, folder, code=1).output
+    assert "perhaps the same ones" in run("import", path, other, code=1).output
 
 
 def test_compact_forgets_old_keys(path: Path, files: list[Path]) -> None:
@@ -108,52 +108,58 @@ def test_status_check_backup_delete(path: Path, tmp_path: Path) -> None:
     assert segment.name in run("store", "check", copy, code=1).output
 
 
-def test_a_jump_of_the_clock_deletes_nothing_until_it_is_accepted(
+def test_a_clock_that_looks_wrong_deletes_nothing(
     path: Path, files: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = today()
-    run("import", path, files[0])
-    monkeypatch.setattr(calendar, "today", lambda: now + timedelta(days=60))
+    run("import", path, files[0], "--day", now := today() - timedelta(days=60))
+    with deniable.store.open(path) as store, monkeypatch.context() as earlier:
+        earlier.setattr(clock, "today", lambda: now)
+        store.move_day()
     done = said("compact", path)
     assert (done["keys_forgotten"], len(done["warnings"])) == (0, 1)  # type: ignore[arg-type]
-    assert "60 days after the latest day" in run("store", "status", path).output
-    refused = run("store", "delete", path, "marks", "--older-than", 30, "--yes", code=1).output
-    assert "nothing was deleted" in refused and "store accept STORE --clock" in refused
-    assert said("import", path, files[0])["new"] == 0, "its keys are kept"
-    run("store", "accept", path, code=2)
-    accepted = said("store", "accept", path, "--clock")
-    assert accepted["latest_day"] == str(now + timedelta(days=60))
-    assert said("store", "status", path)["warnings"] == []
-    deleted = said("store", "delete", path, "marks", "--older-than", 30, "--yes")
-    assert deleted["deleted"] == 10_000
-    assert said("compact", path)["keys_forgotten"] == 3
+    assert "60 days after" in run("store", "status", path).output
+    for refused in (
+        ("store", "delete", path, "marks", "--older-than", 30, "--yes"),
+        ("import", path, files[1]),
+    ):
+        says = run(*refused, code=1).output
+        assert "nothing was done: the clock shows" in says and "--clock-is-right" in says
+    assert said("import", path, files[0], "--day", now)["new"] == 0, "its keys are kept"
+    before = ("store", "delete", path, "marks", "--before", today())
+    assert "Permanently delete 10,000 reports" in run(*before, code=1).output
+    assert said(*before, "--yes")["deleted"] == 10_000
 
 
-def test_damage_is_named_until_it_is_accepted(path: Path) -> None:
+@pytest.mark.filterwarnings("always:staged upload")
+def test_damage_is_named_until_it_is_dropped(path: Path) -> None:
     with deniable.store.open(path, create=True) as store:
         store.add_survey(MARKS)
         store.append([upload(60), upload(60), upload(60)])
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE staged SET reports = 59 WHERE id = 2")
-    problem = run("store", "check", path, code=1).output
-    assert "staged upload 2 (59 reports of marks v1, 2025-03-09) is damaged" in problem
-    assert said("compact", path, "--at-least", 50)["damaged"] == 1
+    damaged = "staged upload 2 (59 reports of marks v1, 2025-03-09) is damaged"
+    assert damaged in run("store", "check", path, code=1).output
+    assert said("compact", path, "--at-least", 50)["reports"] == 120
+    exported = run("export", path, "marks", path.with_name("out.dn")).output
+    assert f"warning: {damaged}" in exported and "Wrote 120 reports" in exported
     for command in ("status", "check"):
         output = run("store", command, path, code=command == "check").output
-        assert "a damaged upload (59 reports" in output and "accept STORE --damage" in output
-    asked = run("store", "accept", path, "--damage", code=1).output
-    assert "a damaged upload (59 reports" in asked and "Accept 1 problem" in asked
+        assert damaged in output and "store delete STORE --damaged" in output
+    asked = run("store", "delete", path, "--damaged", code=1).output
+    assert damaged in asked and "Delete damaged uploads" in asked
     run("store", "check", path, code=1)  # nobody has said yes
-    accepted = run("store", "accept", path, "--damage", "--yes").output
-    assert "a damaged upload (59 reports" in accepted and "Accepted 1 problem" in accepted
-    assert said("store", "accept", path, "--damage")["problems_accepted"] == 0
+    for wrong in ((), ("marks", "--damaged"), ("--damaged", "--before", DAY)):
+        run("store", "delete", path, *wrong, code=2)
+    dropped = run("store", "delete", path, "--damaged", "--yes").output
+    assert damaged in dropped and "Dropped 1 problem" in dropped
+    assert said("store", "delete", path, "--damaged")["damage"] == []
     assert said("store", "check", path)["problems"] == []
     assert said("store", "status", path)["surveys"][0]["reports"] == 120  # type: ignore[index]
 
 
 def test_mistakes_are_told(path: Path, tmp_path: Path, files: list[Path]) -> None:
     assert "there is no store" in run("compact", path, code=1).output
-    assert "there is no store" in run("store", "status", tmp_path, code=1).output
+    assert "is not a store" in run("store", "status", tmp_path, code=1).output
     assert "give the survey" in run("import", path, files[2], code=1).output
     run("import", path, files[0])
     assert "marks@1" in run("export", path, "other", tmp_path / "x.dn", code=1).output
@@ -166,7 +172,7 @@ def test_mistakes_are_told(path: Path, tmp_path: Path, files: list[Path]) -> Non
 
 
 COMMANDS = [["import"], ["export"], ["compact"]]
-COMMANDS += [["store", name] for name in ("status", "check", "backup", "delete", "accept")]
+COMMANDS += [["store", name] for name in ("status", "check", "backup", "delete")]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

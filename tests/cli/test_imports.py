@@ -17,7 +17,7 @@ from deniable.columns import write
 from tests.surveys import make_survey
 
 HEAVY = ("dask", "matplotlib", "numba", "pandas", "polars", "scipy.optimize", "scipy.stats",
-         "sklearn", "torch")  # fmt: skip
+         "sklearn")  # fmt: skip
 """Packages that take longer to import than a small analysis should."""
 PROGRAM = f"""
 import sys

@@ -338,7 +338,7 @@ WRONG = {
     "no folder": (("decode", "survey.toml", "reports.parquet", "-o", "none/x.csv"), 2,
                   "the folder none does not exist"),
     "not parquet": (("decode", "survey.toml", "broken.parquet", "--question", "ads"), 1,
-                    "broken.parquet as a .parquet file"),
+                    "broken.parquet as a Parquet file"),
     "candidates not text": (("decode", "survey.toml", "reports.parquet", "--question", "page",
                              "--candidates", "broken.parquet"), 1, "is not UTF-8"),
     "no column value": (("decode", "survey.toml", "reports.parquet", "--question", "page",
@@ -350,7 +350,7 @@ WRONG = {
     "weights": (("discover", "survey.toml", "reports.parquet", "--words", "weights.csv"), 1,
                 "expected numbers in the column 'weight'"),
     "empty folder": (("decode", "survey.toml", "nothing", "--question", "ads"), 1,
-                     "there is no store at nothing"),
+                     "the folder nothing has no files of reports"),
 }  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from deniable.errors import (
     SurveyExpired,
     UnknownSurvey,
 )
-from deniable.store.calendar import today
+from deniable.store.clock import Today, today
 from deniable.survey import Survey, from_bytes
 from deniable.survey.survey import FORMAT
 from tests.surveys import EDITOR_AND_PAGE, make_survey
@@ -68,8 +68,8 @@ def test_a_collector_of_the_real_survey_refuses_reports_of_tests() -> None:
     with pytest.raises(UnknownSurvey):
         from_bytes(sent, REAL)
     with pytest.raises(Problem, match="no survey with digest"):
-        Catalogue([REAL]).upload(sent, bytes(16), today())
-    assert Catalogue([TESTING]).upload(sent, bytes(16), today()).reports == 1
+        Catalogue([REAL]).upload(sent, bytes(16), Today(today()))
+    assert Catalogue([TESTING]).upload(sent, bytes(16), Today(today())).reports == 1
     with pytest.raises(InputError, match="two surveys"):
         Catalogue([REAL, TESTING])
 

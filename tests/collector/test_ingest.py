@@ -20,7 +20,7 @@ from deniable.collector.ingest import upload_route as ingest
 from deniable.collector.ingest.body import gunzip
 from deniable.collector.ingest.catalogue import Catalogue
 from deniable.errors import InputError
-from deniable.store.calendar import today
+from deniable.store.clock import today
 from deniable.survey import Survey
 from tests import gateway
 from tests.collecting import collect, upload

@@ -29,7 +29,7 @@ from deniable.collector.jobs.requests import JobRequest
 from deniable.collector.jobs.runner import Job, Jobs
 from deniable.columns.batch import to_wire
 from deniable.errors import InputError
-from deniable.store.calendar import today
+from deniable.store.clock import Today, today
 from tests import gateway
 from tests.collecting import collect, upload
 from tests.faults.crowd import SURVEY, batch
@@ -145,7 +145,10 @@ def test_what_one_job_discovered_another_decodes(tmp_path: Path) -> None:
     with store.open(url, create=True) as opened:
         opened.add_survey(WORDS)
         opened.append(
-            [Catalogue([WORDS]).upload(s, bytes([i] * 16), today()) for i, s in enumerate(sent)]
+            [
+                Catalogue([WORDS]).upload(s, bytes([i] * 16), Today(today()))
+                for i, s in enumerate(sent)
+            ]
         )
         opened.compact()
 
@@ -191,7 +194,8 @@ def test_trends_and_subgroups(tmp_path: Path) -> None:
                 part = {question: values[half::2] for question, values in answers.items()}
                 sent = to_wire(simulate(MODES, part, rng=rng))
                 key = bytes([2 * i + half] * 16)
-                opened.append([Catalogue([MODES]).upload(sent, key, day + timedelta(days=i))])
+                later = Today(day + timedelta(days=i))
+                opened.append([Catalogue([MODES]).upload(sent, key, later)])
         opened.compact()
 
     def done(asked: JobRequest) -> dict[str, str]:

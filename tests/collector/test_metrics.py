@@ -24,6 +24,7 @@ from tests.faults.crowd import SURVEY, single
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "operate.md"
 UNITS = ("_seconds", "_bytes", "_uploads", "_reports", "_jobs", "_fds")
 WITHOUT_UNIT = {"deniable_build_info", "deniable_store_failing", "deniable_store_damage"}
+WITHOUT_UNIT |= {"deniable_clock_doubted"}
 
 
 async def families(client: httpx.AsyncClient) -> dict[str, Metric]:

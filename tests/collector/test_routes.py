@@ -23,7 +23,7 @@ from deniable.collector.ingest import upload_route as ingest
 from deniable.columns import scan
 from deniable.errors import StoreUnavailable
 from deniable.store import Outcome, Upload
-from deniable.store.calendar import today
+from deniable.store.clock import today
 from tests import gateway
 from tests.collecting import collect, upload
 from tests.faults.crowd import SURVEY, batch, bodies, serials, single

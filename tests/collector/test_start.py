@@ -141,10 +141,10 @@ STORES = {
     "sqlite:///locked/reports.db": "locked/reports.db: Permission denied",
     "notes.db": "notes.db is not a store, or it is damaged",
     "theirs.db": "theirs.db is a database of another program, not a store",
-    "photos": "folders of Parquet files are for imports and archives",
-    "reports": "a collector stores reports in FILE.db, sqlite:///FILE.db or postgresql://…",
+    "photos": "photos is not a store: expected FILE.db, sqlite:///FILE.db or postgresql://…",
+    "s3://bucket/reports": "s3://bucket/reports is not a store",
     "sqlite://reports.db": "expected sqlite:///FILE.db",
-    "mysql://u:password@h/reports": "a collector stores reports in FILE.db, sqlite:///FILE.db or",
+    "mysql://u:password@h/reports": "mysql://h/reports is not a store",
     "postgresql://u:pass%zzword@h/reports": "the URL of the store is not valid",
     "postgresql://[u:password@h/reports": "the URL of the store is not valid",
 }

@@ -16,7 +16,7 @@ from deniable.collector.app import Collector
 from deniable.collector.ingest import writer
 from deniable.errors import StoreError, StoreFull, StoreUnavailable
 from deniable.store import Outcome, Upload
-from deniable.store.sql.sqlite import SqliteStore
+from deniable.store.sqlite import SqliteStore
 from tests import gateway
 from tests.collecting import collect, upload
 from tests.faults.crowd import SURVEY, batch, single

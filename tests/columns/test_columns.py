@@ -50,7 +50,7 @@ def test_wire_and_columns_say_the_same(survey: Survey) -> None:
     assert from_wire(memoryview(data), {survey.digest: survey}) == batch
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".dn"])
+@pytest.mark.parametrize("suffix", [".parquet", ".dn"])
 @pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS.keys())
 def test_files_are_lossless(survey: Survey, suffix: str, tmp_path: Path) -> None:
     batch = crowd(survey)
@@ -61,17 +61,6 @@ def test_files_are_lossless(survey: Survey, suffix: str, tmp_path: Path) -> None
     sizes = [len(b) for b in scan(path, survey=given, rows=50)]
     assert sum(sizes) == 200
     assert suffix == ".dn" or max(sizes) <= 50
-
-
-def test_arrow_files_are_mapped_not_read(tmp_path: Path) -> None:
-    """The bits refer to the memory map of the file: pyarrow allocates nothing for them."""
-    path = tmp_path / "r.arrow"
-    write(path, crowd(URLS, 5000))
-    before = pa.total_allocated_bytes()
-    batch = read(path)
-    assert pa.total_allocated_bytes() - before < 10_000
-    assert not batch.bits[0][0].flags.owndata
-    assert not batch.bits[0][0].flags.writeable
 
 
 def test_arrow_carries_the_survey() -> None:
@@ -205,9 +194,9 @@ def test_counts_add_and_equal_counting_by_hand() -> None:
     assert ((halves[0] + halves[1]).ones == ones).all()
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".dn"])
+@pytest.mark.parametrize("suffix", [".parquet", ".dn"])
 def test_every_message_about_a_damaged_file_names_it(suffix: str, tmp_path: Path) -> None:
-    """Damage the end, where Parquet and Arrow describe the columns, any other bytes, or cut."""
+    """Damage the end, where Parquet describes the columns, any other bytes, or cut."""
     write(tmp_path / f"good{suffix}", crowd(PLAIN))
     whole = np.frombuffer((tmp_path / f"good{suffix}").read_bytes(), np.uint8)
     path, rng = tmp_path / f"bad{suffix}", np.random.default_rng(5)
@@ -236,10 +225,9 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected reports of"):
         write(tmp_path / "x.parquet", [batch, crowd(URLS)])
     assert list(tmp_path.iterdir()) == [], "a failed write leaves nothing behind"
-    for suffix in (".parquet", ".arrow"):
-        (tmp_path / f"x{suffix}").write_bytes(b"rubbish, but long enough for a footer" * 5)
-        with pytest.raises(InputError, match="cannot read"):
-            read(tmp_path / f"x{suffix}")
+    (tmp_path / "x.parquet").write_bytes(b"rubbish, but long enough for a footer" * 5)
+    with pytest.raises(InputError, match="cannot read"):
+        read(tmp_path / "x.parquet")
     write(tmp_path / "x.dn", batch)
     with pytest.raises(InputError, match="give the survey"):
         read(tmp_path / "x.dn")
@@ -248,6 +236,6 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         (tmp_path / "x.dn").write_bytes(whole[:end])
         with pytest.raises(DeniableError, match=r"ends within a batch|at least"):
             read(tmp_path / "x.dn", survey=PLAIN)
-    write(tmp_path / "x.arrow", batch)
+    write(tmp_path / "x.parquet", batch)
     with pytest.raises(InputError, match="has reports of"):
-        read(tmp_path / "x.arrow", survey=URLS)
+        read(tmp_path / "x.parquet", survey=URLS)

@@ -37,7 +37,7 @@ def found(parts: list[Partition]) -> ReportBatch:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["parquet", "arrow", "dn", "memory"])
+@pytest.mark.parametrize("kind", ["parquet", "dn", "memory"])
 def test_the_same_reports_in_order(kind: str, batch: ReportBatch, tmp_path: Path) -> None:
     wholes: list[Partition] = [BatchPartition.of(batch)]
     if kind != "memory":

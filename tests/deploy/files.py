@@ -13,7 +13,7 @@ from deniable.collector.api.routes import ROUTES
 from deniable.collector.app import MAX_STOP_SECONDS
 from deniable.collector.server import STOP_MARGIN_SECONDS
 from deniable.collector.settings import ENVIRONMENT_PREFIX, Settings
-from deniable.store.sql.postgres import RETRY_SECONDS
+from deniable.store.postgres import RETRY_SECONDS
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from deniable.cli.collector_commands import serve
-from deniable.collector.server import MAX_OTHER_FILES
+from deniable.collector.server import MAX_FILES
 from deniable.collector.settings import Settings
 from tests.deploy.files import DEPLOY, SLOWEST_STOP_SECONDS
 
@@ -51,7 +51,7 @@ def test_its_settings_are_valid_and_lie_where_it_may_write() -> None:
 
 def test_it_has_rights_and_time_enough_and_no_more() -> None:
     keys = service()
-    assert int(keys["LimitNOFILE"]) >= Settings().connections + MAX_OTHER_FILES
+    assert int(keys["LimitNOFILE"]) >= MAX_FILES
     assert int(keys["TimeoutStopSec"]) > SLOWEST_STOP_SECONDS
     assert keys["LimitCORE"] == "0"
     assert keys["CapabilityBoundingSet"] == ""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from deniable.analysis.source import Source
-from deniable.compute.named import default_backend
+from deniable.compute.executors import threads
 from deniable.discovery.shared.strings import Rows
 from deniable.discovery.shared.tables import MassTables
 from deniable.discovery.shared.tally import Tally, tally_of
@@ -29,7 +29,7 @@ def prefixes_of(question: Question) -> Prefixes:
 
 def tally(source: Source, question: Question) -> Tally:
     """Count the reports of a `prefixes` question."""
-    return tally_of(source, question, prefixes_of(question), default_backend())
+    return tally_of(source, question, prefixes_of(question), threads())
 
 
 def masses(source: Source, question: Question) -> MassTables:

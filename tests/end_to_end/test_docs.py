@@ -37,15 +37,6 @@ def dask() -> Replacements | None:
     return {} if find_spec("distributed") else None
 
 
-def gpu() -> Replacements | None:
-    """The same code runs on processors where there is PyTorch and no GPU."""
-    if not find_spec("torch"):
-        return None
-    import torch
-
-    return {} if torch.cuda.is_available() else {"gpu": "gpu:cpu"}
-
-
 def checkout() -> Replacements:
     return {"CHECKOUT": str(ROOT)}
 
@@ -65,16 +56,16 @@ def empty_database(request: pytest.FixtureRequest) -> Replacements:
 
 
 def available(page: Path, request: pytest.FixtureRequest) -> dict[str, Replacements]:
-    """What the page's blocks need besides Python and is there; in CI all but a GPU must be."""
+    """What the page's blocks need besides Python and is there; in CI all must be."""
     found: dict[str, Replacements] = {}
     for need in {need for block in blocks_of(page.read_text()) for need in block.needs}:
         if need == "postgres":
             met = empty_database(request) if postgres.programs() is not None else None
         else:
-            met = {"dask": dask, "gpu": gpu, "curl": curl, "checkout": checkout}[need]()
+            met = {"dask": dask, "curl": curl, "checkout": checkout}[need]()
         if met is not None:
             found[need] = met
-        elif os.environ.get("CI") and need != "gpu":
+        elif os.environ.get("CI"):
             pytest.fail(f"{page.name} needs {need}, which is not installed")
     return found
 

@@ -69,17 +69,6 @@ def with_database(
     return run
 
 
-def compactor_killed(_: Path, stores: int, __: int) -> str:
-    """Run on SQLite, in a folder and on PostgreSQL; the full count is all three."""
-    kills = [
-        f"{store} {campaign_stores.killed(name, 'compact'):,}"
-        for store, name in list(campaign_stores.STORES.items())[:stores]
-    ]
-    if stores > len(campaign_stores.STORES):
-        kills.append(f"PostgreSQL {campaign_stores.killed_in_postgresql():,}")
-    return f"kills: {', '.join(kills)}; nothing lost or counted twice"
-
-
 FAULTS: dict[str, Fault] = {
     "kill-sqlite": Fault(
         "collector killed (SIGKILL) under load, SQLite", "{:,} kills", 500, test_kill.inflict,
@@ -97,10 +86,6 @@ FAULTS: dict[str, Fault] = {
     "sync": Fault(
         "order of sync and acknowledgement, observed with strace", "{:,} uploads", 200,
         lambda folder, uploads, _: test_durability.inflict(folder, uploads),
-    ),
-    "log": Fault(
-        campaign_stores.TORN, "{:,} each", 1000,
-        lambda _, count, __: campaign_stores.torn(count),
     ),
     "power": Fault(
         "power lost after each system call, with torn writes", "{:,} torn states per call", 20,
@@ -141,10 +126,6 @@ FAULTS: dict[str, Fault] = {
     "sigterm": Fault(
         "SIGTERM under load", "{:,} times", 50,
         lambda folder, stops, _: test_stop.inflict(folder, stops),
-    ),
-    "compactor": Fault(
-        "compaction killed before each of its steps (as below)", "{:,} stores", 3,
-        compactor_killed,
     ),
     "postgresql": Fault(
         "PostgreSQL restarted, crashed, connections cut", "{:,} times", 100,

@@ -8,23 +8,20 @@ FILE.json it also replaces these rows in the data file of docs/results/reliabili
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from unittest import mock
 
 from deniable.compute.progress import listening, report_progress
-from tests import object_storage, postgres
+from tests import postgres
 from tests.faults.results import Conditions, ProgressLines, write_rows
-from tests.faults.test_compactor_kill import check_killed, check_killed_in_postgresql
+from tests.faults.test_compactor_kill import OBJECTS, check_killed, check_killed_in_postgresql
 from tests.faults.test_postgres_restart import check_restarts
 from tests.faults.test_torn_log import check_torn
 
-STORES = {"SQLite": "reports.db", "folder": "reports"}
 TABLE = "stores"
 TORN = "SQLite log truncated, one sector of it overwritten (torn write), or one bit of it flipped"
 Row = tuple[str, str, str]
@@ -44,10 +41,10 @@ def torn(times: int) -> str:
     )
 
 
-def killed(name: str, action: str) -> int:
-    """Kill an action before each of its steps; return how many there are."""
+def killed(action: str, segments: str = "") -> int:
+    """Kill an action of a SQLite store before each of its steps; return how many there are."""
     with folder_in_memory() as folder:
-        return check_killed(folder, name, action, every=1) - 1
+        return check_killed(folder, action, 1, segments) - 1
 
 
 def killed_in_postgresql() -> int:
@@ -79,12 +76,12 @@ def row_of_logs(times: int) -> Row:
 
 
 def row_of_kills(action: str, title: str, seen: str, times: int) -> Row:
-    """Kill an action in every store that has it, at every step, however often that is."""
-    kills = []
-    for done, (store, name) in enumerate(STORES.items()):
-        kills.append(f"{store} {killed(name, action):,}")
-        report_progress("stores", (done + 1) / 3)
+    """Kill an action at every step, however often that is; a compaction in every kind of store."""
+    kills = [f"SQLite {killed(action):,}"]
     if action == "compact":
+        report_progress("stores", 1 / 3)
+        kills.append(f"SQLite with segments in object storage {killed(action, OBJECTS):,}")
+        report_progress("stores", 2 / 3)
         kills.append(f"PostgreSQL {killed_in_postgresql():,}")
     return f"{title} killed before each of its steps", ", ".join(kills), seen
 
@@ -95,24 +92,6 @@ def row_of_restarts(times: int) -> Row:
         uploads = check_restarts(running, restarts)
     title = "PostgreSQL crashed, or its connections cut, under load and compaction"
     return title, f"{restarts:,}", f"{uploads:,} uploads, each counted once"
-
-
-def row_of_object_storage(_: int) -> Row:
-    """Kill the compaction of a folder, and of a SQLite file with its segments, in SeaweedFS."""
-    from tests.deploy.with_object_storage import check_folder_killed, check_segments_killed
-
-    title = "compaction in object storage killed before each of its requests or steps"
-    if object_storage.program() is None:
-        return title, "0", f"left out: {object_storage.MISSING}"
-    storage = object_storage.Storage()
-    try:
-        with folder_in_memory() as folder, mock.patch.dict(os.environ, storage.environment):
-            requests = check_folder_killed(folder, 1) - 1
-            steps = check_segments_killed(folder, "compact", 1) - 1
-    finally:
-        storage.remove()
-    amount = f"folder {requests:,}, segments of SQLite {steps:,}"
-    return title, amount, "nothing lost or counted twice"
 
 
 ROWS: dict[str, Callable[[int], Row]] = {
@@ -127,7 +106,6 @@ ROWS: dict[str, Callable[[int], Row]] = {
         row_of_kills, "forget", "removal of idempotency keys", "nothing lost or counted twice"
     ),
     "postgresql": row_of_restarts,
-    "storage": row_of_object_storage,
 }  # fmt: skip
 
 

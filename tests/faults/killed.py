@@ -6,8 +6,7 @@ This is a separate program, so that it can fork before any thread exists:
 
 BASE holds a store. COPIES/1, COPIES/2, … become copies of it on which ACTION was killed before that
 step; on the last copy, it ran to its end. If BASE is a postgresql URL, the copies are the databases
-killed_1, killed_2, … If BASE is an s3 URL, or a store whose segments are in object storage, these
-are copied, too.
+killed_1, killed_2, … If BASE has a folder `objects`, s3:// URLs lead to it.
 """
 
 from __future__ import annotations
@@ -18,21 +17,21 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pandas  # noqa: F401 - Arrow looks for it at first use
 import psycopg
-import s3fs
 
 import deniable.columns.arrow  # what a child needs is loaded once, before it is forked
 import deniable.store
-import deniable.store.parquet.folder_store
-import deniable.store.remote_folder
-import deniable.store.sql.postgres
-import deniable.store.sql.sqlite
+import deniable.store.object_storage
+import deniable.store.postgres
+import deniable.store.sqlite
 from deniable.store import Store
+from tests.object_storage import Objects, objects_in
 from tests.uploads import MARKS, NEXT
 
 ACTIONS: dict[str, Callable[[Store], object]] = {
@@ -41,17 +40,20 @@ ACTIONS: dict[str, Callable[[Store], object]] = {
     "forget": lambda store: store.forget(NEXT),
 }
 SETTINGS = ("journal", "sync", "secure", "foreign", "freelist", "busy", "wal_auto", "user")
-READS = ("('SELECT", *(f"('PRAGMA {name}" for name in SETTINGS), "('get_", "('head_", "('list_")
-"""Statements and requests that leave no trace; those that empty the log and vacuum do."""
+READS = ("('SELECT", *(f"('PRAGMA {name}" for name in SETTINGS))
+"""Statements that leave no trace; those that empty the log and vacuum do."""
 SYSTEM_CALLS = ("open", "fsync", "replace", "unlink", "mkdir", "utime")
 
 
 def store_url(copy: str | Path) -> str:
     """Return the URL of the store in a copy."""
-    if str(copy).startswith(("postgresql:", "s3:")):
-        return str(copy)
-    database = Path(copy) / "reports.db"
-    return str(database if database.exists() else Path(copy) / "reports")
+    return str(copy) if str(copy).startswith("postgresql:") else str(Path(copy) / "reports.db")
+
+
+def its_objects(copy: str | Path) -> AbstractContextManager[object]:
+    """Let s3:// URLs lead to the objects in a copy, if it has any."""
+    folder = Path(copy) / "objects"
+    return objects_in(folder) if folder.exists() else nullcontext()
 
 
 def copy_of(base: str, copies: str, number: int) -> str:
@@ -60,22 +62,7 @@ def copy_of(base: str, copies: str, number: int) -> str:
         with psycopg.connect(base.replace("/base?", "/postgres?"), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE killed_{number} TEMPLATE base")
         return base.replace("/base?", f"/killed_{number}?")
-    if base.startswith("s3:"):
-        return f"{copies}/{number}"
     return str(shutil.copytree(base, Path(copies) / str(number)))
-
-
-def copy_objects(base: str, copy: str, number: int) -> None:
-    """Copy what is in object storage; this starts a thread, so it is left to each child."""
-    if base.startswith("s3:"):
-        s3fs.S3FileSystem().copy(base, copy, recursive=True)
-    elif (file := Path(copy) / "reports.db").exists():
-        with sqlite3.connect(file) as db:
-            query = "SELECT value FROM setting WHERE name = 'segments' AND value LIKE 's3:%'"
-            for (segments,) in db.execute(query).fetchall():
-                s3fs.S3FileSystem().copy(segments, f"{segments}-{number}", recursive=True)
-                change = "UPDATE setting SET value = ? WHERE name = 'segments'"
-                db.execute(change, (f"{segments}-{number}",))
 
 
 def arm(number: int) -> None:
@@ -105,7 +92,7 @@ def arm(number: int) -> None:
     for owner, name in (
         (psycopg.Connection, "execute"), (psycopg.Cursor, "executemany"),
         (psycopg.Cursor, "stream"), (psycopg.Transaction, "__exit__"),
-        (s3fs.S3FileSystem, "_call_s3"),
+        (Objects, "open_output_stream"), (Objects, "delete_file"),
     ):  # fmt: skip
         setattr(owner, name, counted(getattr(owner, name)))
 
@@ -115,9 +102,8 @@ def main(base: str, copies: str, action: str, first: str = "1", every: str = "1"
         copy = copy_of(base, copies, number)
         child = os.fork()
         if child == 0:
-            copy_objects(base, copy, number)
             arm(number)
-            with deniable.store.open(store_url(copy)) as store:
+            with its_objects(copy), deniable.store.open(store_url(copy)) as store:
                 ACTIONS[action](store)
             os._exit(0)
         status = os.waitpid(child, 0)[1]

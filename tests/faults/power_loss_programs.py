@@ -18,7 +18,7 @@ from pathlib import Path
 
 import deniable.store
 from deniable.client import Client
-from deniable.store.sql import sqlite
+from deniable.store import sqlite
 from tests.surveys import make_survey
 from tests.uploads import DAY, MARKS, NEXT, again
 
@@ -78,9 +78,9 @@ def uploads() -> list[list[deniable.store.Upload]]:
     ]  # fmt: skip
 
 
-def store(folder: Path, name: str) -> None:
+def store(folder: Path) -> None:
     """Append uploads, compact them twice, and delete all, in a store that does not exist before."""
-    with deniable.store.open(str(folder / name), create=True) as opened:
+    with deniable.store.open(folder / "reports.db", create=True) as opened:
         opened.add_survey(MARKS)
         mark("surveyed")
         for number, group in enumerate(uploads()):
@@ -96,8 +96,7 @@ def store(folder: Path, name: str) -> None:
 
 PROGRAMS: dict[str, Callable[[Path], None]] = {
     "device": device,
-    "sqlite": lambda folder: store(folder, "reports.db"),
-    "folder": lambda folder: store(folder, "reports"),
+    "store": store,
 }
 
 

@@ -102,7 +102,7 @@ def _charged(path: Path) -> None:
 KINDS = [
     *(
         Kind(f"reports{ending}", lambda path: write(path, reports()), _scan)
-        for ending in (".parquet", ".arrow", ".dn")
+        for ending in (".parquet", ".dn")
     ),
     Kind("counts.npz", _counted, read_counts),
     Kind("survey.json", SURVEY.publish, Survey.load),

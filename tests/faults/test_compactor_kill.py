@@ -13,11 +13,13 @@ import pytest
 
 import deniable.store
 from deniable.store import Outcome, Store, Upload
-from tests.faults.killed import store_url
+from deniable.store.sqlite import SqliteStore
+from tests.faults.killed import its_objects, store_url
 from tests.postgres import Server
 from tests.uploads import DAY, MARKS, NEXT, kept, reports_of, survey, upload
 
 OTHER = survey(2)
+OBJECTS = "?segments=s3://bucket/reports"
 
 
 def fill(url: str) -> list[Upload]:
@@ -51,7 +53,7 @@ def everything(store: Store) -> Counter[bytes]:
 
 def verify(copy: str, uploads: list[Upload], whole: list[Counter[bytes]]) -> None:
     """Check that the store is in an allowed state, recognises repeats, and can be compacted."""
-    with deniable.store.open(store_url(copy)) as store:
+    with its_objects(copy), deniable.store.open(store_url(copy)) as store:
         assert store.check() == []
         found = everything(store)
         assert found in whole
@@ -68,26 +70,25 @@ def verify(copy: str, uploads: list[Upload], whole: list[Counter[bytes]]) -> Non
 def no_files_left_over(store: Store) -> None:
     """Check that every segment file is part of the store."""
     counted = {name for each in store.surveys() for name in store.snapshot(each)._segments}
-    place = getattr(store, "_location", None)
-    if place is not None and hasattr(place, "folder"):
-        files = {f.relative_to(place.folder).as_posix() for f in place.folder.rglob("*.*")}
-        assert files == counted
-    elif place is not None and hasattr(place, "names"):
-        assert set(place.names("")) == counted
-    elif place is not None:
-        rows = store._read(lambda db: db.rows("SELECT name FROM file"))  # type: ignore[attr-defined]
-        assert {name for (name,) in rows} == counted
+    if isinstance(store, SqliteStore):
+        folder = store.path.parent
+        found = {f"{file.parent.parent.name}/{file.parent.name}/{file.name}"
+                 for place in ("objects", "reports.segments")
+                 for file in (folder / place).rglob("*.*")}  # fmt: skip
     else:
-        assert set(store._folder.names("segments")) == counted  # type: ignore[attr-defined]
-        assert "://" in store.url or not list(Path(store.url).rglob("*.tmp"))
+        found = {name for (name,) in store._rows("SELECT name FROM file")}
+    assert found == counted
 
 
-def check_killed(folder: Path, name: str, action: str, every: int) -> int:
-    """Kill the action at every n-th of its steps; return how often."""
+def check_killed(folder: Path, action: str, every: int, segments: str = "") -> int:
+    """Kill the action of a SQLite store at every n-th of its steps; return how often."""
     base, copies = folder / "base", folder / "copies"
     for each in (base, copies):
         each.mkdir()
-    uploads = fill(str(base / name))
+    if segments:
+        (base / "objects").mkdir()
+    with its_objects(base):
+        uploads = fill(f"{base / 'reports.db'}{segments}")
     steps = killed_at(str(base), copies, action, every)
     whole = [reports_of(uploads)]
     if action == "delete":
@@ -118,14 +119,14 @@ def check_killed_in_postgresql(server: Server, every: int) -> int:
 
 
 @pytest.mark.parametrize(
-    ("name", "action", "every"),
+    ("action", "every", "segments"),
     [
-        ("reports.db", "compact", 4), ("reports.db", "delete", 4),
-        ("reports", "compact", 6), ("reports", "forget", 6),
+        ("compact", 4, ""), ("delete", 4, ""), ("forget", 100, ""),
+        ("compact", 4, OBJECTS), ("delete", 4, OBJECTS),
     ],
 )  # fmt: skip
-def test_killed_at_any_step(memory_path: Path, name: str, action: str, every: int) -> None:
-    assert check_killed(memory_path, name, action, every) > 1
+def test_killed_at_any_step(memory_path: Path, action: str, every: int, segments: str) -> None:
+    assert check_killed(memory_path, action, every, segments) > 1
 
 
 def test_killed_at_any_step_in_postgresql(postgres_server: Server) -> None:

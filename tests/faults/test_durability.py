@@ -26,7 +26,7 @@ BEGUN = re.compile(r"(fdatasync|fsync)\(\d+<[^>]*-wal> <unfinished")
 ANSWER = re.compile(r"(write|writev|sendto|sendmsg)\(.*HTTP/1\.1 202")
 NEVER_SYNCED = """
 import sqlite3
-from deniable.store.sql import sqlite
+from deniable.store import sqlite
 real = sqlite._connect
 def send_and_cut(path):
     connection = real(path)

@@ -20,7 +20,7 @@ from deniable.collector.ingest.body import gunzip
 from deniable.collector.ingest.catalogue import Catalogue
 from deniable.compute.progress import report_progress
 from deniable.errors import UnknownSurvey, WireError
-from deniable.store.calendar import today
+from deniable.store.clock import Today, today
 from deniable.survey import from_batch, from_bytes
 from deniable.survey.report import BATCH
 from tests.collecting import collect, upload
@@ -87,7 +87,7 @@ def verdict(data: bytes, catalogue: Catalogue) -> int:
 
 def parse(bodies: int, seed: int = 1) -> str:
     """Parse mutated bodies; every fifth is compressed and mutated again."""
-    rng, catalogue, day = random.Random(seed), Catalogue(SURVEYS), today()
+    rng, catalogue, day = random.Random(seed), Catalogue(SURVEYS), Today(today())
     sources = seeds(rng)
     seen = {202: 0, 400: 0, 404: 0, 413: 0}
     for i in range(bodies):

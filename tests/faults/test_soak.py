@@ -28,12 +28,12 @@ from tests.faults.soak.verdict import FILES_LIMIT, MEMORY_LIMIT, MIB, judge
 SHORT = Plan(seconds=20, rate=60)
 FORGETS = """
 from deniable.store import Outcome
-from deniable.store.sql.sql_store import SqlStore
-real = SqlStore.append
+from deniable.store.base import Store
+real = Store.append
 def append(self, uploads):
     real(self, [upload for upload in uploads if upload.key[0] > 12])
     return [Outcome.STORED] * len(uploads)
-SqlStore.append = append
+Store.append = append
 """
 """A store that acknowledges one upload in twenty without storing it."""
 
@@ -173,9 +173,9 @@ def test_the_clock_of_one_process_is_wrong(days: int, tmp_path: Path) -> None:
     program = main_with_clock(tmp_path / "clock").removesuffix(MAIN)
     program += """
 import datetime, sys
-from deniable.store import calendar
-assert isinstance(datetime.date(2025, 3, 9), calendar.date)
-print(calendar.today())
+from deniable.store import clock
+assert isinstance(datetime.date(2025, 3, 9), clock.date)
+print(clock.today())
 """
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
     shown = date.fromisoformat(done.stdout.decode().strip())

@@ -12,10 +12,13 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 import deniable.store
-from deniable.store.sql.acknowledged import Acknowledged
+from deniable.store.acknowledged import Acknowledged
 from tests.uploads import MARKS, kept, reports_of, upload
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*acknowledged upload")
 APPENDS = 12
 SECTOR = 512
 
@@ -74,9 +77,8 @@ def recovers(recorded: Recorded, log: bytes, intact: int, noted: int, to: Path) 
     (to / "reports.db.last").unlink()
     numbers = [number for *_, number in recorded.acknowledged]
     note = Acknowledged(to / "reports.db")
-    if noted > 0:
-        note.write(numbers[noted])
-        note.close()
+    note.create(numbers[max(noted, 0)])
+    note.close()
     lost = 0
     with deniable.store.open(to / "reports.db", create=True) as store:
         problems = store.check()

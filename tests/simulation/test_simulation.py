@@ -398,7 +398,7 @@ def test_command_with_populations(tmp_path: Path) -> None:
         str(make.HERE / "survey-once.toml"), "--population", "url=zipf:n=20,length=8",
         "--table", f"browser,ads={table}", "--clients", "1000", "--seed", "1",
     ]  # fmt: skip
-    files = [tmp_path / "a.arrow", tmp_path / "b.arrow"]
+    files = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
     for file in files:
         assert run(*args, "-o", str(file), "--json").exit_code == 0
     assert read(files[0]) == read(files[1]), "a seed repeats exactly"

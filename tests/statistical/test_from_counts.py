@@ -87,7 +87,7 @@ def test_intervals_cover() -> None:
 
 def without_what_strata_say(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take errors as if unlisted strings were random ones."""
-    monkeypatch.setattr(covariance, "MIN_STRATA", 10**6)
+    monkeypatch.setattr(covariance, "MIN_COHORTS", 10**6)
     monkeypatch.setattr(associating, "add_unlisted", lambda fitted, *_: fitted)
 
 

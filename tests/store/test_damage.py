@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import random
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 import deniable.store
+from deniable import decode
 from deniable.errors import StoreError
 from deniable.store import Compacted, Outcome, Store
-from deniable.store.parquet.folder_store import FolderStore
-from deniable.store.sql.sql_store import SqlStore
-from deniable.store.sql.sqlite import SqliteStore
+from deniable.store.sqlite import SqliteStore
+from deniable.store.staged_rows import ADVICE, UNKNOWN_NUMBER
 from tests.postgres import Server
-from tests.uploads import DAY, MARKS, NEXT, kept, reports_of, survey, upload
+from tests.uploads import DAY, MARKS, kept, reports_of, upload
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def store(path: Path) -> Iterator[SqliteStore]:
         yield found
 
 
-def change(store: SqlStore, column: str, value: object) -> None:
+def change(store: Store, column: str, value: object) -> None:
     """Change a value of the second upload, as a flipped byte would."""
     ids = store._rows("SELECT id FROM staged ORDER BY id")
     store._write(
@@ -41,20 +41,34 @@ def change(store: SqlStore, column: str, value: object) -> None:
     )
 
 
-def damage_of_a_row_is_noticed(store: SqlStore) -> None:
-    """Check that reading and `check` name the upload, and that compaction goes on without it."""
-    with pytest.raises(StoreError, match="damaged: deniable"):
-        kept(store)
-    assert len([text for text in store.check() if "damaged" in text or "unknown" in text]) == 1
-    assert store.compact(at_least=50, today=DAY) == Compacted(1, 120, 0, damaged=1)
+def intact(store: Store) -> Counter[bytes]:
+    """Return the reports that are read, with a warning."""
+    with pytest.warns(UserWarning, match="is damaged and left out"):
+        return kept(store)
+
+
+def the_others_go_on(store: Store, uploads: list[deniable.store.Upload]) -> None:
+    """Check that the second of three uploads is named, and left out by reading and compaction."""
+    others = reports_of([uploads[0], uploads[2]])
+    assert intact(store) == others
+    (sentence,) = store.damage()
+    assert sentence.startswith("staged upload ") and sentence.endswith(ADVICE)
+    assert store.check() == [sentence]
+    done = store.compact(at_least=50, today=DAY)
+    assert (done.segments, done.reports) == (1, 120)
+    assert store.compact(at_least=50, today=DAY).segments == 0
+    assert intact(store) == others
+    assert store.append(uploads) == [Outcome.REPEATED] * 3
+    assert store.check() == store.damage() == [sentence], "it stays where it is"
+    assert store.delete_damaged() == [sentence]
+    assert store.check() == store.damage() == [] and kept(store) == others
     assert store.compact(at_least=50, today=DAY) == Compacted(0, 0, 0)
-    (sentence,) = store.check()
-    assert "was set aside" in sentence and [sentence] == store.damage()
 
 
 VALUES = {
     "bodies": b"\x00" * 960,
     "reports": 59,
+    "reports, of no meaning": "many",
     "day": "2025-03-08",
     "day, of no meaning": "2025-03-0\x19",
     "survey": b"\x00" * 16,
@@ -68,11 +82,7 @@ def test_a_changed_column_is_noticed(store: SqliteStore, name: str) -> None:
     store.append(uploads)
     store._writer.execute("PRAGMA foreign_keys = OFF")  # as a flipped byte ignores them
     change(store, name.split(",")[0], VALUES[name])
-    damage_of_a_row_is_noticed(store)
-    assert kept(store) == reports_of([uploads[0], uploads[2]])
-    assert store.append(uploads) == [Outcome.REPEATED] * 3
-    assert len(store.accept_damage()) == 1
-    assert store.check() == [] and store.damage() == []
+    the_others_go_on(store, uploads)
 
 
 def test_text_that_is_no_text_is_noticed(store: SqliteStore) -> None:
@@ -80,88 +90,70 @@ def test_text_that_is_no_text_is_noticed(store: SqliteStore) -> None:
     store.append(uploads)
     statement = "UPDATE staged SET day = CAST(X'323032352DFF332D3039' AS TEXT) WHERE id = 2"
     store._write(lambda db: db.run(statement))
-    damage_of_a_row_is_noticed(store)
+    the_others_go_on(store, uploads)
 
 
 @pytest.mark.parametrize("name", ["bodies", "reports", "day"])
 def test_a_changed_column_is_noticed_in_postgresql(postgres_server: Server, name: str) -> None:
     postgres_server.wipe()
     with deniable.store.open(postgres_server.url, create=True) as store:
-        assert isinstance(store, SqlStore)
         store.add_survey(MARKS)
-        store.append([upload(60) for _ in range(3)])
+        uploads = [upload(60) for _ in range(3)]
+        store.append(uploads)
         change(store, name, VALUES[name])
-        damage_of_a_row_is_noticed(store)
-        assert len(store.accept_damage()) == 1 and store.check() == []
+        the_others_go_on(store, uploads)
 
 
-def test_damage_among_uploads_that_wait_is_set_aside(store: SqliteStore) -> None:
-    uploads = [upload(2) for _ in range(3)]
+def test_decode_goes_on_and_says_what_is_left_out(store: SqliteStore) -> None:
+    store.append([upload(600) for _ in range(3)])
+    change(store, "bodies", bytes(9600))
+    with pytest.warns(UserWarning, match="staged upload 2 .600 reports of marks v1.* is damaged"):
+        result = decode(MARKS, store, "mark", ["a"])
+    assert result.provenance is not None and result.provenance.reports == 1200
+    assert "staged upload 2" in result.provenance.origin
+
+
+def test_a_backup_names_what_is_damaged_and_has_the_rest(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    uploads = [upload(60) for _ in range(3)]
     store.append(uploads)
-    change(store, "bodies", b"\x00" * 32)
-    assert store.compact(at_least=1000, today=DAY) == Compacted(0, 0, 4, damaged=1)
-    assert kept(store) == reports_of([uploads[0], uploads[2]])
-
-
-def test_rows_of_an_earlier_version_have_no_checksum(store: SqliteStore) -> None:
-    store.append([upload(60), upload(60)])
-    store._write(lambda db: db.run("UPDATE staged SET checksum = NULL"))
-    assert store.check() == [] and sum(kept(store).values()) == 120
-    assert store.compact(at_least=50, today=DAY) == Compacted(1, 120, 0)
-
-
-def test_what_was_set_aside_is_deleted_with_age(store: SqliteStore) -> None:
-    store.accept_clock(DAY)
-    store.append([upload(60) for _ in range(3)])
-    change(store, "reports", 59)
-    store.compact(at_least=50, today=DAY)
-    is_deleted_with_age(store)
-
-
-def is_deleted_with_age(store: Store) -> None:
-    """Check that only age deletes what was set aside, not the deletion of some survey's reports."""
-    store.add_survey(other := survey(name="other"))
-    store.delete(other, before=NEXT)
-    assert store.delete_damaged(DAY) == 0 and len(store.damage()) == 1
-    assert store.delete_damaged(NEXT) == 1 and store.damage() == []
-
-
-def test_a_backup_carries_checksums_and_known_damage(store: SqliteStore, tmp_path: Path) -> None:
-    store.append([upload(60) for _ in range(3)])
-    change(store, "reports", 59)
-    store.compact(at_least=100, today=DAY)
-    store.append([upload(5), upload(5)])
+    store._writer.execute("PRAGMA foreign_keys = OFF")
+    change(store, "survey", bytes(16))
     store.backup(tmp_path / "copy.db")
     with SqliteStore(str(tmp_path / "copy.db")) as copy:
         assert copy.check() == store.check() == store.damage() != []
-        change(copy, "bodies", b"\x00" * 80)
-        with pytest.raises(StoreError, match="damaged"):
-            kept(copy)
+        with pytest.warns(UserWarning, match="is damaged"):
+            assert kept(copy) == reports_of([uploads[0], uploads[2]])
+        change(copy, "bodies", b"\x00" * 960)
+        assert len(copy.damage()) == 2, "checksums are copied, too"
+        assert len(copy.delete_damaged()) == 2 and copy.check() == []
 
 
-@pytest.mark.parametrize("name", ["reports.db", "folder"])
-def test_a_backup_of_a_damaged_or_missing_segment_fails_and_names_it(
-    name: str, tmp_path: Path
+def test_a_damaged_or_missing_segment_stops_reading_and_backups_and_is_named(
+    store: SqliteStore, tmp_path: Path
 ) -> None:
-    to = tmp_path / f"copy-{name}"
-    with deniable.store.open(tmp_path / name, create=True) as store:
-        store.add_survey(MARKS)
-        store.append([upload(60), upload(60)])
-        store.compact(at_least=50, today=DAY)
-        (segment,) = (f for f in tmp_path.rglob("*.parquet") if "keys" not in f.parts)
-        intact = segment.read_bytes()
-        segment.write_bytes(intact[:500] + bytes([intact[500] ^ 1]) + intact[501:])
-        with pytest.raises(StoreError, match=f"{segment.name}.* SHA-256 differs.*from a backup"):
-            store.backup(to)
-        if name == "reports.db":
-            segment.unlink()
-            with pytest.raises(StoreError, match=f"{segment.name} is missing: restore it from a"):
-                store.backup(to)
-            segment.write_bytes(intact)
-            store.backup(to)
-            with deniable.store.open(to) as copy:
-                assert copy.check() == []
-                assert kept(copy) == kept(store)
+    to = tmp_path / "copy.db"
+    store.append([upload(60), upload(60)])
+    store.compact(at_least=50, today=DAY)
+    (segment,) = tmp_path.rglob("*.parquet")
+    intact = segment.read_bytes()
+    flipped = intact.index(next(iter(kept(store)))) + 3
+    segment.write_bytes(intact[:flipped] + bytes([intact[flipped] ^ 1]) + intact[flipped + 1 :])
+    with pytest.raises(StoreError, match=f"{segment.name} is damaged.*restore the backup"):
+        kept(store)
+    with pytest.raises(StoreError, match=f"{segment.name}.* SHA-256 differs.*restore the backup"):
+        store.backup(to)
+    assert len(store.check()) == 1
+    segment.unlink()
+    for reading in (lambda: kept(store), lambda: store.backup(to)):
+        with pytest.raises(StoreError, match=f"{segment.name} is missing"):
+            reading()
+    segment.write_bytes(intact)
+    store.backup(to)
+    with deniable.store.open(to) as copy:
+        assert copy.check() == []
+        assert kept(copy) == kept(store)
 
 
 def test_a_damaged_survey_is_noticed(store: SqliteStore, path: Path) -> None:
@@ -187,11 +179,12 @@ def test_any_flipped_byte_of_the_staged_reports_is_noticed(
         flipped.write_bytes(
             whole[:at] + bytes([whole[at] ^ 1 << rng.randrange(8)]) + whole[at + 1 :]
         )
+        (tmp_path / "flipped.db.last").write_bytes((tmp_path / "reports.db.last").read_bytes())
         with deniable.store.open(flipped) as damaged:
             (sentence,) = damaged.check()
             assert f"staged upload {uploads.index(one) + 1} (100 reports" in sentence
-            assert damaged.compact(at_least=50, today=DAY).damaged == 1
-            assert kept(damaged) == reports_of([u for u in uploads if u is not one])
+            assert damaged.compact(at_least=50, today=DAY).reports == 1900
+            assert intact(damaged) == reports_of([u for u in uploads if u is not one])
         for file in tmp_path.glob("flipped.db*"):
             file.unlink()
 
@@ -199,7 +192,7 @@ def test_any_flipped_byte_of_the_staged_reports_is_noticed(
 # --- uploads that disappear ----------------------------------------------------------------------
 
 
-def test_acknowledged_uploads_that_disappear_are_counted(path: Path) -> None:
+def test_acknowledged_uploads_that_disappear_are_counted(path: Path, tmp_path: Path) -> None:
     """An older copy of the file takes the place of the store."""
     with deniable.store.open(path, create=True) as store:
         store.add_survey(MARKS)
@@ -215,8 +208,11 @@ def test_acknowledged_uploads_that_disappear_are_counted(path: Path) -> None:
             assert sentence.startswith("3 acknowledged uploads (numbers 5 to 7) disappeared")
             assert store.append([upload(3)]) == [Outcome.STORED]
     with deniable.store.open(path) as store:
-        assert len(store.accept_damage()) == 1
+        store.backup(tmp_path / "copy.db")
+        assert store.delete_damaged() == [sentence]
         assert store.check() == [] and sum(kept(store).values()) == 18
+    with deniable.store.open(tmp_path / "copy.db") as copy:
+        assert copy.check() == [sentence]
 
 
 def test_compaction_and_deletion_lose_nothing(path: Path) -> None:
@@ -242,26 +238,53 @@ def test_a_new_store_does_not_miss_the_uploads_of_an_old_one(path: Path) -> None
         path.unlink()
 
 
+def test_a_backup_and_its_restoration_write_the_number_of_the_last_upload(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    store.append([upload() for _ in range(3)])
+    store.backup(copied := tmp_path / "copy.db")
+    with SqliteStore(str(copied)) as copy:
+        assert copy._acknowledged.read() == 3
+        copy.backup(tmp_path / "restored.db")
+        copy.append([upload()])
+        assert copy._acknowledged.read() == 4
+    with SqliteStore(str(tmp_path / "restored.db")) as restored:
+        assert restored._acknowledged.read() == 3 and restored.check() == []
+
+
 def test_repeats_do_not_unsettle_the_number_of_the_last_upload(path: Path) -> None:
     one = upload()
     with SqliteStore(str(path), create=True) as store:
         store.add_survey(MARKS)
         store.append([upload(), one])
+    with SqliteStore(str(path)) as store:
         assert store.append([one]) == [Outcome.REPEATED]
         assert store._acknowledged.read() == 2
 
 
-def test_a_damaged_record_of_the_last_upload_is_ignored(path: Path) -> None:
+@pytest.mark.parametrize("damaged", [None, b"", b"12345", b"x" * 12])
+def test_a_damaged_or_missing_number_of_the_last_upload_is_said(
+    path: Path, damaged: bytes | None
+) -> None:
     last = path.with_name("reports.db.last")
     with deniable.store.open(path, create=True) as store:
+        assert last.exists() and store.check() == []
         store.add_survey(MARKS)
         store.append([upload()])
-    data = last.read_bytes()
-    for damaged in (b"", data[:5], data[:3] + b"\x01" + data[4:]):
+    last.unlink()
+    if damaged is not None:
         last.write_bytes(damaged)
-        with deniable.store.open(path) as store:
-            assert store.check() == []
+    for _ in range(2):
+        with SqliteStore(str(path)) as store:
+            assert store.check() == store.damage() == [f"{UNKNOWN_NUMBER}: {ADVICE}"]
+            with pytest.warns(UserWarning, match="number of the last upload"):
+                assert sum(kept(store).values()) > 0
             store.append([upload()])
+            assert store._acknowledged.read() is not None, "it is written anew"
+    with deniable.store.open(path) as store:
+        assert len(store.delete_damaged()) == 1 and store.check() == []
+    with deniable.store.open(path) as store:
+        assert store.check() == []
 
 
 def test_processes_number_their_uploads_together(path: Path) -> None:
@@ -273,126 +296,3 @@ def test_processes_number_their_uploads_together(path: Path) -> None:
         assert [id for (id,) in db.execute("SELECT id FROM staged")] == list(range(1, 11))
     path.unlink()
     path.with_name("reports.db-wal").unlink(missing_ok=True)
-
-
-# --- folders -------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[FolderStore]:
-    with FolderStore(str(tmp_path / "reports"), create=True) as found:
-        found.add_survey(MARKS)
-        yield found
-
-
-def flip(folder: Store, name: str, at: int) -> None:
-    """Flip one bit of a file."""
-    file = Path(folder.url) / name
-    data = bytearray(file.read_bytes())
-    data[at] ^= 4
-    file.write_bytes(data)
-
-
-@pytest.mark.parametrize("at", [3, 200, 1000, -3, -40, -300])
-def test_a_flipped_byte_of_a_staged_file_is_noticed(folder: FolderStore, at: int) -> None:
-    uploads = [upload(60) for _ in range(3)]
-    for one in uploads:
-        folder.append([one])
-    (name,) = (n for n in folder._names("staged") if uploads[1].bodies in folder._folder.get(n))
-    flip(folder, name, at)
-    with pytest.raises(StoreError, match=f"{name} is damaged"):
-        kept(folder)
-    with pytest.raises(StoreError, match=f"{name} is damaged"):
-        folder.days(MARKS)
-    assert len([text for text in folder.check() if name in text]) == 1
-    assert folder.compact(at_least=50, today=DAY) == Compacted(1, 120, 0, damaged=1)
-    assert kept(folder) == reports_of([uploads[0], uploads[2]])
-    (sentence,) = folder.check()
-    assert Path(name).name in sentence and "was set aside" in sentence
-    assert len(folder.accept_damage()) == 1 and folder.check() == []
-
-
-def test_a_file_damaged_between_two_reads_is_set_aside(
-    folder: FolderStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from deniable.store.parquet import folder_files
-
-    for _ in range(3):
-        folder.append([upload(60)])
-    read_groups, first = folder_files.read_groups, folder._names("staged")[0]
-
-    def then_damaged(location: object, name: str) -> object:
-        groups = read_groups(location, name)  # type: ignore[arg-type]
-        if name == first:
-            flip(folder, name, 1000)
-        return groups
-
-    monkeypatch.setattr(folder_files, "read_groups", then_damaged)
-    assert folder.compact(at_least=50, today=DAY) == Compacted(1, 120, 0, damaged=1)
-
-
-def test_a_damaged_file_does_not_stop_uploads(folder: FolderStore) -> None:
-    one, two = upload(60), upload(60)
-    folder.append([one])
-    flip(folder, folder._names("staged")[0], 100)
-    with FolderStore(folder.url) as other:
-        assert other.append([two]) == [Outcome.STORED]
-        assert other.append([one]) == [Outcome.STORED], "what was set aside is not counted"
-        assert kept(other) == reports_of([one, two]) and len(other.damage()) == 1
-
-
-def test_damaged_keys_are_said_to_count_repeats_again(folder: FolderStore) -> None:
-    uploads = [upload(60), upload(60)]
-    folder.append(uploads)
-    folder.compact(at_least=50, today=DAY)
-    flip(folder, folder._names("keys")[0], 60)
-    with FolderStore(folder.url) as again:
-        assert again.append(uploads[:1]) == [Outcome.STORED], "its key is not known any more"
-        (sentence,) = again.damage()
-        assert "repeats of 2 uploads would be counted again" in sentence
-        assert "is not counted" not in sentence
-        assert sum(kept(again).values()) == 180
-
-
-def test_a_damaged_file_does_not_stop_a_folder_of_an_earlier_version(folder: FolderStore) -> None:
-    """Such a store has no calendar yet, and setting a file aside needs one."""
-    one, two = upload(60), upload(60)
-    for each in (one, two):
-        folder.append([each])
-    manifest = Path(folder.url) / "store.json"
-    generation = json.loads(manifest.read_bytes())["generation"]
-    content = {"format": "deniable-store/1", "generation": generation, "loose": []}
-    manifest.write_text(json.dumps(content))
-    (name,) = (n for n in folder._names("staged") if one.bodies in folder._folder.get(n))
-    flip(folder, name, 100)
-    with FolderStore(folder.url) as again:
-        assert again.calendar().latest == DAY
-        assert again.append([two]) == [Outcome.REPEATED]
-        assert kept(again) == reports_of([two]) and len(again.damage()) == 1
-
-
-@pytest.mark.parametrize("kind", ["segments", "keys"])
-def test_a_flipped_byte_of_other_files_is_noticed(folder: FolderStore, kind: str) -> None:
-    folder.append([upload(60), upload(60)])
-    folder.compact(at_least=50, today=DAY)
-    (name,) = folder._names(kind)
-    flip(folder, name, 60)
-    assert [text for text in folder.check() if name in text]
-
-
-def test_a_flipped_byte_of_the_manifest_is_noticed(folder: FolderStore) -> None:
-    manifest = (Path(folder.url) / "store.json").read_bytes()
-    for at in range(0, len(manifest), 5):
-        (Path(folder.url) / "store.json").write_bytes(manifest)
-        flip(folder, "store.json", at)
-        with pytest.raises(StoreError, match=r"is damaged|update deniable"):
-            deniable.store.open(folder.url, create=True)
-
-
-def test_what_was_set_aside_in_a_folder_is_deleted_with_age(folder: FolderStore) -> None:
-    folder.accept_clock(DAY)
-    for _ in range(3):
-        folder.append([upload(60)])
-    flip(folder, folder._names("staged")[0], 100)
-    folder.compact(at_least=50, today=DAY)
-    is_deleted_with_age(folder)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +10,9 @@ from numpy.typing import NDArray
 
 import deniable.store
 from deniable.columns.batch import to_bodies
-from deniable.errors import StoreError, StoreUnavailable
 from deniable.store import Store, compaction, snapshot
-from deniable.store.compaction import Compaction, Days
+from deniable.store.compaction import uploads_of_segment
 from deniable.store.segments import shuffle_bodies
-from deniable.survey import Survey
 from tests.uploads import DAY, MARKS, upload
 
 
@@ -57,19 +53,6 @@ def test_a_snapshot_copies_a_bounded_amount_at_a_time(
     assert [size for size in copied if size] == [64] * 5
 
 
-class Counting(Compaction):
-    """A compaction that only decides how many uploads make a segment."""
-
-    def groups(self) -> Iterable[tuple[bytes, date]]:
-        return []
-
-    def write_segment(self, survey: Survey, days: Days) -> int:
-        return 0
-
-    def count_staged(self, survey: Survey, days: Days) -> int:
-        return 0
-
-
 @pytest.mark.parametrize(
     "at_least, staged, uploads",
     [
@@ -92,17 +75,4 @@ def test_how_many_uploads_make_a_segment(
 ) -> None:
     monkeypatch.setattr(compaction, "MAX_SEGMENT_UPLOADS", 5)
     monkeypatch.setattr(compaction, "MAX_SEGMENT_BYTES", 100)
-    counting = Counting(at_least, DAY, lambda digest: MARKS)
-    assert counting.count_uploads(iter(staged)) == uploads
-
-
-def test_damage_is_not_taken_for_a_change_by_others(tmp_path: Path) -> None:
-    """A folder is read again if it changed meanwhile; a damaged file stays damaged."""
-    with deniable.store.open(str(tmp_path / "reports"), create=True) as store:
-        store.add_survey(MARKS)
-        store.append([upload(3)])
-        (staged,) = (tmp_path / "reports" / "staged").iterdir()
-        staged.write_bytes(b"damaged")
-        with pytest.raises(StoreError, match=r"staged/.* is damaged") as caught:
-            order(store)
-        assert not isinstance(caught.value, StoreUnavailable), "later is no better"
+    assert uploads_of_segment(iter(staged), at_least) == uploads

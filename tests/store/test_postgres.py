@@ -12,7 +12,7 @@ import pytest
 import deniable.store
 from deniable.errors import StoreError, StoreUnavailable
 from deniable.store import Outcome, Store
-from deniable.store.sql.postgres import PostgresStore
+from deniable.store.postgres import PostgresStore
 from tests.postgres import Server
 from tests.uploads import DAY, MARKS, kept, reports_of, upload
 
@@ -63,7 +63,7 @@ def test_a_restarted_server_is_waited_for(store: Store, server: Server) -> None:
 def test_a_server_that_stays_away_is_unavailable(
     store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deniable.store.sql.postgres.RETRY_SECONDS", 0.2)
+    monkeypatch.setattr("deniable.store.postgres.RETRY_SECONDS", 0.2)
     one = upload(3)
     server.stop()
     try:
@@ -148,35 +148,6 @@ def test_a_backup_moves_between_databases(store: Store, server: Server, tmp_path
     with deniable.store.open(server.url) as back:
         assert kept(back) == reports_of(uploads) and back.check() == []
         assert back.append(uploads) == [Outcome.REPEATED] * 3
-
-
-def test_an_older_store_is_brought_up_to_date(server: Server) -> None:
-    one = upload(60)
-    day = DAY.isoformat()
-    with psycopg.connect(server.url, autocommit=True) as old:
-        for statement in (
-            "CREATE SCHEMA deniable",
-            "SET search_path = deniable",
-            "CREATE TABLE survey (digest BYTEA PRIMARY KEY, canonical BYTEA NOT NULL)",
-            "CREATE TABLE upload (name BYTEA PRIMARY KEY, seal BYTEA NOT NULL, day TEXT NOT NULL)",
-            "CREATE TABLE staged (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "
-            "survey BYTEA NOT NULL REFERENCES survey, day TEXT NOT NULL, reports INTEGER NOT NULL, "
-            "bodies BYTEA NOT NULL)",
-            "CREATE TABLE version (number INTEGER NOT NULL)",
-            "INSERT INTO version VALUES (1)",
-        ):
-            old.execute(statement)
-        old.execute("INSERT INTO survey VALUES (%s, %s)", (MARKS.digest, MARKS.canonical))
-        old.execute("INSERT INTO upload VALUES (%s, %s, %s)", (*one.receipt, day))
-        old.execute(
-            "INSERT INTO staged (survey, day, reports, bodies) VALUES (%s, %s, 60, %s)",
-            (MARKS.digest, day, one.bodies),
-        )
-    with deniable.store.open(server.url) as store:
-        two = upload(60)
-        assert store.append([one, two]) == [Outcome.REPEATED, Outcome.STORED]
-        assert store.compact(at_least=50).reports == 120
-        assert kept(store) == reports_of([one, two])
 
 
 def test_a_newer_store_is_refused(store: Store, server: Server) -> None:

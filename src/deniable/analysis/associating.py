@@ -15,13 +15,10 @@ import numpy as np
 from deniable.analysis.categories import Strings, axes_of, check_listed, joint_of
 from deniable.analysis.counting import PairCounts, PairLayout, count, is_counts
 from deniable.analysis.source import Part, Reports, Source, listed
-from deniable.analysis.tallying import check_all, count_all, provenance_of
+from deniable.analysis.tallying import check_all, count_all, has_tests, provenance_of
 from deniable.arguments import as_names
 from deniable.columns import ReportBatch
-from deniable.compute.arrays import ArrayKernels
-from deniable.compute.backend import Backend
-from deniable.compute.cpu.threads import one_blas_thread
-from deniable.compute.named import backend_of
+from deniable.compute.executors import AnyExecutor, executor_of, one_blas_thread
 from deniable.compute.progress import Progress, reports_progress
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
@@ -58,7 +55,7 @@ def associate(
     alpha: float = 0.05,
     nats: float = 0.01,
     max_passes: int = 200,
-    executor: Backend | None = None,
+    executor: AnyExecutor = None,
     progress: Progress | None = None,
 ) -> Joint:
     """Estimate the joint distribution of two or more questions.
@@ -93,8 +90,9 @@ def associate(
     max_passes : int, default 200
         Maximum number of passes over the reports. A `NotConvergedWarning` is issued if the fit
         has not converged by then.
-    executor : Backend, optional
-        Where the computation runs. Threads of this process by default.
+    executor : str or distributed.Client, optional
+        Where the computation runs: "threads" (default), "threads:N", "dask://HOST:PORT",
+        "tls://HOST:PORT" or a `distributed.Client`.
     progress : callable, optional
         Called with the name of the current stage and the fraction of it that is done.
 
@@ -149,29 +147,31 @@ def associate(
         raise InputError(f"candidates must be lists by question, not {type(candidates).__name__}")
     given = dict(candidates or {})
     check_listed(given, questions)
-    executor = backend_of(executor)
-    settings = TableSettings(top, other, fitted, alpha)
-    parts = listed(reports)
+    executor, parts = executor_of(executor), listed(reports)
     if any(map(is_counts, parts)):
         counts = count(survey, parts, questions, executor=executor)
-        return _associate_counts(survey, counts, given, settings)
+        tested = has_tests(survey, asked, counts.reports)
+        settings = TableSettings(top, other, fitted, alpha, tested=tested)
+        joint = _associate_counts(survey, counts, given, settings)
+        return joint if tested else joint.untested()
     source = Source(parts, survey)
+    tested = has_tests(survey, asked, source.count)
+    settings = TableSettings(top, other, fitted, alpha, tested=tested)
     models, axes = axes_of(asked, given, partial(count_all, source, executor), settings)
     by_name = dict(zip(questions, models, strict=True))
-    held = source.hold(
-        executor, partial(likelihood_rows, by_name, executor.arrays, survey.cohorts > 1)
-    )
+    held = source.hold(executor, partial(likelihood_rows, by_name, survey.cohorts > 1))
     shape = [len(axis.labels) for axis in axes]
     rows_only, log_factors = itemgetter(0), itemgetter(1)
-    evidence = evidence_of(held.hold(rows_only), shape, executor.arrays)
+    evidence = evidence_of(held.hold(rows_only), shape)
     fit = maximise(evidence, nats=nats, max_passes=max_passes)
     joint = _joint(questions, axes, evidence, fit)
-    return replace(
+    joint = replace(
         joint,
         log_likelihood=joint.log_likelihood + sum(held.map(log_factors)),
         provenance=provenance_of(survey, asked, joint.reports, source.origin),
         fit=check_all(source, executor, asked),
     )
+    return joint if tested else joint.untested()
 
 
 def associate_likelihoods(
@@ -181,7 +181,7 @@ def associate_likelihoods(
     questions: Sequence[str] | None = None,
     strata: Integers | None = None,
     nats: float = 0.01,
-    executor: Backend | None = None,
+    executor: AnyExecutor = None,
 ) -> Joint:
     """Estimate a joint distribution from likelihoods that you computed yourself.
 
@@ -202,8 +202,9 @@ def associate_likelihoods(
     nats : float, default 0.01
         Tolerance: the fit has converged when its log-likelihood is within this distance of the
         maximum.
-    executor : Backend, optional
-        Where the computation runs. Threads of this process by default.
+    executor : str or distributed.Client, optional
+        Where the computation runs: "threads" (default), "threads:N", "dask://HOST:PORT",
+        "tls://HOST:PORT" or a `distributed.Client`.
 
     Returns
     -------
@@ -232,7 +233,7 @@ def associate_likelihoods(
     names = questions or [f"q{i + 1}" for i in range(len(rows))]
     axes = [Axis.whole(each) for each in labels]
     shape = [len(axis.labels) for axis in axes]
-    evidence = gather([tuple(scaled)], shape, executor=backend_of(executor))
+    evidence = gather([tuple(scaled)], shape, executor=executor)
     if strata is not None:
         evidence = evidence.stratified(strata)
     return _joint(names, axes, evidence, maximise(evidence, nats=nats))
@@ -242,7 +243,7 @@ def associate_likelihoods(
 
 
 def likelihood_rows(
-    models: Mapping[str, AnyModel], arrays: ArrayKernels, by_cohort: bool, batch: ReportBatch
+    models: Mapping[str, AnyModel], by_cohort: bool, batch: ReportBatch
 ) -> tuple[LikelihoodRows, float]:
     """Return the likelihood rows of a batch, and the logarithm of the factors removed from them.
 
@@ -250,10 +251,10 @@ def likelihood_rows(
     """
     columns = [batch.column(name) for name in models]
     likelihoods = [
-        model.likelihood(column.bits, column.stratum, arrays)
+        model.likelihood(column.bits, column.stratum)
         for model, column in zip(models.values(), columns, strict=True)
     ]
-    rows = arrays.lay_out(
+    rows = LikelihoodRows.laid_out(
         [each.rows for each in likelihoods], strata=batch.cohort if by_cohort else None
     )
     return rows, float(sum(each.log_scale.sum() for each in likelihoods))

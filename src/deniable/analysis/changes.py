@@ -68,10 +68,11 @@ def compare(trend: Trend[Marginal], earlier: str | None = None, later: str | Non
     tested = parts[0].identified & parts[1].identified & (error > 0)
     distance = np.abs(parts[1].estimate - parts[0].estimate)
     z = np.divide(distance, error, out=np.zeros_like(error), where=tested)
-    # Trends that were saved by earlier versions have no p-values.
-    absent = np.minimum(2 * np.nan_to_num(np.minimum(*(part.p_value for part in parts))), 1.0)
+    absent = np.minimum(2 * np.minimum(*(part.p_value for part in parts)), 1.0)
     p_value = np.where(tested, np.maximum(2 * special.ndtr(-z), absent), 1.0)
-    first = parts[0]
+    first, has_tests = parts[0], all(part.tested for part in parts)
+    if not has_tests:
+        p_value = np.full(len(p_value), np.nan)
     cutoff = rejection_cutoff(p_value, first.alpha, cast(Correction, first.correction))
     return Change(
         labels=first.names,
@@ -86,4 +87,5 @@ def compare(trend: Trend[Marginal], earlier: str | None = None, later: str | Non
         question=first.title,
         provenance=trend.provenance,
         fit=FitCheck.of_periods(periods, parts),
+        tested=has_tests,
     )

@@ -22,8 +22,7 @@ from deniable.arguments import as_names
 from deniable.columns import ReportBatch
 from deniable.columns.batch import packed_numbers
 from deniable.columns.partition import Partition
-from deniable.compute.backend import Backend
-from deniable.compute.named import backend_of
+from deniable.compute.executors import AnyExecutor, executor_of
 from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts
@@ -206,7 +205,7 @@ def count(
     reports: Reports | PairCounts | Iterable[Part | PairCounts],
     questions: Sequence[str],
     *,
-    executor: Backend | None = None,
+    executor: AnyExecutor = None,
     progress: Progress | None = None,
 ) -> PairCounts:
     """Count how often each pair of bits of two questions is set in the same report.
@@ -223,8 +222,9 @@ def count(
         Reports to count. Earlier counts and .npz files of counts are added to them.
     questions : sequence of str
         Names of the two questions.
-    executor : Backend, optional
-        Where the computation runs. Threads of this process by default.
+    executor : str or distributed.Client, optional
+        Where the computation runs: "threads" (default), "threads:N", "dask://HOST:PORT",
+        "tls://HOST:PORT" or a `distributed.Client`.
     progress : callable, optional
         Called with the name of the current stage and the fraction of it that is done.
 
@@ -283,7 +283,7 @@ def count(
     parts = [part for part in given if not is_counts(part)]
     if parts or not given:
         source, pairs = Source(parts, survey), np.zeros(layout.shape, np.int64)
-        for table in backend_of(executor).map(layout.count, source.groups(REPORTS_PER_TASK)):
+        for table in executor_of(executor).map(layout.count, source.groups(REPORTS_PER_TASK)):
             pairs += table
         counts += replace(counts, pairs=pairs, origin=source.origin)
     return counts

@@ -9,11 +9,11 @@ from deniable.analysis.source import Reports, Source
 from deniable.analysis.tallying import (
     check_all,
     count_and_check,
+    has_tests,
     histogram_of,
     provenance_of,
 )
-from deniable.compute.backend import Backend
-from deniable.compute.named import backend_of
+from deniable.compute.executors import AnyExecutor, executor_of
 from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError, check_number
 from deniable.inference.fit_check import fit_check, possible_shares
@@ -35,7 +35,7 @@ def decode(
     alpha: float = 0.05,
     correction: Correction = "holm",
     reports_per_client: float = 1.0,
-    executor: Backend | None = None,
+    executor: AnyExecutor = None,
     progress: Progress | None = None,
 ) -> Marginal:
     """Estimate how common each value of a question is.
@@ -74,8 +74,9 @@ def decode(
         permanent noise, so they hold less information than reports of as many clients. Standard
         errors, intervals and tests account for that. If clients differ much, pass the sum of their
         squared numbers of reports divided by the number of reports.
-    executor : Backend, optional
-        Where the computation runs. Threads of this process by default.
+    executor : str or distributed.Client, optional
+        Where the computation runs: "threads" (default), "threads:N", "dask://HOST:PORT",
+        "tls://HOST:PORT" or a `distributed.Client`.
     progress : callable, optional
         Called with the name of the current stage and the fraction of it that is done.
 
@@ -117,7 +118,7 @@ def decode(
     survey = Survey.of(survey)
     asked = survey.question(question)
     source = Source(reports, survey)
-    backend = backend_of(executor)
+    executor = executor_of(executor)
     check_number("reports_per_client", reports_per_client)
     if not reports_per_client >= 1:
         raise InputError(f"reports_per_client must be at least 1, got {reports_per_client}")
@@ -130,17 +131,19 @@ def decode(
             subgroup,
             source,
             {name: strings for name, strings in lists.items() if strings is not None},
-            backend,
+            executor,
             alpha=alpha,
             correction=correction,
             # An upper bound: R reports of a client hold at least as much information as one.
             inflation=reports_per_client,
         )
-        questions = subgroup.questions
-        fit = check_all(source, backend, questions, reports_per_client=reports_per_client)
+        assert marginal.subgroup is not None
+        questions, used = subgroup.questions, source.count * marginal.subgroup.estimate
+        tested = has_tests(survey, questions, used, reports_per_client)
+        fit = check_all(source, executor, questions, reports_per_client=reports_per_client)
     else:
         model = model_of(candidates_of(asked, candidates))
-        counts, checked = count_and_check(source, backend, asked, model)
+        counts, checked = count_and_check(source, executor, asked, model)
         if reports_per_client > 1:
             shared = Repetition.of(asked.protocol.mechanisms[0], reports_per_client)
             counts = counts.repeated(shared)
@@ -150,13 +153,15 @@ def decode(
             marginal = histogram_of(asked, marginal, model.covariance(marginal))
         marginal = replace(marginal, question=question)
         questions = (asked,)
+        tested = has_tests(survey, questions, source.count, reports_per_client)
         found, used = (marginal.estimate, marginal.standard_error), marginal.reports
         shares = possible_shares(survey, asked, found, used, reports_per_client)
         fit = fit_check(survey, questions, checked, shares, reports_per_client)
-    return replace(
+    marginal = replace(
         marginal,
         reports_per_client=reports_per_client,
         total_reports=source.count if source.count != marginal.reports else None,
         provenance=provenance_of(survey, questions, marginal.reports, source.origin),
         fit=fit,
     )
+    return marginal if tested else marginal.untested()

@@ -11,7 +11,7 @@ from deniable.analysis.conditions import Subgroup, Where
 from deniable.analysis.decoding import decode
 from deniable.analysis.source import Stored, no_reports
 from deniable.arguments import Day, as_names, as_optional_day
-from deniable.compute.backend import Backend
+from deniable.compute.executors import AnyExecutor
 from deniable.compute.progress import Progress, reports_progress
 from deniable.errors import InputError, did_you_mean
 from deniable.inference.marginal.detection import Correction
@@ -123,7 +123,7 @@ def trend(
     alpha: float = 0.05,
     correction: Correction = "holm",
     reports_per_client: float = 1.0,
-    executor: Backend | None = None,
+    executor: AnyExecutor = None,
     progress: Progress | None = None,
 ) -> Trend[Marginal]:
     """Decode each day or week of a store separately.
@@ -158,8 +158,9 @@ def trend(
         How `alpha` accounts for testing many values; see `decode`.
     reports_per_client : float, default 1.0
         Average number of reports per client in one period; see `decode`.
-    executor : Backend, optional
-        Where the computation runs. Threads of this process by default.
+    executor : str or distributed.Client, optional
+        Where the computation runs: "threads" (default), "threads:N", "dask://HOST:PORT",
+        "tls://HOST:PORT" or a `distributed.Client`.
     progress : callable, optional
         Called with the name of the current stage and the fraction of it that is done.
 

@@ -1,7 +1,6 @@
 """Reports from memory, files and stores, cut into partitions that workers load."""
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,14 +11,15 @@ from typing import Any, TypeVar
 import deniable.store
 from deniable.arguments import Day, as_optional_day
 from deniable.columns import ReportBatch
-from deniable.columns.files import SUFFIXES, partitions
+from deniable.columns.files import SUFFIXES, open_groups, partitions
 from deniable.columns.frames import ArrowStream, PandasFrame
-from deniable.columns.partition import BatchPartition, Partition
-from deniable.compute.backend import Backend, Held
+from deniable.columns.partition import BatchPartition, Partition, row_groups
+from deniable.compute.executors import Executor, Held
 from deniable.compute.progress import report_progress
 from deniable.errors import InputError
 from deniable.formatting import counted
 from deniable.store import Store
+from deniable.store.locations import is_object_url, without_password
 from deniable.survey import Survey
 
 MAX_PARTITION_ROWS = 1 << 16
@@ -35,8 +35,7 @@ class Stored:
     Parameters
     ----------
     store : Store, str or Path
-        An open store, or its URL: `sqlite:///FILE.db`, `FILE.db`, `postgresql://…`, or a folder
-        of Parquet files.
+        An open store, or its URL: `sqlite:///FILE.db`, `FILE.db` or `postgresql://…`.
     since : date or str, optional
         First day, also as text: "2025-03-01". All earlier days are included by default.
     until : date or str, optional
@@ -71,8 +70,8 @@ class Stored:
 
     def __repr__(self) -> str:
         store, days = self.store, (self.since, self.until)
-        if isinstance(store, str | Path):  # a URL may contain a password
-            store = re.sub(r"//[^/]*@", "//", str(store)).partition("?")[0]
+        if isinstance(store, str | Path):
+            store = without_password(str(store))
         limits = zip(("since", "until"), days, strict=True)
         return f"<Stored {', '.join([str(store), *(f'{k} {day}' for k, day in limits if day)])}>"
 
@@ -104,7 +103,8 @@ class Source:
     Parameters
     ----------
     reports : ReportBatch, str, Path, Arrow table, data frame, Store, Stored, or several of these
-        Where the reports are. A path may name a file, a folder of files, or a store.
+        Where the reports are. A path may name a file, a folder of files, or a store; a URL s3://…
+        or gs://… a Parquet file or a folder of them.
     survey : Survey
         Survey that the reports must answer.
     """
@@ -123,11 +123,13 @@ class Source:
         """Number of reports."""
         return sum(each.count for each in self.partitions)
 
-    def map(self, executor: Backend, function: Callable[[ReportBatch], Result]) -> Iterator[Result]:
+    def map(
+        self, executor: Executor, function: Callable[[ReportBatch], Result]
+    ) -> Iterator[Result]:
         """Yield function(batch) for the reports of each partition, in order."""
         return executor.map(partial(_apply, function), self._with_progress())
 
-    def hold(self, executor: Backend, function: Callable[[ReportBatch], Result]) -> Held[Result]:
+    def hold(self, executor: Executor, function: Callable[[ReportBatch], Result]) -> Held[Result]:
         """Return function(batch) for each partition, kept on the worker that computed it."""
         return executor.hold(partial(_apply, function), self._with_progress())
 
@@ -190,6 +192,10 @@ class Source:
         match part:
             case Stored():
                 return self._stored(part)
+            case str() if is_object_url(part):
+                from deniable.store.object_storage import open_file
+
+                return [*row_groups(partial(open_groups, part, open_file))], ""
             case str() | Path():
                 return partitions(part, survey=self.survey), ""
             case ReportBatch():
@@ -209,10 +215,12 @@ class Source:
             snapshot = store.snapshot(self.survey, since=part.since, until=part.until)
             url = store.url
             waiting = store.waiting(self.survey) if store.compacted_only else 0
+        snapshot.warn()
         if not len(snapshot):
             raise no_reports(self.survey, url, part, waiting)
         days = snapshot.days
-        return snapshot.partitions(), f"{url}, {min(days)} to {max(days)}"
+        origin = "; ".join([f"{url}, {min(days)} to {max(days)}", *snapshot.damage])
+        return snapshot.partitions(), origin
 
 
 def no_reports(survey: Survey, url: str, part: Stored, waiting: int = 0) -> InputError:
@@ -256,15 +264,20 @@ def check_distinct(parts: Iterable[Part]) -> None:
 
 
 def _parts(part: Part) -> list[Part]:
-    """Return a store as all its days, a folder that is not a store as its files."""
+    """Return a store as all its days, a folder as its files."""
     if isinstance(part, Store):
         return [Stored(part)]
     if not isinstance(part, str | Path):
         return [part]
     if not str(part):
         raise InputError("the name of a file of reports is empty")
+    if is_object_url(part):
+        from deniable.store.object_storage import report_files
+
+        return [*report_files(str(part))]
     if Path(part).is_dir():
         files = sorted(p for p in Path(part).iterdir() if p.suffix in SUFFIXES)
-        if files:  # a store keeps its files in subfolders
-            return list(files)
+        if not files:
+            raise InputError(f"the folder {part} has no files of reports ({', '.join(SUFFIXES)})")
+        return list(files)
     return [Stored(part) if deniable.store.is_url(part) else part]

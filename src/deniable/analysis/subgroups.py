@@ -16,8 +16,8 @@ from deniable.analysis.associating import likelihood_rows
 from deniable.analysis.categories import Strings, candidates_of, check_listed
 from deniable.analysis.conditions import Subgroup
 from deniable.analysis.source import Source
-from deniable.analysis.tallying import count_all, histogram_of
-from deniable.compute.backend import Backend
+from deniable.analysis.tallying import count_all, has_tests, histogram_of
+from deniable.compute.executors import Executor
 from deniable.errors import InputError
 from deniable.inference.distributions import normal_quantile
 from deniable.inference.joint.collapse import collapse_influence
@@ -43,7 +43,7 @@ def decode_subgroup(
     subgroup: Subgroup,
     source: Source,
     candidates: Mapping[str, Strings],
-    executor: Backend,
+    executor: Executor,
     *,
     alpha: float,
     correction: Correction,
@@ -59,7 +59,7 @@ def decode_subgroup(
         The reports.
     candidates : mapping
         Candidates of string questions, by question.
-    executor : Backend
+    executor : Executor
         Where the computation runs.
     alpha, correction
         Significance level, and how it accounts for several candidates; see `decode`.
@@ -73,11 +73,12 @@ def decode_subgroup(
         cache(partial(count_all, source, executor, q, model))
         for q, model in zip(questions, tables, strict=True)
     ]
-    models, axes = _axes(subgroup, tables, counted, alpha)
+    tested = has_tests(source.survey, questions, source.count, inflation)
+    models, axes = _axes(subgroup, tables, counted, TableSettings(alpha=alpha, tested=tested))
     by_name = {q.name: model for q, model in zip(questions, models, strict=True)}
-    rows = partial(likelihood_rows, by_name, executor.arrays, cohorts > 1)
+    rows = partial(likelihood_rows, by_name, cohorts > 1)
     held = source.hold(executor, rows).hold(itemgetter(0))
-    evidence = evidence_of(held, [len(axis.labels) for axis in axes], executor.arrays)
+    evidence = evidence_of(held, [len(axis.labels) for axis in axes])
     rates = Rates(_cells(evidence, axes, subgroup, inflation))
     names, fitted = listed[0].names, axes[0].labels
     rows_of = np.array([fitted.index(name) if name in fitted else -1 for name in names], np.intp)
@@ -112,19 +113,19 @@ def _axes(
     subgroup: Subgroup,
     models: Sequence[AnyModel],
     counted: Sequence[Callable[[], ReportCounts]],
-    alpha: float,
+    settings: TableSettings,
 ) -> tuple[list[AnyModel], list[Axis]]:
     """Return the models of the fitted categories, and the axes, the question's own first.
 
     The question gets a category for each string that is detected among all clients.
     """
-    settings = [TableSettings(top=MAX_CELLS, alpha=alpha)]
+    by_question = [replace(settings, top=MAX_CELLS)]
     for answers in subgroup.answers:
-        settings.append(TableSettings(top=MAX_CONDITION_STRINGS, alpha=alpha, required=answers))
+        by_question.append(replace(settings, top=MAX_CONDITION_STRINGS, required=answers))
     names = [question.name for question in subgroup.questions]
     fitted = [
         model.fitted(name, count, each)
-        for model, name, count, each in zip(models, names, counted, settings, strict=True)
+        for model, name, count, each in zip(models, names, counted, by_question, strict=True)
     ]
     axes = [axis for _, axis in fitted]
     sizes = [len(axis.labels) for axis in axes]

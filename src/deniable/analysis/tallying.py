@@ -9,7 +9,7 @@ import numpy as np
 
 from deniable.analysis.source import NO_REPORTS, Source
 from deniable.columns import ReportBatch
-from deniable.compute.backend import Backend
+from deniable.compute.executors import Executor
 from deniable.errors import InputError
 from deniable.inference.fit_check import FitTest, fit_check
 from deniable.inference.fit_counts import FitCounter, FitCounts
@@ -19,11 +19,12 @@ from deniable.protocols import Bins
 from deniable.results import FitCheck, Histogram, Marginal, Provenance
 from deniable.results.base import TEST_DATA
 from deniable.survey import Question, Survey
+from deniable.survey.detection import is_tested
 from deniable.version import __version__
 
 
 def count_all(
-    source: Source, executor: Backend, question: Question, model: AnyModel
+    source: Source, executor: Executor, question: Question, model: AnyModel
 ) -> ReportCounts:
     """Count all reports of a question, as the marginal of its model needs them.
 
@@ -42,7 +43,7 @@ def _count(question: str, counter: Counter, batch: ReportBatch) -> ReportCounts:
 
 
 def count_and_check(
-    source: Source, executor: Backend, question: Question, model: AnyModel
+    source: Source, executor: Executor, question: Question, model: AnyModel
 ) -> tuple[ReportCounts, FitCounts]:
     """Count all reports of a question as `count_all` does, and what `fit_check` needs to know."""
     check = FitCounter((question.name,), source.count)
@@ -63,7 +64,7 @@ def _count_both(
 
 def check_all(
     source: Source,
-    executor: Backend,
+    executor: Executor,
     questions: Sequence[Question],
     shares: Sequence[FitTest] = (),
     reports_per_client: float = 1.0,
@@ -72,6 +73,14 @@ def check_all(
     counter = FitCounter(tuple(q.name for q in questions), source.count)
     counts: FitCounts = reduce(add, source.map(executor, counter))
     return fit_check(source.survey, questions, counts, shares, reports_per_client)
+
+
+def has_tests(
+    survey: Survey, questions: Sequence[Question], reports: float, reports_per_client: float = 1.0
+) -> bool:
+    """Return whether results about these questions, from this many reports, are tested."""
+    repeated = survey.collect == "repeatedly" or reports_per_client > 1
+    return is_tested(questions, reports, reports / reports_per_client if repeated else None)
 
 
 def provenance_of(

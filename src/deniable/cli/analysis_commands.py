@@ -21,11 +21,8 @@ from deniable.formatting import counted
 
 if TYPE_CHECKING:
     from deniable.analysis.source import Reports
-    from deniable.compute.backend import Backend
     from deniable.results import Result
     from deniable.survey import Survey
-
-    Analyse = Callable[[Reports, Backend], Result]
 
 OTHER_MODELS: dict[str, bool | str] = {"mixture": True, "product": "product", "none": False}
 
@@ -37,8 +34,8 @@ executor_option = options.option(
     "--executor",
     metavar="NAME",
     default="threads",
-    help="Backend that does the work: threads, threads:N, dask (processes on this machine), "
-    "dask://HOST:PORT (a cluster, whose workers read the reports), gpu, or gpu:N.",
+    help="What does the work: threads, threads:N, or a Dask cluster, whose workers read the "
+    "reports: dask://HOST:PORT or tls://HOST:PORT.",
 )
 run_options = options.combine(
     options.days_options,
@@ -75,39 +72,37 @@ class AnalysisRun:
                 raise click.UsageError(f"choose a question with an option: --question {name}")
         return survey
 
-    def perform(self, analyse: Analyse, *, strict: bool = False, **notes: Any) -> None:
+    def perform(
+        self, analyse: Callable[[Reports], Result], *, strict: bool = False, **notes: Any
+    ) -> None:
         """Analyse the reports, all at once or by period; print and write the result.
 
         Parameters
         ----------
         analyse
-            Function of the reports and a backend.
+            Function of the reports.
         strict
             Whether an error in one period ends the whole analysis.
         **notes
             Options of the notes below the table, see `View.notes`.
         """
-        from deniable.compute.named import executor_of
+        with progress_bars():
+            if self.by is None:
+                result = analyse(self.chosen_reports())
+            else:
+                from deniable.analysis import by_period
 
-        with executor_of(self.executor) as executor:
-            with progress_bars():
-                if self.by is None:
-                    result = analyse(self.chosen_reports(), executor)
-                else:
-                    from deniable.analysis import by_period
-
-                    result = by_period(
-                        self.survey,
-                        self.store(),
-                        lambda stored: analyse(stored, executor),
-                        by=self.by,
-                        since=self.since,
-                        until=self.until,
-                        strict=strict,
-                    )
-            # The backend is still open: tests of a joint table pass over the reports again.
-            print_result(result, self.as_json, **notes)
-            write_result(result, self.outputs, self.survey)
+                result = by_period(
+                    self.survey,
+                    self.store(),
+                    analyse,
+                    by=self.by,
+                    since=self.since,
+                    until=self.until,
+                    strict=strict,
+                )
+        print_result(result, self.as_json, **notes)
+        write_result(result, self.outputs, self.survey)
 
     def chosen_reports(self) -> Reports:
         """Return the reports of the chosen days."""
@@ -191,11 +186,12 @@ def decode(
         "alpha": alpha,
         "correction": None if correction == "none" else correction,
         "reports_per_client": reports_per_client,
+        "executor": run.executor,
     }
 
-    def analyse(reports: Reports, executor: Backend) -> Result:
+    def analyse(reports: Reports) -> Result:
         strings = candidates if where else candidates.get(name)
-        return verb(run.survey, reports, name, strings, executor=executor, **settings)
+        return verb(run.survey, reports, name, strings, **settings)
 
     if where:
         Subgroup.of(run.survey, name, settings["where"])  # raises before any period is analysed
@@ -268,11 +264,9 @@ def associate(
         "top": top,
         "fitted": fitted,
         "alpha": alpha,
+        "executor": run.executor,
     }
-    run.perform(
-        lambda reports, executor: verb(run.survey, reports, names, executor=executor, **settings),
-        test=test,
-    )
+    run.perform(lambda reports: verb(run.survey, reports, names, **settings), test=test)
 
 
 def _candidates(survey: Survey, item: str, default: str | None = None) -> tuple[str, list[str]]:
@@ -355,7 +349,7 @@ def discover(question: str | None, words: Path | None, stages: bool, **given: An
         )
     name = question_of(run.survey, question, searchable)
     run.perform(
-        lambda reports, executor: verb(run.survey, reports, name, executor=executor, **settings),
+        lambda reports: verb(run.survey, reports, name, executor=run.executor, **settings),
         stages=stages,
     )
 
@@ -387,12 +381,11 @@ def count(questions: tuple[str, ...], output: Path, **common: Any) -> None:
         -o both.npz
     """
     from deniable.analysis import count as verb
-    from deniable.compute.named import executor_of
 
     run = AnalysisRun(**common)
     names = list(questions) or [question.name for question in run.survey.questions]
-    with executor_of(run.executor) as executor, progress_bars():
-        counts = verb(run.survey, run.chosen_reports(), names, executor=executor)
+    with progress_bars():
+        counts = verb(run.survey, run.chosen_reports(), names, executor=run.executor)
     counts.save(output)
     size = output.stat().st_size
     print_outcome(

@@ -36,6 +36,7 @@ from deniable.protocols.alphabet import count_strings
 from deniable.protocols.bins import edge_text
 from deniable.survey import Question, Survey
 from deniable.survey.defaults import MAX_ENUMERATED_STRINGS
+from deniable.survey.detection import NOT_TESTED
 from deniable.survey.draft import DESCRIPTION_PLACEHOLDER, OWNER_PLACEHOLDER
 from deniable.survey.toml_file import accidental_ranges
 from deniable.text_files import read_text
@@ -130,6 +131,8 @@ def describe(survey: Survey, sizes: Sequence[int] = DEFAULT_SIZES) -> Findings:
     warnings += acceptance_warnings(survey, datetime.now(UTC).date())
     missing: set[str] = set()
     questions = [_describe_question(question, sizes, missing) for question in survey.questions]
+    untested = any(None in (question["detectable"] or {}).values() for question in questions)
+    few = [NOT_TESTED] if untested and not cohort_warnings(survey) else []
     if survey.collect == "repeatedly":
         for question, findings in zip(survey.questions, questions, strict=True):
             findings |= _repeated(question)
@@ -149,7 +152,7 @@ def describe(survey: Survey, sizes: Sequence[int] = DEFAULT_SIZES) -> Findings:
         "questions": questions,
         "shuffled": asdict(amplified(survey, BATCH)) if survey.collect == "once" else None,
         "guesses": list(map(guessing_meaning, survey.questions)),
-        "notes": [*_testing(survey), *_placeholders(survey), *_expiry(survey), *missing],
+        "notes": [*_testing(survey), *_placeholders(survey), *_expiry(survey), *missing, *few],
         **({"warnings": warnings} if warnings else {}),
         **({"testing": True} if survey.testing else {}),
     }
@@ -158,9 +161,9 @@ def describe(survey: Survey, sizes: Sequence[int] = DEFAULT_SIZES) -> Findings:
 def _describe_question(question: Question, sizes: Sequence[int], missing: set[str]) -> Findings:
     """Return what is said of a question; add to `missing` how to install what that needs."""
 
-    def by_size(threshold: Any) -> dict[str, float] | None:
+    def by_size(threshold: Any) -> dict[str, float | None] | None:
         try:
-            return {str(n): threshold(question, n) for n in sizes}
+            return {str(n): _finite(threshold(question, n)) for n in sizes}
         except MissingPackage as error:
             missing.add(str(error))
             return None
@@ -388,7 +391,7 @@ def _show_repeated(out: Console, question: Findings) -> None:
 
 
 def _show_thresholds(
-    out: Console, title: str, by_question: dict[str, dict[str, float] | None]
+    out: Console, title: str, by_question: dict[str, dict[str, float | None] | None]
 ) -> None:
     """Print one table of thresholds: a row per number of clients, a column per question."""
     columns = {name: shares for name, shares in by_question.items() if shares is not None}
@@ -396,9 +399,15 @@ def _show_thresholds(
         return
     rows = []
     for clients in next(iter(columns.values())):
-        shares = [threshold_text(each[clients], int(clients)) for each in columns.values()]
+        thresholds = [each[clients] for each in columns.values()]
+        shares = [
+            "–" if threshold is None else threshold_text(threshold, int(clients))
+            for threshold in thresholds
+        ]
         rows.append([f"{int(clients):,}", *shares])
     out.print(f"{title}:")
     print_table(TextTable(["clients", *columns], rows), out)
     if any("none" in row for row in rows):
         out.print("(none: not even a value that all clients have is detected half of the time)")
+    if any("–" in row for row in rows):
+        out.print("(–: nothing is tested)")

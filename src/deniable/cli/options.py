@@ -23,15 +23,15 @@ Decorator = Callable[[Any], Any]
 Context = click.Context | None
 SECTION = re.compile(r"\n\n(Parameters|Examples)\n-+\n")
 ENTRY = re.compile(r"^(\w+)\n((?:    .*\n?)+)", re.MULTILINE)
-REPORT_FILES = (".parquet", ".arrow", ".dn")
+REPORT_FILES = (".parquet", ".dn")
 RESULT_FILES = (".csv", ".parquet", ".json", ".png", ".svg", ".html")
-WRITERS = {".parquet": "pyarrow", ".arrow": "pyarrow", ".png": "matplotlib", ".svg": "matplotlib"}
+WRITERS = {".parquet": "pyarrow", ".png": "matplotlib", ".svg": "matplotlib"}
 """Packages that write files with these extensions."""
-STORES = "STORE is sqlite:///FILE.db, FILE.db, postgresql://…, or a folder of Parquet files."
+STORES = "STORE is sqlite:///FILE.db, FILE.db or postgresql://…."
 SOURCES = (
     "SURVEY is a survey file, or the name of a survey in the store. REPORTS are one or more report "
-    "files (.parquet, .arrow, .dn), folders of report files, or one store (sqlite:///FILE.db, "
-    "FILE.db, postgresql://…, or a folder of Parquet files)."
+    "files (.parquet, .dn) or folders of them, URLs of Parquet files or folders of them (s3://…, "
+    "gs://…), or one store (sqlite:///FILE.db, FILE.db or postgresql://…)."
 )
 
 

@@ -106,6 +106,22 @@ def plan(
     write_result(planned, outputs)
 
 
+def _promise(planned: Plan) -> str:
+    """Say what the best design detects."""
+    from deniable.planning.in_words import threshold_text
+
+    if not planned.tested:
+        return planned.limitation
+    share = threshold_text(planned.threshold, planned.clients)
+    values = f"A value that {share} of the clients have"
+    if share == "none":
+        values = "Not even a value that all clients have"
+    return (
+        f"{values} is detected half of the time; the probability of any false detection is at most "
+        f"{planned.alpha:g}."
+    )
+
+
 def _show(planned: Plan) -> None:
     """Print the designs, how many strings they find, and thresholds at other ε and sizes."""
     from deniable.observers import amplified
@@ -116,6 +132,7 @@ def _show(planned: Plan) -> None:
         weak_epsilon,
     )
     from deniable.survey import Survey
+    from deniable.survey.detection import NOT_TESTED
 
     out, once, best = console(), planned.collect == "once", planned.best
     aim = (
@@ -140,15 +157,8 @@ def _show(planned: Plan) -> None:
     ]
     names += [] if once else ["ε in total"]
     print_table(TextTable(names, rows, title="Designs, best first"), out)
-    share = threshold_text(best.threshold, planned.clients)
-    values = f"A value that {share} of the clients have"
-    if share == "none":
-        values = "Not even a value that all clients have"
-    out.print(
-        f"{values} is detected half of the time; the probability of any false detection is at "
-        f"most {planned.alpha:g}.\n"
-    )
-    if best.found:
+    out.print(f"{_promise(planned)}\n")
+    if best.found and planned.tested:
         shapes = list(dict.fromkeys(name.split(" ", 1)[1] for name in planned.populations))
         rows = [
             [count, *(f"{best.found[f'{count} {shape}']:.0f}" for shape in shapes)]
@@ -166,6 +176,8 @@ def _show(planned: Plan) -> None:
     names = ["clients", *(f"ε = {epsilon:g}" for epsilon in planned.epsilons)]
     title = f"Detection threshold by ε and number of clients ({best.name})"
     print_table(TextTable(names, rows, title=title), out)
+    if planned.tested and any("–" in row for row in rows):
+        out.print(f"–: {NOT_TESTED}.\n")
     out.print("The question in a survey file:\n")
     out.print(best.toml, markup=False)
 

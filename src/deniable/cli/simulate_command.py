@@ -85,7 +85,7 @@ def simulate(
         Seed of the random numbers, to get the same reports again. By default a new seed is drawn;
         it is recorded in the file.
     output
-        Write the reports to FILE, which must end in .parquet, .arrow or .dn.
+        Write the reports to FILE, which must end in .parquet or .dn.
 
     Examples
     --------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,8 +18,10 @@ from deniable.collector.settings import MIN_KEY_DAYS, check_key_days
 from deniable.errors import InputError, StoreError
 from deniable.formatting import counted
 from deniable.observers import amplified
-from deniable.store import Store, calendar
 from deniable.survey import Survey
+
+if TYPE_CHECKING:
+    from deniable.store import Store
 
 
 def _days_before(day: date, days: int) -> date:
@@ -27,9 +29,8 @@ def _days_before(day: date, days: int) -> date:
 
 
 def _warnings(opened: Store) -> list[str]:
-    """Return what the operator of a store should know: about its clock, and about damage."""
-    clock = opened.calendar().warning(calendar.today())
-    return [*([clock] if clock else []), *opened.damage()]
+    """Return what the operator of a store should know: about the clock, and about damage."""
+    return [text for text in (opened.today().doubt, *opened.damage()) if text]
 
 
 @command(make=options.new_group)
@@ -125,15 +126,22 @@ def backup(store: str, to: str, as_json: bool) -> None:
     print_outcome({"store": opened.url, "to": to}, f"Copied {opened.url} to {to}.", as_json)
 
 
-@command(make=store.command, note=options.STORES, short_help="Delete the reports of a survey.")
+@command(make=store.command, note=options.STORES, short_help="Delete reports.")
 @click.argument("store")
-@click.argument("survey")
+@click.argument("survey", required=False)
 @options.day_option("--before")
 @options.option("--older-than", type=options.WholeNumber(0), metavar="DAYS")
+@options.flag("--damaged")
 @options.json_option("the outcome")
 @options.flag("--yes")
 def delete(
-    store: str, survey: str, before: date | None, older_than: int | None, as_json: bool, yes: bool
+    store: str,
+    survey: str | None,
+    before: date | None,
+    older_than: int | None,
+    damaged: bool,
+    as_json: bool,
+    yes: bool,
 ) -> None:
     """Permanently delete the reports of SURVEY (NAME or NAME@VERSION) from STORE.
 
@@ -142,20 +150,27 @@ def delete(
     before
         Delete only reports received before this day.
     older_than
-        Delete only reports older than this many days. Refused if the clock has jumped since
-        the store was used last (see deniable store accept).
+        Delete only reports older than this many days. Refused while the clock looks wrong.
+    damaged
+        Delete the damaged uploads of all surveys instead, and end the report of known losses.
     yes
         Delete without asking for confirmation.
 
     Examples
     --------
     deniable store delete reports.db homepages --older-than 90
+    deniable store delete reports.db --damaged
     """
+    if (survey is None) != damaged or (damaged and (before, older_than) != (None, None)):
+        raise click.UsageError("give a SURVEY, perhaps with --before or --older-than, or --damaged")
     if before is not None and older_than is not None:
         raise click.UsageError("give --before or --older-than, not both")
     with deniable.store.open(store) as opened:
+        if survey is None:
+            _delete_damaged(opened, as_json, yes)
+            return
         if older_than is not None:
-            before = _days_before(_trusted_day(opened), older_than)
+            before = _days_before(_certain_day(opened, "--before"), older_than)
         wanted = survey_in(opened, survey)
         days = {d: n for d, n in opened.days(wanted).items() if before is None or d < before}
         if days and not yes:
@@ -170,71 +185,23 @@ def delete(
     )
 
 
-def _trusted_day(opened: Store) -> date:
-    """Return the current day; raise StoreError if the clock is not to be trusted."""
-    seen = opened.observe_day()
-    if warning := seen.warning(calendar.today()):
-        raise StoreError(f"nothing was deleted: {warning}, or give --before")
-    return seen.latest
+def _delete_damaged(opened: Store, as_json: bool, yes: bool) -> None:
+    """Delete damaged uploads, and end the report of losses."""
+    if (known := opened.damage()) and not yes:
+        echo("\n".join(known), err=as_json)
+        question = "Delete damaged uploads, and no longer mention losses?"
+        click.confirm(question, abort=True, err=as_json)
+    ended = opened.delete_damaged()
+    lines = [*(ended if yes else ()), f"Dropped {counted(len(ended), 'problem')}."]
+    print_outcome({"damage": ended}, "\n".join(lines), as_json)
 
 
-@command(
-    make=store.command,
-    note=options.STORES,
-    short_help="Accept a clock change, recorded damage or a stale lock.",
-)
-@click.argument("store")
-@options.flag("--clock")
-@options.flag("--damage")
-@options.flag("--lock")
-@options.flag("--yes")
-@options.json_option("the outcome")
-def accept(store: str, clock: bool, damage: bool, lock: bool, yes: bool, as_json: bool) -> None:
-    """Accept a clock change, recorded damage or a stale lock of STORE.
-
-    A store does not trust a clock that is suddenly days ahead or behind: it would delete reports
-    and forget idempotency keys too early. It trusts the clock by itself once it has been used
-    on seven later days. If the clock is right, for instance because the machine was switched off,
-    accept it at once.
-
-    Parameters
-    ----------
-    clock
-        Trust the clock, whatever day it shows.
-    damage
-        Delete damaged uploads that were set aside, and end the messages about lost ones.
-    lock
-        Remove the lock that a process left in a remote folder when it was killed. Be sure that no
-        process writes to the folder.
-    yes
-        Delete damaged uploads without asking for confirmation.
-
-    Examples
-    --------
-    deniable store accept reports.db --clock
-    """
-    if not (clock or damage or lock):
-        raise click.UsageError("give --clock, --damage or --lock")
-    lines: list[str] = []
-    data: dict[str, object] = {"store": store}
-    with deniable.store.open(store) as opened:
-        if lock:
-            data["lock_removed"] = opened.unlock()
-            lines.append("Removed the lock." if data["lock_removed"] else "There was no lock.")
-        if damage:
-            if (known := opened.damage()) and not yes:
-                echo("\n".join(known), err=as_json)
-                what = counted(len(known), "problem")
-                click.confirm(
-                    f"Accept {what}, and delete damaged uploads?", abort=True, err=as_json
-                )
-            accepted = opened.accept_damage()
-            data |= {"problems_accepted": len(accepted), "damage": accepted}
-            lines += [*(accepted if yes else ()), f"Accepted {counted(len(accepted), 'problem')}."]
-        if clock:
-            data["latest_day"] = str(opened.accept_clock().latest)
-            lines.append(f"The latest day of the store is {data['latest_day']}.")
-    print_outcome(data, "\n".join(lines), as_json)
+def _certain_day(opened: Store, instead: str) -> date:
+    """Return the current day; raise StoreError if the clock is not trusted."""
+    day, doubt = opened.today()
+    if doubt:
+        raise StoreError(f"nothing was done: {doubt}, or give {instead}")
+    return day
 
 
 @command("import", note=options.STORES)
@@ -246,7 +213,7 @@ def accept(store: str, clock: bool, damage: bool, lock: bool, yes: bool, as_json
 def import_(
     store: str, files: tuple[str, ...], day: date | None, survey_file: Path | None, as_json: bool
 ) -> None:
-    """Add the reports in FILES (.parquet, .arrow, .dn, or other stores) to STORE.
+    """Add the reports in FILES (.parquet, .dn, or other stores) to STORE.
 
     The store is created if it does not exist. A file that is imported twice is counted once, as
     long as the store has the idempotency keys of the first import (see deniable compact
@@ -281,7 +248,9 @@ def import_(
                 with deniable.store.open(file) as source:
                     counts.append(import_store(opened, source))
             else:
-                counts.append(import_file(opened, file, day or calendar.today(), survey))
+                counts.append(
+                    import_file(opened, file, day or _certain_day(opened, "--day"), survey)
+                )
     read, new = map(sum, zip(*counts, strict=True))
     print_outcome(
         {"reports": read, "new": new, "store": opened.url},
@@ -311,7 +280,7 @@ def export(
 ) -> None:
     """Write the reports of SURVEY (NAME or NAME@VERSION) in STORE to FILE.
 
-    The format follows the extension of FILE: .parquet, .arrow or .dn.
+    The format follows the extension of FILE: .parquet or .dn.
 
     Examples
     --------
@@ -322,6 +291,7 @@ def export(
     with deniable.store.open(store) as opened:
         wanted = survey_in(opened, survey)
         snapshot = opened.snapshot(wanted, since=since, until=until)
+        snapshot.warn()
         if not len(snapshot):
             raise InputError(f"{opened.url} has no reports of {wanted.name} from these days")
         reports = write(file, snapshot.batches())
@@ -360,9 +330,9 @@ def compact(store: str, at_least: int, keep_keys: int, as_json: bool) -> None:
     """
     check_key_days("--keep-keys", keep_keys)
     with deniable.store.open(store) as opened:
-        day = opened.observe_day().latest
+        day, doubt = opened.today()
         done = opened.compact(at_least=at_least, today=day)
-        forgotten = opened.forget(_days_before(day, keep_keys))
+        forgotten = 0 if doubt else opened.forget(_days_before(day, keep_keys))
         warnings = _warnings(opened)
         once = [survey for survey in opened.surveys() if survey.collect == "once"]
         bounds = {survey: amplified(survey, at_least + 1) for survey in once}

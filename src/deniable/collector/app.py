@@ -33,13 +33,13 @@ with needs_packages("the collector", extra="collector"):
     from deniable.collector.keyring import Keyring
     from deniable.collector.metrics import Metrics
     from deniable.collector.settings import Settings
-    from deniable.store import Store, calendar
-    from deniable.store.calendar import Calendar
+    from deniable.store import Store, clock
+    from deniable.store.clock import Today, day_that_counts
 
 FREE_SPACE_CHECK_SECONDS = 0.25
 """How often free space is checked, in addition to after every commit."""
 DAY_CHECK_SECONDS = 600
-"""How often the day is noted in the store, in addition to every maintenance."""
+"""How often the store's last day is moved on, in addition to every maintenance."""
 MAX_STOP_SECONDS = 2.0
 """How long a shutdown waits for maintenance, such as a running compaction."""
 STAGED_COUNT_SECONDS = 15.0
@@ -67,13 +67,14 @@ class Collector:
         """Number of staged reports when they were last counted."""
         self.last_compaction = time.time()
         """Unix time of the last compaction, or of the start."""
+        self._last_day: str | None = None
+        self._doubted_on: date | None = None
+        """Day of the clock on which the log last said that it is not trusted."""
         self._upload_route = UploadRoute(self)
         self._other_routes = application(self)
 
     store: Store
     writer: CommitWriter
-    calendar: Calendar
-    """Days that the store has seen: the age of reports and keys is counted from the latest."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""
@@ -91,15 +92,10 @@ class Collector:
         settings = self.settings
         if not settings.store:
             raise InputError("there is no store: give one, such as --store sqlite:///reports.db")
-        if not stores.is_database(settings.store):
-            raise InputError(
-                "a collector stores reports in FILE.db, sqlite:///FILE.db or postgresql://…, and "
-                "--store is none of these: folders of Parquet files are for imports and archives"
-            )
         # Analysts must never see reports before they are shuffled, and nothing else here reads any.
         self.store = stores.open(settings.store, create=True, compacted_only=True)
         self.store.check_writable()
-        self._observe_day()
+        self._move_day(settings.clock_is_right)
         self._check_surveys()
         for survey in self.catalogue.all():
             self.store.add_survey(survey)
@@ -114,7 +110,7 @@ class Collector:
                 ("free-space", FREE_SPACE_CHECK_SECONDS, self._check_free_space),
                 ("staged-reports", STAGED_COUNT_SECONDS, self._count_staged),
                 ("compaction", settings.compact, self.maintain_store),
-                ("day", DAY_CHECK_SECONDS, self._observe_day),
+                ("day", DAY_CHECK_SECONDS, self._move_day),
                 ("log", settings.log, self.metrics.log_totals),
             )
             if seconds
@@ -163,26 +159,28 @@ class Collector:
 
     def maintain_store(self) -> None:
         """Delete old reports, compact the store, and forget old idempotency keys."""
-        day = self._observe_day()
+        day, doubt = self._move_day()
         # Deletion comes first: compaction may move staged reports to a later day.
-        if self.settings.keep_days:
+        if self.settings.keep_days and not doubt:
             before = day - timedelta(days=self.settings.keep_days)
             for survey in self.store.surveys():
                 deleted = self.store.delete(survey, before=before)
                 self.metrics.totals["deleted_reports"] += deleted
-            self.store.delete_damaged(before)
         compacted = self.store.compact(at_least=self.settings.at_least, today=day)
         self.metrics.totals["compacted_reports"] += compacted.reports
         self.staged, self.last_compaction = compacted.waiting, time.time()
-        self.store.forget(day - timedelta(days=self.settings.key_days))
+        if not doubt:
+            self.store.forget(day - timedelta(days=self.settings.key_days))
         self._check_damage()
 
-    def _observe_day(self) -> date:
-        """Note the day in the store, and return the latest one that can be trusted."""
-        self.calendar = self.store.observe_day()
-        if warning := self.calendar.warning(calendar.today()):
-            log_event("clock-jump", warning, logging.WARNING)
-        return self.calendar.latest
+    def _move_day(self, clock_is_right: bool = False) -> Today:
+        """Move the store's last day on, and return the day that counts."""
+        self._last_day = self.store.move_day(clock_is_right)
+        now, shown = self.today(), clock.today()
+        if now.doubt and self._doubted_on != shown:
+            log_event("clock-doubted", now.doubt, logging.WARNING)
+        self._doubted_on = shown if now.doubt else None
+        return now
 
     def _check_damage(self) -> None:
         """Log what the store knows to be lost or damaged."""
@@ -225,18 +223,13 @@ class Collector:
             return "files of the store were deleted or replaced: restore them, and restart"
         return "the store is not available" if self.writer.failing else None
 
-    def arrival_days(self) -> tuple[date, date]:
-        """Return the day on which an upload counts that arrives now, and the day that is trusted.
-
-        If the clock went back, reports count for the latest day: with an earlier one they would
-        soon seem old. If it went ahead, they count for the day that it shows.
-        """
-        day = max(calendar.today(), self.calendar.latest)
-        return day, self.calendar.latest if self.calendar.days_ahead(day) else day
+    def today(self) -> Today:
+        """Return the day that counts for an upload that arrives now."""
+        return day_that_counts(clock.today(), self._last_day)
 
     def ended_surveys(self) -> list[Survey]:
         """Return the surveys whose reports are refused, because they have certainly ended."""
-        return self.catalogue.ended(self.arrival_days()[1])
+        return [s for s in self.catalogue.all() if self.catalogue.ended(s, self.today())]
 
     def stored_surveys(self, name: str, version: int | None = None) -> list[Survey]:
         """Return the versions of a survey in the store, or only one version.
@@ -266,10 +259,7 @@ class Collector:
             "max_held_bytes": ("Setting max_memory.", self.settings.max_memory),
             "disk_reserve_bytes": ("Setting reserve.", self.settings.reserve),
             "compaction_interval_seconds": ("Setting compact.", self.settings.compact),
-            "clock_ahead_seconds": (
-                "How far the clock is ahead of the latest day of the store; below 0, behind.",
-                86_400 * self.calendar.days_ahead(calendar.today()),
-            ),
+            "clock_doubted": ("Whether the clock is not trusted.", bool(self.today().doubt)),
             "store_damage": ("Losses and damaged uploads that the store knows.", len(self.damage)),
         }
         if self.free_bytes is not None:

@@ -36,8 +36,8 @@ with needs_packages("the collector", extra="collector"):
 
 MAX_BUFFER_BYTES = 1 << 16
 """Largest read buffer of a connection; the headers of a request must fit."""
-MAX_OTHER_FILES = 256
-"""Largest number of open files other than connections."""
+MAX_CONNECTIONS, MAX_FILES = 4096, 8192
+"""Largest number of open connections, beyond which new ones wait, and of open files."""
 STOP_MARGIN_SECONDS = 2.0
 """Seconds beyond `stop_time` until connections that are still open are abandoned."""
 GC_THRESHOLD = 20_000
@@ -60,7 +60,7 @@ def run(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT, then commit all accepted uploads."""
     start_logging(settings.log_format)
     with reserve_address(settings.host, settings.port):
-        _raise_file_limit(settings.connections + MAX_OTHER_FILES)
+        _raise_file_limit()
         run_loop = asyncio.run if sys.platform == "win32" else uvloop.run
         run_loop(serve(settings))
 
@@ -88,19 +88,16 @@ def reserve_address(host: str, port: int) -> Iterator[None]:
         yield
 
 
-def _raise_file_limit(count: int) -> None:
+def _raise_file_limit() -> None:
     """Raise this process's limit of open files, because every connection is a file."""
     try:
         import resource
     except ModuleNotFoundError:  # pragma: no cover - Windows
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    if wanted < count:
-        message = f"{hard} files may be open, but {count} are needed: raise `ulimit -n`"
-        log_event("few-files", message, logging.WARNING, limit=hard, needed=count)
+    if 0 <= soft < MAX_FILES:
+        limit = MAX_FILES if hard == resource.RLIM_INFINITY else min(MAX_FILES, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def _freeze_startup_objects() -> None:
@@ -153,7 +150,7 @@ async def serve(settings: Settings) -> None:
             http1_settings=limits,
             websockets=False,
             backlog=1024,
-            backpressure=settings.connections,
+            backpressure=MAX_CONNECTIONS,
             log_level=LogLevels.error,
             log_dictconfig=GRANIAN_LOG,
             log_access=False,

@@ -30,7 +30,7 @@ MIN_SHUFFLED = 1000
 RETRY_DAYS = math.ceil(RETRY_PERIOD / 86400)
 """Days for which clients retry an upload under the same key."""
 MIN_KEY_DAYS = RETRY_DAYS + 1
-"""A clock that is a day ahead goes unnoticed (see `store.calendar`), hence the additional day."""
+"""Six times 24 hours may touch seven days."""
 TYPE_NAMES = {bool: "yes or no", int: "a whole number", float: "a number", str: "a string"}
 """Types of settings, as error messages name them."""
 MAX_VALUES = {
@@ -53,8 +53,7 @@ def check_key_days(name: str, days: int) -> None:
     if days < MIN_KEY_DAYS:
         raise InputError(
             f"{name} must be at least {MIN_KEY_DAYS}, not {days}: clients retry an upload for "
-            f"{RETRY_DAYS} days, a clock may be a day ahead, and a retry that is not recognised is "
-            "counted twice"
+            f"{RETRY_DAYS} times 24 hours, and a retry that is not recognised is counted twice"
         )
 
 
@@ -76,7 +75,6 @@ class Settings:
     max_memory: int = _setting(128 * MIB, "Maximum size of all uploads in memory, in bytes.", 1)
     max_queue: int = _setting(2048, "Maximum number of uploads that wait for the store.", 1)
     group: int = _setting(512, "Maximum number of uploads per commit.", 1)
-    connections: int = _setting(4096, "Maximum number of open connections; more must wait.", 1)
     header_time: float = _setting(10.0, "Seconds within which a request's headers must arrive.", 1)
     body_time: float = _setting(15.0, "Seconds within which an upload must arrive.", 0.1)
     stop_time: float = _setting(4.0, "Seconds that unfinished uploads get at shutdown.", 0)
@@ -94,6 +92,9 @@ class Settings:
     keep_days: int = _setting(0, "Days after which reports are deleted; 0 (default) keeps them.", 0)
     key_days: int = _setting(
         MIN_KEY_DAYS, "Days for which a repeated upload is recognised; clients retry for six.", 1
+    )
+    clock_is_right: bool = _setting(
+        False, "Trust the clock at this start, whatever the last day of the store is."
     )
     log: int = _setting(60, "Seconds between log lines, which hold only counts; 0 disables.", 0)
     log_format: str = _setting("text", "Format of the log: text, or json for programs.")

@@ -1,4 +1,4 @@
-"""Millions of reports as columns: in memory, in Arrow and Parquet files, and as wire bytes."""
+"""Millions of reports as columns: in memory, in Parquet files, and as wire bytes."""
 
 from deniable.extras import needs_packages
 

@@ -1,4 +1,4 @@
-"""Reports as Arrow record batches, and as Parquet and Arrow files.
+"""Reports as Arrow record batches, and as Parquet files.
 
 Columns are named after their question: `page.0`, `page.1`, … are the bits of its parts, as
 fixed-size binary, and `page.level` is a clear field. The schema's metadata holds the published
@@ -11,7 +11,6 @@ would not fit into memory is refused. A file does not record when it was written
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -22,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deniable.columns.arrow_layout import is_compressed
 from deniable.columns.batch import Array, ReportBatch, column_sizes, from_arrays
 from deniable.columns.frames import ArrowStream, Frame
 from deniable.errors import InputError
@@ -158,7 +156,7 @@ def damage_as(error: Callable[[str], Exception]) -> Iterator[None]:
     """
     try:
         yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError, struct.error) as raised:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as raised:
         if isinstance(raised, OSError) and raised.errno is not None:
             raise
         raise error(" ".join(visible(line) for line in str(raised).splitlines())) from None
@@ -168,7 +166,9 @@ class ParquetGroups:
     """Row groups of a Parquet file, given as a path or as an open file."""
 
     def __init__(self, source: Path | IO[bytes]) -> None:
-        self._file = pq.ParquetFile(source, memory_map=isinstance(source, Path))
+        self._file = pq.ParquetFile(
+            source, memory_map=isinstance(source, Path), page_checksum_verification=True
+        )
         self.schema = self._file.schema_arrow
 
     @property
@@ -209,63 +209,41 @@ class ParquetGroups:
         return rows
 
 
-class ArrowGroups:
-    """Record batches of an Arrow file, which is memory-mapped."""
+def parquet_writer(
+    sink: Path | IO[bytes] | pa.NativeFile, schema: pa.Schema, *, checksums: bool = False
+) -> pq.ParquetWriter:
+    """Return a writer of uncompressed Parquet to a path or file.
 
-    def __init__(self, path: Path) -> None:
-        self._bytes = pa.memory_map(str(path)).read_buffer()
-        self._file = pa.ipc.open_file(self._bytes)
-        self.schema = self._file.schema
-
-    @property
-    def sizes(self) -> list[int]:
-        """Number of rows of each record batch."""
-        return [self.read(i).num_rows for i in range(self._file.num_record_batches)]
-
-    def read(self, group: int) -> pa.RecordBatch:
-        """Return one record batch, which is not copied."""
-        if is_compressed(memoryview(self._bytes), group):
-            raise InputError(
-                f"record batch {group} is compressed: write the file without compression, so that "
-                "it can be memory-mapped"
-            )
-        batch = self._file.get_batch(group)
-        batch.validate()  # that no column ends before the last row
-        return batch
-
-
-Groups = ParquetGroups | ArrowGroups
-"""An open file as groups of rows, each of which is read as a whole."""
-
-
-def parquet_writer(sink: Path | IO[bytes] | pa.NativeFile, schema: pa.Schema) -> pq.ParquetWriter:
-    """Return a writer of uncompressed Parquet to a path or file."""
+    checksums : whether to write checksums, which are compared when the file is read
+    """
     return pq.ParquetWriter(
-        sink, schema, compression="none", use_dictionary=False, write_statistics=False
+        sink,
+        schema,
+        compression="none",
+        use_dictionary=False,
+        write_statistics=False,
+        write_page_checksum=checksums,
     )
 
 
 def to_parquet(batch: ReportBatch) -> bytes:
-    """Return reports as the content of a Parquet file."""
+    """Return reports as the content of a Parquet file with checksums."""
     sink = pa.BufferOutputStream()
     record = to_arrow(batch)
-    with parquet_writer(sink, record.schema) as file:
+    with parquet_writer(sink, record.schema, checksums=True) as file:
         file.write_batch(record, MAX_ROW_GROUP_ROWS)
     return bytes(sink.getvalue())
 
 
-class ArrowSink:
-    """Writes reports to a `.parquet` or `.arrow` file."""
+class ParquetSink:
+    """Writes reports to a `.parquet` file."""
 
-    def __init__(self, path: Path, suffix: str, schema: pa.Schema) -> None:
-        self._limits = [MAX_ROW_GROUP_ROWS] if suffix == ".parquet" else []
-        self._file = (
-            parquet_writer(path, schema) if self._limits else pa.ipc.new_file(str(path), schema)
-        )
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._file = parquet_writer(path, schema)
 
     def write(self, batch: ReportBatch) -> None:
         """Append a batch of reports."""
-        self._file.write_batch(to_arrow(batch), *self._limits)
+        self._file.write_batch(to_arrow(batch), MAX_ROW_GROUP_ROWS)
 
     def close(self) -> None:
         """Finish the file."""

@@ -1,17 +1,16 @@
 """Read and write files of reports as streams of batches.
 
 `.parquet`  columns in small row groups, uncompressed because noise does not compress
-`.arrow`    Arrow's file format, which is memory-mapped: data is read when it is used
 `.dn`       wire batches, one after another
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from deniable.columns.batch import ReportBatch, to_wire
 from deniable.columns.partition import Partition, WirePartition, load_all, naming, row_groups
@@ -20,11 +19,11 @@ from deniable.survey import Survey, SurveyOrPath
 from deniable.survey.report import BATCH_HEADER_SIZE, batch_size
 
 if TYPE_CHECKING:
-    from deniable.columns.arrow import ArrowSink, Groups
+    from deniable.columns.arrow import ParquetGroups, ParquetSink
 
 MAX_BATCH_ROWS = 1 << 18
 """Largest number of reports that `scan` yields at once, and per wire batch of a `.dn` file."""
-SUFFIXES = (".parquet", ".arrow", ".dn")
+SUFFIXES = (".parquet", ".dn")
 
 
 class WireSink:
@@ -56,14 +55,13 @@ class ReportWriter:
         self._temporary = self.path.with_name(self.path.name + ".partial")
 
     def __enter__(self) -> ReportWriter:
-        self._sink: WireSink | ArrowSink
+        self._sink: WireSink | ParquetSink
         if self.path.suffix == ".dn":
             self._sink = WireSink(self._temporary)
         else:
-            from deniable.columns.arrow import ArrowSink, schema_of
+            from deniable.columns.arrow import ParquetSink, schema_of
 
-            schema = schema_of(self.survey, self._origin)
-            self._sink = ArrowSink(self._temporary, self.path.suffix, schema)
+            self._sink = ParquetSink(self._temporary, schema_of(self.survey, self._origin))
         return self
 
     def write(self, batch: ReportBatch) -> None:
@@ -90,7 +88,7 @@ def write(path: str | Path, batches: ReportBatch | Iterable[ReportBatch]) -> int
     Parameters
     ----------
     path : str or Path
-        File to write; its extension `.parquet`, `.arrow` or `.dn` selects the format.
+        File to write; its extension `.parquet` or `.dn` selects the format.
     batches : ReportBatch or iterable of ReportBatch
         Reports to write, at least one batch.
 
@@ -138,10 +136,10 @@ def scan(
     Parameters
     ----------
     path : str or Path
-        `.parquet`, `.arrow` or `.dn` file.
+        `.parquet` or `.dn` file.
     survey : Survey, str or Path, optional
-        Survey of the reports, or the path of its file; required for a `.dn` file, checked for the
-        others.
+        Survey of the reports, or the path of its file; required for a `.dn` file, checked for a
+        `.parquet` file.
     rows : int, default 262144
         Largest number of reports per batch.
 
@@ -174,15 +172,13 @@ def scan(
 def read(path: str | Path, *, survey: SurveyOrPath | None = None) -> ReportBatch:
     """Read a whole file as one batch.
 
-    An `.arrow` file with one record batch is memory-mapped and not copied.
-
     Parameters
     ----------
     path : str or Path
-        `.parquet`, `.arrow` or `.dn` file.
+        `.parquet` or `.dn` file.
     survey : Survey, str or Path, optional
-        Survey of the reports, or the path of its file; required for a `.dn` file, checked for the
-        others.
+        Survey of the reports, or the path of its file; required for a `.dn` file, checked for a
+        `.parquet` file.
 
     Returns
     -------
@@ -228,22 +224,28 @@ def partitions(path: str | Path, *, survey: SurveyOrPath | None = None) -> list[
             raise InputError(f"{path} does not contain its survey: give the survey of its reports")
         extents = tuple(_extents(path, survey))
         return [WirePartition(survey, "", 0, sum(count for _, count in extents), path, extents)]
-    parts = row_groups(partial(_open_groups, path))
+    parts = row_groups(partial(open_groups, path))
     if survey is not None and parts and parts[0].survey != survey:
         raise InputError(f"{path} has reports of {parts[0].survey}, expected {survey}")
     return [*parts]
 
 
 @contextmanager
-def _open_groups(path: Path) -> Iterator[Groups]:
-    """Open a file as row groups; raise InputError if it is damaged."""
-    from deniable.columns.arrow import ArrowGroups, ParquetGroups, damage_as
+def open_groups(
+    path: str | Path,
+    source: Callable[[Any], AbstractContextManager[Path | IO[bytes]]] = nullcontext,
+) -> Iterator[ParquetGroups]:
+    """Open a file as row groups; raise InputError if it is damaged.
+
+    source : opens the file, in a form that pyarrow reads: a path or an open file
+    """
+    from deniable.columns.arrow import ParquetGroups, damage_as
 
     def damaged(what: str) -> InputError:
-        return InputError(f"cannot read {path} as a {path.suffix} file: {what}")
+        return InputError(f"cannot read {path} as a Parquet file: {what}")
 
-    with damage_as(damaged), naming(path):
-        yield ArrowGroups(path) if path.suffix == ".arrow" else ParquetGroups(path)
+    with source(path) as file, damage_as(damaged), naming(path):
+        yield ParquetGroups(file)
 
 
 def _extents(path: Path, survey: Survey) -> Iterator[tuple[int, int]]:

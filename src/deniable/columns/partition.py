@@ -19,9 +19,9 @@ from deniable.errors import InputError, WireError
 from deniable.survey import Survey
 
 if TYPE_CHECKING:
-    from deniable.columns.arrow import Groups
+    from deniable.columns.arrow import ParquetGroups
 
-OpenGroups = Callable[[], AbstractContextManager["Groups"]]
+OpenGroups = Callable[[], AbstractContextManager["ParquetGroups"]]
 """Opens the row groups of a file; raises a DeniableError if the file is damaged."""
 
 
@@ -115,7 +115,7 @@ class LocalPartition(Partition):
 
 @dataclass(frozen=True, eq=False)
 class RowGroup(Partition):
-    """Rows of one Parquet row group or one Arrow record batch in a file."""
+    """Rows of one row group of a Parquet file."""
 
     open_groups: OpenGroups
     group: int

@@ -54,13 +54,13 @@ def write_rows(path: str | Path, rows: Iterable[Sequence[str | float]]) -> None:
 
 
 def csv_text(rows: Iterable[Sequence[str | float]]) -> str:
-    r"""Return rows as the text of a CSV file, with text escaped.
+    r"""Return rows as the text of a CSV file, with text escaped; the cell of NaN is empty.
 
-    >>> csv_text([["value", "share"], ["=1+1", 0.5]])
-    "value,share\n'=1+1,0.5\n"
+    >>> csv_text([["value", "share"], ["=1+1", 0.5], ["a", float("nan")]])
+    "value,share\n'=1+1,0.5\na,\n"
     """
     file = StringIO(newline="")
     writer = csv.writer(file, lineterminator="\n")
     for row in rows:
-        writer.writerow([escape(c) if isinstance(c, str) else c for c in row])
+        writer.writerow([escape(c) if isinstance(c, str) else c if c == c else "" for c in row])
     return file.getvalue()

@@ -1,1 +1,1 @@
-"""Backends that process shards of reports: threads, a Dask cluster, a GPU."""
+"""Where shards of reports are processed, and the likelihood rows that are held there."""

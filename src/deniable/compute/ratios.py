@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from deniable.errors import InputError
-from deniable.kernels.array_types import DeviceArray, Floats, Integers, Singles
+from deniable.kernels.array_types import Floats, Integers, Singles
 
-if TYPE_CHECKING:
-    from deniable.compute.arrays import ArrayKernels
+ROWS_PER_PRODUCT = 2048
+"""Rows that are copied to double precision at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,15 +75,18 @@ class LikelihoodRatios:
     """Likelihood ratios less 1 of two variables, float32[N, m] and float32[N, n], by stratum.
 
     weights : float64[N]; labels : strata of the rows, ascending; edges : first row of each stratum,
-    then N; arrays : kernels of the memory of x, y and the weights.
+    then N.
     """
 
-    x: DeviceArray
-    y: DeviceArray
-    weights: DeviceArray
+    x: Singles
+    y: Singles
+    weights: Floats
     labels: Integers
     edges: Integers
-    arrays: ArrayKernels
+
+    def __sizeof__(self) -> int:
+        """Return the bytes of the ratios; a cluster's scheduler leaves large results in place."""
+        return self.x.nbytes + self.y.nbytes
 
     def totals(self) -> StratumTotals:
         """Return the sums of each stratum."""
@@ -92,8 +94,8 @@ class LikelihoodRatios:
         for _, rows in self._strata():
             w = self.weights[rows, None]
             weight.append(float(w.sum()))
-            x.append(self.arrays.product(w, self.x[rows])[0])
-            y.append(self.arrays.product(w, self.y[rows])[0])
+            x.append(weighted_product(w, self.x[rows])[0])
+            y.append(weighted_product(w, self.y[rows])[0])
         sums = (np.array(x).reshape(-1, self.x.shape[1]), np.array(y).reshape(-1, self.y.shape[1]))
         whole = bool((self.weights == self.weights.round()).all())
         return StratumTotals(self.labels, np.array(weight), *sums, whole)
@@ -106,10 +108,10 @@ class LikelihoodRatios:
         places = np.minimum(np.searchsorted(means.labels, self.labels), len(means.labels) - 1)
         kept = means.labels[places] == self.labels
         sizes = np.diff(self.edges)
-        chosen = self.arrays.to_device(np.flatnonzero(np.repeat(kept, sizes)))
-        stratum = self.arrays.to_device(np.repeat(places[kept], sizes[kept]))
+        chosen = np.flatnonzero(np.repeat(kept, sizes))
+        stratum = np.repeat(places[kept], sizes[kept])
         x, y = (
-            side[chosen] - self.arrays.to_device(mean.astype(np.float32))[stratum]
+            side[chosen] - mean.astype(np.float32)[stratum]
             for side, mean in ((self.x, means.x), (self.y, means.y))
         )
         edges = np.append(0, np.cumsum(sizes[kept]))
@@ -123,36 +125,37 @@ class LikelihoodRatios:
         xx, yy, xy = np.zeros((strata, m, m)), np.zeros((strata, n, n)), np.zeros((m, n))
         for place, rows in self._strata():
             x, y, w = self.x[rows], self.y[rows], self.weights[rows, None]
-            xx[place] += self.arrays.product(x, x, w)
-            yy[place] += self.arrays.product(y, y, w)
-            xy += self.arrays.product(x, y, w)
+            xx[place] += weighted_product(x, x, w)
+            yy[place] += weighted_product(y, y, w)
+            xy += weighted_product(x, y, w)
         return Scatters(xx, yy, xy)
 
     def fourth_powers(self, roots: Sequence[Singles]) -> Floats:
         """Return Σ w |x|⁴ and Σ w |y|⁴ of whitened rows, float64[2]."""
         sums = []
         for side, root in zip((self.x, self.y), roots, strict=True):
-            lengths = ((side @ self.arrays.to_device(root)) ** 2).sum(1)
+            lengths = ((side @ root) ** 2).sum(1)
             sums.append(float((self.weights * lengths**2).sum()))
         return np.array(sums)
 
-    def shuffled(self, shuffles: int, seed: int) -> Singles:
+    def shuffled(self, seed: int, shuffles: int) -> Singles:
         """Return Σ x yᵀ for random shuffles within strata, float32[shuffles, mn].
 
         Weights are whole numbers; each row is repeated as often as its weight says.
         """
-        strata = [(self.x[rows], self.y[rows], self.weights[rows]) for _, rows in self._strata()]
-        shape = (shuffles, self.x.shape[1] * self.y.shape[1])
-        scores = np.zeros(shape, np.float32)
-        self.arrays.shuffle(strata, seed, scores)
+        rng = np.random.default_rng(seed)
+        repeated = [
+            [
+                np.repeat(side[rows], self.weights[rows].astype(np.int64), axis=0)
+                for side in (self.x, self.y)
+            ]
+            for _, rows in self._strata()
+        ]
+        scores = np.zeros((shuffles, self.x.shape[1] * self.y.shape[1]), np.float32)
+        for score in scores:
+            parts = (x.T @ y[rng.permutation(len(y))] for x, y in repeated)
+            score[:] = sum(parts, np.zeros(())).ravel()
         return scores
-
-    def moved(self, arrays: ArrayKernels) -> LikelihoodRatios:
-        """Return the same ratios in the memory of other kernels."""
-        x, y, weights = (
-            arrays.to_device(self.arrays.to_numpy(each)) for each in (self.x, self.y, self.weights)
-        )
-        return replace(self, x=x, y=y, weights=weights, arrays=arrays)
 
     def _strata(self) -> Iterator[tuple[int, slice]]:
         """Yield the label and the rows of each stratum."""
@@ -161,14 +164,14 @@ class LikelihoodRatios:
 
 
 def concatenated(parts: Sequence[LikelihoodRatios]) -> LikelihoodRatios:
-    """Return the rows of all parts as one; all are in the memory of this process."""
+    """Return the rows of all parts as one."""
     labels = np.concatenate([np.repeat(part.labels, np.diff(part.edges)) for part in parts])
     order, unique, edges = by_stratum(labels)
     x, y, weights = (
         np.concatenate(each)[order]
         for each in zip(*((part.x, part.y, part.weights) for part in parts), strict=True)
     )
-    return LikelihoodRatios(x, y, weights, unique, edges, parts[0].arrays)
+    return LikelihoodRatios(x, y, weights, unique, edges)
 
 
 def by_stratum(strata: Integers) -> tuple[Integers, Integers, Integers]:
@@ -176,3 +179,16 @@ def by_stratum(strata: Integers) -> tuple[Integers, Integers, Integers]:
     order = np.argsort(strata, kind="stable")
     labels, starts = np.unique(strata[order], return_index=True)
     return order, labels, np.append(starts, len(strata))
+
+
+def weighted_product(x: Singles | Floats, y: Singles, weights: Floats | None = None) -> Floats:
+    """Return Σ_k w_k x_k y_kᵀ in float64, chunk by chunk; weights : [N, 1].
+
+    In float32, rounding errors would look like a direction in which ratios vary.
+    """
+    product = np.zeros((x.shape[1], y.shape[1]))
+    for start in range(0, len(x), ROWS_PER_PRODUCT):
+        chunk = slice(start, start + ROWS_PER_PRODUCT)
+        left = x[chunk] if weights is None else x[chunk] * weights[chunk]
+        product += left.T @ y[chunk].astype(np.float64)
+    return product

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from deniable.analysis.source import Reports, Source
-from deniable.compute.backend import Backend
-from deniable.compute.named import backend_of
+from deniable.analysis.tallying import has_tests
+from deniable.compute.executors import AnyExecutor, executor_of
 from deniable.compute.progress import Progress, reports_progress
-from deniable.discovery.ngrams.run import discover_ngrams
+from deniable.discovery.ngrams.run import check_reading, discover_ngrams
 from deniable.discovery.prefixes.run import discover_prefixes
-from deniable.discovery.shared.run import Accept, DiscoveryRun, predicate
-from deniable.discovery.shared.string_models import Words
+from deniable.discovery.shared.run import Accept, DiscoveryRun, predicate, untested
+from deniable.discovery.shared.string_models import Words, string_model
 from deniable.discovery.whole_domain.run import discover_whole
 from deniable.errors import InputError, check_number
 from deniable.protocols import NGrams, Prefixes
@@ -28,7 +28,7 @@ def discover(
     reading: str | None = None,
     delta: float | None = None,
     words: Words = (),
-    executor: Backend | None = None,
+    executor: AnyExecutor = None,
     progress: Progress | None = None,
 ) -> Discovery:
     """Find the strings that clients hold, without a list of candidates.
@@ -69,8 +69,9 @@ def discover(
         positive weights. Whole strings are tested first, and words guide the search. They need not
         occur. Strings discovered in the same reports must not be among them, because the tests
         would no longer be valid. Only for a question with protocol "prefixes".
-    executor : Backend, optional
-        Where the computation runs. Threads of this process by default.
+    executor : str or distributed.Client, optional
+        Where the computation runs: "threads" (default), "threads:N", "dask://HOST:PORT",
+        "tls://HOST:PORT" or a `distributed.Client`.
     progress : callable, optional
         Called with the name of the current stage and the fraction of it that is done.
 
@@ -132,15 +133,17 @@ def discover(
     survey = Survey.of(survey)
     asked = survey.question(question)
     accepted = predicate(accept)
-    source, executor = Source(reports, survey), backend_of(executor)
+    source, executor = Source(reports, survey), executor_of(executor)
+    tested = has_tests(survey, (asked,), source.count)
     match asked.protocol:
         case NGrams() as protocol:
             if words:
                 raise InputError(
                     f'words need protocol "prefixes", but question {question!r} has "ngrams"'
                 )
+            check_reading(reading, delta)
             grams = DiscoveryRun(source, asked, protocol, accepted, alpha, executor)
-            return discover_ngrams(grams, reading, delta)
+            return discover_ngrams(grams, reading, delta) if tested else untested(grams)
         case Prefixes() as protocol:
             if reading is not None or delta is not None:
                 raise InputError(
@@ -148,6 +151,10 @@ def discover(
                     '"prefixes": leave them out'
                 )
             run = DiscoveryRun(source, asked, protocol, accepted, alpha, executor)
+            if not tested:
+                # Wrong words are refused whatever the reports are.
+                string_model(protocol.alphabet, words, protocol.max_length)
+                return untested(run)
             # A single prefix length is that of the whole string: there are no prefixes to follow.
             whole = len(protocol.levels) == 1
             return discover_whole(run, words) if whole else discover_prefixes(run, words)

@@ -5,7 +5,6 @@ The first group says only what the elements are; the second says what an array m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,15 +24,11 @@ Integers = NDArray[np.integer[Any]]
 """Integers of any width."""
 Mask = NDArray[np.bool_]
 
-DeviceArray = Any
-"""A NumPy array, or a `torch.Tensor` in the memory of a device."""
 Table = NDArray[np.floating[Any]]
 """A table of probabilities; its precision is that of the computation."""
 RowShard = tuple[NDArray[np.floating[Any]], ...]
 """One float32[N, m] per variable, each row's largest entry 1; then, optionally, weights [N]."""
-RowArrays = Sequence[DeviceArray]
-"""Likelihood rows: one float32[N, m] per variable."""
-Weights = NDArray[np.floating[Any]] | None
+Weights = Floats | None
 """Number of reports that each row stands for, [N]; None means one each."""
 Strata = Integers | None
 """Stratum of each row, [N]: what clients send in the clear; None where nothing is known."""

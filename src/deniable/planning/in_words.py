@@ -8,7 +8,7 @@ from deniable.observers import Amplification
 from deniable.planning.thresholds import detectable, discoverable, noise_sd
 from deniable.privacy import right_guesses
 from deniable.survey import Question, Survey
-from deniable.survey.cohorts import few_cohorts, has_few_cohorts
+from deniable.survey.detection import NOT_TESTED, has_few_cohorts
 
 WEAK_EPSILON = 8.0
 """From this ε on, a survey is said to protect hardly anything: e^8 is almost 3,000."""
@@ -86,12 +86,8 @@ def privacy_warnings(survey: Survey) -> list[str]:
 
 def cohort_warnings(survey: Survey) -> list[str]:
     """Say which string questions have too few cohorts; an empty list if none has."""
-    few = [
-        question.name
-        for question in survey.questions
-        if any(has_few_cohorts(mechanism.canonical()) for mechanism in question.protocol.mechanisms)
-    ]
-    return [f"{few_cohorts(few)}; the default is 64"] if few else []
+    few = [question.name for question in survey.questions if has_few_cohorts(question)]
+    return [f"{', '.join(few)}: {NOT_TESTED}"] if few else []
 
 
 def weak_epsilon(epsilon: float, unit: str) -> str:
@@ -106,9 +102,11 @@ def weak_epsilon(epsilon: float, unit: str) -> str:
 def threshold_text(threshold: float, clients: int) -> str:
     """Return a detection threshold: at least one client; "none" if nothing is detected.
 
-    >>> threshold_text(0.0123, 1000), threshold_text(0.0001, 1000), threshold_text(1.2, 1000)
-    ('1.23%', '0.100%', 'none')
+    >>> [threshold_text(share, 1000) for share in (0.0123, 0.0001, 1.2, math.inf)]
+    ['1.23%', '0.100%', 'none', '–']
     """
+    if not math.isfinite(threshold):  # nothing is tested
+        return "–"
     share = max(threshold, 1 / clients)
     return percent(share) if share < 1 else "none"
 
@@ -130,6 +128,8 @@ def outlook(question: Question, clients: int) -> str:
         threshold = (discoverable if unlisted else detectable)(question, clients)
     except MissingPackage as error:
         return f"{strings}, if enough clients have them ({error})"
+    if math.isinf(threshold):
+        return f"shares of {strings} with intervals. {NOT_TESTED}"
     if (common := max(threshold, 1 / clients)) >= 1:
         return "nothing: not even a string that all clients have. Ask more clients, or raise ε"
     return (

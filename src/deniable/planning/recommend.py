@@ -27,6 +27,7 @@ from deniable.planning.thresholds import (
 from deniable.results.survey_plan import Plan, QuestionDesign
 from deniable.simulation import exponential, zipf
 from deniable.survey import Question
+from deniable.survey.detection import MIN_CLIENTS, MIN_REPORTS, NOT_TESTED
 from deniable.survey.draft import MAX_EPSILON, Draft, DraftQuestion
 
 MIN_EPSILON = 0.05
@@ -184,7 +185,8 @@ def plan(
     found = np.zeros((*thresholds.shape, len(weights)))
     for cell in np.ndindex(thresholds.shape):
         setting = epsilons[cell[0]], sizes[cell[1]]
-        thresholds[cell] = threshold = best.threshold(*setting)
+        threshold = best.threshold(*setting)
+        thresholds[cell] = _known(threshold)
         sd = best.noise_sd(*setting)
         found[cell] = [expected_found(w, threshold, sd) for w in weights.values()]
     return Plan(
@@ -216,7 +218,7 @@ def _predict(
     return QuestionDesign(
         # In a small domain every string is tested, and clients report whole strings only.
         name=design.name.replace("prefixes", "whole strings") if groups == 1 else design.name,
-        threshold=threshold,
+        threshold=_known(threshold),
         noise_sd=sd,
         once=question.loss.per_report,
         forever=question.loss.in_total,
@@ -227,13 +229,20 @@ def _predict(
     )
 
 
+def _known(threshold: float) -> float:
+    """Return a threshold; NaN if there is none, because nothing is tested."""
+    return threshold if math.isfinite(threshold) else math.nan
+
+
 def _fewest_clients(designs: Sequence[OpenDesign], epsilon: float, detect: float) -> int:
     """Return the smallest number of clients with which this frequency is detected."""
-    clients = 1e12
+    design, clients = designs[0], 1e12
+    least = MIN_REPORTS if design.kind == "string" else 1
+    least = max(least, MIN_CLIENTS) if design.collect == "repeatedly" else least
     for _ in range(FIXED_POINT_STEPS):
         # Thresholds are nearly proportional to 1/√clients; skewness adds to them in small crowds.
         smallest = min(design.threshold(epsilon, clients) for design in designs)
-        clients = max(clients * (smallest / detect) ** 2, 1.0)
+        clients = max(clients * (smallest / detect) ** 2, least)
     return math.ceil(clients)
 
 
@@ -245,6 +254,8 @@ def _smallest_epsilon(designs: Sequence[OpenDesign], clients: float, detect: flo
 
     if not detects(MAX_EPSILON):
         smallest = min(design.threshold(MAX_EPSILON, clients) for design in designs)
+        if math.isinf(smallest):
+            raise InputError(f"{NOT_TESTED}; ask more clients")
         raise InputError(
             f"a frequency of {detect:g} cannot be detected with {clients:,.0f} clients at any ε up "
             f"to {MAX_EPSILON:g}, where the detection threshold is {smallest:.2g}; ask more "

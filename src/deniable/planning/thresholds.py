@@ -46,6 +46,7 @@ from deniable.mechanisms.noise import ONE
 from deniable.protocols import NGrams, Prefixes, Protocol
 from deniable.protocols.alphabet import TextProtocol, count_strings
 from deniable.survey import Question
+from deniable.survey.detection import is_tested
 
 ALPHA = 0.05
 """Default significance level."""
@@ -173,7 +174,8 @@ def detectable(
     Returns
     -------
     float
-        Smallest frequency that is detected with a probability of one half; above 1 if none is.
+        Smallest frequency that is detected with a probability of one half; above 1 if none is, and
+        infinite if nothing is tested because there are too few clients or cohorts.
 
     Examples
     --------
@@ -193,6 +195,8 @@ def detectable(
     >>> round(detectable(survey.question("dark"), 10_000), 3)
     0.007
     """
+    if not _has_tests(question, clients):
+        return math.inf
     whole = question.protocol.mechanisms[0]
     tests = candidates if question.kind == "string" else len(whole.labels)
     reports = clients * question.protocol.identifying_share
@@ -227,7 +231,8 @@ def discoverable(
     Returns
     -------
     float
-        Smallest frequency that is detected with a probability of one half; above 1 if none is.
+        Smallest frequency that is detected with a probability of one half; above 1 if none is, and
+        infinite if nothing is tested because there are too few clients or families.
 
     Raises
     ------
@@ -259,7 +264,13 @@ def discoverable(
     0.0018
     """
     one = _discoverable_by_one(question.protocol, length, random, alpha)
-    return one / math.sqrt(clients)
+    return one / math.sqrt(clients) if _has_tests(question, clients) else math.inf
+
+
+def _has_tests(question: Question, clients: float) -> bool:
+    """Return whether reports of this many clients are tested; see `survey.detection`."""
+    repeated = question.loss.in_total < math.inf
+    return is_tested((question,), clients, clients if repeated else None)
 
 
 def _typical(protocol: TextProtocol, length: float | None) -> tuple[float, float]:

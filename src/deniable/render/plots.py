@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from deniable.formatting import shortened, visible
@@ -69,12 +70,13 @@ def intervals(ax: Axes, shares: Shares) -> None:
         ax.plot(at, range(len(at)), "|", color=TRUTH, ms=11, mew=2, label="truth")
         ax.legend(frameon=False, loc="lower right")
     ax.axvline(0, color="black", lw=0.6)
-    ax.axvline(100 * shares.threshold, color="black", lw=0.6, ls=":")
+    about = f"% of {shares.whom}, 95% confidence intervals"
+    if isfinite(shares.threshold):
+        ax.axvline(100 * shares.threshold, color="black", lw=0.6, ls=":")
+        about += " (dotted: detection threshold)"
     ax.set_yticks(range(len(shares.names)), [label(name) for name in shares.names])
     ax.set_ylim(max(len(shares.names), 1) - 0.5, -0.5)
-    ax.set_xlabel(
-        f"% of {shares.whom}, 95% confidence intervals (dotted: detection threshold)", fontsize=9
-    )
+    ax.set_xlabel(about, fontsize=9)
 
 
 def heat_scale() -> dict[str, Any]:

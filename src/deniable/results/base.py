@@ -16,7 +16,7 @@ from deniable.formatting import Columns, TextTable, Value, counted, html_text, t
 from deniable.results.fit_check import SUSPICIOUS, FitCheck
 from deniable.results.json_values import to_json_value, typed_fields
 from deniable.results.rows import ComparedByFields
-from deniable.survey.cohorts import few_cohorts, has_few_cohorts
+from deniable.survey.detection import NOT_TESTED
 
 if TYPE_CHECKING:
     import pandas
@@ -93,17 +93,6 @@ class Provenance:
         mechanism = self.parameters.get(question, {}).get("mechanism")
         return isinstance(mechanism, Mapping) and mechanism.get("kind") == "boolean"
 
-    @property
-    def few_cohorts(self) -> str:
-        """Warning if a string question has too few cohorts; empty if none has."""
-        few = [
-            name
-            for name in self.questions
-            for mechanism in self.parameters.get(name, {}).values()
-            if isinstance(mechanism, Mapping) and has_few_cohorts(mechanism)
-        ]
-        return f"{few_cohorts(few)}." if few else ""
-
     def __repr__(self) -> str:
         reports = counted(self.reports, "report")
         return f"<Provenance survey {self.survey} v{self.version}, {reports}>"
@@ -174,13 +163,18 @@ class Result(ComparedByFields, ABC):
         """
 
     @property
+    def tested(self) -> bool:
+        """Whether there were enough reports, clients and cohorts to test anything."""
+        return True
+
+    @property
     def limitation(self) -> str:
-        """What the survey leaves unknown because it has few cohorts; empty if it has enough."""
-        return self.provenance.few_cohorts if self.provenance else ""
+        """Why nothing is tested; empty if tests were made."""
+        return "" if self.tested else f"{NOT_TESTED}."
 
     @property
     def marks(self) -> list[str]:
-        """What must be said first: test data, reports that look wrong, too few cohorts."""
+        """What must be said first: test data, reports that look wrong, nothing tested."""
         test_data = TEST_DATA_NOTE if self.is_test_data else ""
         return [text for text in (test_data, self.warning, self.limitation) if text]
 
@@ -240,7 +234,7 @@ class Result(ComparedByFields, ABC):
         Returns
         -------
         str
-            JSON; numbers that JSON does not have become "NaN", "Infinity" and "-Infinity".
+            JSON; NaN becomes null, infinite numbers "Infinity" and "-Infinity".
         """
         return json.dumps({"format": FORMAT, **self._json()}, allow_nan=False)
 
@@ -301,6 +295,8 @@ class Result(ComparedByFields, ABC):
         names = [f.name for f in fields(self) if f.name not in absent]
         keys = {name: self._json_keys.get(name, name) for name in names}
         values = {key: to_json_value(getattr(self, name)) for name, key in keys.items()}
+        if values.get("tested"):
+            del values["tested"]
         return {"kind": type(self).__name__, **values}
 
     @classmethod

@@ -45,6 +45,8 @@ class Change(Rows[ChangeRow], Result):
         Where both periods come from.
     fit : FitCheck, optional
         Whether the reports of both periods look as the survey promises.
+    tested : bool, default True
+        Whether both periods have tests. If not, p-values are NaN.
 
     Examples
     --------
@@ -71,6 +73,7 @@ class Change(Rows[ChangeRow], Result):
     question: str = ""
     provenance: Provenance | None = None
     fit: FitCheck | None = None
+    tested: bool = True
 
     @property
     def estimate(self) -> Floats:
@@ -124,6 +127,8 @@ class Change(Rows[ChangeRow], Result):
         """
         first, last = self.periods
         count, total = int(self.changed.sum()), len(self.labels)
+        if not self.tested:
+            return f"{first} to {last}: {counted(total, 'value')}"
         if not count:
             return f"{first} to {last}: no significant change of {counted(total, 'value')}"
         changes = [

@@ -147,6 +147,9 @@ class Discovery(Rows[ValueRow], Result):
         Whether the reports look as the survey promises.
     shrunk_by : ndarray of float64, shape (strings,), optional
         By how much each estimate was shrunk because its string was found near the threshold.
+    tested : bool, default True
+        Whether there were enough reports, clients and families to test anything. If not, nothing
+        was searched for.
 
     Examples
     --------
@@ -198,6 +201,7 @@ class Discovery(Rows[ValueRow], Result):
     provenance: Provenance | None = None
     fit: FitCheck | None = None
     shrunk_by: Floats = field(default_factory=lambda: np.empty(0))
+    tested: bool = True
 
     _json_keys: ClassVar = {"correction": "paid", "truncation": "cut"}
 
@@ -275,11 +279,11 @@ class Discovery(Rows[ValueRow], Result):
         str
             Question, reports, discovered strings and tested candidates.
         """
-        return (
-            f"{self.question or 'discovery'}: {counted(self.reports, 'report')}; "
-            f"{counted(len(self), 'string')} discovered among "
-            f"{counted(self.candidates, 'candidate')}"
-        )
+        about = f"{self.question or 'discovery'}: {counted(self.reports, 'report')}"
+        if not self.tested:
+            return about
+        found = f"{counted(len(self), 'string')} discovered"
+        return f"{about}; {found} among {counted(self.candidates, 'candidate')}"
 
     def heading(self) -> str:
         """Return one line that summarises the result.
@@ -289,6 +293,8 @@ class Discovery(Rows[ValueRow], Result):
         str
             Reports, discovered strings, their share of clients, and what the search left out.
         """
+        if not self.tested:
+            return self.summary()
         text = f"{self.summary()}, held by {self.mass_found} of clients"
         return f"{text}; incomplete: {self.truncation}" if self.truncation else text
 

@@ -118,6 +118,8 @@ class Histogram(Marginal):
         Whether the reports look as the survey promises.
     reports_per_client : float, default 1.0
         Average number of reports per client.
+    tested : bool, default True
+        As in a `Marginal`.
     edges : ndarray of float64, shape (bins + 1,)
         Edges of the bins. Numbers outside count in the first or last bin.
     covariance : ndarray of float64, shape (bins, bins)

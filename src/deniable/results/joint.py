@@ -72,6 +72,9 @@ class Joint(Rows[CellRow], Result):
         Tests that need the reports.
     fit : FitCheck, optional
         Whether the reports look as the survey promises.
+    tested : bool, default True
+        Whether there were enough reports, clients and cohorts to test anything. If not, p-values
+        are NaN, and tests are refused.
 
     Examples
     --------
@@ -123,6 +126,7 @@ class Joint(Rows[CellRow], Result):
     made_from: str = "reports"
     tests: Tests | None = field(default=None, compare=False)
     fit: FitCheck | None = None
+    tested: bool = True
 
     _optional: ClassVar = ("fit",)
 
@@ -217,6 +221,7 @@ class Joint(Rows[CellRow], Result):
         AssociationTest
             The outcome of the test.
         """
+        self._check_tested()
         if method == "score" and self.association is not None:
             return self.association
         return self._tests.association(method)
@@ -239,7 +244,19 @@ class Joint(Rows[CellRow], Result):
         AssociationTest
             The outcome of the test.
         """
+        self._check_tested()
         return self._tests.mutual()
+
+    def untested(self) -> Self:
+        """Return the estimates and intervals only, without tests.
+
+        Returns
+        -------
+        Joint
+            The same table without p-values and verdicts.
+        """
+        unknown = np.full(self.table.shape, np.nan)
+        return replace(self, p_value=unknown, fit=None, tested=False)
 
     @property
     def residuals(self) -> Floats:
@@ -306,7 +323,8 @@ class Joint(Rows[CellRow], Result):
         """Return the result without its reports, but with the tests of two questions."""
         if self.tests is None or len(self.questions) != 2:
             return replace(self, tests=None)
-        return replace(self, tests=None, association=self.test(), effect=self.cramers_v())
+        association = self.test() if self.tested else None
+        return replace(self, tests=None, association=association, effect=self.cramers_v())
 
     def last_categories(self) -> list[str]:
         """Say what (other) or (no answer) stands for, per question that has such a category.
@@ -356,6 +374,10 @@ class Joint(Rows[CellRow], Result):
                 "does not hold: run associate again"
             )
         return self.tests
+
+    def _check_tested(self) -> None:
+        if not self.tested:
+            raise InputError(self.limitation)
 
     def _axis(self, question: str) -> int:
         if question not in self.questions:

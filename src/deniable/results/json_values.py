@@ -12,7 +12,7 @@ import numpy as np
 
 
 def to_json_value(value: object) -> object:
-    """Return a value for JSON; NaN and infinite numbers become "NaN", "Infinity", "-Infinity"."""
+    """Return a value for JSON; NaN becomes null, infinite numbers "Infinity" and "-Infinity"."""
     if isinstance(value, np.ndarray | np.generic):
         return to_json_value(value.tolist())
     if is_dataclass(value):
@@ -22,7 +22,7 @@ def to_json_value(value: object) -> object:
     if isinstance(value, tuple | list):
         return [to_json_value(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+        return None if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
     return value
 
 
@@ -34,7 +34,7 @@ def from_json_value(kind: object, value: Any) -> object:
     if origin is np.ndarray:
         return np.array(_numbers(value), dtype=get_args(args[1])[0])
     if kind is float:
-        return float(value)
+        return math.nan if value is None else float(value)
     if origin is tuple and _checked(value, list):
         kinds = args[:1] * len(value) if args[-1] is Ellipsis else args
         return tuple(from_json_value(k, v) for k, v in zip(kinds, value, strict=True))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -128,6 +128,9 @@ class Marginal(Rows[ValueRow], Result):
         Whether the reports look as the survey promises.
     reports_per_client : float, default 1.0
         Average number of reports per client.
+    tested : bool, default True
+        Whether there were enough reports, clients and cohorts to test anything. If not, p-values
+        and what depends on them are NaN.
 
     Examples
     --------
@@ -183,6 +186,7 @@ class Marginal(Rows[ValueRow], Result):
     log_p_value: Floats = field(default_factory=lambda: np.empty(0))
     fit: FitCheck | None = None
     reports_per_client: float = 1.0
+    tested: bool = True
 
     _optional: ClassVar = ("where", "subgroup", "total_reports", "fit")
 
@@ -239,8 +243,10 @@ class Marginal(Rows[ValueRow], Result):
         if self.is_boolean:
             yes = Measured.normal(float(self.estimate[0]), float(self.standard_error[0]))
             return f"{about}; yes {yes}, no {percent(1 - yes.estimate)} of {self.whom}"
-        count = int(self.detected.sum())
-        return f"{about}; {count} of {counted(len(self.estimate), 'candidate')} detected"
+        candidates = counted(len(self.estimate), "candidate")
+        if not self.tested:
+            return f"{about}; {candidates}"
+        return f"{about}; {int(self.detected.sum())} of {candidates} detected"
 
     def heading(self) -> str:
         """Return one line that summarises the result.
@@ -250,7 +256,7 @@ class Marginal(Rows[ValueRow], Result):
         str
             Reports, detected candidates, their share of clients, and the detection threshold.
         """
-        if self.subgroup is not None and not self.identified.any():
+        if not self.tested or (self.subgroup is not None and not self.identified.any()):
             return self.summary()
         found = f", held by {self.mass_found} of {self.whom}" if not self.is_boolean else ""
         return f"{self.summary()}{found}; detection threshold {percent(self.detection_threshold)}"
@@ -271,6 +277,27 @@ class Marginal(Rows[ValueRow], Result):
     def is_boolean(self) -> bool:
         """Whether the question is a boolean: clients that do not hold "yes" hold "no"."""
         return self.provenance is not None and self.provenance.is_boolean(self.question)
+
+    def untested(self) -> Self:
+        """Return the estimates and intervals only, without tests.
+
+        Returns
+        -------
+        Marginal
+            The same result with nothing detected, and without p-values.
+        """
+        unknown = np.full(self.p_value.shape, np.nan)
+        return replace(
+            self,
+            p_value=unknown,
+            log_p_value=unknown,
+            detected=np.zeros(unknown.shape, bool),
+            detection_threshold=np.nan,
+            mass_found=UNMEASURED,
+            mass_unexplained=UNMEASURED,
+            fit=None,
+            tested=False,
+        )
 
     @property
     def title(self) -> str:

@@ -137,6 +137,11 @@ class Trend(Rows[R], Result, Generic[R]):
         return FitCheck.of_periods(self.periods, self.parts)
 
     @property
+    def tested(self) -> bool:
+        """Whether every period has tests."""
+        return all(part.tested for part in self.parts)
+
+    @property
     def _histograms(self) -> list[Histogram]:
         """The parts, if they are histograms; all parts are of one class."""
         return [part for part in self.parts if isinstance(part, Histogram)]
@@ -263,6 +268,8 @@ class Trend(Rows[R], Result, Generic[R]):
         log_p_value = np.stack([part.log_p_value for part in self.marginals])
         if not np.isnan(log_p_value).all():  # as in trends that earlier versions saved
             written["log_p_value"] = log_p_value
+        if not self.tested:
+            written["tested"] = [part.tested for part in self.marginals]
         if self.skipped:
             written["skipped"] = self.skipped
         return {"kind": "Trend", **{key: to_json_value(v) for key, v in written.items()}}
@@ -299,7 +306,7 @@ def _read_marginals(data: dict[str, Any]) -> tuple[Result, ...]:
     if "where" in data:
         shared["where"] = data["where"]
         names.append("subgroup")
-    names += [name for name in ("fit", "log_p_value", "covariance") if name in data]
+    names += [name for name in ("fit", "log_p_value", "covariance", "tested") if name in data]
     shared |= {name: data[name] for name in ("edges", "unit") if name in data}
     kind = Histogram if "edges" in data else Marginal
     parts = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 
 from deniable.errors import InputError
 from deniable.formatting import Columns, counted, percent
@@ -139,8 +140,13 @@ class Plan(Rows[QuestionDesign], Result):
 
     @property
     def threshold(self) -> float:
-        """Detection threshold of the recommended design."""
+        """Detection threshold of the recommended design; NaN if nothing is tested."""
         return self.best.threshold
+
+    @property
+    def tested(self) -> bool:
+        """Whether this many clients are enough to test anything."""
+        return not isnan(self.threshold)
 
     def survey_file(self, name: str = "survey.toml") -> str:
         """Return a survey file that asks as recommended.

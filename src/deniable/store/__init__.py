@@ -1,63 +1,53 @@
-"""Stores keep reports between the collector and the analyst: one interface, several databases."""
+"""Stores keep reports between the collector and the analyst, in SQLite or PostgreSQL.
+
+Names are imported on first use, so that the help of commands needs no NumPy.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from deniable.errors import InputError
 from deniable.extras import needs_packages
+from deniable.lazy import lazy_exports
+from deniable.store.locations import is_object_url, without_password
 
-with needs_packages("deniable.store"):
-    from deniable.store.base import Compacted, Outcome, Store, Upload
+if TYPE_CHECKING:
+    from deniable.store.base import Store
+    from deniable.store.compaction import Compacted
+    from deniable.store.uploads import Outcome, Upload
 
 __all__ = ["Compacted", "Outcome", "Store", "Upload", "is_url", "open"]
 
+_LATER = {
+    "deniable.store.base": ["Store"],
+    "deniable.store.compaction": ["Compacted"],
+    "deniable.store.uploads": ["Outcome", "Upload"],
+}
+__getattr__ = lazy_exports(__name__, _LATER)
+
 
 def is_url(text: str | Path) -> bool:
-    """Return whether a string names a store rather than a file of reports.
+    """Return whether a string names a store rather than files of reports.
 
     Parameters
     ----------
     text : str or Path
-        URL, path of a `.db` file, path of a folder, or path of a file of reports.
+        URL, path of a `.db` file, or path of a file or folder of reports.
 
     Returns
     -------
     bool
-        True for URLs, `.db` files and existing folders.
+        True for `.db` files, and for URLs except those of object storage.
 
     Examples
     --------
-    >>> is_url("sqlite:///reports.db"), is_url("reports.db"), is_url("reports.parquet")
+    >>> is_url("sqlite:///reports.db"), is_url("reports.db"), is_url("s3://reports/march.parquet")
     (True, True, False)
     """
     text = str(text)
-    return "://" in text or text.partition("?")[0].endswith(".db") or Path(text).is_dir()
-
-
-def is_database(url: str) -> bool:
-    """Return whether a URL or path names a store in SQLite or PostgreSQL, which a collector needs.
-
-    Parameters
-    ----------
-    url : str
-        URL or path of a store.
-
-    Returns
-    -------
-    bool
-        False for folders.
-
-    Examples
-    --------
-    >>> is_database("reports.db"), is_database("postgresql:///reports"), is_database("s3://reports")
-    (True, True, False)
-    """
-    return _is_postgres(url) or _is_sqlite(url)
-
-
-def _is_postgres(url: str) -> bool:
-    return url.startswith(("postgresql:", "postgres:"))
+    return _is_sqlite(text) or ("://" in text and not is_object_url(text))
 
 
 def _is_sqlite(url: str) -> bool:
@@ -71,8 +61,7 @@ def open(url: str | Path, *, create: bool = False, compacted_only: bool = False)
     ----------
     url : str or Path
         `sqlite:///FILE.db` or a path that ends in `.db` for SQLite, `postgresql://…` for
-        PostgreSQL; anything else is a folder of Parquet files, as a path or as a URL that fsspec
-        supports. The first two accept `?segments=URL`, the folder for segments.
+        PostgreSQL; both accept `?segments=URL`, the folder for segments.
     create : bool, default False
         Create the store if it does not exist.
     compacted_only : bool, default False
@@ -88,7 +77,7 @@ def open(url: str | Path, *, create: bool = False, compacted_only: bool = False)
     StoreError
         If the store does not exist and `create` is False, or cannot be opened.
     InputError
-        If the URL names a file that is not a store.
+        If the URL names something that is not a store.
     MissingPackage
         If the URL is of PostgreSQL and its driver is not installed.
 
@@ -105,20 +94,17 @@ def open(url: str | Path, *, create: bool = False, compacted_only: bool = False)
     return store
 
 
-def _opened(text: str, create: bool) -> Store:
+def _opened(url: str, create: bool) -> Store:
     """Open the store at a URL or path."""
-    if _is_postgres(text):
+    if _is_sqlite(url):
+        from deniable.store.sqlite import SqliteStore
+
+        return SqliteStore(url, create=create)
+    if url.startswith(("postgresql:", "postgres:")):
         with needs_packages("PostgreSQL", extra="postgres"):
-            from deniable.store.sql.postgres import PostgresStore
-        return PostgresStore(text, create=create)
-    if _is_sqlite(text):
-        from deniable.store.sql.sqlite import SqliteStore
-
-        return SqliteStore(text, create=create)
-    if "://" not in text and Path(text).suffix and not Path(text).is_dir():
-        raise InputError(
-            f"{text} is not a store: expected FILE.db, postgresql://… or a folder of Parquet files"
-        )
-    from deniable.store.parquet.folder_store import FolderStore
-
-    return FolderStore(text, create=create)
+            from deniable.store.postgres import PostgresStore
+        return PostgresStore(url, create=create)
+    raise InputError(
+        f"{without_password(url)} is not a store: expected FILE.db, sqlite:///FILE.db or "
+        "postgresql://…"
+    )

@@ -12,7 +12,8 @@ from deniable.arguments import Day, as_day
 from deniable.columns import ReportBatch, scan
 from deniable.columns.batch import to_bodies
 from deniable.errors import StoreError
-from deniable.store.base import KEY_SIZE, Outcome, Store, Upload
+from deniable.store.base import Store
+from deniable.store.uploads import KEY_SIZE, Outcome, Upload
 from deniable.survey import SurveyOrPath
 
 REPORTS_PER_UPLOAD = 1 << 12
@@ -32,7 +33,7 @@ def import_file(
     store : Store
         Store to append to; it gains the survey of the reports if necessary.
     path : str or Path
-        `.parquet`, `.arrow` or `.dn` file.
+        `.parquet` or `.dn` file.
     day : date or str
         Day of the reports.
     survey : Survey, str or Path, optional

@@ -1,14 +1,14 @@
 """Locations that hold whole files: their interface, and local folders.
 
-A file appears complete or not at all, and is durable when `put` returns. `remote_folder` has the
-folders that fsspec reaches, such as object storage.
+A file appears complete or not at all, and is durable when `put` returns. `object_storage` has the
+folders at URLs.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import shutil
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -22,8 +22,6 @@ from deniable.client.files import locked, replace_private, sync_folder
 from deniable.errors import StoreError, StoreForbidden, StoreFull, StoreUnavailable
 
 PRIVATE_FOLDER = 0o700
-HIDDEN_SUFFIXES = (".tmp", ".lock")
-"""Endings of files that are not part of what a folder holds."""
 
 OpenSource = Callable[[str], AbstractContextManager[Path | IO[bytes]]]
 """Opens a file by name, in a form that pyarrow reads: a path or an open file."""
@@ -53,41 +51,28 @@ class Location(ABC):
         """Open the file in a form that pyarrow reads: a path or an open file."""
         yield BytesIO(self.get(name))
 
-
-class Folder(Location):
-    """A location whose files can be listed."""
-
-    @abstractmethod
-    def names(self, under: str) -> list[str]:
-        """Return the names of all complete files below this folder, sorted."""
-
-    def is_empty(self) -> bool:
-        """Return whether there are no files yet, except what a killed `put` left behind."""
-        return not self.names("")
-
-    def room(self) -> int | None:
-        """Return the free bytes, or None if they cannot be determined."""
-        return None
-
-    @abstractmethod
-    def exclusive(self) -> AbstractContextManager[None]:
-        """Lock out other processes."""
-
-    def unlock(self) -> bool:
-        """Remove the lock of a process that was killed; return whether there was one."""
-        return False
-
     def probe(self) -> None:
-        """Raise StoreError if files cannot be written here."""
+        """Raise an error if files cannot be written here, so that wrong settings are noticed."""
+        return
 
 
-def folder(url: str) -> Folder:
-    """Return the folder at a path or URL."""
+def is_object_url(text: str | Path) -> bool:
+    """Return whether a string is the URL of a file or folder in object storage."""
+    return str(text).startswith(("s3://", "gs://"))
+
+
+def without_password(url: str) -> str:
+    """Return a URL or path without user, password and options."""
+    return re.sub(r"//[^/]*@", "//", url).partition("?")[0]
+
+
+def location_of(url: str) -> Location:
+    """Return the folder at a path, or at the URL of a folder in object storage."""
     if "://" not in url or url.startswith("file://"):
         return LocalFolder(Path(url.removeprefix("file://")))
-    from deniable.store.remote_folder import RemoteFolder
+    from deniable.store.object_storage import ObjectFolder
 
-    return RemoteFolder(url)
+    return ObjectFolder(url)
 
 
 def cached_source(location: Location) -> OpenSource:
@@ -96,7 +81,7 @@ def cached_source(location: Location) -> OpenSource:
     return lambda name: nullcontext(BytesIO(get(name)))
 
 
-class LocalFolder(Folder):
+class LocalFolder(Location):
     """A local folder that only its owner may read, created by the first `put`."""
 
     def __init__(self, folder: Path) -> None:
@@ -126,29 +111,6 @@ class LocalFolder(Folder):
         for folder in sorted({(self.folder / name).parent for name in names}):
             if folder.is_dir():
                 sync_folder(folder)
-
-    def names(self, under: str) -> list[str]:
-        """Return the names of all complete files below this folder, sorted."""
-        return sorted(
-            path.relative_to(self.folder).as_posix()
-            for path in (self.folder / under).rglob("*")
-            if path.suffix not in HIDDEN_SUFFIXES and path.is_file()
-        )
-
-    def is_empty(self) -> bool:
-        """Return whether there are no files yet, except what a killed `put` left behind."""
-        with _translate_errors(self.folder):
-            there = self.folder.iterdir() if self.folder.exists() else iter(())
-            return all(path.suffix == ".tmp" for path in there)
-
-    def room(self) -> int:
-        """Return the free bytes of the folder's disk."""
-        existing = next(f for f in (self.folder, *self.folder.parents) if f.exists())
-        return shutil.disk_usage(existing).free
-
-    def exclusive(self) -> AbstractContextManager[None]:
-        """Hold the lock file next to the folder, which other processes respect."""
-        return lock_of(self.folder)
 
     @contextmanager
     def source(self, name: str) -> Iterator[Path]:
@@ -183,8 +145,7 @@ def _translate_errors(file: str | Path) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise StoreError(
-            f"{file} is missing: restore it from a backup; if reports were deleted just now, read "
-            "again"
+            f"{file} is missing: restore the backup; if reports were deleted just now, read again"
         ) from error
     except PermissionError as error:
         raise StoreForbidden(

@@ -20,7 +20,7 @@ from deniable.store.locations import Location, OpenSource
 from deniable.survey import Survey
 
 if TYPE_CHECKING:
-    from deniable.columns.arrow import Groups
+    from deniable.columns.arrow import ParquetGroups
 
 
 def survey_folder(survey: Survey) -> str:
@@ -48,12 +48,12 @@ def partitions(source: OpenSource, name: str, kind: type[RowGroup] = RowGroup) -
 
 
 @contextmanager
-def _open_groups(source: OpenSource, name: str) -> Iterator[Groups]:
+def _open_groups(source: OpenSource, name: str) -> Iterator[ParquetGroups]:
     """Open a segment as row groups; raise StoreError if the file is damaged."""
     from deniable.columns.arrow import ParquetGroups, damage_as
 
     def damaged(what: object) -> StoreError:
-        return StoreError(f"segment {name} is damaged: {what}; restore it from a backup")
+        return StoreError(f"segment {name} is damaged: {what}; restore the backup")
 
     try:
         with source(name) as file, damage_as(damaged):
@@ -73,8 +73,8 @@ def intact_file(location: Location, name: str, sha256: bytes) -> bytes:
     content = location.get(name)
     if hashlib.sha256(content).digest() != sha256:
         raise StoreError(
-            f"segment {name} was changed: its SHA-256 differs from the recorded one; restore it "
-            "from a backup"
+            f"segment {name} was changed: its SHA-256 differs from the recorded one; restore the "
+            "backup"
         )
     return content
 

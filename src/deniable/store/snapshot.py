@@ -8,6 +8,7 @@ which reports arrived together. Copies above 64 MiB go to an anonymous temporary
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,11 +24,12 @@ from deniable.columns import ReportBatch
 from deniable.columns.batch import from_bodies
 from deniable.columns.partition import LocalPartition, LocalRowGroup, Partition, RowGroup, load_all
 from deniable.formatting import counted
-from deniable.store.base import MAX_BATCH_ROWS
 from deniable.store.locations import Location, OpenSource, cached_source
 from deniable.store.segments import partitions, shuffle_bodies
 from deniable.survey import Survey
 
+MAX_BATCH_ROWS = 1 << 18
+"""Largest number of reports that `Snapshot.batches` yields at once."""
 MAX_BYTES_IN_MEMORY = 1 << 26
 """Largest size of copied staged reports before they go to a temporary file."""
 FOOTER_READERS = 8
@@ -39,7 +41,7 @@ class Snapshot:
 
     A store creates it within a transaction.
 
-    days : number of reports per day
+    days : number of reports per day, complete when `staged` has been read
     segments : names of the segments in `location`
     staged : bodies of the reports of each staged upload
     """
@@ -52,7 +54,9 @@ class Snapshot:
         segments: Iterable[str],
         staged: Iterable[bytes],
     ) -> None:
-        self.survey, self.days = survey, days
+        self.survey = survey
+        self.damage: list[str] = []
+        """What is known to be damaged or lost, and therefore left out."""
         self._location, self._segments = location, list(segments)
         self._staged: IO[bytes] = SpooledTemporaryFile(max_size=MAX_BYTES_IN_MEMORY)  # noqa: SIM115
         self._reading = Lock()
@@ -65,12 +69,18 @@ class Snapshot:
                 self._copy_shuffled(group)
                 group, size = [], 0
         self._copy_shuffled(group)
+        self.days = dict(sorted(days.items()))
 
     def __len__(self) -> int:
         return sum(self.days.values())
 
     def __repr__(self) -> str:
         return f"<Snapshot of {counted(len(self), 'report')} of {self.survey!r}>"
+
+    def warn(self) -> None:
+        """Warn of what is damaged or lost."""
+        for sentence in self.damage:
+            warnings.warn(sentence, stacklevel=3)
 
     def _copy_shuffled(self, bodies: list[bytes]) -> None:
         """Append report bodies, shuffled together, to the copy of staged reports."""

@@ -14,6 +14,7 @@ from deniable import discover
 from deniable.analysis.source import Source
 from deniable.cli.app import app
 from deniable.discovery.shared.mixture import Mixture
+from deniable.discovery.shared.screening import hashed_sums
 from deniable.discovery.shared.string_models import CharacterModel, Lexicon
 from deniable.discovery.shared.tables import MassTables
 from deniable.discovery.shared.tally import Tally
@@ -96,7 +97,7 @@ def test_every_string_is_scored_once(
     some = domain.above(evidence, least)
     # A quarter of the sum must come from the first half of the families.
     families = (counted.families + 1) // 2
-    half = counted.kernels.evidence(counted.header(0), rows, 5, evidence.entry[0, :families])
+    half = hashed_sums(counted.header(0), rows, 5, evidence.entry[0, :families])
     high = (sums >= least) & (half >= 0.25 * least)
     assert {r.tobytes() for r in some} == {r.tobytes() for r in rows[high]}
     assert 80 < len(some) < 100
@@ -274,7 +275,7 @@ def test_no_reports_and_no_answers_give_no_strings() -> None:
         wrong += bool(discover(s, simulate(s, [None] * 3_000, rng=rng), "word").strings)
     assert wrong < 3
     nobody = discover(s, simulate(s, [], rng=rng), "word")
-    assert nobody.strings == () and nobody.mass_found.estimate == 0
+    assert nobody.strings == () and not nobody.tested
 
 
 def test_small_domains_report_whole_strings(tmp_path: Path) -> None:
@@ -290,10 +291,11 @@ def test_small_domains_report_whole_strings(tmp_path: Path) -> None:
 
 
 def test_invalid_surveys_are_refused() -> None:
-    few = survey("bits = 16\ncohorts = 2")
-    with pytest.raises(InputError, match="families"):
-        discover(few, simulate(few, ["a"], rng=np.random.default_rng(1)), "word")
-    text = TOML.format(mechanism=LOCAL, levels="levels = [20]")
-    long = Survey.from_toml(text.replace("max_length = 5", "max_length = 20"))
-    with pytest.raises(InputError, match="several prefix lengths"):
-        discover(long, simulate(long, ["a"], rng=np.random.default_rng(1)), "word")
+    for mechanism, length, says in (
+        ("bits = 16\ncohorts = 8", 12, "families"),
+        (LOCAL, 20, "several prefix lengths"),
+    ):
+        text = TOML.format(mechanism=mechanism, levels=f"levels = [{length}]")
+        refused = Survey.from_toml(text.replace("max_length = 5", f"max_length = {length}"))
+        with pytest.raises(InputError, match=says):
+            discover(refused, simulate(refused, ["a"] * 1_000, rng=1), "word")

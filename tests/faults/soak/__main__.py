@@ -36,13 +36,9 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60.0, help="length of the run")
     parser.add_argument("--seed", type=int, default=1, help="seed of the schedule")
     parser.add_argument("--rate", type=float, default=Plan.rate, help="requests per second")
-    parser.add_argument(
-        "--long-jumps", action="store_true",
-        help="let the clock also jump by more days than keys and reports are kept",
-    )  # fmt: skip
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the data to this file")
     given = parser.parse_args()
-    plan = Plan(60 * given.minutes, given.seed, given.rate, given.long_jumps)
+    plan = Plan(60 * given.minutes, given.seed, given.rate)
     folder = Path(tempfile.mkdtemp(prefix="deniable-soak-"))
     run = SoakedCollector(folder, plan)
     asyncio.run(soak(run, show))

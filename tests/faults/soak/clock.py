@@ -17,7 +17,7 @@ from types import ModuleType
 from tests.faults.server import MAIN
 
 SECONDS_PER_DAY = 86_400
-MODULES = ("deniable.collector.server", "deniable.store.sql.sqlite")
+MODULES = ("deniable.collector.server", "deniable.store.sqlite")
 """They import all modules of a collector that ask for the time."""
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deniable.collector import keys
+from deniable.store.clock import MAX_DAYS_AHEAD
 from tests.faults.server import Server
 from tests.faults.soak.clock import main_with_clock
 from tests.faults.soak.load import MAX_BODY
@@ -25,11 +26,9 @@ q = 0.75
 )
 """A survey whose reports are always older than the collector may keep them."""
 KEEP_DAYS, AGED_DAYS = 30, 60
-KEY_DAYS = 7
-SHORT_JUMPS = ((1, 3),)
-LONG_JUMPS = (*SHORT_JUMPS, (KEY_DAYS + 1, KEEP_DAYS), (KEEP_DAYS + 1, 2 * KEEP_DAYS), (300, 500))
-"""Smallest and largest number of days by which the clock is wrong. Long jumps pass the days after
-which keys are forgotten and reports are deleted; they must have neither effect."""
+JUMPS = ((-500, -1), (MAX_DAYS_AHEAD + 1, 2 * KEEP_DAYS), (300, 500))
+"""Smallest and largest number of days by which the clock is wrong. They pass the days after which
+keys are forgotten and reports are deleted, and must have neither effect."""
 MAX_MEMORY = 32 << 20
 GATEWAY_ROLE = next(role for role in ("gateway", "ingest") if role in keys.ROLES)
 CYCLE_MINUTES = 60
@@ -42,18 +41,12 @@ is long, because trends of memory in lives of ten minutes vary by 25 MiB per hou
 class Plan:
     """Parameters of a run.
 
-    seconds : length; rate : requests per second; long_jumps : whether the clock also jumps beyond
-    the days for which keys and reports are kept
+    seconds : length; rate : requests per second
     """
 
     seconds: float = 3600.0
     seed: int = 1
     rate: float = 180.0
-    long_jumps: bool = False
-
-    @property
-    def jumps(self) -> tuple[tuple[int, int], ...]:
-        return LONG_JUMPS if self.long_jumps else SHORT_JUMPS
 
     @property
     def cycle(self) -> float:
@@ -100,7 +93,7 @@ class SoakedCollector:
         self.flags = (
             str(self.aged_survey), "--keys", str(key_file), "--compact",
             str(self.plan.compact_seconds), "--at-least", str(self.plan.at_least),
-            "--keep-days", str(KEEP_DAYS), "--key-days", str(KEY_DAYS), "--header-time", "2",
+            "--keep-days", str(KEEP_DAYS), "--header-time", "2",
             "--body-time", "3", "--stop-time", "1", "--max-body", str(MAX_BODY),
             "--max-memory", str(MAX_MEMORY),
         )  # fmt: skip

@@ -20,7 +20,7 @@ from pathlib import Path
 from deniable.survey.report import BATCH, header
 from tests.faults.crowd import SURVEY, bodies
 from tests.faults.server import MAIN, Server
-from tests.faults.soak.collector import AGED, AGED_DAYS, SoakedCollector
+from tests.faults.soak.collector import AGED, AGED_DAYS, JUMPS, SoakedCollector
 from tests.faults.soak.load import upload_headers
 from tests.faults.soak.uploads import serials_of
 
@@ -82,7 +82,7 @@ def is_job(pid: int) -> bool:
 
 def jump(run: SoakedCollector, rng: random.Random) -> str:
     """Set the collector's clock wrong by some days, for some seconds."""
-    days = rng.choice((-1, 1)) * rng.randint(*rng.choice(run.plan.jumps))
+    days = rng.randint(*rng.choice(JUMPS))
     run.clock.write_text(str(days))
     try:
         time.sleep(min(rng.uniform(5, 15), run.plan.seconds / 10))

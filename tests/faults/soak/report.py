@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tests.faults.results import Conditions, text_of
-from tests.faults.soak.collector import SoakedCollector
+from tests.faults.soak.collector import JUMPS, SoakedCollector
 from tests.faults.soak.observed import Observations
 from tests.faults.soak.table import rows
 from tests.faults.soak.verdict import MIB
@@ -23,12 +23,11 @@ def results(run: SoakedCollector) -> dict[str, Any]:
     plan, seen = run.plan, run.seen
     minutes, conditions = plan.seconds / 60, Conditions(round(seen.now(), 1), plan.seed)
     return {
-        "parameters": {**asdict(plan), "at_least": plan.at_least, "jumps": str(plan.jumps)},
+        "parameters": {**asdict(plan), "at_least": plan.at_least, "jumps": str(JUMPS)},
         "conditions": vars(conditions),
         "tables": {
             "soak": {
-                "command": f"python -m tests.faults.soak --minutes {minutes:g} --seed {plan.seed}"
-                + (" --long-jumps" if plan.long_jumps else ""),
+                "command": f"python -m tests.faults.soak --minutes {minutes:g} --seed {plan.seed}",
                 "conditions": text_of([vars(conditions)]),
                 "columns": {"what": "What", "seen": "Seen"},
                 "rows": {name: list(row) for name, row in rows(run).items()},

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from deniable.compute.cpu.threads import Threads
+from deniable.compute.executors import Threads
 from deniable.compute.rows import multiply_out
 from deniable.errors import InputError
 from deniable.inference.joint.evidence import Evidence, gather

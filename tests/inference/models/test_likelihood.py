@@ -3,11 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.compute.arrays import Likelihood
-from deniable.compute.cpu.array_kernels import CPU_KERNELS, ones_per_report
 from deniable.errors import InputError
-from deniable.inference.models.bit_likelihood import channel_rows
 from deniable.inference.models.bloom import BloomModel
+from deniable.inference.models.likelihood import Likelihood, channel_rows, ones_per_report
 
 
 def unpack(bits, k):
@@ -116,7 +114,7 @@ def test_appending_a_column_keeps_every_likelihood():
     bits, stratum = random_reports(rng, 40, 30, 2)
     some = channel_rows(theta[:, :3], bits, stratum)
     last = channel_rows(theta[:, 3:], bits, stratum)
-    joined = CPU_KERNELS.append_column(some, last.log_scale)
+    joined = some.with_column(last.log_scale)
     assert np.allclose(absolute_log(joined), direct_log(bits, stratum, theta), atol=1e-4)
     assert joined.rows.max(axis=1) == pytest.approx(np.ones(40), abs=1e-6)
     assert joined.rows.dtype == np.float32

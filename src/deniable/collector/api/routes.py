@@ -125,7 +125,8 @@ async def reports(request: Request) -> Response:
     def stream() -> Iterator[bytes]:
         days = {"since": since, "until": until}
         try:
-            for batch in collector.store.scan(survey, **days, rows=EXPORT_BATCH_ROWS):
+            snapshot = collector.store.snapshot(survey, **days)
+            for batch in snapshot.batches(EXPORT_BATCH_ROWS):
                 yield to_wire(batch)
         except StoreError as error:
             log_event("store-damaged", f"an export failed: {error}", logging.ERROR)

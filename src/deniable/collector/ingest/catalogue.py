@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from datetime import date, timedelta
+from datetime import timedelta
 from itertools import pairwise
 
 from deniable.collector.api.problems import EXPIRED, MALFORMED, UNKNOWN_SURVEY, Problem
 from deniable.columns.batch import from_wire
 from deniable.errors import InputError, UnknownSurvey, WireError
 from deniable.store import Upload
+from deniable.store.clock import Today
 from deniable.survey import Survey
 from deniable.survey.report import BATCH, BATCH_HEADER_SIZE, HEADER_SIZE, check_bytes
 
@@ -55,20 +56,16 @@ class Catalogue:
         """Return every survey, sorted by name and version."""
         return sorted(self.by_digest.values(), key=lambda s: (s.name, s.version))
 
-    def ended(self, day: date) -> list[Survey]:
-        """Return the surveys whose reports are refused on this day, because they have ended."""
-        return [survey for survey in self.all() if day > survey.expires + self.grace]
+    def ended(self, survey: Survey, today: Today) -> bool:
+        """Return whether reports of a survey are refused, because it has certainly ended."""
+        return not today.doubt and today.day > survey.expires + self.grace
 
     def find(self, name: str, version: int | None = None) -> Survey:
         """Return the survey of this name: the given version, or the newest."""
         return versions_of(self.all(), name, version)[-1]
 
-    def upload(self, data: bytes, key: bytes, day: date, trusted_day: date | None = None) -> Upload:
-        """Check every report of a body and return it as an upload, or raise Problem.
-
-        day : day on which the reports count; trusted_day : latest day that is certain, if the clock
-            is in doubt: a survey that ended is refused for good, and clients drop their reports
-        """
+    def upload(self, data: bytes, key: bytes, today: Today) -> Upload:
+        """Check every report of a body and return it as an upload, or raise Problem."""
         try:
             if data[FORM_OFFSET : FORM_OFFSET + 1] == bytes([BATCH]):
                 batch = from_wire(data, self.by_digest)
@@ -82,9 +79,9 @@ class Catalogue:
             ) from None
         except WireError as error:
             raise Problem(MALFORMED, str(error)) from None
-        if (trusted_day or day) > survey.expires + self.grace:
+        if self.ended(survey, today):
             raise Problem(
                 EXPIRED, f"survey {survey.name!r} v{survey.version} ended on {survey.expires}"
             )
         fingerprint = hashlib.sha256(data).digest()[:16]
-        return Upload(key, survey.digest, reports, data[start:], day, fingerprint)
+        return Upload(key, survey.digest, reports, data[start:], today.day, fingerprint)

@@ -160,9 +160,8 @@ class UploadRoute:
             if headers.gzipped:
                 data = await self._unzipped(data, incoming)
             _check_batch(claimed_reports(data), key)
-            day, trusted_day = self.collector.arrival_days()
-            check, rest = self.collector.catalogue.upload, (headers.key, day, trusted_day)
-            upload = await _in_thread_if_large(check, data, *rest)
+            check, today = self.collector.catalogue.upload, self.collector.today()
+            upload = await _in_thread_if_large(check, data, headers.key, today)
             return await self._store(upload, bucket)
 
     async def _unzipped(self, data: bytes, incoming: IncomingBody) -> bytes:

@@ -17,7 +17,6 @@ from math import prod, sqrt
 import numpy as np
 
 from deniable.columns import Column, ReportBatch
-from deniable.compute.arrays import ArrayKernels
 from deniable.compute.rows import LikelihoodRows
 from deniable.discovery.ngrams.cliques import Cliques, PartiteGraph, find_cliques
 from deniable.discovery.ngrams.gram_reports import (
@@ -154,8 +153,8 @@ def _build_graph(
         if not (sizes[g] and sizes[h]):
             continue
         shape = left.categories, right.categories
-        pieces = rows.hold(partial(_lay_out_pair, run.executor.arrays, (g, h), shape))
-        evidence = evidence_of(pieces, shape, run.executor.arrays)
+        pieces = rows.hold(partial(_lay_out_pair, (g, h), shape))
+        evidence = evidence_of(pieces, shape)
         table: Floats = np.full(evidence.folded, 1 / prod(shape))
         for _ in range(EM_STEPS):
             table = evidence.evaluate(table).em_step(table)
@@ -179,13 +178,11 @@ def _rows_by_pair(question: str, axes: Sequence[GramAxis], batch: ReportBatch) -
     return by_pair
 
 
-def _lay_out_pair(
-    arrays: ArrayKernels, pair: Pair, shape: tuple[int, int], by_pair: RowsByPair
-) -> LikelihoodRows:
+def _lay_out_pair(pair: Pair, shape: tuple[int, int], by_pair: RowsByPair) -> LikelihoodRows:
     """Lay out all rows of one pair of positions; there may be none."""
     empty = tuple(np.empty((0, size), np.float32) for size in shape)
     chunks_by_position = zip(empty, *by_pair.get(pair, []), strict=True)
-    return arrays.lay_out([np.concatenate(chunks) for chunks in chunks_by_position])
+    return LikelihoodRows.laid_out([np.concatenate(chunks) for chunks in chunks_by_position])
 
 
 def _graph_to_draw(

@@ -35,11 +35,6 @@ from deniable.discovery.ngrams.passes import (
 )
 from deniable.discovery.shared.run import SearchSummary
 from deniable.discovery.shared.strings import Rows
-from deniable.inference.marginal.randomisation import (
-    SMALL_CROWD,
-    log_hash_tail,
-    remaining_counts,
-)
 from deniable.inference.marginal.regression import BitTable, fit_columns
 from deniable.inference.marginal.scan import scan_candidates
 from deniable.inference.marginal.tails import log_upper_tail, p_values
@@ -126,11 +121,6 @@ def string_p_values(
     if len(strings) == 0:
         return np.empty(0), reports.string_error
     design = reports.design(np.concatenate([known, strings]))
-    if reports.full.reports <= SMALL_CROWD:
-        is_known = np.arange(design.candidates) < len(known)
-        remaining = remaining_counts(reports.full, design, is_known)
-        log_p = log_hash_tail(remaining, reports.full.total, design)
-        return p_values(log_p[len(known) :]), reports.string_error
     table = BitTable.of(reports.full, design, True)
     active = np.arange(len(known), dtype=np.intp)
     fit = fit_columns(table, design.indicator(active))

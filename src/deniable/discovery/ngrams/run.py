@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtri_exp
 from scipy.stats import norm
 
-from deniable.compute.cpu.threads import one_blas_thread
+from deniable.compute.executors import one_blas_thread
 from deniable.discovery.ngrams.gram_reports import GramReports
 from deniable.discovery.ngrams.paper_reading import read_paper
 from deniable.discovery.ngrams.peeling import read_fused
@@ -25,15 +25,19 @@ READINGS = ("fused", "paper")
 LOG_HALF = float(np.log(0.5))
 
 
-def discover_ngrams(
-    run: DiscoveryRun[NGrams], reading: str | None = None, delta: float | None = None
-) -> Discovery:
-    """Find the strings of an `ngrams` question; see `discover` for the parameters."""
+def check_reading(reading: str | None, delta: float | None) -> None:
+    """Raise InputError for settings that do not exist, or do not fit together."""
     if reading not in (None, *READINGS):
         hint = did_you_mean(reading, READINGS)
         raise InputError(f"expected reading 'fused' or 'paper', got {reading!r}.{hint}")
     if delta is not None and reading != "paper":
         raise InputError("delta is the pair threshold of reading='paper': set that, too")
+
+
+def discover_ngrams(
+    run: DiscoveryRun[NGrams], reading: str | None = None, delta: float | None = None
+) -> Discovery:
+    """Find the strings of an `ngrams` question; see `discover` for the parameters."""
     # While other threads are busy, small matrix products on several BLAS threads are slow.
     with one_blas_thread():
         reports = GramReports.of(run)

@@ -40,7 +40,6 @@ from deniable.discovery.shared.strings import Rows, StringArrays, random_rows
 from deniable.discovery.shared.tables import MassTables, ScoreTables
 from deniable.discovery.shared.tally import tally_of
 from deniable.discovery.shared.testing import PlannedTests, TableTests
-from deniable.errors import InputError
 from deniable.inference.power.cutoffs import cutoff_height, cutoffs_at
 from deniable.inference.power.prefix_search import (
     CONFIRMING_SHARE,
@@ -91,11 +90,6 @@ def discover_prefixes(run: DiscoveryRun[Prefixes], words: Words = ()) -> Discove
     words : strings that clients may hold, and words that their strings may contain
     """
     tables = MassTables.of(tally_of(run.source, run.question, run.protocol, run.executor))
-    if tables.tally.families < 2:
-        raise InputError(
-            "expected at least 2 families of hash functions (cohorts of a Bloom filter), so that "
-            f"strings are found with some and tested with others; got {tables.tally.families}"
-        )
     run.reports = int(tables.reports.sum())
     run.stage("tables", run.reports, 0)
     return _PrefixDiscovery(run, tables).discover(words)

@@ -18,6 +18,7 @@ from typing import TypeVar
 import numpy as np
 
 from deniable.compute.progress import report_progress
+from deniable.discovery.shared.screening import largest, log_mixtures
 from deniable.discovery.shared.string_models import CharacterModel
 from deniable.discovery.shared.strings import Rows, StringArrays
 from deniable.discovery.shared.tables import ScoreTables, StringEvidence
@@ -110,7 +111,7 @@ class Extensions:
 
     def odds(self, chosen: Int64s) -> Singles:
         """float32[n]: log-odds of the chosen prefixes, averaged over masses."""
-        ratio = self.evidence.tally.kernels.log_mixtures(
+        ratio = log_mixtures(
             self.parents.child_weight,
             self.parent[chosen],
             self.sums[chosen],
@@ -147,12 +148,11 @@ class Extensions:
         every = max(len(among) // SAMPLED, 1)
         least = least_odds(self.odds(among[::every]), every, unlikely)
         among = among[self.bound[among] >= least]
-        best = self.evidence.tally.kernels.best
         if len(among) > count:
-            pool = self.odds(among[best(self.bound[among], 2 * count)])
+            pool = self.odds(among[largest(self.bound[among], 2 * count)])
             among = among[self.bound[among] >= -np.partition(-pool, count - 1)[count - 1]]
         odds = self.odds(among)
-        kept = best(odds, count)
+        kept = largest(odds, count)
         kept = kept[odds[kept] >= least]
         if len(kept) == count:
             least = float(odds[kept].min(initial=np.inf))
@@ -318,7 +318,7 @@ def _extended(
         least = least_odds(children.sample(every), every, unlikely)
         numbers, log_p, likely = children.likely(least)
         if len(numbers) > MAX_CHILDREN:
-            best = evidence.tally.kernels.best(likely, MAX_CHILDREN)
+            best = largest(likely, MAX_CHILDREN)
             least = float(likely[best].min())
             numbers, log_p = numbers[best], log_p[best]
         limits.spelled[at] = least

@@ -12,7 +12,7 @@ import numpy as np
 
 from deniable.analysis.source import Source
 from deniable.analysis.tallying import check_all, provenance_of
-from deniable.compute.backend import Backend
+from deniable.compute.executors import Executor
 from deniable.discovery.shared.selection import SelectedStrings, corrected, corrected_total
 from deniable.discovery.shared.strings import Rows, StringTests
 from deniable.errors import InputError
@@ -21,6 +21,7 @@ from deniable.kernels.array_types import Floats, Mask
 from deniable.protocols import NGrams, Prefixes
 from deniable.protocols.alphabet import PAD
 from deniable.results import Discovery, GramGraph, Measured, Stage
+from deniable.results.marginal import UNMEASURED
 from deniable.survey import Question
 
 EARLY_ROUNDS = 6
@@ -58,7 +59,7 @@ class DiscoveryRun(Generic[AnyProtocol]):
     protocol: AnyProtocol
     accept: Accept | None
     alpha: float
-    executor: Backend
+    executor: Executor
     reports: int = 0
     candidates: int = 0
     stages: list[Stage] = field(default_factory=list)
@@ -115,6 +116,37 @@ class DiscoveryRun(Generic[AnyProtocol]):
             **{name: values[order] for name, values in vars(estimates).items()},
             **vars(replace(summary, detection_threshold=min(summary.detection_threshold, 1.0))),
         )
+
+
+def untested(run: DiscoveryRun[AnyProtocol]) -> Discovery:
+    """Return the result of a crowd that is too small to search."""
+    nothing, question, source = np.empty(0), run.question, run.source
+    return Discovery(
+        strings=(),
+        symbols=np.empty((0, run.protocol.max_length), np.uint8),
+        estimate=nothing,
+        standard_error=nothing,
+        low=nothing,
+        high=nothing,
+        p_value=nothing,
+        evidence=nothing,
+        level=nothing,
+        evidence_name="",
+        candidates=0,
+        correction="no string was tested",
+        truncation="",
+        stages=(),
+        detection_threshold=np.nan,
+        mass_found=UNMEASURED,
+        mass_unexplained=UNMEASURED,
+        mass_at_end=None,
+        reports=source.count,
+        alpha=run.alpha,
+        reading="none",
+        question=question.name,
+        provenance=provenance_of(source.survey, (question,), source.count, source.origin),
+        tested=False,
+    )
 
 
 def mass_at_end(rows: Rows, strings: SelectedStrings) -> Measured:

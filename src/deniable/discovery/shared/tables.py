@@ -18,6 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
+from deniable.discovery.shared.screening import hashed_sums
 from deniable.discovery.shared.strings import Rows
 from deniable.discovery.shared.tally import Tally
 from deniable.kernels.array_types import Floats, Int32s, Int64s, Mask, Singles
@@ -85,7 +86,7 @@ class StringEvidence:
     def sums(self, level: int, rows: Rows) -> Singles:
         """float32[n]: the evidence for each string's prefix of this length."""
         tally, length = self.tally, int(self.tally.lengths[level])
-        return tally.kernels.evidence(tally.header(level), rows, length, self.entry[level])
+        return hashed_sums(tally.header(level), rows, length, self.entry[level])
 
 
 @dataclass(frozen=True, eq=False)

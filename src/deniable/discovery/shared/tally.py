@@ -18,8 +18,8 @@ import numpy as np
 from deniable.analysis.source import Source
 from deniable.columns import ReportBatch
 from deniable.columns.batch import packed_numbers
-from deniable.compute.backend import Backend
-from deniable.compute.screening import ScreeningKernels
+from deniable.compute.executors import Executor
+from deniable.discovery.shared.screening import line_support
 from deniable.discovery.shared.strings import Rows
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts, count_bits
@@ -42,12 +42,10 @@ class Tally:
     sent : int64[L, C, lines, V], reports with each of V numbers (or bits set), at each of L
         levels in each of C families
     reports : int64[L, C, lines], all reports
-    kernels : functions that screen many cells or strings at once
     """
 
     protocol: Prefixes
     mechanism: Bloom | LocalHash
-    kernels: ScreeningKernels
     sent: Int64s
     reports: Int64s
 
@@ -126,7 +124,7 @@ class NumberTally(Tally):
 
     def by_cell(self, entry: Entries) -> Entries:
         """Sum entries for each cell over its numbers on all lines: [L, C, K]."""
-        return self.kernels.line_support(entry, self.lines)
+        return line_support(entry, self.lines)
 
     def effect(self, load: Floats) -> Floats:
         """Return the effect of strings on a debiased table: float64[K]."""
@@ -145,7 +143,7 @@ class NumberTally(Tally):
         return np.asarray(self.reports.reshape(-1, 1) / p)
 
 
-def tally_of(source: Source, question: Question, protocol: Prefixes, executor: Backend) -> Tally:
+def tally_of(source: Source, question: Question, protocol: Prefixes, executor: Executor) -> Tally:
     """Count the reports of a question; every report is read once, where its shard is."""
     kind: type[Tally]
     match protocol.mechanism:
@@ -161,7 +159,7 @@ def tally_of(source: Source, question: Question, protocol: Prefixes, executor: B
     families = mechanism.hash_layout[0]
     shape = len(protocol.levels), families, mechanism.cohorts // families
     sent, reports = counts.ones.reshape(*shape, -1), counts.total.reshape(shape)
-    return kind(protocol, mechanism, executor.arrays.screening, sent, reports)
+    return kind(protocol, mechanism, sent, reports)
 
 
 def _bits(question: str, batch: ReportBatch) -> BitCounts:
@@ -169,7 +167,7 @@ def _bits(question: str, batch: ReportBatch) -> BitCounts:
     return count_bits(batch.column(question))
 
 
-def _count_numbers(source: Source, question: Question, executor: Backend) -> BitCounts:
+def _count_numbers(source: Source, question: Question, executor: Executor) -> BitCounts:
     """Count the reports of each stratum that are each number.
 
     There are millions of counters, more than reports in a batch: the batches send where to count.

@@ -22,10 +22,11 @@ from functools import cached_property
 
 import numpy as np
 
+from deniable.discovery.shared.screening import lattice_transforms, multiplied
 from deniable.discovery.shared.strings import Rows, StringTests
 from deniable.discovery.shared.tables import ScoreTables
 from deniable.inference.power.cutoffs import cutoff_height, cutoffs_at
-from deniable.kernels.array_types import DeviceArray, Floats, Int64s, Singles
+from deniable.kernels.array_types import Complexes, Floats, Int64s, Singles
 
 STEP = 0.004
 """Lattice on which evidence is added up, in standard deviations; both sides of a test use it."""
@@ -71,17 +72,17 @@ class LatticeTables:
         return int(2 ** np.ceil(np.log2(2 * limit + 2)))
 
     @cached_property
-    def transforms(self) -> DeviceArray:
-        """Fourier transforms of the histograms of the tables; see `compute.screening`."""
-        return self.scores.tally.kernels.transforms(self.steps, self.size)
+    def transforms(self) -> Complexes:
+        """Fourier transforms of the histograms of the tables."""
+        return lattice_transforms(self.steps, self.size)
 
     @cached_property
-    def products(self) -> list[DeviceArray]:
+    def products(self) -> list[Complexes]:
         """Products of the transforms of each level and all later ones."""
-        kernels, count = self.scores.tally.kernels, len(self.families)
-        out: list[DeviceArray] = []
+        count = len(self.families)
+        out: list[Complexes] = []
         for start in reversed(range(0, len(self.steps), count)):
-            own = kernels.product(self.transforms[start : start + count], self.size)
+            own = multiplied(self.transforms[start : start + count], self.size)
             out.append(own * out[-1] if out else own)
         return out[::-1]
 
@@ -118,10 +119,10 @@ class HashTest:
         """float64[size]: P(sum ≥ i − size/2) at i, for a string that no client holds."""
         return self._tail(self.tables.products[self.start // len(self.tables.families)])
 
-    def _tail(self, product: DeviceArray) -> Floats:
+    def _tail(self, product: Complexes) -> Floats:
         """Return the same from the product of the transforms."""
         size = self.tables.size
-        mass = np.roll(self.scores.tally.kernels.distribution(product, size), size // 2)
+        mass = np.roll(np.fft.irfft(product, size), size // 2)
         return np.asarray(np.clip(mass[::-1].cumsum()[::-1], 0.0, 1.0) + ROUNDING_ERROR)
 
     def evidence_at(self, p: Floats | float) -> Floats:
@@ -163,8 +164,8 @@ class HashTest:
         with_mass = scores.estimate[*self.places, cell] + mass
         restored = tables.rounded(scores.weighted(with_mass, scores.effective[self.places]))
         moved = removed, restored, 1 / scores.tally.cells
-        kernels, size = scores.tally.kernels, tables.size
-        tail = self._tail(kernels.product(tables.transforms[self.start :], size, moved))
+        size = tables.size
+        tail = self._tail(multiplied(tables.transforms[self.start :], size, moved))
         return float(tail[restored.sum() + size // 2])
 
 

@@ -72,10 +72,8 @@ def discover_whole(run: DiscoveryRun[Prefixes], words: Words = ()) -> Discovery:
     run.candidates, run.reports = domain.strings, int(tally.reports.sum())
     run.stage("tally", run.reports, 0)
     rounds = _Rounds(run, MassTables.of(tally), domain, words)
-    if run.reports:
-        rounds.look()
-        return rounds.result(spend_in_rounds(run.alpha, rounds.accept_at))
-    return rounds.result(run.alpha)
+    rounds.look()
+    return rounds.result(spend_in_rounds(run.alpha, rounds.accept_at))
 
 
 class _Rounds:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from deniable.compute.progress import report_progress
-from deniable.compute.screening import StringRange
 from deniable.discovery.shared.string_models import CharacterModel, Lexicon, held_out_log_p
 from deniable.discovery.shared.strings import Rows
 from deniable.discovery.shared.tables import StringEvidence
@@ -20,6 +19,7 @@ from deniable.kernels.array_types import Floats
 from deniable.kernels.chunks import over_threads, thread_count
 from deniable.kernels.hashing.lines import digits_of
 from deniable.kernels.hashing.row_blocks import MAX_LENGTH
+from deniable.kernels.search.domain_scan import scan
 from deniable.protocols.alphabet import PAD, count_strings
 
 MAX_RANGE = 1_000_000
@@ -54,16 +54,17 @@ class StringDomain:
 
     def above(self, evidence: StringEvidence, least: float) -> Rows:
         """u8[n, M]: the strings whose evidence is at least this."""
-        header, kernels = evidence.tally.header(0), evidence.tally.kernels
+        lead = np.frombuffer(evidence.tally.header(0), ">u4").astype(np.uint32)
         entry = np.ascontiguousarray(evidence.entry[0])
 
         def work(length: int, index: int) -> Rows:
             first = length - self.free(length)
             row = self.row(length, index * self.symbols ** (length - first))
-            strings = StringRange(row, first, length, self.symbols)
-            number = kernels.scan(header, strings, entry, least)
-            rows = np.repeat(row[np.newaxis], len(number), axis=0)
-            rows[:, first:length] = digits_of(number, self.symbols, length - first)[:, ::-1]
+            number = np.empty(self.symbols ** (length - first), np.int64)
+            varied = first, length, self.symbols
+            count = scan(lead, row.copy(), *varied, entry, np.float32(least), number)
+            rows = np.repeat(row[np.newaxis], count, axis=0)
+            rows[:, first:length] = digits_of(number[:count], self.symbols, length - first)[:, ::-1]
             return rows
 
         ranges, kept = self.ranges(), []

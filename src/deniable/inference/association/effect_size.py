@@ -18,7 +18,7 @@ from math import sqrt
 
 import numpy as np
 
-from deniable.compute.cpu.threads import one_blas_thread
+from deniable.compute.executors import one_blas_thread
 from deniable.errors import InputError
 from deniable.formatting import Z95
 from deniable.inference.joint.evidence import Evidence

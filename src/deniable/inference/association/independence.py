@@ -47,16 +47,14 @@ More rows are shuffled within their parts, which is just as exact.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh
 
-from deniable.compute.backend import Held, MethodCall
-from deniable.compute.cpu.array_kernels import CPU_KERNELS
-from deniable.compute.cpu.threads import one_blas_thread
+from deniable.compute.executors import Held, one_blas_thread
 from deniable.compute.ratios import LikelihoodRatios, Scatters, StratumTotals, concatenated
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError, did_you_mean
@@ -208,10 +206,10 @@ class _Step:
     @classmethod
     def of(cls, evidence: Evidence, margins: Sequence[Singles]) -> "_Step":
         """Test the last of the variables that have margins; of two variables, without weights."""
-        ratios = evidence.rows.hold(MethodCall(LikelihoodRows.ratios, margins))
-        means = ratios.sum(MethodCall(LikelihoodRatios.totals)).means()
-        centred = ratios.hold(MethodCall(LikelihoodRatios.centred, means))
-        scatters = centred.sum(MethodCall(LikelihoodRatios.scatters, len(means.labels)))
+        ratios = evidence.rows.hold(partial(LikelihoodRows.ratios, margins=margins))
+        means = ratios.sum(LikelihoodRatios.totals).means()
+        centred = ratios.hold(partial(LikelihoodRatios.centred, means=means))
+        scatters = centred.sum(partial(LikelihoodRatios.scatters, strata=len(means.labels)))
         sides = [inverse_root(s.sum(axis=0) / evidence.weight) for s in (scatters.x, scatters.y)]
         if len(evidence.shape) > 2:
             root, weights = _weighting(means, scatters, margins)
@@ -303,7 +301,7 @@ def _heavy_tails(
     count : n; sides : for each variable, the matrix that whitens it
     """
     roots = [side.astype(np.float32) for side in sides]
-    fourth = centred.sum(MethodCall(LikelihoodRatios.fourth_powers, roots)) / count
+    fourth = centred.sum(partial(LikelihoodRatios.fourth_powers, roots=roots)) / count
     normal = [root.shape[1] * (root.shape[1] + 2) for root in roots]
     excess = float(np.prod(fourth - normal))
     return excess / (2.0 * count * freedom) > MAX_TAIL_EXCESS
@@ -320,14 +318,13 @@ def _shuffled_statistics(
     single = root.astype(np.float32)
     if count <= MAX_GATHERED:
         seed = int(rng.integers(1 << 63))
-        parts = list(centred.map(MethodCall(LikelihoodRatios.moved, CPU_KERNELS)))
-        scores = concatenated(parts).shuffled(shuffles, seed)
+        scores = concatenated(centred.gathered().results).shuffled(seed, shuffles)
         return np.asarray(np.sum((scores @ single) ** 2, axis=1), np.float64)
     lengths = []
     for start in range(0, shuffles, SHUFFLES_PER_PASS):
         number = min(SHUFFLES_PER_PASS, shuffles - start)
         seeds = rng.integers(1 << 63, size=len(centred)).tolist()
-        scores = centred.sum(MethodCall(LikelihoodRatios.shuffled, number), seeds)
+        scores = centred.sum(partial(LikelihoodRatios.shuffled, shuffles=number), seeds)
         lengths.append(np.asarray(np.sum((scores @ single) ** 2, axis=1), np.float64))
     return np.concatenate(lengths)
 

@@ -26,9 +26,7 @@ from math import inf, isfinite, log
 import numpy as np
 import numpy.typing as npt
 
-from deniable.compute.arrays import ArrayKernels
-from deniable.compute.backend import Backend, Held, MethodCall
-from deniable.compute.named import backend_of
+from deniable.compute.executors import AnyExecutor, Held, executor_of
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
 from deniable.kernels.array_types import Floats, Int64s, RowShard, Singles
@@ -89,15 +87,12 @@ class Evidence:
         Number of rows of each part.
     weights : float64 array of shape (P,)
         Number of reports of each part.
-    arrays : ArrayKernels
-        Kernels of the memory that holds the rows.
     """
 
     shape: tuple[int, ...]
     rows: Held[LikelihoodRows]
     counts: Int64s
     weights: Floats
-    arrays: ArrayKernels
 
     @property
     def folded(self) -> tuple[int, int]:
@@ -120,7 +115,7 @@ class Evidence:
         precise : compute in float64, else in float32
         """
         dtype = np.float64 if precise else np.float32
-        sums = self.rows.sum(MethodCall(LikelihoodRows.evaluate, table.astype(dtype)))
+        sums = self.rows.sum(partial(LikelihoodRows.evaluate, table=table.astype(dtype)))
         gradient = sums[:-1].reshape(table.shape) / self.weight
         return Evaluation(float(sums[-1]), gradient, self.weight)
 
@@ -131,19 +126,19 @@ class Evidence:
         pairs, (a_i a_i′)(b_j b_j′), so each unordered pair is needed only once
         (`LikelihoodRows.pair_sums`): a quarter of the entries.
         """
-        sums = self.rows.sum(MethodCall(LikelihoodRows.pair_sums, table))
+        sums = self.rows.sum(partial(LikelihoodRows.pair_sums, table=table))
         left, right = (pair_index(size) for size in table.shape)
         full = sums[left[:, None, :, None], right[None, :, None, :]]
         return np.ascontiguousarray(full).reshape(table.size, table.size)
 
     def only(self, *variables: int) -> "Evidence":
         """Return the evidence of the same reports about some of the variables."""
-        rows = self.rows.hold(MethodCall(LikelihoodRows.only, variables))
+        rows = self.rows.hold(partial(LikelihoodRows.only, variables=variables))
         return replace(self, shape=tuple(self.shape[v] for v in variables), rows=rows)
 
     def mixed(self, mixing: Sequence[Singles]) -> "Evidence":
         """Return the evidence of the same reports about mixtures of the categories."""
-        rows = self.rows.hold(MethodCall(LikelihoodRows.mixed, mixing))
+        rows = self.rows.hold(partial(LikelihoodRows.mixed, mixing=mixing))
         return replace(self, shape=tuple(matrix.shape[1] for matrix in mixing), rows=rows)
 
     def sample(self, count: int, rng: np.random.Generator) -> "Evidence":
@@ -155,8 +150,9 @@ class Evidence:
             return self
         counts = rng.multinomial(count, self.weights / self.weight)
         seeds = rng.integers(1 << 63, size=len(counts))
-        hold = self.rows.gather_small if count <= MAX_GATHERED_SAMPLE else self.rows.hold
-        rows = hold(MethodCall(LikelihoodRows.drawn), counts.tolist(), seeds.tolist())
+        rows = self.rows.hold(LikelihoodRows.drawn, counts.tolist(), seeds.tolist())
+        if count <= MAX_GATHERED_SAMPLE:
+            rows = rows.gathered()
         return replace(self, rows=rows, counts=counts, weights=counts.astype(np.float64))
 
     def stratified(self, strata: npt.ArrayLike) -> "Evidence":
@@ -168,11 +164,11 @@ class Evidence:
                 f"{labels.shape}"
             )
         cut = np.split(labels, np.cumsum(self.counts)[:-1])
-        return replace(self, rows=self.rows.hold(MethodCall(LikelihoodRows.stratified), cut))
+        return replace(self, rows=self.rows.hold(LikelihoodRows.stratified, cut))
 
 
 def gather(
-    shards: Iterable[RowShard], shape: Sequence[int], *, executor: Backend | None = None
+    shards: Iterable[RowShard], shape: Sequence[int], *, executor: AnyExecutor = None
 ) -> Evidence:
     """Return the evidence of shards of likelihood rows, cut into parts of equal size.
 
@@ -183,32 +179,31 @@ def gather(
         optionally weights [N]: the number of reports that each row stands for.
     shape : sequence of int
         Number of categories of each variable.
-    executor : Backend, optional
+    executor : str or distributed.Client, optional
         Where the rows are kept. Threads of this process by default.
     """
     sizes = tuple(int(size) for size in shape)
     if not sizes or min(sizes) < 1:
         raise InputError(f"each variable needs at least one category, got the shape {sizes}")
-    backend = backend_of(executor)
     cut = [part for shard in shards for part in _cut(_checked(shard, sizes))]
-    rows = backend.hold(partial(_laid_out, backend.arrays, len(sizes)), cut)
-    return evidence_of(rows, sizes, backend.arrays)
+    rows = executor_of(executor).hold(partial(_laid_out, len(sizes)), cut)
+    return evidence_of(rows, sizes)
 
 
-def evidence_of(rows: Held[LikelihoodRows], shape: Sequence[int], arrays: ArrayKernels) -> Evidence:
-    """Return the evidence of rows that a backend holds."""
-    sizes = list(rows.map(MethodCall(LikelihoodRows.size)))
+def evidence_of(rows: Held[LikelihoodRows], shape: Sequence[int]) -> Evidence:
+    """Return the evidence of rows that an executor holds."""
+    sizes = list(rows.map(LikelihoodRows.size))
     counts = np.array([count for count, _ in sizes], np.int64)
     weights = np.array([weight for _, weight in sizes], np.float64)
     if not weights.sum() > 0:
         raise InputError("there are no reports: no row has a weight above 0")
-    return Evidence(tuple(shape), rows, counts, weights, arrays)
+    return Evidence(tuple(shape), rows, counts, weights)
 
 
-def _laid_out(arrays: ArrayKernels, variables: int, shard: RowShard) -> LikelihoodRows:
-    """Return the rows of a shard in the layout of the kernels."""
+def _laid_out(variables: int, shard: RowShard) -> LikelihoodRows:
+    """Return the rows of a shard, laid out for passes."""
     weights = shard[variables] if len(shard) > variables else None
-    return arrays.lay_out(shard[:variables], weights)
+    return LikelihoodRows.laid_out(shard[:variables], weights)
 
 
 def _checked(shard: RowShard, sizes: tuple[int, ...]) -> RowShard:

@@ -6,9 +6,8 @@ only, and exchanges all variables of the wrong sign at once (Júdice and Pires 1
 """
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotrs
 
-from deniable.compute.arrays import ArrayKernels
-from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.kernels.array_types import Floats, Mask
 
 _PATIENCE = 3
@@ -22,7 +21,6 @@ def minimise_quadratic(
     *,
     ridge: float = 1e-10,
     rounds: int | None = None,
-    arrays: ArrayKernels = CPU_KERNELS,
 ) -> Floats:
     """Return the minimiser of ½ xᵀHx + cᵀx over x ≥ 0.
 
@@ -41,23 +39,20 @@ def minimise_quadratic(
         Maximum number of rounds, 100 + 50 per variable by default. Blocks need few rounds, but
         exchanging single variables can take many. After the last round, the iterate with the fewest
         wrong signs is returned with its negative entries set to 0.
-    arrays : ArrayKernels
-        Kernels that solve the equations.
 
     Examples
     --------
     >>> minimise_quadratic(np.eye(2), np.array([-1.0, 1.0]), np.array([True, True])).round(6)
     array([1., 0.])
     """
-    equations = arrays.system(hessian, linear)
     free = free.copy()
     fewest, patience = len(linear) + 1, _PATIENCE
     shift = ridge * max(float(np.mean(np.diagonal(hessian))), 1e-300)
     tolerance = 1e-12 * max(1.0, float(np.abs(linear).max()))
     x = kept = np.zeros(len(linear))
     for _ in range(100 + 50 * len(linear) if rounds is None else rounds):
-        x, shift = equations.minimiser(free, shift)
-        slope = equations.slope(x)
+        x, shift = _minimiser(hessian, linear, free, shift)
+        slope = hessian @ x + linear
         wrong = np.where(free, x < 0.0, slope < -tolerance)
         count = int(np.count_nonzero(wrong))
         if count == 0:
@@ -70,3 +65,24 @@ def minimise_quadratic(
             wrong[: np.flatnonzero(wrong)[-1]] = False
         free ^= wrong
     return np.maximum(kept, 0.0)
+
+
+def _minimiser(hessian: Floats, linear: Floats, free: Mask, shift: float) -> tuple[Floats, float]:
+    """Return the minimiser over the free variables, and the shift of H's diagonal used for it.
+
+    All other variables are 0. The shift is multiplied by 10 until H is positive definite.
+    """
+    x = np.zeros(len(linear))
+    chosen = np.flatnonzero(free)
+    if not len(chosen):
+        return x, shift
+    block = hessian[np.ix_(chosen, chosen)]
+    diagonal = np.diagonal(block).copy()
+    while True:
+        np.fill_diagonal(block, diagonal + shift)
+        factor, failed = dpotrf(block, lower=1, clean=0)
+        if not failed:
+            break
+        shift *= 10.0
+    x[chosen] = dpotrs(factor, -linear[chosen], lower=1)[0]
+    return x, shift

@@ -17,7 +17,7 @@ from math import log, prod
 
 import numpy as np
 
-from deniable.compute.cpu.threads import one_blas_thread
+from deniable.compute.executors import one_blas_thread
 from deniable.compute.progress import report_progress
 from deniable.errors import InputError
 from deniable.inference.joint.evidence import Evaluation, Evidence
@@ -243,8 +243,7 @@ class SqpSolver:
             self.curvature = self._sampled_curvature(table, current)
         at = table.ravel()
         linear = 1.0 - current.gradient.ravel() - self.curvature @ at
-        arrays = self.evidence.arrays
-        target = minimise_quadratic(self.curvature, linear, at > 0.0, arrays=arrays)
+        target = minimise_quadratic(self.curvature, linear, at > 0.0)
         total = float(target.sum())
         return (target / total).reshape(table.shape) if total > 0 else table
 

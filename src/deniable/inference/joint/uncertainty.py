@@ -15,22 +15,21 @@ differ between strata by even more.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from deniable.compute.backend import MethodCall
-from deniable.compute.cpu.threads import one_blas_thread
+from deniable.compute.executors import one_blas_thread
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
 from deniable.inference.joint.evidence import Evidence
 from deniable.kernels.array_types import Floats
 from deniable.results.covariance import Covariance
+from deniable.survey.detection import MIN_COHORTS
 
 STRATUM_GROUPS = 64
 """Number of groups of strata whose influence is computed."""
-MIN_STRATA = 8
-"""Number of strata below which their differences are too uncertain to widen errors."""
 
 
 def covariance(evidence: Evidence, table: Floats) -> Covariance:
@@ -55,8 +54,10 @@ def stratum_influence(evidence: Evidence, fitted: Covariance) -> Floats:
     """
     cells = fitted.table.size
     sums = evidence.rows.sum(
-        MethodCall(
-            LikelihoodRows.stratum_scores, fitted.table.reshape(evidence.folded), STRATUM_GROUPS
+        partial(
+            LikelihoodRows.stratum_scores,
+            table=fitted.table.reshape(evidence.folded),
+            groups=STRATUM_GROUPS,
         )
     )
     weight, score = sums[:, cells], sums[:, :cells]
@@ -72,7 +73,7 @@ def widen_errors(shown: Covariance, influence: Floats, with_other: Sequence[bool
     influence : float64[S, *shape]; with_other : whether each question's last category is Other
     """
     strata = int((influence != 0).any(axis=tuple(range(1, influence.ndim))).sum())
-    if strata < MIN_STRATA:
+    if strata < MIN_COHORTS:  # their differences are too uncertain
         return shown
     between = (influence**2).sum(axis=0) * strata / (strata - 1)
     excess = between / np.maximum(shown.standard_errors**2, np.finfo(float).tiny)

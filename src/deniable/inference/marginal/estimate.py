@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from deniable.compute.cpu.threads import one_blas_thread
+from deniable.compute.executors import one_blas_thread
 from deniable.errors import InputError
 from deniable.inference.distributions import normal_quantile
 from deniable.inference.marginal.bit_counts import BitCounts
@@ -22,15 +22,13 @@ from deniable.inference.marginal.detection import (
     rejection_cutoff,
     threshold_of,
 )
-from deniable.inference.marginal.few_strata import (
+from deniable.inference.marginal.heavy_unlisted import (
     RandomBits,
     compare_with_random_bits,
-    has_few_strata,
     has_heavy_unlisted,
     reach_of_intervals,
     select_by_ranks,
 )
-from deniable.inference.marginal.randomisation import SMALL_CROWD, log_exact_p_values
 from deniable.inference.marginal.regression import BitTable, RegressionFit, fit_columns
 from deniable.inference.marginal.scan import Scan, scan_candidates
 from deniable.inference.marginal.selection import fit_selected, joint_limit
@@ -100,9 +98,6 @@ def estimate_marginal(
         table = BitTable.of(counts, design, background)
         scanned = _scan_design(table, design, alpha, selection)
         estimates = scanned.estimates(design.labels)
-        if 0 < counts.reports <= SMALL_CROWD:
-            exact = log_exact_p_values(counts, design, alpha)
-            estimates = replace(estimates, log_p_value=exact)
         marginal = detect(estimates, counts, scanned.mass, alpha, correction)
     overdispersion = float(np.sqrt(scanned.fit.overdispersion.max(initial=0.0)))
     return replace(marginal, background=scanned.fit.level, overdispersion=overdispersion)
@@ -127,7 +122,7 @@ class _Scanned:
     reach : pair of float64 arrays of shape (m,)
         Number of standard errors from an estimate to the lower and upper end of its interval.
     random_bits : RandomBits, optional
-        Tests and shapes of intervals if there are few strata or heavy unlisted strings.
+        Tests and shapes of intervals if there are heavy unlisted strings.
     """
 
     scan: Scan
@@ -215,18 +210,18 @@ def _scan_design(table: BitTable, design: BloomDesign, alpha: float, selection: 
     fit_all = selection == "all" or (
         selection == "auto" and unique.candidates <= joint_limit(table)
     )
-    few = has_few_strata(table, unique)
     fit_all = fit_all or unique.candidates == 0 or not table.live.any()
     if fit_all:
         active = np.arange(unique.candidates, dtype=np.intp)
         fit = fit_columns(table, unique.indicator(active))
-    elif not few or selection != "auto":
+    else:
         active, fit = fit_selected(table, unique)
-    by_ranks, random_bits = few or (unique.candidates > 0 and has_heavy_unlisted(table, fit)), None
-    if by_ranks and selection == "auto" and not fit_all:
-        active, fit, random_bits = select_by_ranks(table, unique, alpha)
-    elif by_ranks:
-        random_bits = compare_with_random_bits(table, unique, active, fit)
+    random_bits = None
+    if unique.candidates > 0 and has_heavy_unlisted(table, fit):
+        if selection == "auto" and not fit_all:
+            active, fit, random_bits = select_by_ranks(table, unique, alpha)
+        else:
+            random_bits = compare_with_random_bits(table, unique, active, fit)
     scan = scan_candidates(table, unique, active, fit, z_needed)
     clients = float(table.total.sum()) / table.repetition.reports_per_client
     random_bits = random_bits.take(member) if random_bits else None

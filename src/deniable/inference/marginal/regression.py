@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from deniable.compute.cpu.threads import one_blas_thread
+from deniable.compute.executors import one_blas_thread
 from deniable.inference.marginal.bit_counts import BitCounts, Repetition
 from deniable.inference.marginal.design import BloomDesign
 from deniable.kernels.array_types import Floats, Indices, Int64s, Mask

@@ -22,13 +22,12 @@ from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 import numpy as np
 
 from deniable.columns import Column
-from deniable.compute.arrays import ArrayKernels, Likelihood
-from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
 from deniable.formatting import percent
 from deniable.inference.joint.unlisted import Unlisted
 from deniable.inference.marginal.bit_counts import BitCounts, Repetition
 from deniable.inference.marginal.detection import Correction
+from deniable.inference.models.likelihood import Likelihood
 from deniable.kernels.array_types import Bytes, Floats, Indices, Integers, Mask
 from deniable.protocols.alphabet import PAD
 from deniable.results.joint import OTHER
@@ -119,6 +118,8 @@ class TableSettings:
         Significance level at which a string must be detected.
     required : tuple of str
         Strings that are fitted besides the `top`, whether they are detected or not.
+    tested : bool
+        Whether strings must be detected; else those whose interval lies above 0 are fitted.
     """
 
     top: int = 10
@@ -126,6 +127,7 @@ class TableSettings:
     fitted: int | None = None
     alpha: float = 0.05
     required: tuple[str, ...] = ()
+    tested: bool = True
 
     def __post_init__(self) -> None:
         if self.top < 0:
@@ -337,9 +339,7 @@ class CategoryModel(ABC, Generic[C]):
         """
 
     @abstractmethod
-    def likelihood(
-        self, bits: Bytes, stratum: Integers, arrays: ArrayKernels = CPU_KERNELS
-    ) -> Likelihood:
+    def likelihood(self, bits: Bytes, stratum: Integers) -> Likelihood:
         """Return P(report | category) for each report.
 
         Parameters
@@ -348,8 +348,6 @@ class CategoryModel(ABC, Generic[C]):
             The reports' bytes.
         stratum : int array of shape (N,)
             Stratum of each report.
-        arrays : ArrayKernels, optional
-            Kernels of the memory in which the result is needed.
 
         Returns
         -------

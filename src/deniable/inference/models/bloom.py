@@ -12,18 +12,17 @@ from functools import cached_property, partial
 import numpy as np
 
 from deniable.columns import Column
-from deniable.compute.arrays import ArrayKernels, Likelihood
-from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import BitCounts, count_bits
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.detection import Correction
 from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.inference.models.base import Candidates, informative_rows, register
-from deniable.inference.models.bit_likelihood import checked_strata
+from deniable.inference.models.likelihood import Likelihood, checked_strata, ones_per_report
 from deniable.inference.models.other import ProductOther, check_frequencies
 from deniable.inference.models.strings import StringModel, hashed_positions
-from deniable.kernels.array_types import Bytes, DeviceArray, Floats, Indices, Integers, Mask
+from deniable.kernels.array_types import Bytes, Floats, Indices, Integers, Mask
+from deniable.kernels.likelihood import bit_rows
 from deniable.kernels.likelihood.bit_rows import BloomTables
 from deniable.results.marginal import Marginal
 
@@ -70,17 +69,19 @@ class BloomModel(BloomDesign, StringModel[BitCounts]):
 
     # --- likelihoods ----------------------------------------------------------------------------
 
-    def string_rows(self, bits: Bytes, stratum: Integers, arrays: ArrayKernels) -> Likelihood:
-        """Return P(report | string) for each report."""
+    def string_rows(self, bits: Bytes, stratum: Integers) -> Likelihood:
+        """Return P(report | string) for each report; only bits that strings set are read."""
         stratum = checked_strata(bits, stratum, self.strata, self.bits)
-        return arrays.bloom_rows(self.tables, bits, stratum)
+        out, ones = Likelihood.empty(len(bits), self.candidates), ones_per_report(bits, self.bits)
+        bit_rows.bloom_rows(bits, stratum, ones, self.tables, out.rows, out.log_scale)
+        return out
 
-    def mixture_log_likelihood(
-        self, bits: Bytes, stratum: Integers, share: Floats, arrays: ArrayKernels = CPU_KERNELS
-    ) -> DeviceArray:
+    def mixture_log_likelihood(self, bits: Bytes, stratum: Integers, share: Floats) -> Floats:
         """Return the log-likelihood of each report under a mixture of strings."""
         stratum = checked_strata(bits, stratum, self.strata, self.bits)
-        return arrays.bloom_mixture(self.tables, share, bits, stratum)
+        out, ones = np.empty(len(bits)), ones_per_report(bits, self.bits)
+        bit_rows.mixture_column(bits, stratum, ones, self.tables, share, out)
+        return np.asarray(np.log(out) + self.tables.empty[stratum, ones])
 
     @cached_property
     def tables(self) -> BloomTables:

@@ -23,18 +23,16 @@ import numpy as np
 
 from deniable.columns import Column
 from deniable.columns.batch import packed_numbers
-from deniable.compute.arrays import ArrayKernels, Likelihood
-from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
 from deniable.inference.marginal.bit_counts import ONE_REPORT, BitCounts, Repetition
 from deniable.inference.marginal.design import BloomDesign
 from deniable.inference.marginal.detection import Correction
 from deniable.inference.marginal.estimate import estimate_marginal
 from deniable.inference.models.base import Candidates, informative_rows, register
+from deniable.inference.models.likelihood import Likelihood
 from deniable.inference.models.strings import StringModel, hashed_positions
 from deniable.kernels.array_types import (
     Bytes,
-    DeviceArray,
     Floats,
     Indices,
     Int32s,
@@ -44,6 +42,7 @@ from deniable.kernels.array_types import (
 )
 from deniable.kernels.counting.cell_support import cell_support
 from deniable.kernels.hashing.lines import digits_of, line_numbers
+from deniable.kernels.likelihood import hash_rows
 from deniable.kernels.likelihood.hash_rows import HashTables, SentNumbers
 from deniable.mechanisms import LocalHash
 from deniable.results.marginal import Marginal
@@ -197,15 +196,17 @@ class HashModel(StringModel[HashReports]):
             self.values, self.line_digits, self.cell_digits, self.number_probabilities
         )
 
-    def string_rows(self, bits: Bytes, stratum: Integers, arrays: ArrayKernels) -> Likelihood:
+    def string_rows(self, bits: Bytes, stratum: Integers) -> Likelihood:
         """Return P(report | string) for each report."""
-        return arrays.hash_rows(self.tables, self._sent(bits, stratum))
+        out = Likelihood.empty(len(bits), self.candidates)
+        hash_rows.number_rows(self._sent(bits, stratum), self.tables, out.rows, out.log_scale)
+        return out
 
-    def mixture_log_likelihood(
-        self, bits: Bytes, stratum: Integers, share: Floats, arrays: ArrayKernels = CPU_KERNELS
-    ) -> DeviceArray:
+    def mixture_log_likelihood(self, bits: Bytes, stratum: Integers, share: Floats) -> Floats:
         """Return the log-likelihood of each report under a mixture of strings."""
-        return arrays.hash_mixture(self.tables, share, self._sent(bits, stratum))
+        out = np.empty(len(bits))
+        hash_rows.number_mixture(self._sent(bits, stratum), self.tables, share, out)
+        return np.asarray(np.log(out))
 
     def _sent(self, bits: Bytes, stratum: Integers) -> SentNumbers:
         """Return numbers, strata and lines of reports; stratum : stratum·lines + line, [N]."""

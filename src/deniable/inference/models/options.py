@@ -9,8 +9,6 @@ from functools import partial
 import numpy as np
 
 from deniable.columns import Column
-from deniable.compute.arrays import ArrayKernels, Likelihood
-from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.inference.marginal.bit_counts import BitCounts, count_bits
 from deniable.inference.marginal.closed_form import covariance_of_options, estimate_basic
 from deniable.inference.marginal.detection import Correction
@@ -22,7 +20,7 @@ from deniable.inference.models.base import (
     TableSettings,
     register,
 )
-from deniable.inference.models.bit_likelihood import channel_rows
+from deniable.inference.models.likelihood import Likelihood, channel_rows
 from deniable.kernels.array_types import Bytes, Floats, Integers
 from deniable.results.joint import NO_ANSWER
 from deniable.results.marginal import Marginal
@@ -103,11 +101,9 @@ class OptionModel(CategoryModel[BitCounts]):
         error = float(np.sqrt((marginal.standard_error**2).sum()))
         return 1 - float(marginal.estimate.sum()), error
 
-    def likelihood(
-        self, bits: Bytes, stratum: Integers, arrays: ArrayKernels = CPU_KERNELS
-    ) -> Likelihood:
+    def likelihood(self, bits: Bytes, stratum: Integers) -> Likelihood:
         """Return P(report | category) for each report."""
-        return channel_rows(self.theta, bits, stratum, arrays)
+        return channel_rows(self.theta, bits, stratum)
 
     def components(self) -> Components:
         """Return the categories as mixtures of components."""

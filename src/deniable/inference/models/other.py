@@ -24,11 +24,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import special
 
-from deniable.compute.arrays import ArrayKernels
 from deniable.errors import InputError
 from deniable.inference.models.base import Components
-from deniable.inference.models.bit_likelihood import channel_rows
-from deniable.kernels.array_types import Bytes, DeviceArray, Floats, Indices, Integers
+from deniable.inference.models.likelihood import channel_rows
+from deniable.kernels.array_types import Bytes, Floats, Indices, Integers
 from deniable.results.marginal import Marginal
 
 if TYPE_CHECKING:
@@ -55,9 +54,9 @@ class ProductOther:
     bits: Floats
     mass: float
 
-    def log_likelihood(self, bits: Bytes, stratum: Integers, arrays: ArrayKernels) -> DeviceArray:
+    def log_likelihood(self, bits: Bytes, stratum: Integers) -> Floats:
         """Return the log-likelihood of each report, float64[N]."""
-        return channel_rows(self.bits[:, None, :], bits, stratum, arrays).log_scale
+        return channel_rows(self.bits[:, None, :], bits, stratum).log_scale
 
     def components(self, known: Strings) -> Components:
         """Return the known strings' components, with Other as the last category."""
@@ -88,9 +87,9 @@ class MixtureOther:
     shares: Floats
     mass: float
 
-    def log_likelihood(self, bits: Bytes, stratum: Integers, arrays: ArrayKernels) -> DeviceArray:
+    def log_likelihood(self, bits: Bytes, stratum: Integers) -> Floats:
         """Return the log-likelihood of each report, float64[N]."""
-        return self.tail.mixture_log_likelihood(bits, stratum, self.shares, arrays)
+        return self.tail.mixture_log_likelihood(bits, stratum, self.shares)
 
     def components(self, known: Strings) -> Components:
         """Return the known strings' components, with Other as the last category."""

@@ -11,8 +11,6 @@ from typing import ClassVar, Self, cast
 
 import numpy as np
 
-from deniable.compute.arrays import ArrayKernels, Likelihood
-from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.errors import InputError
 from deniable.formatting import Z95, percent
 from deniable.inference.joint.unlisted import Unlisted
@@ -25,14 +23,14 @@ from deniable.inference.models.base import (
     Components,
     TableSettings,
 )
+from deniable.inference.models.likelihood import Likelihood
 from deniable.inference.models.other import Other, mixture_other
-from deniable.kernels.array_types import Bytes, DeviceArray, Floats, Indices, Int32s, Integers
+from deniable.kernels.array_types import Bytes, Floats, Indices, Int32s, Integers
 from deniable.kernels.compiled import pays_off
 from deniable.kernels.hashing.few_strings import numpy_seconds, positions_of_few
 from deniable.mechanisms.base import StringMechanism
 from deniable.mechanisms.schemes import DENIABLE_1
 from deniable.results.joint import OTHER
-from deniable.survey.cohorts import ENOUGH_COHORTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,13 +49,11 @@ class StringModel(HashedStrings, CategoryModel[C]):
     # --- supplied by subclasses -------------------------------------------------------------------
 
     @abstractmethod
-    def string_rows(self, bits: Bytes, stratum: Integers, arrays: ArrayKernels) -> Likelihood:
+    def string_rows(self, bits: Bytes, stratum: Integers) -> Likelihood:
         """Return P(report | string) for each report."""
 
     @abstractmethod
-    def mixture_log_likelihood(
-        self, bits: Bytes, stratum: Integers, share: Floats, arrays: ArrayKernels = CPU_KERNELS
-    ) -> DeviceArray:
+    def mixture_log_likelihood(self, bits: Bytes, stratum: Integers, share: Floats) -> Floats:
         """Return the log-likelihood of each report, float64[N], under a mixture of strings.
 
         share : float64[m + 1], sum 1: share of each string, and last of unlisted strings
@@ -100,8 +96,8 @@ class StringModel(HashedStrings, CategoryModel[C]):
         counts = count()
         marginal = self.marginal(counts, alpha=settings.alpha, correction="bonferroni")
         tested = marginal.detected
-        if 0 < np.count_nonzero(marginal.background) < ENOUGH_COHORTS:
-            # With few strata nothing may be detectable, but a category needs no proof of presence.
+        if not settings.tested:
+            # A category needs no proof of presence.
             marginal = replace(marginal, detected=marginal.identified & (marginal.low > 0))
         chosen = marginal.top(max(settings.fitted or 0, settings.top))
         required = [marginal.names.index(name) for name in settings.required]
@@ -152,14 +148,12 @@ class StringModel(HashedStrings, CategoryModel[C]):
         """Return the same strings with Other as the last category."""
         return replace(self, other=other)
 
-    def likelihood(
-        self, bits: Bytes, stratum: Integers, arrays: ArrayKernels = CPU_KERNELS
-    ) -> Likelihood:
+    def likelihood(self, bits: Bytes, stratum: Integers) -> Likelihood:
         """Return P(report | category) for each report."""
-        rows = self.string_rows(bits, stratum, arrays)
+        rows = self.string_rows(bits, stratum)
         if self.other is None:
             return rows
-        return arrays.append_column(rows, self.other.log_likelihood(bits, stratum, arrays))
+        return rows.with_column(self.other.log_likelihood(bits, stratum))
 
     def components(self) -> Components:
         """Return the categories as mixtures of components."""

@@ -14,13 +14,11 @@ from typing import cast
 
 import numpy as np
 
-from deniable.compute.arrays import ArrayKernels, Likelihood
-from deniable.compute.cpu.array_kernels import CPU_KERNELS
 from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.inference.marginal.closed_form import covariance_of_options, estimate_basic
 from deniable.inference.marginal.detection import Correction
 from deniable.inference.models.base import Candidates, Components, register
-from deniable.inference.models.bit_likelihood import checked_strata
+from deniable.inference.models.likelihood import Likelihood, checked_strata, rows_by_logits
 from deniable.inference.models.options import OptionModel
 from deniable.kernels.array_types import Bytes, Floats, Integers
 from deniable.kernels.likelihood.bit_rows import ChannelTables
@@ -94,15 +92,13 @@ class SubsetModel(OptionModel):
         marginal = estimate_basic(none, self.p, self.q, alpha=alpha)
         return float(marginal.estimate[0]), float(marginal.standard_error[0])
 
-    def likelihood(
-        self, bits: Bytes, stratum: Integers, arrays: ArrayKernels = CPU_KERNELS
-    ) -> Likelihood:
+    def likelihood(self, bits: Bytes, stratum: Integers) -> Likelihood:
         """Return P(report | category) for each report."""
         without, with_own = self.subset_probability
         gain = np.ascontiguousarray(self._by_membership(0.0, with_own - without).T)
         tables = ChannelTables(gain[np.newaxis], np.full((1, len(self.labels)), without))
         strata = checked_strata(bits, stratum, 1, len(self.options) + 1)
-        return arrays.channel_rows(tables, bits, strata)
+        return rows_by_logits(tables, bits, strata)
 
     def components(self) -> Components:
         """Return the categories as mixtures of components."""

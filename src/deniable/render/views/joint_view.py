@@ -43,13 +43,15 @@ class JointView(View[Joint]):
 
     def notes(self, *, test: str = "score", stages: bool = False) -> list[str]:
         """Return the test of independence, its effect size, and what (other) stands for."""
-        joint = self.result
-        if len(joint.questions) == 2:
-            outcome, effect = joint.test(test), f" {joint.cramers_v()}."
-        else:
-            outcome, effect = joint.mutual_independence(), ""
-        verdict = "are associated" if outcome.p_value < ALPHA else "show no association"
-        return [f"The questions {verdict} ({outcome}).{effect}", *joint.last_categories()]
+        joint, two = self.result, len(self.result.questions) == 2
+        told = []
+        if joint.tested:
+            outcome = joint.test(test) if two else joint.mutual_independence()
+            verdict = "are associated" if outcome.p_value < ALPHA else "show no association"
+            told = [f"The questions {verdict} ({outcome})."]
+        if two:
+            told.append(f"{joint.cramers_v()}.")
+        return [" ".join(told), *joint.last_categories()]
 
     def figure_size(self, most: int, graph: bool) -> tuple[float, float]:
         """Return a size with room for every cell."""
@@ -116,7 +118,8 @@ class JointView(View[Joint]):
 
     def _several(self, facts: dict[str, str]) -> list[str]:
         """Return the test of independence of three or more questions, and add to the facts."""
-        if self.result.tests is None:  # a result that was read from a file has no reports to test
+        # A result that was read from a file has no reports to test.
+        if self.result.tests is None or not self.result.tested:
             return []
         return [self._verdict(self.result.mutual_independence(), facts)]
 
@@ -130,7 +133,8 @@ class JointView(View[Joint]):
 
     def _pair(self, facts: dict[str, str]) -> list[str]:
         """Return the test and the heat map of two questions, and add to the facts."""
-        verdict, effect = self._verdict(self.result.test(), facts), self.result.cramers_v()
+        verdict = self._verdict(self.result.test(), facts) if self.result.tested else ""
+        effect = self.result.cramers_v()
         strength = f"{effect.estimate:.2f} ({effect.low:.2f} to {effect.high:.2f})"
         facts["Cramér's V (strength of the association)"] = strength
         return [

@@ -38,20 +38,26 @@ class PlanView(View[Plan]):
         clients = np.geomspace(sizes[0], sizes[-1], 50)
         shades = np.linspace(0.85, 0.25, len(plan.epsilons))
         write = partial(ax.annotate, textcoords="offset points")
-        rows = zip(plan.epsilons, plan.thresholds[:, 0], shades, strict=True)
-        for epsilon, first_threshold, shade in rows:
+        # Where nothing is tested, there is no line.
+        known = clients >= sizes[np.isfinite(plan.thresholds[0])].min(initial=np.inf)
+        rows = zip(plan.epsilons, plan.thresholds[:, -1], shades, strict=True)
+        for epsilon, last_threshold, shade in rows:
             # Thresholds fall with the square root of the number of clients.
-            y = 100 * first_threshold * np.sqrt(sizes[0] / clients)
+            y = 100 * last_threshold * np.sqrt(sizes[-1] / clients)
             line_colour, width, text_colour = str(shade), 1.2, "black"
             if np.isclose(epsilon, plan.epsilon):
                 line_colour, width, text_colour = plots.DETECTED, 2.4, plots.DETECTED
-            ax.plot(clients[y <= 100], y[y <= 100], color=line_colour, lw=width)
-            end = (clients[-1], y[-1])
-            write(f"ε = {epsilon:g}", end, (4, 0), va="center", fontsize=8, color=text_colour)
-        point = (plan.clients, 100 * plan.threshold)
-        ax.plot(*point, "o", color=plots.DETECTED, ms=7)
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
-        write(percent(plan.threshold), point, (6, 8), fontsize=9, color=plots.DETECTED, bbox=box)
+            drawn = known & (y <= 100)
+            ax.plot(clients[drawn], y[drawn], color=line_colour, lw=width)
+            if known.any():
+                end = (clients[-1], y[-1])
+                write(f"ε = {epsilon:g}", end, (4, 0), va="center", fontsize=8, color=text_colour)
+        if plan.tested:
+            point = (plan.clients, 100 * plan.threshold)
+            ax.plot(*point, "o", color=plots.DETECTED, ms=7)
+            box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+            text = percent(plan.threshold)
+            write(text, point, (6, 8), fontsize=9, color=plots.DETECTED, bbox=box)
         ax.set_xscale("log")
         ax.set_yscale("log")
         ax.yaxis.set_major_formatter(lambda y, _: f"{y:g}")

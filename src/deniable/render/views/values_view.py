@@ -120,7 +120,7 @@ def _with_no(marginal: Marginal) -> Marginal:
         high=np.append(marginal.high, 1 - marginal.low),
         p_value=np.append(marginal.p_value, np.nan),
         log_p_value=np.append(marginal.log_p_value, np.nan),
-        detected=np.append(marginal.detected, low > 0),
+        detected=np.append(marginal.detected, (low > 0) & marginal.tested),
         identified=np.tile(marginal.identified, 2),
     )
 
@@ -163,10 +163,11 @@ class MarginalView(ValuesView[Marginal]):
                 f"{counted(left_out, 'candidate')} without an estimate: only values that are "
                 "detected among all clients can be estimated in a subgroup."
             )
-        notes.append(
-            "A value is detected if the hypothesis that no client in the subgroup holds it is "
-            "rejected."
-        )
+        if marginal.tested:
+            notes.append(
+                "A value is detected if the hypothesis that no client in the subgroup holds it is "
+                "rejected."
+            )
         return notes
 
     def rows(self, most: int, truth: TrueShares) -> tuple[NDArray[np.intp], list[bool]]:
@@ -175,14 +176,15 @@ class MarginalView(ValuesView[Marginal]):
         order = shown.order[:most]
         if shown.subgroup is not None:
             order = order[shown.identified[order]]
-        return order, shown.detected[order].tolist()
+        # If nothing is tested, no value is drawn as one that may be absent.
+        return order, (shown.detected[order] | (not shown.tested)).tolist()
 
     def draw(self, ax: Axes, *, most: int = MAX_VALUES, truth: TrueShares = None) -> None:
         """Draw the `most` largest estimates."""
         marginal = self.result
         plots.intervals(ax, self.shares(most, truth))
         count = counted(int(marginal.detected.sum()), "value")
-        found = "" if marginal.is_boolean else f"{count} detected, "
+        found = "" if marginal.is_boolean or not marginal.tested else f"{count} detected, "
         plots.title(ax, f"{marginal.title}: {found}{marginal.reports_phrase}")
 
     def shares(self, most: int, truth: TrueShares) -> Shares:
@@ -207,16 +209,21 @@ class MarginalView(ValuesView[Marginal]):
             heading,
             facts,
             responsive(lambda layout: self.chart(layout, truth)),
-            elements.paragraph(
-                f"A value held by {percent(marginal.detection_threshold)} of {marginal.whom} (the "
-                "detection threshold) is detected half of the time. Grey values were not detected "
-                "and may be absent. The probability that any absent value is called detected is at "
-                f"most {marginal.alpha:g}."
-            ),
+            self._about_tests() if marginal.tested else "",
             *notes,
             influence,
             elements.details("All values", elements.table(self.shown)),
         ]
+
+    def _about_tests(self) -> str:
+        """Say what is detected how often."""
+        marginal = self.result
+        return elements.paragraph(
+            f"A value held by {percent(marginal.detection_threshold)} of {marginal.whom} (the "
+            "detection threshold) is detected half of the time. Grey values were not detected "
+            "and may be absent. The probability that any absent value is called detected is at "
+            f"most {marginal.alpha:g}."
+        )
 
     def _facts(self) -> dict[str, str]:
         """Return the numbers at the top of the section."""
@@ -233,6 +240,8 @@ class MarginalView(ValuesView[Marginal]):
                 shown.names, shown.estimate, shown.standard_error, strict=True
             ):
                 facts[f"of {marginal.whom} say {name}"] = str(Measured.normal(estimate, error))
+            return facts
+        if not marginal.tested:
             return facts
         facts["values detected"] = f"{int(marginal.detected.sum())} of {len(marginal.names):,}"
         facts[f"of {marginal.whom} hold them"] = str(marginal.mass_found)
@@ -262,6 +271,8 @@ class MarginalView(ValuesView[Marginal]):
         if len(trend.periods) < 2:
             return []
         change = self.change(trend)
+        if not change.tested:
+            return []
         return [f"{change.summary()} (at significance level {change.alpha:g})."]
 
     def trend_section(self, trend: Trend[Marginal], survey: Survey | None) -> str:
@@ -304,6 +315,8 @@ class DiscoveryView(ValuesView[Discovery]):
     def notes(self, *, test: str = "score", stages: bool = False) -> list[str]:
         """Return the threshold, the share of cut strings, and the stages on request."""
         discovery = self.result
+        if not discovery.tested:
+            return []
         notes = [
             f"Detection threshold: about {percent(discovery.detection_threshold)} of the clients."
         ]
@@ -369,6 +382,10 @@ class DiscoveryView(ValuesView[Discovery]):
     def body(self, survey: Survey | None, truth: Truth | None) -> list[str]:
         """Return the numbers, the chart of the largest estimates, and the table."""
         discovery = self.result
+        if not discovery.tested:
+            count = elements.count(discovery.reports, "report")
+            title = elements.title(f"{discovery.question}: discovered strings")
+            return [title, elements.numbers(count)]
         body = [
             elements.title(f"{discovery.question}: discovered strings"),
             elements.numbers(

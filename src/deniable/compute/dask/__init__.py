@@ -1,1 +1,0 @@
-"""A Dask cluster as a backend."""

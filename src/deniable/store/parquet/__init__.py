@@ -1,1 +1,0 @@
-"""Stores in a folder of Parquet files."""

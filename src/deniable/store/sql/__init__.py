@@ -1,1 +1,0 @@
-"""Stores in a database: SQLite and PostgreSQL."""
