@@ -147,7 +147,8 @@ def associate(
         raise InputError(f"candidates must be lists by question, not {type(candidates).__name__}")
     given = dict(candidates or {})
     check_listed(given, questions)
-    executor, parts = executor_of(executor), listed(reports)
+    executor = executor_of(executor)
+    parts = listed(reports)
     if any(map(is_counts, parts)):
         counts = count(survey, parts, questions, executor=executor)
         tested = has_tests(survey, asked, counts.reports)
